@@ -1,0 +1,8 @@
+// For the stock Prisma CLI: `npx prisma migrate deploy` on PostgreSQL.
+import { defineConfig } from 'prisma/config';
+
+export default defineConfig({
+  schema: 'prisma/schema.prisma',
+  migrations: { path: 'prisma/migrations' },
+  datasource: { url: process.env['DATABASE_URL'] ?? '' },
+});

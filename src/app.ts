@@ -1,0 +1,54 @@
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify';
+import type { Config } from './config.ts';
+import type { Database } from './database/database.ts';
+import type { Context } from './graphql/context.ts';
+import { schema } from './graphql/schema.ts';
+import { serveGraphQL } from './graphql/server.ts';
+import { serveRest } from './rest/adapter.ts';
+import { encodeJson } from './rest/json.ts';
+import { routes } from './rest/routes.ts';
+
+export type AppConfig = Pick<
+  Config,
+  'logLevel' | 'mediaUrl' | 'pageSize' | 'publicUrl' | 'trustProxy' | 'videoUrl'
+>;
+
+/**
+ * The whole service on an open database, complete but not listening. Closing it leaves the
+ * database open: whoever opened that closes it.
+ * @param logger where the log goes; none when absent
+ */
+export async function buildApp(
+  config: AppConfig,
+  database: Pick<Database, 'prisma'>,
+  logger?: FastifyBaseLogger,
+): Promise<FastifyInstance> {
+  const app = Fastify({
+    ...(logger ? { loggerInstance: logger } : {}),
+    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
+    exposeHeadRoutes: false,
+    bodyLimit: 1_048_576,
+    // The REST adapter and yoga read the query string themselves, each by its own rules.
+    routerOptions: { querystringParser: () => ({}) },
+    http: { requireHostHeader: false },
+    // A path that cannot be decoded is just another unknown one.
+    frameworkErrors: (_error, _request, reply) => sendNotFound(reply as unknown as FastifyReply),
+  });
+  app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+
+  const context: Context = { prisma: database.prisma, config };
+  const createContext = () => ({ ...context });
+
+  await app.register((scope) => serveGraphQL(scope, { schema, createContext }));
+  await app.register((scope) =>
+    serveRest(scope, { schema, routes, publicUrl: config.publicUrl, createContext }),
+  );
+  return app;
+}
+
+function sendNotFound(reply: FastifyReply): FastifyReply {
+  return reply
+    .code(404)
+    .header('Content-Type', 'application/json')
+    .send(encodeJson({ detail: 'Not found.' }));
+}

@@ -1,0 +1,125 @@
+/** What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out. */
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  /** PostgreSQL connection URL; undefined means the embedded database in `dataDir`. */
+  readonly databaseUrl: string | undefined;
+  /** Most connections of the pool to PostgreSQL. */
+  readonly databasePoolMax: number;
+  /** Folder of the embedded database. */
+  readonly dataDir: string;
+  /** What an empty database is filled with; `demo` is the default on the embedded one only. */
+  readonly seed: 'demo' | 'none';
+  /** Base of the links in the listing, without a trailing slash; undefined means the request's own. */
+  readonly publicUrl: string | undefined;
+  /** Proxies whose `X-Forwarded-*` headers count: addresses or CIDR ranges. Empty: none. */
+  readonly trustProxy: readonly string[];
+  /** Base of image URLs, without a trailing slash. */
+  readonly mediaUrl: string;
+  /** Base of video URLs, without a trailing slash. */
+  readonly videoUrl: string;
+  /** Records per page of a list. */
+  readonly pageSize: number;
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+}
+
+/** A wrong setting; the message is one sentence that names the variable, its value and its range. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the whole configuration. An empty variable counts as unset.
+ * @throws ConfigError for the first variable whose value is not allowed
+ */
+export function readConfig(environment: Environment): Config {
+  const databaseUrl = read(environment, 'DATABASE_URL', undefined, postgresUrl);
+  return {
+    host: read(environment, 'HOST', 'localhost', text),
+    port: read(environment, 'PORT', 4000, wholeNumber(0, 65_535)),
+    databaseUrl,
+    databasePoolMax: read(environment, 'DATABASE_POOL_MAX', 10, wholeNumber(1, 1000)),
+    dataDir: read(environment, 'DATA_DIR', '.data', text),
+    seed: read(environment, 'SEED', databaseUrl ? 'none' : 'demo', oneOf('demo', 'none')),
+    publicUrl: read(environment, 'PUBLIC_URL', undefined, baseUrl),
+    trustProxy: read(environment, 'TRUST_PROXY', [], addresses),
+    mediaUrl: read(environment, 'MEDIA_URL', 'https://media.example.com', baseUrl),
+    videoUrl: read(environment, 'VIDEO_URL', 'https://video.example.com', baseUrl),
+    pageSize: read(environment, 'PAGE_SIZE', 20, wholeNumber(1, 1000)),
+    logLevel: read(
+      environment,
+      'LOG_LEVEL',
+      'info',
+      oneOf('debug', 'info', 'warn', 'error', 'silent'),
+    ),
+  };
+}
+
+/** What a variable may be, in words, and how its text becomes a value (undefined: not allowed). */
+interface Kind<Value> {
+  readonly allowed: string;
+  readonly secret?: true;
+  parse(value: string): Value | undefined;
+}
+
+function read<Value, Default>(
+  environment: Environment,
+  name: string,
+  whenUnset: Default,
+  kind: Kind<Value>,
+): Value | Default {
+  const value = environment[name];
+  if (value === undefined || value === '') return whenUnset;
+  const parsed = kind.parse(value);
+  if (parsed !== undefined) return parsed;
+  const shown = kind.secret ? 'not valid' : JSON.stringify(value);
+  throw new ConfigError(`${name} is ${shown}, but it may be ${kind.allowed}.`);
+}
+
+const text: Kind<string> = { allowed: 'any text', parse: (value) => value };
+
+function wholeNumber(least: number, most: number): Kind<number> {
+  return {
+    allowed: `a whole number from ${least} to ${most}`,
+    parse: (value) => {
+      const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+      return number >= least && number <= most ? number : undefined;
+    },
+  };
+}
+
+function oneOf<const Choice extends string>(...choices: Choice[]): Kind<Choice> {
+  return {
+    allowed: choices.map((choice) => `"${choice}"`).join(' or '),
+    parse: (value) => choices.find((choice) => choice === value),
+  };
+}
+
+const baseUrl: Kind<string> = {
+  allowed:
+    'an absolute http or https URL without query and fragment, such as "https://example.com"',
+  parse: (value) => {
+    if (!URL.canParse(value) || /[?#\s]/.test(value)) return undefined;
+    const { protocol, username, password } = new URL(value);
+    if (!/^https?:$/.test(protocol) || username || password) return undefined;
+    return value.replace(/\/+$/, '');
+  },
+};
+
+// The value holds a password, so an error never repeats it.
+const postgresUrl: Kind<string> = {
+  allowed: 'a URL such as "postgresql://user:password@host:5432/database"',
+  secret: true,
+  parse: (value) =>
+    URL.canParse(value) && /^postgres(ql)?:$/.test(new URL(value).protocol) ? value : undefined,
+};
+
+const addresses: Kind<readonly string[]> = {
+  allowed: 'a comma-separated list of addresses or CIDR ranges, such as "10.0.0.0/8,127.0.0.1"',
+  parse: (value) => {
+    const list = value.split(',').map((part) => part.trim());
+    return list.every((part) => /^[0-9a-fA-F.:]+(\/\d{1,3})?$/.test(part)) ? list : undefined;
+  },
+};

@@ -1,0 +1,20 @@
+// The thread of the embedded database. PGlite blocks the thread it runs in for the whole of a
+// query, so it has one of its own and is reached over a Unix socket, like any PostgreSQL.
+// JavaScript, because a worker is loaded by Node itself, from src in tests and from dist otherwise.
+import { parentPort, workerData } from 'node:worker_threads';
+import { PGlite } from '@electric-sql/pglite';
+import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+
+/** @type {{ dataDir: string, socketPath: string }} */
+const { dataDir, socketPath } = workerData;
+
+const db = await PGlite.create(dataDir);
+const server = new PGLiteSocketServer({ db, path: socketPath });
+await server.start();
+parentPort?.postMessage('listening');
+
+parentPort?.once('message', async () => {
+  await server.stop();
+  await db.close();
+  parentPort?.close();
+});

@@ -1,0 +1,126 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+
+const folder = fileURLToPath(new URL('../../prisma/migrations/', import.meta.url));
+
+/** Prisma's own lock, so that `prisma migrate deploy` and this never run at the same time. */
+const prismaAdvisoryLock = 72_707_369;
+
+/** The table as Prisma makes it, so that both tools continue the same history. */
+const historyTable = `
+  CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
+    "id"                  VARCHAR(36) PRIMARY KEY NOT NULL,
+    "checksum"            VARCHAR(64) NOT NULL,
+    "finished_at"         TIMESTAMPTZ,
+    "migration_name"      VARCHAR(255) NOT NULL,
+    "logs"                TEXT,
+    "rolled_back_at"      TIMESTAMPTZ,
+    "started_at"          TIMESTAMPTZ NOT NULL DEFAULT now(),
+    "applied_steps_count" INTEGER NOT NULL DEFAULT 0
+  )`;
+
+/** The migrations cannot be applied; the message says which and what to do. */
+export class MigrationError extends Error {
+  override readonly name = 'MigrationError';
+}
+
+interface Migration {
+  readonly name: string;
+  readonly script: string;
+  readonly checksum: string;
+}
+
+/** The names of the migrations that the database lacks, oldest first. */
+export async function findPendingMigrations(pool: pg.Pool): Promise<string[]> {
+  const { rows } = await pool.query(
+    `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
+  );
+  const applied = rows[0]?.exists ? await readHistory(pool) : new Map<string, string>();
+  return pendingOf(applied).map((migration) => migration.name);
+}
+
+/**
+ * Applies what the database lacks, each migration in a transaction of its own together with its
+ * line in the history, so that a failure leaves nothing behind.
+ * @param onApply called before each with its name
+ * @returns the names of the migrations that were applied
+ * @throws MigrationError when an applied migration has been edited since, or one fails
+ */
+export async function migrate(pool: pg.Pool, onApply: (name: string) => void): Promise<string[]> {
+  const client = await pool.connect();
+  try {
+    await client.query('SET statement_timeout = 0');
+    await client.query(`SELECT pg_advisory_lock(${prismaAdvisoryLock})`);
+    await client.query(historyTable);
+    const pending = pendingOf(await readHistory(client));
+    for (const migration of pending) {
+      onApply(migration.name);
+      await apply(client, migration);
+    }
+    return pending.map((migration) => migration.name);
+  } finally {
+    await client.query(`SELECT pg_advisory_unlock(${prismaAdvisoryLock})`).catch(() => {});
+    await client.query('RESET statement_timeout').catch(() => {});
+    client.release();
+  }
+}
+
+async function apply(client: pg.PoolClient, { name, script, checksum }: Migration): Promise<void> {
+  try {
+    await client.query('BEGIN');
+    await client.query(script);
+    await client.query(
+      `INSERT INTO "_prisma_migrations" ("id", "checksum", "finished_at", "migration_name", "applied_steps_count")
+       VALUES ($1, $2, now(), $3, 1)`,
+      [randomUUID(), checksum, name],
+    );
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new MigrationError(`Migration ${name} failed and was taken back: ${reason}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** Migration name to checksum, for those that finished. */
+async function readHistory(queryable: Pick<pg.Pool, 'query'>): Promise<Map<string, string>> {
+  const { rows } = await queryable.query<{ name: string; checksum: string; finished: boolean }>(
+    `SELECT "migration_name" AS name, "checksum", "finished_at" IS NOT NULL AS finished
+     FROM "_prisma_migrations" WHERE "rolled_back_at" IS NULL`,
+  );
+  const broken = rows.find((row) => !row.finished);
+  if (broken) {
+    throw new MigrationError(
+      `Migration ${broken.name} was started by another tool and never finished: settle it with "prisma migrate resolve".`,
+    );
+  }
+  return new Map(rows.map((row) => [row.name, row.checksum]));
+}
+
+function pendingOf(applied: ReadonlyMap<string, string>): Migration[] {
+  const migrations = readMigrations();
+  const edited = migrations.find(
+    ({ name, checksum }) => (applied.get(name) ?? checksum) !== checksum,
+  );
+  if (edited) {
+    throw new MigrationError(
+      `Migration ${edited.name} is not the text that this database was migrated with: restore that file and add a new migration instead.`,
+    );
+  }
+  return migrations.filter(({ name }) => !applied.has(name));
+}
+
+function readMigrations(): Migration[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
+    .map((name) => {
+      const script = readFileSync(`${folder}${name}/migration.sql`, 'utf8');
+      return { name, script, checksum: createHash('sha256').update(script).digest('hex') };
+    });
+}

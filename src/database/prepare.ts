@@ -1,0 +1,55 @@
+import type { Database } from './database.ts';
+import { findPendingMigrations, migrate } from './migrations.ts';
+
+/** The database cannot be used as it is; the message is one sentence that says what to change. */
+export class DatabaseNotReadyError extends Error {
+  override readonly name = 'DatabaseNotReadyError';
+}
+
+/**
+ * Brings the embedded database to the current migrations. PostgreSQL is only checked: there,
+ * migrating is a decision of its operator.
+ * @param onApply called before each migration with its name
+ * @throws DatabaseNotReadyError when PostgreSQL is away, too old or not migrated
+ * @throws MigrationError
+ */
+export async function prepareDatabase(
+  { kind, description, pool }: Database,
+  onApply: (name: string) => void,
+): Promise<void> {
+  if (kind === 'embedded') {
+    await migrate(pool, onApply);
+    return;
+  }
+  await checkServer(pool, description);
+  const pending = await findPendingMigrations(pool);
+  if (pending.length > 0) {
+    throw new DatabaseNotReadyError(
+      `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run "npm run migrate" first.`,
+    );
+  }
+}
+
+/**
+ * @throws DatabaseNotReadyError when the server is away or older than PostgreSQL 14
+ */
+export async function checkServer(pool: Database['pool'], description: string): Promise<void> {
+  let version: number;
+  try {
+    const { rows } = await pool.query<{ version: number }>(
+      `SELECT current_setting('server_version_num')::int AS version`,
+    );
+    version = rows[0]?.version ?? 0;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message || error.name : String(error);
+    throw new DatabaseNotReadyError(
+      `The ${description} cannot be reached (${reason}): start it, or correct DATABASE_URL.`,
+      { cause: error },
+    );
+  }
+  if (version < 140_000) {
+    throw new DatabaseNotReadyError(
+      `The ${description} is version ${Math.floor(version / 10_000)}: use PostgreSQL 14 or newer.`,
+    );
+  }
+}

@@ -1,0 +1,111 @@
+import { formatCursor, parseCursor } from '../../outfits/cursor.ts';
+import { type Ordering, type SortKey, sortKeyOf } from '../../outfits/ordering.ts';
+import { countOutfits } from '../../outfits/pages.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
+import { findSlice, hasOutfitAt } from '../../outfits/slices.ts';
+import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import { badUserInput } from '../errors.ts';
+import { Outfit } from './outfit.ts';
+import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
+
+const mostPerRequest = 100;
+
+interface Range {
+  readonly first?: number | null | undefined;
+  readonly last?: number | null | undefined;
+  readonly after?: string | null | undefined;
+  readonly before?: string | null | undefined;
+}
+
+builder.queryField('outfitConnection', (t) =>
+  t.connection(
+    {
+      type: Outfit,
+      description:
+        'All outfits as a Relay connection, for scrolling. A cursor holds its place in the list even when its outfit is deleted.',
+      args: {
+        ordering: t.arg({
+          type: OutfitOrdering,
+          description: 'What to sort by; newest first when omitted.',
+        }),
+      },
+      resolve: (_root, args, context) =>
+        resolveConnection(orderingOf(args.ordering), args, context),
+    },
+    {
+      name: 'OutfitConnection',
+      description: 'A range of the list of all outfits.',
+      fields: (connection) => ({
+        totalCount: connection.int({
+          description: 'Outfits in the whole list.',
+          resolve: (_connection, _args, { prisma }) => countOutfits(prisma),
+        }),
+      }),
+    },
+    { name: 'OutfitEdge', description: 'An outfit and its place in the list.' },
+  ),
+);
+
+async function resolveConnection(ordering: Ordering, range: Range, { prisma, config }: Context) {
+  const first = readLimit('first', range.first);
+  const last = readLimit('last', range.last);
+  const after = readCursor('after', range.after, ordering);
+  const before = readCursor('before', range.before, ordering);
+
+  const forward = first !== undefined || last === undefined;
+  const size = first ?? last ?? config.pageSize;
+  const [rows, beyondAfter, beyondBefore] = await Promise.all([
+    findSlice(prisma, {
+      ordering,
+      after,
+      before,
+      limit: size + 1,
+      from: forward ? 'start' : 'end',
+    }),
+    after ? hasOutfitAt(prisma, ordering, after, 'before') : false,
+    before ? hasOutfitAt(prisma, ordering, before, 'after') : false,
+  ]);
+  const more = rows.length > size;
+  const slice = forward ? rows.slice(0, size) : rows.slice(more ? 1 : 0);
+  // Relay: with both `first` and `last`, the last of the first.
+  const kept =
+    forward && last !== undefined ? slice.slice(Math.max(0, slice.length - last)) : slice;
+
+  const edges = kept.map((row) => edgeOf(row, ordering));
+  return {
+    edges,
+    pageInfo: {
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
+      hasNextPage: forward ? more : beyondBefore,
+      hasPreviousPage: forward ? beyondAfter || kept.length < slice.length : more,
+    },
+  };
+}
+
+function edgeOf(row: OutfitRow, { field }: Ordering) {
+  return { cursor: formatCursor(field, sortKeyOf(row, field)), node: row };
+}
+
+function readLimit(name: 'first' | 'last', value: number | null | undefined): number | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (value >= 0 && value <= mostPerRequest) return value;
+  throw badUserInput(`${name} must be from 0 to ${mostPerRequest}, but it is ${value}.`);
+}
+
+function readCursor(
+  name: 'after' | 'before',
+  cursor: string | null | undefined,
+  ordering: Ordering,
+): SortKey | undefined {
+  if (cursor === null || cursor === undefined) return undefined;
+  const place = parseCursor(cursor);
+  if (!place) throw badUserInput(`${name} is not a cursor of this list.`);
+  if (place.field !== ordering.field) {
+    throw badUserInput(
+      `${name} is a cursor of a list with another ordering: start again without it.`,
+    );
+  }
+  return place.key;
+}

@@ -1,0 +1,85 @@
+import type { InputShapeFromFields } from '@pothos/core';
+import { findPage, type OutfitPage as Page, PastTheEndError } from '../../outfits/pages.ts';
+import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import { badUserInput, pageNotFound } from '../errors.ts';
+import { Outfit } from './outfit.ts';
+import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
+import { User } from './user.ts';
+
+const OutfitPage = builder.objectRef<Page>('OutfitPage').implement({
+  description: 'One page of a numbered list of outfits.',
+  fields: (t) => ({
+    count: t.exposeInt('count', { description: 'Outfits in the whole list, across all pages.' }),
+    pageCount: t.exposeInt('pageCount', { description: 'Pages in the list; 1 when it is empty.' }),
+    page: t.exposeInt('page', { description: 'Number of this page, from 1.' }),
+    nextPage: t.int({
+      nullable: true,
+      description: 'Number of the next page, or null on the last one.',
+      resolve: ({ page, pageCount }) => (page < pageCount ? page + 1 : null),
+    }),
+    previousPage: t.int({
+      nullable: true,
+      description: 'Number of the previous page, or null on the first one.',
+      resolve: ({ page }) => (page > 1 ? page - 1 : null),
+    }),
+    results: t.field({
+      type: [Outfit],
+      description: 'The outfits of this page.',
+      resolve: ({ rows }) => [...rows],
+    }),
+  }),
+});
+
+const pageArguments = builder.args((t) => ({
+  ordering: t.field({
+    type: OutfitOrdering,
+    description: 'What to sort by; newest first when omitted.',
+  }),
+  page: t.int({ description: 'Number of the page, from 1; the first page when omitted.' }),
+  last: t.boolean({
+    description: 'Whether to give the last page, whichever that is, instead of `page`.',
+  }),
+}));
+
+type PageArguments = InputShapeFromFields<typeof pageArguments>;
+
+builder.queryField('outfits', (t) =>
+  t.field({
+    type: OutfitPage,
+    description:
+      'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
+    args: pageArguments,
+    resolve: (_root, args, context) => resolvePage(args, context),
+  }),
+);
+
+builder.prismaObjectField(User, 'outfits', (t) =>
+  t.field({
+    type: OutfitPage,
+    description: 'One page of the outfits of this user.',
+    args: pageArguments,
+    resolve: (user, args, context) => resolvePage(args, context, user.id),
+  }),
+);
+
+async function resolvePage(
+  args: PageArguments,
+  { prisma, config }: Context,
+  userId?: number,
+): Promise<Page> {
+  const { page, last } = args;
+  if (typeof page === 'number' && last) throw badUserInput('Give either page or last, not both.');
+  if (typeof page === 'number' && page < 1)
+    throw badUserInput(`page must be 1 or more, but it is ${page}.`);
+  try {
+    return await findPage(prisma, {
+      ordering: orderingOf(args.ordering),
+      page: last ? 'last' : (page ?? 1),
+      pageSize: config.pageSize,
+      ...(userId === undefined ? {} : { userId }),
+    });
+  } catch (error) {
+    throw error instanceof PastTheEndError ? pageNotFound(error.message) : error;
+  }
+}

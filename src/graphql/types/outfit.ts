@@ -1,0 +1,62 @@
+import { builder } from '../builder.ts';
+import { DateTime } from './date-time.ts';
+import { User } from './user.ts';
+
+export const Outfit = builder.prismaObject('Outfit', {
+  // Every outfit is read together with its owner: one more join is cheaper than a statement.
+  include: { user: true },
+  fields: (t) => ({
+    id: t.exposeInt('id'),
+    title: t.exposeString('title'),
+    description: t.exposeString('description'),
+    imageKey: t.string({
+      description: 'Absolute URL of the image.',
+      resolve: (outfit, _args, { config }) => `${config.mediaUrl}/${outfit.imageKey}`,
+    }),
+    imageOriginalUrl: t.string({
+      description:
+        'Absolute URL of the image as it was uploaded; the same as imageKey for most outfits.',
+      resolve: (outfit, _args, { config }) => `${config.mediaUrl}/${outfit.imageOriginalKey}`,
+    }),
+    complete: t.exposeBoolean('complete'),
+    likes: t.exposeInt('likes'),
+    user: t.field({
+      type: User,
+      description: 'The user who published the outfit.',
+      resolve: (outfit) => outfit.user,
+    }),
+    quality: t.exposeInt('quality'),
+    private: t.exposeBoolean('private'),
+    backgroundImage: t.string({
+      nullable: true,
+      description: 'Always null: no outfit has a background image.',
+      resolve: () => null,
+    }),
+    backgroundColor: t.exposeString('backgroundColor'),
+    video: t.string({
+      nullable: true,
+      description: 'Absolute URL of the video, or null.',
+      resolve: (outfit, _args, { config }) =>
+        outfit.videoKey === null ? null : `${config.videoUrl}/${outfit.videoKey}`,
+    }),
+    playVideo: t.exposeBoolean('playVideo'),
+    created: t.expose('created', { type: DateTime, description: 'When the outfit was published.' }),
+    modified: t.expose('modified', {
+      type: DateTime,
+      description: 'When the owner last changed it; equal to created if never.',
+    }),
+    creationDevice: t.exposeString('creationDevice'),
+    modificationDevice: t.exposeString('modificationDevice'),
+  }),
+});
+
+builder.queryField('outfit', (t) =>
+  t.prismaField({
+    type: Outfit,
+    nullable: true,
+    description: 'One outfit, or null if there is none with that id.',
+    args: { id: t.arg.int({ required: true, description: 'Identifier of the outfit.' }) },
+    resolve: (query, _root, { id }, { prisma }) =>
+      prisma.outfit.findUnique({ ...query, where: { id } }),
+  }),
+);

@@ -1,0 +1,143 @@
+import type pg from 'pg';
+import type { Outfit, User } from '../generated/prisma/client.ts';
+import type { OutfitRow } from './row.ts';
+
+/** What a batch did to the outfits of the database; the three add up to the rows of the batch. */
+export interface SaveResult {
+  readonly created: number;
+  /** Outfits of which a field, or a field of the user, was another one before. */
+  readonly updated: number;
+  readonly unchanged: number;
+}
+
+/** A property's column and SQL type. A property that the model gains is missing here for tsc. */
+type Columns<Row> = Readonly<Record<keyof Row, readonly [name: string, type: string]>>;
+
+const userColumns: Columns<User> = {
+  id: ['id', 'int'],
+  avatarKey: ['avatar_key', 'text'],
+  username: ['username', 'text'],
+  firstName: ['first_name', 'text'],
+  lastName: ['last_name', 'text'],
+};
+
+const outfitColumns: Columns<Outfit> = {
+  id: ['id', 'int'],
+  title: ['title', 'text'],
+  description: ['description', 'text'],
+  imageKey: ['image_key', 'text'],
+  imageOriginalKey: ['image_original_key', 'text'],
+  complete: ['complete', 'boolean'],
+  likes: ['likes', 'int'],
+  userId: ['user_id', 'int'],
+  quality: ['quality', 'int'],
+  private: ['private', 'boolean'],
+  backgroundColor: ['background_color', 'text'],
+  videoKey: ['video_key', 'text'],
+  playVideo: ['play_video', 'boolean'],
+  created: ['created', 'bigint'],
+  modified: ['modified', 'bigint'],
+  creationDevice: ['creation_device', 'text'],
+  modificationDevice: ['modification_device', 'text'],
+};
+
+const upsertUsers = writeUpsert('users', userColumns);
+const upsertOutfits = writeUpsert('outfits', outfitColumns);
+
+/**
+ * Writes outfits and their users by id in one transaction: new ones are created, those that differ
+ * are updated, all others are left alone. Of a user or outfit that comes twice the last one counts.
+ * @param options.replace whether everything that the tables held before is removed first
+ */
+export async function saveOutfits(
+  pool: pg.Pool,
+  rows: readonly OutfitRow[],
+  options: { readonly replace?: boolean } = {},
+): Promise<SaveResult> {
+  return inTransaction(pool, async (client) => {
+    if (options.replace) await client.query('TRUNCATE users, outfits RESTART IDENTITY');
+    const users = await upsert(
+      client,
+      upsertUsers,
+      rows.map((row) => row.user),
+    );
+    const outfits = await upsert(client, upsertOutfits, rows);
+    const created = [...outfits.values()].filter((isNew) => isNew).length;
+    const changed = new Set(
+      rows.filter((row) => outfits.has(row.id) || users.has(row.userId)).map((row) => row.id),
+    );
+    return { created, updated: changed.size - created, unchanged: rows.length - changed.size };
+  });
+}
+
+/**
+ * Moves both id sequences behind the highest id in use, so that no id is handed out twice; never
+ * moves one back. Behind id 2147483647 there is nothing left: then creating fails, and only that.
+ */
+export async function raiseSequences(pool: pg.Pool): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    // Without the lock a row created between reading and setting would move the sequence back.
+    await client.query('LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE');
+    for (const table of ['users', 'outfits']) {
+      await client.query(
+        `SELECT setval('${table}_id_seq', highest)
+         FROM (SELECT max(id) AS highest FROM ${table}) AS used, ${table}_id_seq
+         WHERE highest >= last_value`,
+      );
+    }
+  });
+}
+
+async function inTransaction<Result>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect();
+  try {
+    await client.query('BEGIN');
+    const result = await work(client);
+    await client.query('COMMIT');
+    client.release();
+    return result;
+  } catch (error) {
+    const failed = await client.query('ROLLBACK').then(
+      () => false,
+      () => true,
+    );
+    client.release(failed);
+    throw error;
+  }
+}
+
+/** The ids of the rows that were written, each with whether it is new. */
+async function upsert(
+  client: pg.PoolClient,
+  statement: string,
+  rows: readonly { readonly id: number }[],
+): Promise<Map<number, boolean>> {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  // In the order of ids, so that two batches that run at the same time never wait for each other.
+  const sorted = [...byId.values()].sort((a, b) => a.id - b.id);
+  const json = JSON.stringify(sorted, (_key, value: unknown) =>
+    typeof value === 'bigint' ? value.toString() : value,
+  );
+  const result = await client.query<{ id: number; created: boolean }>(statement, [json]);
+  return new Map(result.rows.map((row) => [row.id, row.created]));
+}
+
+// One JSON parameter takes as many rows as there are, in one statement whose text never changes.
+function writeUpsert<Row>(table: string, columns: Columns<Row>): string {
+  const entries = Object.entries<readonly [string, string]>(columns);
+  const names = entries.map(([, [name]]) => name);
+  const values = names.filter((name) => name !== 'id');
+  const list = (prefix: string) => values.map((name) => `${prefix}.${name}`).join(', ');
+  return `
+    INSERT INTO ${table} AS old (${names.join(', ')})
+    SELECT ${entries.map(([property]) => `"${property}"`).join(', ')}
+    FROM json_to_recordset($1::json)
+      AS new(${entries.map(([property, [, type]]) => `"${property}" ${type}`).join(', ')})
+    ORDER BY id
+    ON CONFLICT (id) DO UPDATE SET ${values.map((name) => `${name} = excluded.${name}`).join(', ')}
+    WHERE (${list('old')}) IS DISTINCT FROM (${list('excluded')})
+    RETURNING old.id, old.xmax = 0 AS created`;
+}

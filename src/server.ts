@@ -1,0 +1,83 @@
+// The process: reads the environment, opens the database, listens, and closes on a signal.
+import { type Logger, pino } from 'pino';
+import pretty from 'pino-pretty';
+import { buildApp } from './app.ts';
+import { type Config, readConfig } from './config.ts';
+import { type Database, openDatabase } from './database/database.ts';
+import { prepareDatabase } from './database/prepare.ts';
+import { seedDemo } from './demo/seed.ts';
+import { countOutfits } from './outfits/pages.ts';
+
+try {
+  await start(readConfig(process.env));
+} catch (error) {
+  fail(error);
+}
+
+async function start(config: Config): Promise<void> {
+  // Lines of JSON, unless a person is looking.
+  const options = { level: config.logLevel };
+  const log = process.stdout.isTTY
+    ? pino(options, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss' }))
+    : pino(options);
+
+  const database = await openDatabase(config);
+  try {
+    const outfits = await fill(database, config, log);
+    const app = await buildApp(config, database, log);
+    const close = async () => {
+      await app.close();
+      await database.close();
+    };
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => {
+        log.info(`${signal}: closing`);
+        close().then(() => process.exit(0), fail);
+      });
+    }
+    database.failed.then(fail);
+
+    const address = await app.listen({ host: config.host, port: config.port });
+    const base =
+      config.publicUrl ?? address.replace(/\[::1?\]|127\.0\.0\.1|0\.0\.0\.0/, 'localhost');
+    log.info(`${database.description}, ${outfits} outfits`);
+    log.info(`REST:     ${base}/api/outfits/`);
+    log.info(`GraphQL:  ${base}/graphql`);
+    log.info(`GraphiQL: ${base}/graphql (in a browser)`);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** Migrates or checks the database and seeds an empty one, as configured. */
+async function fill(database: Database, config: Config, log: Logger): Promise<number> {
+  await prepareDatabase(database, (name) => log.info(`applying migration ${name}`));
+  const outfits = await countOutfits(database.prisma);
+  if (outfits > 0 || config.seed === 'none') return outfits;
+  log.info(
+    'the database is empty: filling it with a demonstration set (SEED=none leaves it empty)',
+  );
+  await seedDemo(database.pool, (saved) => log.info(`${saved} demonstration outfits saved`));
+  return countOutfits(database.prisma);
+}
+
+/** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
+function fail(error: unknown): never {
+  process.stderr.write(`${describeFailure(error)}\n`);
+  process.exit(1);
+}
+
+function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = 'code' in error ? error.code : undefined;
+  if (
+    code === 'EADDRINUSE' ||
+    code === 'EACCES' ||
+    code === 'EADDRNOTAVAIL' ||
+    code === 'ENOTFOUND'
+  ) {
+    return `The gateway cannot listen there (${error.message}): set HOST and PORT to an address that is free.`;
+  }
+  return error.name === 'Error' ? (error.stack ?? error.message) : error.message;
+}
