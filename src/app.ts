@@ -1,3 +1,5 @@
+import { METHODS } from 'node:http';
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
@@ -30,10 +32,18 @@ export async function buildApp(
     bodyLimit: 1_048_576,
     // The REST adapter and yoga read the query string themselves, each by its own rules.
     routerOptions: { querystringParser: () => ({}) },
+    // A request without Host gets an answer in the shape of the others.
     http: { requireHostHeader: false },
+    clientErrorHandler: answerUnreadable,
     // A path that cannot be decoded is just another unknown one.
     frameworkErrors: (_error, _request, reply) => sendNotFound(reply as unknown as FastifyReply),
   });
+  // So that a method the listing does not know is answered with 405, whichever it is.
+  for (const method of METHODS) {
+    if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) {
+      app.addHttpMethod(method, { hasBody: true });
+    }
+  }
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
 
   const context: Context = { prisma: database.prisma, config };
@@ -51,4 +61,22 @@ function sendNotFound(reply: FastifyReply): FastifyReply {
     .code(404)
     .header('Content-Type', 'application/json')
     .send(encodeJson({ detail: 'Not found.' }));
+}
+
+/** Answers bytes that Node cannot read as an HTTP request, such as a raw non-ASCII target. */
+function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const [status, detail] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', 'The request target or a header is too large.']
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'The request took too long to arrive.']
+        : ['400 Bad Request', 'The request is not valid HTTP.'];
+  const body = encodeJson({ detail });
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+  );
 }

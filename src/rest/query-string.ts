@@ -4,24 +4,10 @@ export type QueryParameters = readonly (readonly [name: string, value: string])[
 /**
  * Decodes the query string of a request target as HTML forms encode it: `+` is a space, `&` alone
  * separates, broken percent-encoding stays as it is, and bytes that are not UTF-8 become U+FFFD.
- * @param raw what follows the `?`, one character per byte, as Node gives it
+ * @param raw what follows the `?`; ASCII, since Node refuses a request target that is not
  */
 export function parseQuery(raw: string): QueryParameters {
-  return [...new URLSearchParams(`?${escapeRawBytes(raw)}`)];
-}
-
-/**
- * Unescaped bytes from 0x80 on are not legal in a request target, but old clients send them: as
- * UTF-8, and failing that as Latin-1, which is how Django reads them too.
- */
-function escapeRawBytes(raw: string): string {
-  if (!/[\u0080-\u00ff]/.test(raw)) return raw;
-  const bytes = Buffer.from(raw, 'latin1');
-  const isUtf8 = Buffer.from(bytes.toString('utf8')).equals(bytes);
-  return (isUtf8 ? bytes.toString('utf8') : raw).replace(
-    /[\u0080-\u{10ffff}]+/gu,
-    encodeURIComponent,
-  );
+  return [...new URLSearchParams(`?${raw}`)];
 }
 
 /** The value of a parameter; the last one wins when it is repeated. */

@@ -1,0 +1,118 @@
+// The one helper of the tests: databases, and gateways on them.
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { print } from 'graphql';
+import pg from 'pg';
+import { inject } from 'vitest';
+import { type AppConfig, buildApp } from '../src/app.ts';
+import { readConfig } from '../src/config.ts';
+import { type Database, openDatabase } from '../src/database/database.ts';
+import { migrate } from '../src/database/migrations.ts';
+import { raiseSequences, saveOutfits } from '../src/outfits/bulk.ts';
+import type { OutfitRow } from '../src/outfits/row.ts';
+
+export const databaseKinds = ['PostgreSQL', 'embedded'] as const;
+export type DatabaseKind = (typeof databaseKinds)[number];
+
+/** A place for a database of one's own; the environment is what a gateway needs to open it. */
+export interface TestPlace {
+  readonly environment: Record<string, string>;
+  remove(): Promise<void>;
+}
+
+export async function makePlace(kind: DatabaseKind): Promise<TestPlace> {
+  if (kind === 'embedded') {
+    const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+    return {
+      environment: { DATA_DIR: folder },
+      remove: async () => rmSync(folder, { recursive: true, force: true }),
+    };
+  }
+  const server = inject('postgresUrl');
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administer(server, `CREATE DATABASE ${name}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return {
+    environment: { DATABASE_URL: url.href },
+    remove: () => administer(server, `DROP DATABASE ${name} WITH (FORCE)`),
+  };
+}
+
+async function administer(server: string, statement: string): Promise<void> {
+  const client = new pg.Client(server);
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+export interface TestGateway {
+  readonly app: FastifyInstance;
+  readonly database: Database;
+  readonly config: AppConfig;
+  get(url: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
+  /** Runs a document and gives `data`; throws on errors. */
+  query<Data, Variables>(
+    document: TypedDocumentNode<Data, Variables>,
+    variables: Variables,
+  ): Promise<Data>;
+  /** Runs any document and gives the whole answer. */
+  post(
+    query: string,
+    variables?: object,
+  ): Promise<{ data?: unknown; errors?: GraphQLErrorShape[] }>;
+  close(): Promise<void>;
+}
+
+export interface GraphQLErrorShape {
+  readonly message: string;
+  readonly extensions?: { readonly code?: string };
+}
+
+/** A migrated database of the given kind with `rows` in it, and a gateway on it. */
+export async function openGateway(
+  kind: DatabaseKind,
+  rows: readonly OutfitRow[] = [],
+  environment: Record<string, string> = {},
+): Promise<TestGateway> {
+  const place = await makePlace(kind);
+  const config = readConfig({ ...place.environment, ...environment });
+  const database = await openDatabase(config);
+  await migrate(database.pool, () => {});
+  if (rows.length > 0) await saveOutfits(database.pool, rows);
+  await raiseSequences(database.pool);
+  const app = await buildApp(config, database);
+  const post = async (query: string, variables = {}) => {
+    const response = await app.inject({
+      method: 'POST',
+      url: '/graphql',
+      payload: { query, variables },
+    });
+    return response.json();
+  };
+  return {
+    app,
+    database,
+    config,
+    get: (url, headers = {}) =>
+      app.inject({ method: 'GET', url, headers: { host: 'shop.test', ...headers } }),
+    post,
+    async query(document, variables) {
+      const { data, errors } = await post(print(document), variables as object);
+      if (errors) throw new Error(JSON.stringify(errors));
+      return data;
+    },
+    async close() {
+      await app.close();
+      await database.close();
+      await place.remove();
+    },
+  };
+}

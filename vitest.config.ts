@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  // graphql has two builds; the schema and the executor must come from the same one.
+  resolve: { alias: { graphql: 'graphql/index.js' } },
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/postgres.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // Two cores, and each embedded database takes one.
+    maxWorkers: 2,
+  },
+});
