@@ -1,5 +1,5 @@
 // The listing at the front door: every row of the decided table, on both databases.
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
@@ -235,11 +235,11 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
 
   test('requests without Host, with raw bytes or a huge target get a clear error over a socket', async () => {
     await gateway.app.listen({ port: 0, host: '127.0.0.1' });
-    const address = gateway.app.addresses()[0];
+    const { port } = gateway.app.server.address() as AddressInfo;
     const send = (request: string) =>
       new Promise<string>((settle) => {
         let answer = '';
-        const socket = connect(address?.port ?? 0, '127.0.0.1', () =>
+        const socket = connect(port, '127.0.0.1', () =>
           socket.write(request, 'latin1'),
         );
         socket.setEncoding('utf8').on('data', (chunk) => {
