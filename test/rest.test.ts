@@ -239,9 +239,7 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     const send = (request: string) =>
       new Promise<string>((settle) => {
         let answer = '';
-        const socket = connect(port, '127.0.0.1', () =>
-          socket.write(request, 'latin1'),
-        );
+        const socket = connect(port, '127.0.0.1', () => socket.write(request, 'latin1'));
         socket.setEncoding('utf8').on('data', (chunk) => {
           answer += chunk;
         });
