@@ -6,6 +6,7 @@ import type { Database } from './database/database.ts';
 import type { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
 import { serveGraphQL } from './graphql/server.ts';
+import { createUserPageLoader } from './outfits/user-pages.ts';
 import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
@@ -46,8 +47,11 @@ export async function buildApp(
   }
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
 
-  const context: Context = { prisma: database.prisma, config };
-  const createContext = () => ({ ...context });
+  const createContext = (): Context => ({
+    config,
+    prisma: database.prisma,
+    userPages: createUserPageLoader(database.prisma),
+  });
 
   await app.register((scope) => serveGraphQL(scope, { schema, createContext }));
   await app.register((scope) =>

@@ -1,5 +1,5 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { type Ordering, orderBy } from './ordering.ts';
+import type { Ordering } from './ordering.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
 /** One page of a numbered list. */
@@ -19,8 +19,6 @@ export interface PageRequest {
   readonly page: number | 'last';
   /** Outfits per page. */
   readonly pageSize: number;
-  /** Only the outfits of this user; everyone's when absent. */
-  readonly userId?: number;
 }
 
 /** There is no such page. */
@@ -35,17 +33,35 @@ export class PastTheEndError extends Error {
 
 /**
  * Reads count, rows and owners in one statement, so that they belong together whatever is written
- * meanwhile.
+ * meanwhile. Costs the same for every page of a table of any size: see counting.md.
  * @throws PastTheEndError
  */
 export async function findPage(prisma: PrismaClient, request: PageRequest): Promise<OutfitPage> {
-  const { ordering, page, pageSize, userId } = request;
-  const rows = await prisma.$queryRawUnsafe<({ count: number } & (FlatRow | { id: null }))[]>(
-    pageStatement(ordering, userId !== undefined),
+  const { ordering, page, pageSize } = request;
+  const rows = await prisma.$queryRawUnsafe<PageRow[]>(
+    pageStatement(ordering),
+    everyone,
     page === 'last' ? null : (page - 1) * pageSize,
     pageSize,
-    ...(userId === undefined ? [] : [userId]),
   );
+  return pageOf(rows, page, pageSize);
+}
+
+/** Outfits in the list of all. */
+export async function countOutfits(prisma: PrismaClient): Promise<number> {
+  const [row] = await prisma.$queryRaw<{ count: number }[]>`
+    SELECT count_outfits(${everyone})::int AS count`;
+  return row?.count ?? 0;
+}
+
+/** The values of `private` that a list has: public and private outfits. */
+const everyone = [false, true];
+
+/** A row of a page statement; one without an outfit when the page has none. */
+export type PageRow = { count: number } & (FlatRow | { id: null });
+
+/** @throws PastTheEndError */
+export function pageOf(rows: readonly PageRow[], page: number | 'last', pageSize: number): OutfitPage {
   const count = rows[0]?.count ?? 0;
   const pageCount = Math.max(1, Math.ceil(count / pageSize));
   const found = page === 'last' ? pageCount : page;
@@ -58,22 +74,22 @@ export async function findPage(prisma: PrismaClient, request: PageRequest): Prom
   };
 }
 
-/** $1 rows to skip (null: to the last page), $2 page size, $3 user. Gives a row also when empty. */
-function pageStatement(ordering: Ordering, ofUser: boolean): string {
-  const where = ofUser ? 'WHERE user_id = $3::int' : '';
+/**
+ * $1 values of `private`, $2 outfits to skip (null: to the last page), $3 page size. The functions
+ * walk in ascending order: a descending page is the mirrored range, read from its end.
+ */
+function pageStatement({ field, direction }: Ordering): string {
+  const skipped = direction === 'asc' ? 'skip' : 'greatest(count - skip - $3::int, 0)';
   return `
-    SELECT total.count, ${rowColumns}
-    FROM (SELECT count(*)::int AS count FROM outfits ${where}) total
-    LEFT JOIN LATERAL (
-      SELECT * FROM outfits o ${where}
-      ORDER BY ${orderBy(ordering)}
-      OFFSET coalesce($1::bigint, greatest(total.count - 1, 0) / $2::int * $2::int) LIMIT $2::int
-    ) o ON true
+    SELECT page.count, ${rowColumns}
+    FROM (
+      SELECT count, coalesce($2::bigint, greatest(count - 1, 0) / $3::int * $3::int) AS skip
+      FROM (SELECT count_outfits($1::boolean[])::int AS count) total
+    ) page
+    LEFT JOIN LATERAL outfits_by_${field}(
+      $1::boolean[], ${skipped}, least(greatest(count - skip, 0), $3::int)::int
+    ) place ON true
+    LEFT JOIN outfits o ON o.id = place.id
     LEFT JOIN users u ON u.id = o.user_id
-    ORDER BY ${orderBy(ordering)}`;
-}
-
-/** Outfits in the list of all. */
-export async function countOutfits(prisma: PrismaClient): Promise<number> {
-  return prisma.outfit.count();
+    ORDER BY place.position ${direction}`;
 }

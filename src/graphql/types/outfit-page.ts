@@ -1,5 +1,10 @@
 import type { InputShapeFromFields } from '@pothos/core';
-import { findPage, type OutfitPage as Page, PastTheEndError } from '../../outfits/pages.ts';
+import {
+  findPage,
+  type OutfitPage as Page,
+  type PageRequest,
+  PastTheEndError,
+} from '../../outfits/pages.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
@@ -50,7 +55,8 @@ builder.queryField('outfits', (t) =>
     description:
       'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
     args: pageArguments,
-    resolve: (_root, args, context) => resolvePage(args, context),
+    resolve: (_root, args, context) =>
+      resolvePage(args, context, (request) => findPage(context.prisma, request)),
   }),
 );
 
@@ -59,25 +65,25 @@ builder.prismaObjectField(User, 'outfits', (t) =>
     type: OutfitPage,
     description: 'One page of the outfits of this user.',
     args: pageArguments,
-    resolve: (user, args, context) => resolvePage(args, context, user.id),
+    resolve: (user, args, context) =>
+      resolvePage(args, context, (request) => context.userPages.load({ ...request, userId: user.id })),
   }),
 );
 
 async function resolvePage(
-  args: PageArguments,
-  { prisma, config }: Context,
-  userId?: number,
+  { ordering, page, last }: PageArguments,
+  { config }: Context,
+  find: (request: PageRequest) => Promise<Page>,
 ): Promise<Page> {
-  const { page, last } = args;
   if (typeof page === 'number' && last) throw badUserInput('Give either page or last, not both.');
-  if (typeof page === 'number' && page < 1)
+  if (typeof page === 'number' && page < 1) {
     throw badUserInput(`page must be 1 or more, but it is ${page}.`);
+  }
   try {
-    return await findPage(prisma, {
-      ordering: orderingOf(args.ordering),
+    return await find({
+      ordering: orderingOf(ordering),
       page: last ? 'last' : (page ?? 1),
       pageSize: config.pageSize,
-      ...(userId === undefined ? {} : { userId }),
     });
   } catch (error) {
     throw error instanceof PastTheEndError ? pageNotFound(error.message) : error;

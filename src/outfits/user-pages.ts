@@ -1,0 +1,82 @@
+import DataLoader from 'dataloader';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { type Ordering, orderBy } from './ordering.ts';
+import { type OutfitPage, type PageRequest, type PageRow, pageOf } from './pages.ts';
+import { rowColumns } from './row.ts';
+
+/** A page of the outfits of one user. */
+export interface UserPageRequest extends PageRequest {
+  readonly userId: number;
+}
+
+export type UserPageLoader = DataLoader<UserPageRequest, OutfitPage, string>;
+
+/**
+ * Reads pages of users' outfits: all that one step of a query asks for together, in one statement
+ * for as many users as there are. A page past the end rejects with PastTheEndError.
+ */
+export function createUserPageLoader(prisma: PrismaClient): UserPageLoader {
+  return new DataLoader((requests) => loadPages(prisma, requests), {
+    cacheKeyFn: (request) => `${listOf(request)} ${request.userId}`,
+  });
+}
+
+/** Requests that differ in the user only can share a statement. */
+function listOf({ ordering, page, pageSize }: PageRequest): string {
+  return `${ordering.field} ${ordering.direction} ${page} ${pageSize}`;
+}
+
+async function loadPages(
+  prisma: PrismaClient,
+  requests: readonly UserPageRequest[],
+): Promise<(OutfitPage | Error)[]> {
+  const lists = groupBy(requests, listOf);
+  const rows = groupBy(
+    (await Promise.all([...lists.values()].map((sameList) => loadRows(prisma, sameList)))).flat(),
+    (row) => `${row.list} ${row.ownerId}`,
+  );
+  return requests.map((request) => {
+    try {
+      const found = rows.get(`${listOf(request)} ${request.userId}`) ?? [];
+      return pageOf(found, request.page, request.pageSize);
+    } catch (error) {
+      return error as Error;
+    }
+  });
+}
+
+async function loadRows(prisma: PrismaClient, requests: readonly UserPageRequest[]) {
+  const [first] = requests;
+  if (!first) return [];
+  const { ordering, page, pageSize } = first;
+  const rows = await prisma.$queryRawUnsafe<(PageRow & { ownerId: number })[]>(
+    userPagesStatement(ordering),
+    requests.map((request) => request.userId),
+    page === 'last' ? null : (page - 1) * pageSize,
+    pageSize,
+  );
+  return rows.map((row) => ({ ...row, list: listOf(first) }));
+}
+
+function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    groups.set(key, [...(groups.get(key) ?? []), item]);
+  }
+  return groups;
+}
+
+/** $1 users, $2 outfits of each to skip (null: to the last page), $3 page size. */
+function userPagesStatement(ordering: Ordering): string {
+  return `
+    SELECT owner.id AS "ownerId", total.count, ${rowColumns}
+    FROM unnest($1::int[]) AS owner (id)
+    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM outfits WHERE user_id = owner.id) total
+    LEFT JOIN LATERAL (
+      SELECT * FROM outfits s WHERE s.user_id = owner.id ORDER BY ${orderBy(ordering, 's')}
+      OFFSET coalesce($2::bigint, greatest(total.count - 1, 0) / $3::int * $3::int) LIMIT $3::int
+    ) o ON true
+    LEFT JOIN users u ON u.id = o.user_id
+    ORDER BY owner.id, ${orderBy(ordering)}`;
+}
