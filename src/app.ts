@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify';
+import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Context } from './graphql/context.ts';
@@ -13,7 +14,7 @@ import { routes } from './rest/routes.ts';
 
 export type AppConfig = Pick<
   Config,
-  'logLevel' | 'mediaUrl' | 'pageSize' | 'publicUrl' | 'trustProxy' | 'videoUrl'
+  'cacheMaxBytes' | 'logLevel' | 'mediaUrl' | 'pageSize' | 'publicUrl' | 'trustProxy' | 'videoUrl'
 >;
 
 /**
@@ -23,7 +24,7 @@ export type AppConfig = Pick<
  */
 export async function buildApp(
   config: AppConfig,
-  database: Pick<Database, 'prisma'>,
+  database: Pick<Database, 'prisma' | 'snapshots'>,
   logger?: FastifyBaseLogger,
 ): Promise<FastifyInstance> {
   const app = Fastify({
@@ -53,9 +54,10 @@ export async function buildApp(
     userPages: createUserPageLoader(database.prisma),
   });
 
-  await app.register((scope) => serveGraphQL(scope, { schema, createContext }));
+  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
+  await app.register((scope) => serveGraphQL(scope, { schema, cache, createContext }));
   await app.register((scope) =>
-    serveRest(scope, { schema, routes, publicUrl: config.publicUrl, createContext }),
+    serveRest(scope, { schema, routes, publicUrl: config.publicUrl, cache, createContext }),
   );
   return app;
 }

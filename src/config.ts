@@ -18,6 +18,8 @@ export interface Config {
   readonly mediaUrl: string;
   /** Base of video URLs, without a trailing slash. */
   readonly videoUrl: string;
+  /** Most bytes of answers kept in memory; 0 keeps none. */
+  readonly cacheMaxBytes: number;
   /** Records per page of a list. */
   readonly pageSize: number;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -47,6 +49,7 @@ export function readConfig(environment: Environment): Config {
     trustProxy: read(environment, 'TRUST_PROXY', [], addresses),
     mediaUrl: read(environment, 'MEDIA_URL', 'https://media.example.com', baseUrl),
     videoUrl: read(environment, 'VIDEO_URL', 'https://video.example.com', baseUrl),
+    cacheMaxBytes: read(environment, 'CACHE_MAX_BYTES', 67_108_864, wholeNumber(0, 2 ** 40)),
     pageSize: read(environment, 'PAGE_SIZE', 20, wholeNumber(1, 1000)),
     logLevel: read(
       environment,

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Config } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded.ts';
+import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 
 /** PostgreSQL or the embedded database, the same to everyone who uses it. */
 export interface Database {
@@ -13,6 +14,7 @@ export interface Database {
   readonly prisma: PrismaClient;
   /** The connections that `prisma` uses, for what Prisma cannot express. */
   readonly pool: pg.Pool;
+  readonly snapshots: Snapshots;
   /** Resolves if the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
@@ -32,19 +34,19 @@ const statementTimeout = 30_000;
 export async function openDatabase(config: DatabaseConfig): Promise<Database> {
   if (config.databaseUrl === undefined) {
     const embedded = await openEmbedded(config.dataDir);
-    return connect(
-      'embedded',
-      `embedded database in ${config.dataDir}`,
-      embeddedPool(embedded),
-      embedded,
-    );
+    const pool = embeddedPool(embedded);
+    const description = `embedded database in ${config.dataDir}`;
+    return connect('embedded', description, pool, watchEmbedded(pool), embedded);
   }
   const { hostname, port, pathname } = new URL(config.databaseUrl);
   const description = `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
+  const session = serverSession(config.databaseUrl);
+  const pool = new pg.Pool({ ...session, max: config.databasePoolMax });
   return connect(
     'PostgreSQL',
     description,
-    postgresPool(config.databaseUrl, config.databasePoolMax),
+    pool,
+    watchServer({ ...session, query_timeout: connectionTimeout }),
   );
 }
 
@@ -52,6 +54,7 @@ function connect(
   kind: Database['kind'],
   description: string,
   pool: pg.Pool,
+  snapshots: Snapshots,
   embedded?: EmbeddedDatabase,
 ): Database {
   // An idle connection that breaks is replaced by the pool; without a listener it ends the process.
@@ -64,8 +67,10 @@ function connect(
     description,
     prisma,
     pool,
+    snapshots,
     failed: embedded?.failed ?? new Promise(() => {}),
     async close() {
+      await snapshots.close();
       await prisma.$disconnect();
       await pool.end();
       await embedded?.close();
@@ -73,17 +78,17 @@ function connect(
   };
 }
 
-function postgresPool(connectionString: string, max: number): pg.Pool {
-  return new pg.Pool({
+/** How every connection to PostgreSQL is made. */
+function serverSession(connectionString: string) {
+  return {
     connectionString,
-    max,
     connectionTimeoutMillis: connectionTimeout,
     statement_timeout: statementTimeout,
     idle_in_transaction_session_timeout: statementTimeout,
     application_name: 'outfit-gateway',
     // Sessions in another time zone shift timestamps without a word.
     options: '-c TimeZone=UTC',
-  });
+  };
 }
 
 function embeddedPool({ socketFolder }: EmbeddedDatabase): pg.Pool {

@@ -61,7 +61,11 @@ const everyone = [false, true];
 export type PageRow = { count: number } & (FlatRow | { id: null });
 
 /** @throws PastTheEndError */
-export function pageOf(rows: readonly PageRow[], page: number | 'last', pageSize: number): OutfitPage {
+export function pageOf(
+  rows: readonly PageRow[],
+  page: number | 'last',
+  pageSize: number,
+): OutfitPage {
   const count = rows[0]?.count ?? 0;
   const pageCount = Math.max(1, Math.ceil(count / pageSize));
   const found = page === 'last' ? pageCount : page;

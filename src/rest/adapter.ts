@@ -1,20 +1,23 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
+import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
 import { internalError, methodNotAllowed, notAcceptable, notFound, RestError } from './errors.ts';
 import { encodeJson } from './json.ts';
-import { type ListReader, prepareList } from './list-document.ts';
-import { formatQuery, parseQuery } from './query-string.ts';
-import type { Route } from './routes.ts';
+import { type PreparedList, prepareList } from './list-document.ts';
+import { formatQuery, parseQuery, type QueryParameters } from './query-string.ts';
+import type { Page, Route } from './routes.ts';
 
 export interface RestOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
   /** Base of the links; undefined: the request's own scheme and host. */
   readonly publicUrl: string | undefined;
-  readonly createContext: (request: FastifyRequest) => Context;
+  readonly cache: AnswerCache;
+  readonly createContext: () => Context;
 }
 
 /** Serves the legacy paths, which all begin with `/api/`. */
@@ -39,7 +42,7 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
 }
 
 function addRoute(app: FastifyInstance, route: Route, options: RestOptions): void {
-  const readList = prepareList(options.schema, route.list);
+  const list = prepareList(options.schema, route.list);
 
   app.route({
     method: app.supportedMethods,
@@ -53,8 +56,17 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       if (request.method !== 'GET' && request.method !== 'HEAD')
         throw methodNotAllowed(request.method);
     },
-    handler: async (request, reply) =>
-      send(reply, 200, await readEnvelope(route, readList, request, options)),
+    handler: async (request, reply) => {
+      const parameters = parseQuery(rawQuery(request));
+      const page = await readPage(route, list, parameters, options);
+      const link = (number: number | null) =>
+        number === null
+          ? null
+          : `${baseUrlOf(request, options)}${route.path}?${formatQuery(parameters, 'page', String(number))}`;
+      const head = startEnvelope(page.count, link(page.next), link(page.previous));
+      if (sendIfUnchanged(request, reply, entityTag(head, page.resultsTag))) return reply;
+      return sendBytes(reply, 200, Buffer.concat([head, page.results, endOfEnvelope]));
+    },
   });
 
   app.route({
@@ -69,22 +81,42 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   });
 }
 
-async function readEnvelope(
-  route: Route,
-  readList: ListReader,
-  request: FastifyRequest,
-  options: RestOptions,
-) {
-  const parameters = parseQuery(rawQuery(request));
-  const { count, next, previous, results } = await readList(
-    parameters,
-    options.createContext(request),
-  );
-  const link = (page: number | null) =>
-    page &&
-    `${baseUrlOf(request, options)}${route.path}?${formatQuery(parameters, 'page', String(page))}`;
-  return { count, next: link(next), previous: link(previous), results };
+/** A page as it is kept: what does not depend on the address and parameters of a request. */
+interface KeptPage extends Answer, Omit<Page, 'results'> {
+  /** The JSON of the records. */
+  readonly results: Buffer;
+  readonly resultsTag: string;
 }
+
+async function readPage(
+  route: Route,
+  list: PreparedList,
+  parameters: QueryParameters,
+  { cache, createContext }: RestOptions,
+): Promise<KeptPage> {
+  const variables = list.readVariables(parameters);
+  return cache.get(`${route.path} ${JSON.stringify(variables)}`, async () => {
+    const { count, next, previous, results } = await list.readPage(variables, createContext());
+    const bytes = encodeJson(results);
+    return {
+      count,
+      next,
+      previous,
+      results: bytes,
+      resultsTag: entityTag(bytes),
+      size: bytes.length,
+      shareable: true,
+    };
+  });
+}
+
+/** The envelope up to its records, whose bytes follow as they are. */
+function startEnvelope(count: number, next: string | null, previous: string | null): Buffer {
+  const withoutRecords = JSON.stringify({ count, next, previous, results: null });
+  return Buffer.from(withoutRecords.slice(0, -'null}'.length));
+}
+
+const endOfEnvelope = Buffer.from('}');
 
 function baseUrlOf(request: FastifyRequest, { publicUrl }: RestOptions): string {
   return publicUrl ?? readBaseUrl(request);
@@ -111,5 +143,9 @@ function sendError(reply: FastifyReply, { statusCode, body }: RestError): Fastif
 }
 
 function send(reply: FastifyReply, statusCode: number, body: unknown): FastifyReply {
-  return reply.code(statusCode).header('Content-Type', 'application/json').send(encodeJson(body));
+  return sendBytes(reply, statusCode, encodeJson(body));
+}
+
+function sendBytes(reply: FastifyReply, statusCode: number, bytes: Buffer): FastifyReply {
+  return reply.code(statusCode).header('Content-Type', 'application/json').send(bytes);
 }

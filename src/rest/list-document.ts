@@ -1,6 +1,5 @@
 import {
   type DocumentNode,
-  execute,
   type GraphQLEnumType,
   type GraphQLSchema,
   getNamedType,
@@ -10,6 +9,7 @@ import {
   typeFromAST,
   validate,
 } from 'graphql';
+import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Context } from '../graphql/context.ts';
 import { invalidChoice, invalidPage } from './errors.ts';
 import { parsePageNumber } from './page-number.ts';
@@ -18,36 +18,44 @@ import type { Page, Route } from './routes.ts';
 
 type Variables = Record<string, unknown>;
 
-/** A stored document made ready: from the parameters of a request to a page. */
-export type ListReader = (parameters: QueryParameters, context: Context) => Promise<Page>;
+/** A stored list document made ready. */
+export interface PreparedList {
+  /**
+   * What the parameters of a request ask for.
+   * @throws RestError 400 for a choice that there is not, 404 for a page that there cannot be
+   */
+  readVariables(parameters: QueryParameters): Variables;
+  /** @throws RestError 404 for a page past the end */
+  readPage(variables: Variables, context: Context): Promise<Page>;
+}
 
 /**
- * Checks a stored list document against the schema, once.
+ * Checks and compiles a stored list document, once.
  * @throws when the document does not fit the schema
  */
-export function prepareList(schema: GraphQLSchema, document: Route['list']): ListReader {
+export function prepareList(schema: GraphQLSchema, document: Route['list']): PreparedList {
   const [invalid] = validate(schema, document);
   if (invalid) throw invalid;
+  const compiled = compileQuery(schema, document);
+  if (!isCompiledQuery(compiled)) throw new Error(JSON.stringify(compiled.errors));
   const choices = choiceVariables(schema, document);
 
-  return async (parameters, context) => {
-    const variableValues: Variables = {};
-    for (const { name, type } of choices) {
-      variableValues[name] = readChoice(type, name, readParameter(parameters, name));
-    }
-    const page = parsePageNumber(readParameter(parameters, 'page'));
-    if (page === undefined) throw invalidPage();
-    Object.assign(variableValues, page === 'last' ? { last: true } : { page });
-
-    const { data, errors } = await execute({
-      schema,
-      document,
-      variableValues,
-      contextValue: context,
-    });
-    const [error] = errors ?? [];
-    if (error) throw error.extensions['code'] === 'PAGE_NOT_FOUND' ? invalidPage() : error;
-    return (data as { page: Page }).page;
+  return {
+    readVariables(parameters) {
+      const variables: Variables = {};
+      for (const { name, type } of choices) {
+        variables[name] = readChoice(type, name, readParameter(parameters, name));
+      }
+      const page = parsePageNumber(readParameter(parameters, 'page'));
+      if (page === undefined) throw invalidPage();
+      return Object.assign(variables, page === 'last' ? { last: true } : { page });
+    },
+    async readPage(variables, context) {
+      const { data, errors } = await compiled.query(undefined, context, variables);
+      const [error] = errors ?? [];
+      if (error) throw error.extensions['code'] === 'PAGE_NOT_FOUND' ? invalidPage() : error;
+      return (data as { page: Page }).page;
+    },
   };
 }
 

@@ -66,7 +66,9 @@ builder.prismaObjectField(User, 'outfits', (t) =>
     description: 'One page of the outfits of this user.',
     args: pageArguments,
     resolve: (user, args, context) =>
-      resolvePage(args, context, (request) => context.userPages.load({ ...request, userId: user.id })),
+      resolvePage(args, context, (request) =>
+        context.userPages.load({ ...request, userId: user.id }),
+      ),
   }),
 );
 

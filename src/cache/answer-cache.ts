@@ -1,0 +1,103 @@
+import { LRUCache } from 'lru-cache';
+import type { Snapshots } from '../database/snapshots.ts';
+
+/** Something that was read and can be given again while the database shows the same data. */
+export interface Answer {
+  /** Size in bytes. */
+  readonly size: number;
+  /** Whether it may be given to others at all: not an error, and nothing of one viewer's own. */
+  readonly shareable: boolean;
+}
+
+interface Kept {
+  readonly snapshot: string;
+  readonly answer: Answer;
+}
+
+/** The reads of one key: one under way, and one that starts when it has ended. */
+interface Reads {
+  underWay: Promise<unknown>;
+  next?: Promise<Answer>;
+}
+
+/**
+ * Keeps answers for exactly as long as the database shows the same data. Every call learns what
+ * the database shows now, from a snapshot taken after the call, so no answer is ever stale,
+ * whoever writes.
+ */
+export class AnswerCache {
+  readonly #snapshots: Pick<Snapshots, 'takeNext'>;
+  readonly #kept: LRUCache<string, Kept> | undefined;
+  readonly #reads = new Map<string, Reads>();
+  #latest: string | undefined;
+
+  /** @param maxBytes most bytes of answers to keep; 0 keeps none */
+  constructor(snapshots: Pick<Snapshots, 'takeNext'>, maxBytes: number) {
+    this.#snapshots = snapshots;
+    if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
+  }
+
+  /**
+   * The answer under `key`, kept or read anew. The kind of answer must be the same for all calls
+   * with a key.
+   */
+  async get<Value extends Answer>(key: string, read: () => Promise<Value>): Promise<Value> {
+    if (!this.#kept) return read();
+    const snapshot = await this.#takeSnapshot();
+    if (snapshot === undefined) return read();
+    const kept = this.#kept.get(key);
+    if (kept?.snapshot === snapshot) return kept.answer as Value;
+    return this.#share(key, read) as Promise<Value>;
+  }
+
+  /**
+   * Joins the next read of `key` that has not begun: one that has may have missed what was
+   * committed before this call. So there is one read at a time, however many ask.
+   */
+  #share(key: string, read: () => Promise<Answer>): Promise<Answer> {
+    const reads = this.#reads.get(key);
+    if (!reads) return this.#start(key, read);
+    reads.next ??= reads.underWay.then(() => {
+      const kept = this.#kept?.get(key);
+      if (kept && kept.snapshot === this.#latest) {
+        this.#reads.delete(key);
+        return kept.answer;
+      }
+      return this.#start(key, read);
+    });
+    return reads.next;
+  }
+
+  #start(key: string, read: () => Promise<Answer>): Promise<Answer> {
+    const before = this.#latest;
+    const answer = read();
+    const reads: Reads = {
+      underWay: answer
+        .then((value) => this.#keep(key, value, before))
+        .catch(() => {})
+        .finally(() => {
+          if (!reads.next) this.#reads.delete(key);
+        }),
+    };
+    this.#reads.set(key, reads);
+    return answer;
+  }
+
+  /** Keeps an answer if nothing was committed from before it was read until after. */
+  async #keep(key: string, answer: Answer, before: string | undefined): Promise<void> {
+    if (!answer.shareable || before === undefined) return;
+    const after = await this.#takeSnapshot();
+    if (after !== before) return;
+    this.#kept?.set(key, { snapshot: before, answer }, { size: answer.size + key.length });
+  }
+
+  /** Forgets everything that an older snapshot showed. Undefined when there is no way to know. */
+  async #takeSnapshot(): Promise<string | undefined> {
+    const snapshot = await this.#snapshots.takeNext().catch(() => undefined);
+    if (snapshot !== this.#latest) {
+      this.#latest = snapshot;
+      this.#kept?.clear();
+    }
+    return snapshot;
+  }
+}

@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** A strong entity tag of exactly these bytes, or of bytes that these determine. */
+export function entityTag(...parts: readonly (Buffer | string)[]): string {
+  const hash = createHash('sha1');
+  for (const part of parts) hash.update(part);
+  return `"${hash.digest('base64url')}"`;
+}
+
+/**
+ * Sets the validators of an answer, and answers 304 without a body when the client has it already.
+ * @returns whether the answer has been sent
+ */
+export function sendIfUnchanged(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  tag: string,
+): boolean {
+  reply.header('Cache-Control', 'no-cache').header('ETag', tag);
+  if (!matches(request.headers['if-none-match'], tag)) return false;
+  reply.code(304).send();
+  return true;
+}
+
+/** Compares as RFC 9110 says for If-None-Match: weakly, and `*` is any. */
+function matches(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false;
+  const tags = header.split(',').map((candidate) => candidate.trim().replace(/^W\//, ''));
+  return tags.includes(tag) || header.trim() === '*';
+}

@@ -1,0 +1,97 @@
+import pg from 'pg';
+
+/**
+ * Names what the database shows: as long as two names are equal, nothing has been committed in
+ * between, by whomever. `pg_current_snapshot()` lists the transactions that are visible, so this
+ * needs no write and no trigger.
+ */
+export interface Snapshots {
+  /**
+   * The name of a snapshot that is taken after this call. One statement serves all calls that
+   * were made before it was sent.
+   * @returns undefined on a standby, whose snapshots say nothing about its own state
+   * @throws whatever the connection fails with
+   */
+  takeNext(): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+const statement = {
+  name: 'snapshot',
+  text: 'SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_snapshot()::text END AS name',
+};
+
+type Take = () => Promise<string | undefined>;
+
+/** Takes snapshots on a connection of their own, so that they never wait for a free one. */
+export function watchServer(config: pg.ClientConfig): Snapshots {
+  // Another server, or the same one after a crash, may give a name again: every connection has its
+  // own names, so whatever was known under the old ones is forgotten.
+  let connections = 0;
+  let client: Promise<pg.Client> | undefined;
+
+  const connect = async () => {
+    connections++;
+    const fresh = new pg.Client(config);
+    const forget = () => {
+      client = undefined;
+    };
+    fresh.on('error', forget).on('end', forget);
+    await fresh.connect();
+    return fresh;
+  };
+
+  const takeOnce: Take = async () => {
+    client ??= connect();
+    const used = client;
+    try {
+      const { rows } = await (await used).query<{ name: string | null }>(statement);
+      return rows[0]?.name ? `${connections} ${rows[0].name}` : undefined;
+    } catch (error) {
+      if (client === used) client = undefined;
+      used.then((broken) => broken.end()).catch(() => {});
+      throw error;
+    }
+  };
+
+  return {
+    takeNext: shareCalls(takeOnce),
+    close: async () => {
+      await client?.then((open) => open.end()).catch(() => {});
+    },
+  };
+}
+
+/** Takes snapshots on the one session of the embedded database. */
+export function watchEmbedded(pool: pg.Pool): Snapshots {
+  return {
+    takeNext: shareCalls(async () => {
+      const { rows } = await pool.query<{ name: string | null }>(statement);
+      return rows[0]?.name ?? undefined;
+    }),
+    close: async () => {},
+  };
+}
+
+/** Calls that come while one is under way share the next, which starts when that has ended. */
+function shareCalls(take: Take): Take {
+  let underWay: Promise<unknown> | undefined;
+  let next: Promise<string | undefined> | undefined;
+
+  const start = () => {
+    next = undefined;
+    const started = take();
+    underWay = started
+      .catch(() => {})
+      .finally(() => {
+        underWay = undefined;
+      });
+    return started;
+  };
+  return () => {
+    next ??= underWay
+      ? underWay.then(start)
+      : new Promise((settle) => setImmediate(() => settle(start())));
+    return next;
+  };
+}
