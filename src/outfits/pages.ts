@@ -40,7 +40,7 @@ export async function findPage(prisma: PrismaClient, request: PageRequest): Prom
   const { ordering, page, pageSize } = request;
   const rows = await prisma.$queryRawUnsafe<PageRow[]>(
     pageStatement(ordering),
-    everyone,
+    withPrivate,
     page === 'last' ? null : (page - 1) * pageSize,
     pageSize,
   );
@@ -50,12 +50,12 @@ export async function findPage(prisma: PrismaClient, request: PageRequest): Prom
 /** Outfits in the list of all. */
 export async function countOutfits(prisma: PrismaClient): Promise<number> {
   const [row] = await prisma.$queryRaw<{ count: number }[]>`
-    SELECT count_outfits(${everyone})::int AS count`;
+    SELECT count_outfits(${withPrivate})::int AS count`;
   return row?.count ?? 0;
 }
 
-/** The values of `private` that a list has: public and private outfits. */
-const everyone = [false, true];
+/** Every list has the private outfits too. */
+const withPrivate = true;
 
 /** A row of a page statement; one without an outfit when the page has none. */
 export type PageRow = { count: number } & (FlatRow | { id: null });
@@ -79,7 +79,7 @@ export function pageOf(
 }
 
 /**
- * $1 values of `private`, $2 outfits to skip (null: to the last page), $3 page size. The functions
+ * $1 whether with the private ones, $2 outfits to skip (null: to the last page), $3 page size. The functions
  * walk in ascending order: a descending page is the mirrored range, read from its end.
  */
 function pageStatement({ field, direction }: Ordering): string {
@@ -88,10 +88,10 @@ function pageStatement({ field, direction }: Ordering): string {
     SELECT page.count, ${rowColumns}
     FROM (
       SELECT count, coalesce($2::bigint, greatest(count - 1, 0) / $3::int * $3::int) AS skip
-      FROM (SELECT count_outfits($1::boolean[])::int AS count) total
+      FROM (SELECT count_outfits($1::boolean)::int AS count) total
     ) page
     LEFT JOIN LATERAL outfits_by_${field}(
-      $1::boolean[], ${skipped}, least(greatest(count - skip, 0), $3::int)::int
+      $1::boolean, ${skipped}, least(greatest(count - skip, 0), $3::int)::int
     ) place ON true
     LEFT JOIN outfits o ON o.id = place.id
     LEFT JOIN users u ON u.id = o.user_id

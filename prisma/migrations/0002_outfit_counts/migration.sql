@@ -1,16 +1,16 @@
 -- Exact counts and any page at a flat cost: src/outfits/counting.md explains the design.
 
--- How many outfits fall into each bucket of each ordering.
+-- How many outfits fall into each bucket of each ordering. A level is one division into buckets;
+-- the tens of its number name the ordering.
 CREATE TABLE "outfit_counts" (
-    "ordering" TEXT NOT NULL,
     "level" SMALLINT NOT NULL,
     "bucket" BIGINT NOT NULL,
     "block" INTEGER NOT NULL,
-    "private" BOOLEAN NOT NULL,
     "slot" SMALLINT NOT NULL,
-    "rows" BIGINT NOT NULL,
+    "public" INTEGER NOT NULL,
+    "private" INTEGER NOT NULL,
 
-    CONSTRAINT "outfit_counts_pkey" PRIMARY KEY ("ordering", "level", "bucket", "block", "private", "slot")
+    CONSTRAINT "outfit_counts_pkey" PRIMARY KEY ("level", "bucket", "block", "slot")
 );
 
 -- The same rows are updated again and again: room in each page keeps that out of the index.
@@ -26,20 +26,24 @@ $$;
 -- The buckets that an outfit counts in. Each is a pure function of the sort key that keeps its
 -- order, so none ever splits. `slots` rows share the writers of a bucket that many write to.
 CREATE FUNCTION outfit_buckets(id integer, likes integer, created bigint, modified bigint)
-RETURNS TABLE (ordering text, level smallint, bucket bigint, block integer, slots integer)
+RETURNS TABLE (level smallint, bucket bigint, block integer, slots integer)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   VALUES
-    ('created', 0::smallint, created >> 46, 0, 8), -- 2.2 years
-    ('created', 1::smallint, created >> 38, 0, 8), -- 3.2 days
-    ('created', 2::smallint, created >> 30, 0, 8), -- 18 minutes
-    ('id', 0::smallint, (id >> 18)::bigint, 0, 8),
-    ('id', 1::smallint, (id >> 10)::bigint, 0, 8),
-    ('likes', 0::smallint, (likes >> 8)::bigint, 0, 8),
-    ('likes', 1::smallint, likes::bigint, 0, CASE WHEN likes < 32 THEN 8 ELSE 1 END),
-    ('likes', 2::smallint, likes::bigint, id >> outfit_block_bits(likes), CASE WHEN likes < 8 THEN 4 ELSE 1 END),
-    ('modified', 0::smallint, modified >> 46, 0, 8),
-    ('modified', 1::smallint, modified >> 38, 0, 8),
-    ('modified', 2::smallint, modified >> 30, 0, 8)
+    (10::smallint, created >> 50, 0, 8), -- 36 years
+    (11::smallint, created >> 44, 0, 8), -- 7 months
+    (12::smallint, created >> 38, 0, 8), -- 3 days
+    (13::smallint, created >> 32, 0, 8), -- 72 minutes
+    (20::smallint, (id >> 22)::bigint, 0, 8),
+    (21::smallint, (id >> 16)::bigint, 0, 8),
+    (22::smallint, (id >> 10)::bigint, 0, 8),
+    (30::smallint, (likes >> 12)::bigint, 0, 8),
+    (31::smallint, (likes >> 6)::bigint, 0, 8),
+    (32::smallint, likes::bigint, 0, CASE WHEN likes < 16 THEN 8 ELSE 1 END),
+    (33::smallint, likes::bigint, id >> outfit_block_bits(likes), CASE WHEN likes < 8 THEN 4 ELSE 1 END),
+    (40::smallint, modified >> 50, 0, 8),
+    (41::smallint, modified >> 44, 0, 8),
+    (42::smallint, modified >> 38, 0, 8),
+    (43::smallint, modified >> 32, 0, 8)
 $$;
 
 -- Follows every statement that writes outfits, whoever sends it. The buckets are written in the
@@ -50,23 +54,35 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO outfit_counts AS c
-    SELECT b.ordering, b.level, b.bucket, b.block, o.private, pg_backend_pid() % b.slots, count(*)
+    SELECT b.level, b.bucket, b.block, pg_backend_pid() % b.slots,
+      count(*) FILTER (WHERE NOT o.private), count(*) FILTER (WHERE o.private)
     FROM added o, outfit_buckets(o.id, o.likes, o.created, o.modified) b
-    GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
-    ON CONFLICT ON CONSTRAINT outfit_counts_pkey DO UPDATE SET rows = c.rows + excluded.rows;
+    GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+    ON CONFLICT ON CONSTRAINT outfit_counts_pkey
+      DO UPDATE SET public = c.public + excluded.public, private = c.private + excluded.private;
   ELSIF TG_OP = 'DELETE' THEN
     INSERT INTO outfit_counts AS c
-    SELECT b.ordering, b.level, b.bucket, b.block, o.private, pg_backend_pid() % b.slots, -count(*)
+    SELECT b.level, b.bucket, b.block, pg_backend_pid() % b.slots,
+      -count(*) FILTER (WHERE NOT o.private), -count(*) FILTER (WHERE o.private)
     FROM removed o, outfit_buckets(o.id, o.likes, o.created, o.modified) b
-    GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
-    ON CONFLICT ON CONSTRAINT outfit_counts_pkey DO UPDATE SET rows = c.rows + excluded.rows;
+    GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+    ON CONFLICT ON CONSTRAINT outfit_counts_pkey
+      DO UPDATE SET public = c.public + excluded.public, private = c.private + excluded.private;
   ELSIF TG_OP = 'UPDATE' THEN
     INSERT INTO outfit_counts AS c
-    SELECT b.ordering, b.level, b.bucket, b.block, o.private, pg_backend_pid() % b.slots, sum(o.sign)
-    FROM (SELECT *, 1 AS sign FROM added UNION ALL SELECT *, -1 FROM removed) o,
-      outfit_buckets(o.id, o.likes, o.created, o.modified) b
-    GROUP BY 1, 2, 3, 4, 5, 6 HAVING sum(o.sign) <> 0 ORDER BY 1, 2, 3, 4, 5, 6
-    ON CONFLICT ON CONSTRAINT outfit_counts_pkey DO UPDATE SET rows = c.rows + excluded.rows;
+    SELECT * FROM (
+      SELECT b.level, b.bucket, b.block, pg_backend_pid() % b.slots,
+        coalesce(sum(o.sign) FILTER (WHERE NOT o.private), 0) AS public,
+        coalesce(sum(o.sign) FILTER (WHERE o.private), 0) AS private
+      FROM (
+        SELECT id, likes, created, modified, private, 1 AS sign FROM added
+        UNION ALL SELECT id, likes, created, modified, private, -1 FROM removed
+      ) o, outfit_buckets(o.id, o.likes, o.created, o.modified) b
+      GROUP BY 1, 2, 3, 4
+    ) change
+    WHERE public <> 0 OR private <> 0 ORDER BY 1, 2, 3, 4
+    ON CONFLICT ON CONSTRAINT outfit_counts_pkey
+      DO UPDATE SET public = c.public + excluded.public, private = c.private + excluded.private;
   ELSE
     TRUNCATE outfit_counts;
   END IF;
@@ -88,51 +104,52 @@ ALTER TABLE outfits ENABLE ALWAYS TRIGGER count_updated;
 ALTER TABLE outfits ENABLE ALWAYS TRIGGER count_deleted;
 ALTER TABLE outfits ENABLE ALWAYS TRIGGER count_truncated;
 
--- Number of outfits that are private or not as `visible` says.
-CREATE FUNCTION count_outfits(visible boolean[]) RETURNS bigint
+-- Number of outfits; of the public ones, unless `with_private`.
+CREATE FUNCTION count_outfits(with_private boolean) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-  SELECT coalesce(sum(rows), 0)::bigint FROM outfit_counts
-  WHERE ordering = 'id' AND level = 0 AND private = ANY (visible)
+  SELECT coalesce(sum(public + CASE WHEN with_private THEN private ELSE 0 END), 0)
+  FROM outfit_counts WHERE level = 20
 $$;
 
 -- The bucket that holds the outfit with `skip` others before it: the least sort key that the
 -- bucket can hold, and how many outfits of the bucket remain to be skipped. Nulls when there is none.
-CREATE FUNCTION seek_outfit(by text, visible boolean[], INOUT skip bigint, OUT value bigint, OUT id integer)
+CREATE FUNCTION seek_outfit(ordering text, with_private boolean, INOUT skip bigint, OUT value bigint, OUT id integer)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  -- Bits that each level after the first adds to the one before it.
-  added_bits integer[] := CASE by WHEN 'id' THEN '{8}' WHEN 'likes' THEN '{8,0}' ELSE '{8,8}' END;
-  levels integer := cardinality(added_bits);
+  first_level integer := CASE ordering WHEN 'created' THEN 10 WHEN 'id' THEN 20 WHEN 'likes' THEN 30 ELSE 40 END;
+  last_level integer := CASE ordering WHEN 'id' THEN 22 ELSE first_level + 3 END;
   low bigint := -9223372036854775808;
   high bigint := 9223372036854775807;
   found_block integer;
 BEGIN
-  FOR current_level IN 0..levels LOOP
-    SELECT s.bucket, s.block, seek_outfit.skip - s.before INTO value, found_block, skip
+  FOR current_level IN first_level..last_level LOOP
+    SELECT s.bucket, s.block, seek_outfit.skip - s.reached + s.rows INTO value, found_block, skip
     FROM (
-      SELECT c.bucket, c.block, sum(c.rows) AS rows,
-        sum(sum(c.rows)) OVER (ORDER BY c.bucket, c.block) - sum(c.rows) AS before
-      FROM outfit_counts c
-      WHERE c.ordering = by AND c.level = current_level
-        AND c.bucket BETWEEN low AND high AND c.private = ANY (visible)
-      GROUP BY c.bucket, c.block
+      SELECT b.*, sum(b.rows) OVER (ORDER BY b.bucket, b.block) AS reached
+      FROM (
+        SELECT c.bucket, c.block,
+          sum(c.public + CASE WHEN with_private THEN c.private ELSE 0 END)::integer AS rows
+        FROM outfit_counts c
+        WHERE c.level = current_level AND c.bucket BETWEEN low AND high
+        GROUP BY c.bucket, c.block
+      ) b
     ) s
-    WHERE s.before <= seek_outfit.skip AND seek_outfit.skip < s.before + s.rows;
+    WHERE s.reached > seek_outfit.skip ORDER BY s.bucket, s.block LIMIT 1;
     IF NOT FOUND THEN
       RETURN;
     END IF;
-    IF current_level < levels THEN
-      low := value << added_bits[current_level + 1];
-      high := low + (1 << added_bits[current_level + 1]) - 1;
-    END IF;
+    -- Every level divides a bucket of the one before into 64, but the last one of likes divides
+    -- the outfits with one number of likes.
+    low := CASE WHEN current_level = 32 THEN value ELSE value << 6 END;
+    high := CASE WHEN current_level = 32 THEN value ELSE low + 63 END;
   END LOOP;
   id := -2147483648;
-  IF by = 'id' THEN
+  IF ordering = 'id' THEN
     id := value << 10;
-  ELSIF by = 'likes' THEN
+  ELSIF ordering = 'likes' THEN
     id := found_block << outfit_block_bits(value::integer);
   ELSE
-    value := value << 30;
+    value := value << 32;
   END IF;
 END $$;
 
@@ -150,20 +167,20 @@ BEGIN
     key := CASE field WHEN 'id' THEN 'o.id' ELSE format('o.%s, o.id', field) END;
     place := CASE field WHEN 'id' THEN 'start.id' ELSE 'start.value, start.id' END;
     EXECUTE format($sql$
-      CREATE FUNCTION outfits_by_%1$s(visible boolean[], skip bigint, take integer)
+      CREATE FUNCTION outfits_by_%1$s(with_private boolean, skip bigint, take integer)
       RETURNS TABLE ("position" bigint, id integer)
       LANGUAGE plpgsql STABLE ROWS 20 SET enable_seqscan = off SET enable_bitmapscan = off AS $body$
       DECLARE
         start record;
       BEGIN
-        SELECT * INTO start FROM seek_outfit('%1$s', visible, skip);
+        SELECT * INTO start FROM seek_outfit('%1$s', with_private, skip);
         -- OFFSET 0 keeps the two index ranges apart, so that they are merged and not sorted.
         RETURN QUERY SELECT row_number() OVER (), page.id FROM (
           (SELECT %2$s FROM outfits o
-           WHERE NOT o.private AND false = ANY (visible) AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
+           WHERE NOT o.private AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
           UNION ALL
           (SELECT %2$s FROM outfits o
-           WHERE o.private AND true = ANY (visible) AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
+           WHERE o.private AND with_private AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
           ORDER BY %4$s OFFSET start.skip LIMIT take
         ) page;
       END $body$
@@ -171,20 +188,21 @@ BEGIN
   END LOOP;
 END $do$;
 
--- The buckets whose count is not that of the outfits in them: none, unless triggers were off.
+-- The buckets whose counts are not those of the outfits in them: none, unless triggers were off.
 CREATE FUNCTION check_outfit_counts()
-RETURNS TABLE (ordering text, level smallint, bucket bigint, block integer, private boolean, counted bigint, found bigint)
+RETURNS TABLE (level smallint, bucket bigint, block integer, counted bigint[], found bigint[])
 LANGUAGE sql STABLE AS $$
-  SELECT ordering, level, bucket, block, private, coalesce(c.rows, 0), coalesce(o.rows, 0)
+  SELECT level, bucket, block, coalesce(c.rows, '{0,0}'), coalesce(o.rows, '{0,0}')
   FROM (
-    SELECT ordering, level, bucket, block, private, sum(rows)::bigint AS rows
-    FROM outfit_counts GROUP BY 1, 2, 3, 4, 5
+    SELECT level, bucket, block, ARRAY[sum(public), sum(private)] AS rows
+    FROM outfit_counts GROUP BY 1, 2, 3
   ) c
   FULL JOIN (
-    SELECT b.ordering, b.level, b.bucket, b.block, o.private, count(*) AS rows
-    FROM outfits o, outfit_buckets(o.id, o.likes, o.created, o.modified) b GROUP BY 1, 2, 3, 4, 5
-  ) o USING (ordering, level, bucket, block, private)
-  WHERE coalesce(c.rows, 0) <> coalesce(o.rows, 0)
+    SELECT b.level, b.bucket, b.block,
+      ARRAY[count(*) FILTER (WHERE NOT o.private), count(*) FILTER (WHERE o.private)] AS rows
+    FROM outfits o, outfit_buckets(o.id, o.likes, o.created, o.modified) b GROUP BY 1, 2, 3
+  ) o USING (level, bucket, block)
+  WHERE coalesce(c.rows, '{0,0}') <> coalesce(o.rows, '{0,0}')
 $$;
 
 -- Counts everything anew. Writers wait meanwhile; readers go on with the old counts until it commits.
@@ -194,9 +212,10 @@ BEGIN
   LOCK TABLE outfits IN SHARE MODE;
   DELETE FROM outfit_counts;
   INSERT INTO outfit_counts
-  SELECT b.ordering, b.level, b.bucket, b.block, o.private, 0, count(*)
+  SELECT b.level, b.bucket, b.block, 0,
+    count(*) FILTER (WHERE NOT o.private), count(*) FILTER (WHERE o.private)
   FROM outfits o, outfit_buckets(o.id, o.likes, o.created, o.modified) b
-  GROUP BY 1, 2, 3, 4, 5;
+  GROUP BY 1, 2, 3;
 END $$;
 
 SELECT rebuild_outfit_counts();
