@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 /** What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out. */
 export interface Config {
   readonly host: string;
@@ -123,6 +125,12 @@ const addresses: Kind<readonly string[]> = {
   allowed: 'a comma-separated list of addresses or CIDR ranges, such as "10.0.0.0/8,127.0.0.1"',
   parse: (value) => {
     const list = value.split(',').map((part) => part.trim());
-    return list.every((part) => /^[0-9a-fA-F.:]+(\/\d{1,3})?$/.test(part)) ? list : undefined;
+    return list.every(isAddressOrRange) ? list : undefined;
   },
 };
+
+function isAddressOrRange(text: string): boolean {
+  const [address = '', bits = '0', ...more] = text.split('/');
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+}

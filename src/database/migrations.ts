@@ -50,6 +50,8 @@ export async function findPendingMigrations(pool: pg.Pool): Promise<string[]> {
  */
 export async function migrate(pool: pg.Pool, onApply: (name: string) => void): Promise<string[]> {
   const client = await pool.connect();
+  // A lost connection fails the statement; without a listener it would end the process as well.
+  client.on('error', () => {});
   try {
     await client.query('SET statement_timeout = 0');
     await client.query(`SELECT pg_advisory_lock(${prismaAdvisoryLock})`);

@@ -41,7 +41,7 @@ export async function checkServer(pool: Database['pool'], description: string): 
     );
     version = rows[0]?.version ?? 0;
   } catch (error) {
-    const reason = error instanceof Error ? error.message || error.name : String(error);
+    const reason = reasonOf(error);
     throw new DatabaseNotReadyError(
       `The ${description} cannot be reached (${reason}): start it, or correct DATABASE_URL.`,
       { cause: error },
@@ -52,4 +52,10 @@ export async function checkServer(pool: Database['pool'], description: string): 
       `The ${description} is version ${Math.floor(version / 10_000)}: use PostgreSQL 14 or newer.`,
     );
   }
+}
+
+/** Node tries all addresses of a host and gives an AggregateError without a message. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
+  return error instanceof Error ? error.message || error.name : String(error);
 }

@@ -46,7 +46,8 @@ export function createGraphiQL(): (
       .header('ETag', etag)
       .header('Vary', 'Accept, Accept-Encoding');
     if (request.headers['if-none-match']?.includes(etag)) return reply.code(304).send();
-    if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(html);
+    if (!/\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(request.headers['accept-encoding'] ?? ''))
+      return reply.send(html);
     return reply.header('Content-Encoding', 'gzip').send(gzipped);
   };
 }

@@ -70,22 +70,46 @@ export async function saveOutfits(
   });
 }
 
+const highestId = 2_147_483_647;
+/** Ids that must be left behind the highest one in use, or else new ones come from a gap. */
+const leastRoom = 1_000_000;
+
 /**
  * Moves both id sequences behind the highest id in use, so that no id is handed out twice; never
- * moves one back. Behind id 2147483647 there is nothing left: then creating fails, and only that.
+ * moves one back. A source may have used the last ids there are (2147483647 as a mark, say): then
+ * new ones come from the largest gap that the sequence has not passed yet.
  */
 export async function raiseSequences(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async (client) => {
     // Without the lock a row created between reading and setting would move the sequence back.
     await client.query('LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE');
     for (const table of ['users', 'outfits']) {
-      await client.query(
-        `SELECT setval('${table}_id_seq', highest)
-         FROM (SELECT max(id) AS highest FROM ${table}) AS used, ${table}_id_seq
-         WHERE highest >= last_value`,
+      const { rows } = await client.query<{ highest: number | null }>(
+        `SELECT max(id) AS highest FROM ${table}`,
       );
+      const highest = rows[0]?.highest ?? 0;
+      const isNearEnd = highest > highestId - leastRoom;
+      await client.query(isNearEnd ? moveToGap(table) : moveToHighest(table));
     }
   });
+}
+
+function moveToHighest(table: string): string {
+  return `SELECT setval('${table}_id_seq', highest)
+    FROM (SELECT max(id) AS highest FROM ${table}) AS used, ${table}_id_seq
+    WHERE highest >= last_value`;
+}
+
+function moveToGap(table: string): string {
+  return `SELECT setval('${table}_id_seq', id)
+    FROM (
+      SELECT id, lead(id, 1, ${highestId + 1}) OVER (ORDER BY id) - id AS room
+      FROM (
+        SELECT last_value AS id FROM ${table}_id_seq
+        UNION SELECT ${table}.id FROM ${table}, ${table}_id_seq WHERE ${table}.id >= last_value
+      ) AS taken
+    ) AS gaps
+    ORDER BY room DESC, id LIMIT 1`;
 }
 
 async function inTransaction<Result>(
@@ -93,19 +117,24 @@ async function inTransaction<Result>(
   work: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect();
+  // Without a listener, a connection that breaks between two statements ends the process.
+  let lost: Error | undefined;
+  const onLost = (error: Error) => {
+    lost ??= error;
+  };
+  client.on('error', onLost);
   try {
     await client.query('BEGIN');
     const result = await work(client);
     await client.query('COMMIT');
-    client.release();
     return result;
   } catch (error) {
-    const failed = await client.query('ROLLBACK').then(
-      () => false,
-      () => true,
-    );
-    client.release(failed);
-    throw error;
+    const cause = lost ?? error;
+    await client.query('ROLLBACK').catch(onLost);
+    throw cause;
+  } finally {
+    client.off('error', onLost);
+    client.release(lost);
   }
 }
 

@@ -45,7 +45,8 @@ export async function hasOutfitAt(
   const operator = reading.direction === 'asc' ? '>=' : '<=';
   const bounds = `(${columns.join(', ')}) ${operator} (${placeholders(reading, 1)})`;
   const [found] = await prisma.$queryRawUnsafe<{ exists: boolean }[]>(
-    `SELECT ${bothSegments((segment) => `EXISTS (SELECT FROM outfits WHERE ${segment} AND ${bounds})`).join(' OR ')} AS exists`,
+    // Not EXISTS: it ignores the order, and then reads the table from its start for the first match.
+    `SELECT ${bothSegments((segment) => `(SELECT true FROM outfits o WHERE ${segment} AND ${bounds} ORDER BY ${orderBy(reading)} LIMIT 1)`).join(' IS NOT NULL OR ')} IS NOT NULL AS exists`,
     ...keyValues(reading, key),
   );
   return found?.exists ?? false;

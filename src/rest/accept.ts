@@ -2,8 +2,8 @@ const json = new Set(['*/*', 'application/*', 'application/json']);
 
 /** Whether an `Accept` header takes JSON. Parameters do not count, not even `q=0`: as in DRF. */
 export function acceptsJson(header: string | undefined): boolean {
-  const types = (header ?? '')
+  if (header === undefined || header.trim() === '') return true;
+  return header
     .split(',')
-    .map((part) => part.split(';', 1)[0]?.trim().toLowerCase());
-  return types.some((type) => type && json.has(type)) || types.every((type) => type === '');
+    .some((part) => json.has((part.split(';')[0] ?? '').trim().toLowerCase()));
 }

@@ -122,10 +122,9 @@ function baseUrlOf(request: FastifyRequest, { publicUrl }: RestOptions): string 
   return publicUrl ?? readBaseUrl(request);
 }
 
-/** What follows the first `?` of the request target, undecoded. */
+/** What follows the first `?` of the request target, undecoded, up to a fragment that does not belong. */
 function rawQuery({ raw }: FastifyRequest): string {
-  const [, ...query] = (raw.url ?? '').split('?');
-  return query.join('?');
+  return /^[^?]*\?([^#]*)/.exec(raw.url ?? '')?.[1] ?? '';
 }
 
 /** The metadata that OPTIONS answers. */

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { ConfigError } from '../config.ts';
+
+/** How far an import has come: all that a later run needs to go on. */
+export type Progress = z.output<typeof progress>;
+
+const count = z.int().min(0);
+const progress = z.object({
+  position: z.object({ at: z.string(), done: count }),
+  bases: z.object({ media: z.string().optional(), video: z.string().optional() }),
+  totals: z.object({
+    read: count,
+    created: count,
+    updated: count,
+    unchanged: count,
+    broken: count,
+  }),
+  /** An outfit that was saved: if the database has lost it, it is not the same database. */
+  savedId: z.int().optional(),
+});
+
+const content = z.object({ run: z.string(), progress });
+
+/** The file that remembers the progress of an import until it has come to its end. */
+export interface Checkpoint {
+  /** What an interrupted run with the same options left; undefined when there is nothing. */
+  read(): Progress | undefined;
+  /** @throws ConfigError when the folder cannot be written */
+  write(progress: Progress): void;
+  remove(): void;
+}
+
+/**
+ * @param folder where checkpoints are; made when the first one is written
+ * @param source names the file
+ * @param run what else must be the same for another run to go on: options, database, file times
+ */
+export function openCheckpoint(folder: string, source: string, run: string): Checkpoint {
+  const name = createHash('sha256').update(source).digest('hex').slice(0, 16);
+  const path = join(folder, `${name}.json`);
+  return {
+    read() {
+      try {
+        const found = content.parse(JSON.parse(readFileSync(path, 'utf8')));
+        return found.run === run ? found.progress : undefined;
+      } catch {
+        return undefined; // none, or one that was damaged: an import from the beginning is safe
+      }
+    },
+    write(reached) {
+      try {
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        // A process that is killed while writing leaves the old checkpoint whole.
+        writeFileSync(`${path}.new`, JSON.stringify({ run, progress: reached }));
+        renameSync(`${path}.new`, path);
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new ConfigError(
+          `The state of the import cannot be kept in ${folder} (${reason}): set DATA_DIR to a folder that can be written.`,
+        );
+      }
+    },
+    remove() {
+      rmSync(path, { force: true });
+    },
+  };
+}

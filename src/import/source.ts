@@ -1,0 +1,113 @@
+import type { Readable } from 'node:stream';
+import { readFiles } from './files.ts';
+import { fetchOverHttp, readListing } from './listing.ts';
+
+/** One record as the source has it, not yet checked. */
+export interface SourceRecord {
+  readonly value: unknown;
+  /** Page, or file and line, for messages. */
+  readonly where: string;
+}
+
+/** A part of a source from which no record could be read, such as a line that is not JSON. */
+export interface UnreadablePart {
+  readonly where: string;
+  readonly reason: string;
+}
+
+/** A point between two records of a source, to go on from. */
+export interface Position {
+  /** URL of a page, or path of a file. */
+  readonly at: string;
+  /** Records and unreadable parts of it that are done; 0 for a page. */
+  readonly done: number;
+}
+
+/** Some records of a source, in its order. */
+export interface Batch {
+  readonly records: readonly SourceRecord[];
+  readonly unreadable: readonly UnreadablePart[];
+  /** Where to go on once this batch is dealt with; undefined behind the last page of a listing. */
+  readonly next: Position | undefined;
+  /** How many records the listing says it has in all. */
+  readonly count: number | undefined;
+  /** Whether the records are in the default order of the listing, also across such batches. */
+  readonly inDefaultOrder: boolean;
+}
+
+/** The source cannot be read (on); the message is one sentence that says why. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError';
+}
+
+export interface ReadOptions {
+  /** Undefined: from the beginning. */
+  readonly from?: Position | undefined;
+  /** Ends the reading with the error of the signal. */
+  readonly signal: AbortSignal;
+  /** What `-` stands for. */
+  readonly stdin: Readable;
+  /** Told, in a sentence, about what happens without ending the reading. */
+  readonly notify: (sentence: string) => void;
+}
+
+/** The URL of a live listing, or undefined when the sources are files. */
+export function findListingUrl(sources: readonly string[]): string | undefined {
+  const url = sources.find((source) => /^https?:\/\//i.test(source));
+  if (url === undefined) return undefined;
+  if (sources.length > 1) throw new SourceError('A live listing must be the only source.');
+  if (!URL.canParse(url) || new URL(url).username || new URL(url).password) {
+    throw new SourceError(`${url} must be a valid URL without user name and password.`);
+  }
+  return url;
+}
+
+/**
+ * Reads a source in batches.
+ * @param sources the URL of a live listing, or files and folders, or `-` for standard input
+ * @throws SourceError when there is no such source, or a listing fails for good
+ */
+export function readSource(
+  sources: readonly string[],
+  options: ReadOptions,
+): AsyncGenerator<Batch> {
+  const url = findListingUrl(sources);
+  if (url === undefined) return readFiles(sources, options);
+  return readListing(url, { ...options, fetchPage: fetchOverHttp });
+}
+
+/**
+ * Joins small batches and, after `milliseconds`, whatever there is, so that each is worth a
+ * transaction. What was read before a failure is delivered before the failure is.
+ */
+export async function* joinBatches(
+  batches: AsyncIterable<Batch>,
+  size: number,
+  milliseconds: number,
+): AsyncGenerator<Batch> {
+  let joined: Batch | undefined;
+  let since = Date.now();
+  let failure: { readonly error: unknown } | undefined;
+  try {
+    for await (const batch of batches) {
+      joined = joined ? join(joined, batch) : batch;
+      if (joined.records.length < size && Date.now() - since < milliseconds) continue;
+      yield joined;
+      joined = undefined;
+      since = Date.now();
+    }
+  } catch (error) {
+    failure = { error };
+  }
+  if (joined) yield joined;
+  if (failure) throw failure.error;
+}
+
+function join(first: Batch, second: Batch): Batch {
+  return {
+    ...second,
+    records: [...first.records, ...second.records],
+    unreadable: [...first.unreadable, ...second.unreadable],
+    inDefaultOrder: first.inDefaultOrder && second.inDefaultOrder,
+  };
+}

@@ -1,0 +1,573 @@
+// `npm run import` and `npm run verify` as processes, on real databases and a real HTTP server.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig } from '../src/config.ts';
+import { openDatabase } from '../src/database/database.ts';
+import { migrate } from '../src/database/migrations.ts';
+import { fetchOverHttp } from '../src/import/listing.ts';
+import { type DatabaseKind, databaseKinds, makePlace, type TestPlace } from './gateway.ts';
+
+const sixDigits = (id: number) => String(Math.abs(id) % 1_000_000).padStart(6, '0');
+const uuid = (id: number) => `00000000-0000-4000-8000-000000${sixDigits(id)}`;
+
+function makeRecord(id: number, changes: Record<string, unknown> = {}) {
+  const image = `https://media.example.com/outfits/${uuid(id)}.jpeg`;
+  return {
+    id,
+    title: `Outfit ${id} 👗`,
+    description: '#summer\n@ann',
+    image_key: image,
+    image_original_url: image,
+    complete: true,
+    likes: Math.abs(id) % 7,
+    user: makeUser((Math.abs(id) % 5) + 1),
+    quality: 3,
+    private: id % 4 === 0,
+    background_image: null,
+    background_color: '#0a9',
+    video: id % 3 ? null : `https://video.example.com/outfits_videos/${uuid(id)}.mp4`,
+    play_video: id % 3 === 0,
+    created: `2024-02-29T12:00:00.${sixDigits(id)}Z`,
+    modified: '2024-03-01T00:00:00Z',
+    creation_device: 'ios',
+    modification_device: '',
+    ...changes,
+  };
+}
+
+function makeUser(id: number, changes: Record<string, unknown> = {}) {
+  const avatar_key = id % 2 ? '' : `avatars/${uuid(id)}.gif`;
+  return { id, avatar_key, username: `ann_${id}`, first_name: 'Ann', last_name: '', ...changes };
+}
+
+/** Records in the default order: newest first. */
+const makeRecords = (number: number) =>
+  Array.from({ length: number }, (_, index) => makeRecord(number - index));
+
+const toLines = (records: readonly unknown[]) =>
+  records.map((record) => `${JSON.stringify(record)}\n`).join('');
+
+let folder: string;
+let place: TestPlace;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'outfit-import-test-'));
+});
+afterEach(async () => {
+  await place.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function save(name: string, content: string | Buffer): string {
+  const path = join(folder, name);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+}
+
+async function openPlace(kind: DatabaseKind): Promise<void> {
+  place = await makePlace(kind);
+  if (kind === 'PostgreSQL') await withPool((pool) => migrate(pool, () => {}));
+}
+
+type Pool = Awaited<ReturnType<typeof openDatabase>>['pool'];
+
+async function withPool<Result>(work: (pool: Pool) => Promise<Result>): Promise<Result> {
+  const database = await openDatabase(readConfig(place.environment));
+  try {
+    return await work(database.pool);
+  } finally {
+    await database.close();
+  }
+}
+
+const query = (sql: string) => withPool(async (pool) => (await pool.query(sql)).rows);
+
+interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(command: string, args: readonly string[], input?: string | Buffer) {
+  const child = spawn(process.execPath, [join('dist/import', `${command}.js`), ...args], {
+    env: { PATH: process.env['PATH'], DATA_DIR: join(folder, 'data'), ...place.environment },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  child.stdin.on('error', () => {}).end(input);
+  const ended = once(child, 'close').then(
+    ([code]): Run => ({ code: code as number | null, stdout, stderr }),
+  );
+  return { child, ended };
+}
+
+const runImport = (args: readonly string[], input?: string | Buffer) =>
+  start('command', args, input).ended;
+const runVerify = (...args: string[]) => start('verify-command', args).ended;
+
+interface Listing {
+  readonly url: string;
+  /** Records of the listing, to be changed at will. */
+  records: Record<string, unknown>[];
+  /** Takes over an answer: true when it has dealt with the request. */
+  intercept: (request: IncomingMessage, response: ServerResponse) => boolean;
+  readonly requests: string[];
+}
+
+/** A listing as the legacy service serves it, ten records to a page. */
+async function serveListing(records: Record<string, unknown>[]): Promise<Listing> {
+  const server = createServer((request, response) => {
+    listing.requests.push(request.url ?? '');
+    if (listing.intercept(request, response)) return;
+    const url = new URL(request.url ?? '', 'http://behind-a-proxy.internal');
+    const page = Number(url.searchParams.get('page') ?? 1);
+    const sorted = [...listing.records];
+    if (url.searchParams.get('ordering') === 'like_count') {
+      sorted.sort((a, b) => Number(a['likes']) - Number(b['likes']));
+    }
+    const link = (number: number) => {
+      url.searchParams.set('page', String(number));
+      return url.href;
+    };
+    const body = {
+      count: sorted.length,
+      next: page * 10 < sorted.length ? link(page + 1) : null,
+      previous: page > 1 ? link(page - 1) : null,
+      results: sorted.slice(page * 10 - 10, page * 10),
+    };
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/api/outfits/`;
+  const listing: Listing = { url, records, intercept: () => false, requests: [] };
+  return listing;
+}
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  beforeEach(() => openPlace(kind));
+
+  test('a live listing is read to the end, again without effect, and then verified', async () => {
+    const listing = await serveListing(makeRecords(45));
+    const first = await runImport([listing.url]);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout).toContain('45 created, 0 updated, 0 unchanged, 0 broken');
+    const again = await runImport([listing.url]);
+    expect(again.stdout).toContain('0 created, 0 updated, 45 unchanged, 0 broken');
+    expect(await runVerify(listing.url)).toMatchObject({
+      code: 0,
+      stdout: '45 records compared: nothing differs.\n',
+    });
+
+    listing.records[3] = makeRecord(42, { likes: 900, user: makeUser(3, { username: 'új_név' }) });
+    const updated = await runImport([listing.url]);
+    expect(updated).toMatchObject({ code: 0 });
+    expect(updated.stdout).toContain('0 created');
+    const difference = await runVerify(listing.url);
+    // The other records of user 3 still have the old name in the source, and the last one wins.
+    expect(difference.code).toBe(1);
+    expect(difference.stdout).toContain(
+      'Outfit 42: user.username is "új_név" in the source, "ann_3" here.',
+    );
+  });
+
+  test('new outfits get ids behind the imported ones', async () => {
+    const source = save(
+      'records.ndjson',
+      toLines([makeRecord(-7), makeRecord(0), makeRecord(812)]),
+    );
+    expect(await runImport([source])).toMatchObject({ code: 0 });
+    expect(await query(`SELECT nextval('outfits_id_seq')::int AS id`)).toEqual([{ id: 813 }]);
+  });
+
+  test('a source that uses the last id there is leaves ids for new outfits', async () => {
+    const source = save('records.ndjson', toLines([makeRecord(12), makeRecord(2147483647)]));
+    expect(await runImport([source])).toMatchObject({ code: 0 });
+    expect(await query(`SELECT nextval('outfits_id_seq')::int AS id`)).toEqual([{ id: 13 }]);
+  });
+
+  test('--replace empties the database first, and only once there is something to put in', async () => {
+    await runImport([save('old.ndjson', toLines(makeRecords(3)))]);
+    const broken = await runImport([save('broken.ndjson', '{"id":1}\n'), '--replace']);
+    expect(broken.code).toBe(1);
+    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 3 }]);
+
+    const source = save('new.ndjson', toLines([makeRecord(50)]));
+    expect((await runImport([source])).stdout).toContain(
+      '3 more outfits that are not in this source',
+    );
+    expect((await runImport([source, '--replace'])).stdout).toContain('1 created');
+    expect(await query('SELECT id FROM outfits')).toEqual([{ id: 50 }]);
+    expect(await query('SELECT count(*)::int FROM users')).toEqual([{ count: 1 }]);
+  });
+});
+
+describe('files', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('saved pages in folders are read in natural order, plain or compressed', async () => {
+    const records = makeRecords(120);
+    const page = (number: number) =>
+      JSON.stringify({
+        count: 120,
+        next: number < 12 ? `http://x/api/outfits/?page=${number + 1}` : null,
+        previous: null,
+        results: records.slice(number * 10 - 10, number * 10),
+      });
+    for (let number = 1; number <= 12; number++) {
+      if (number % 2) save(`pages/page${number}.json`, page(number));
+      else save(`pages/page${number}.json.gz`, gzipSync(page(number)));
+    }
+    save('pages/README', 'not a page');
+    const result = await runImport([join(folder, 'pages')]);
+    expect(result.stdout).toContain('120 created');
+    expect(result.stderr).toContain('left out');
+    // In another order of the pages, this would find differences.
+    expect(await runVerify(join(folder, 'pages'))).toMatchObject({ code: 0 });
+  });
+
+  test.each([
+    ['records per line', toLines(makeRecords(4))],
+    ['an array', JSON.stringify(makeRecords(4), null, 2)],
+    ['a page', JSON.stringify({ next: null, results: makeRecords(4) }, null, 2)],
+    ['a page per line', toLines([{ next: null, results: makeRecords(4) }])],
+    ['lines that end in CR LF', toLines(makeRecords(4)).replaceAll('\n', '\r\n')],
+    ['a byte order mark', `\uFEFF${toLines(makeRecords(4))}`],
+    ['a broken first line', `{"id":\n${toLines(makeRecords(4))}`],
+  ])('standard input may be %s', async (_name, input) => {
+    const result = await runImport(['-'], input);
+    expect(result.stdout).toContain('4 created');
+  });
+
+  test('what cannot be read is reported with its place, and nothing else is lost', async () => {
+    const [first = '', second = '', third = ''] = toLines(makeRecords(3)).split('\n');
+    const source = save(
+      'records.ndjson',
+      Buffer.concat([
+        Buffer.from(`${first}\n{"id": 9, "ti\n\n`),
+        Buffer.from([0x22, 0xff, 0x22, 0x0a]),
+        Buffer.from(`${second}\n${third}`),
+      ]),
+    );
+    const truncated = save('pages/1.json', '{"count": 1, "next": null, "results": [');
+    const result = await runImport([source, truncated]);
+    expect(result.code).toBe(1);
+    expect(result.stdout).toContain('3 created, 0 updated, 0 unchanged, 3 broken');
+    expect(result.stderr).toContain(`${source}:2: it is not JSON`);
+    expect(result.stderr).toContain(`${source}:4: it is not UTF-8`);
+    expect(result.stderr).toContain(`${truncated}: it is not JSON`);
+  });
+
+  test('only a hundred broken records are printed, all are counted', async () => {
+    const records = makeRecords(250).map((record) => ({ ...record, likes: -1 }));
+    const result = await runImport(['-'], toLines([...records, makeRecord(900)]));
+    expect(result.code).toBe(1);
+    expect(result.stderr.match(/^Outfit /gm)).toHaveLength(100);
+    expect(result.stderr).toContain('150 more');
+    expect(result.stdout).toContain('1 created, 0 updated, 0 unchanged, 250 broken');
+  });
+
+  test('the most common base is that of the source, and the settings for it are named', async () => {
+    const legacy = 'https://cdn.legacy.test/files';
+    const records = makeRecords(3).map((record) => ({
+      ...record,
+      image_key: record.image_key.replace('https://media.example.com', legacy),
+      image_original_url: record.image_original_url.replace('https://media.example.com', legacy),
+    }));
+    const result = await runImport(['-'], toLines([makeRecord(9), ...records]));
+    expect(result.stdout).toContain('3 created, 0 updated, 0 unchanged, 1 broken');
+    expect(result.stdout).toContain(`set MEDIA_URL=${legacy}.`);
+    expect(result.stderr).toContain(
+      `Outfit 9 (-:1): image_key is "https://media.example.com/outfits/${uuid(9)}.jpeg", but must be "${legacy}/outfits/<uuid>.<jpeg|png>"`,
+    );
+    const other = await runImport(
+      ['-', '--media-url', 'https://media.example.com/'],
+      toLines([makeRecord(9)]),
+    );
+    expect(other.stdout).toContain('1 created');
+  });
+});
+
+describe('a record', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  const asJson = (text: string, field: string, json: string) =>
+    text.replace(new RegExp(`"${field}":("[^"]*"|[^,}]*)`), `"${field}":${json}`);
+  const line = JSON.stringify(makeRecord(1));
+
+  test.each([
+    ['id', '1.0'],
+    ['id', '-2147483648'],
+    ['likes', '2147483647'],
+    ['quality', '17'],
+    ['title', '""'],
+    ['title', '"\\u2028 \\u001f \\ud83d\\ude00"'],
+    ['background_color', '"#00ff7f"'],
+    ['created', '"0001-01-01T00:00:00Z"'],
+    ['created', '"9999-12-31T23:59:59.999999Z"'],
+    ['modification_device', '"web"'],
+    ['username', '"שרה_９95-é"'],
+    ['video', 'null'],
+  ])('may have %s %s, which verify finds unchanged', async (field, json) => {
+    const source = save('record.ndjson', asJson(line, field, json));
+    expect(await runImport([source])).toMatchObject({ code: 0, stderr: '' });
+    expect((await runVerify(source)).code).toBe(0);
+  });
+
+  test.each([
+    ['id', '2147483648', 'id is 2147483648, but must be a whole number'],
+    ['id', '"1"', 'id is "1", but must be a whole number'],
+    ['likes', '-1', 'likes is -1, but must be a whole number from 0 to 2147483647'],
+    ['likes', '1.5', 'likes is 1.5, but'],
+    ['likes', '1e400', 'likes is Infinity, but'],
+    ['quality', 'null', 'quality is null, but'],
+    ['complete', '"true"', 'complete is "true", but must be true or false'],
+    ['background_image', '""', 'background_image is "", but must be null'],
+    ['background_color', '"#0A9"', 'background_color is "#0A9", but'],
+    ['title', '"a\\u0000b"', 'title is "a\\u0000b", but must be text without NUL'],
+    ['title', '"a\\ud83db"', 'title is "a\\ud83db", but must be text without NUL'],
+    ['username', '""', 'user.username is "", but must be letters, digits'],
+    ['username', '"a b"', 'user.username is "a b", but'],
+    ['avatar_key', '"http://x/a.png"', 'user.avatar_key is "http://x/a.png", but'],
+    ['created', '"2023-02-29T00:00:00Z"', 'created is "2023-02-29T00:00:00Z", but must be a UTC'],
+    ['modified', '"2023-02-28T00:00:00+00:00"', 'modified is'],
+    ['creation_device', '""', 'creation_device is "", but must be "ios", "android" or "web"'],
+    ['image_key', '"outfits/x.jpeg"', 'image_key is "outfits/x.jpeg", but must be "https://media'],
+    ['user', '7,"x":{}', 'user is 7, but must be an object'],
+  ])('that has %s %s is refused with the reason', async (field, json, reason) => {
+    const broken =
+      field === 'user'
+        ? line.replace('"user":{', `"user":${json.slice(0, -1)}`)
+        : asJson(line, field, json);
+    const result = await runImport(['-'], `${broken}\n${toLines([makeRecord(2)])}`);
+    expect(result.stderr).toContain(reason);
+    expect(result.stdout).toContain('1 created, 0 updated, 0 unchanged, 1 broken');
+    expect(result.code).toBe(1);
+  });
+});
+
+describe('a live listing', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('that fails now and then is read all the same', async () => {
+    const listing = await serveListing(makeRecords(45));
+    const failures: ((response: ServerResponse) => void)[] = [
+      (response) => response.writeHead(503).end('busy'),
+      (response) => response.socket?.destroy(),
+      (response) => response.end('{"count": 45, "resul'),
+      (response) => response.writeHead(429, { 'retry-after': '1' }).end(),
+    ];
+    listing.intercept = (request, response) => {
+      if (!request.url?.includes('page=3')) return false;
+      const fail = failures.shift();
+      fail?.(response);
+      return fail !== undefined;
+    };
+    const result = await runImport([listing.url]);
+    expect(result.code).toBe(0);
+    expect(result.stdout).toContain('45 created');
+    expect(result.stderr.match(/trying again in/g)).toHaveLength(4);
+  });
+
+  test('that refuses a page ends the import in a sentence, and the next run goes on there', async () => {
+    const listing = await serveListing(makeRecords(45));
+    listing.intercept = (request, response) => {
+      if (!request.url?.includes('page=4')) return false;
+      response.writeHead(403).end('{"detail":"No."}');
+      return true;
+    };
+    const refused = await runImport([listing.url]);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('?page=4 answered 403: {"detail":"No."}.');
+    expect(refused.stderr).toContain('goes on from there');
+    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 30 }]);
+
+    listing.intercept = () => false;
+    listing.requests.length = 0;
+    const resumed = await runImport([listing.url]);
+    expect(resumed).toMatchObject({ code: 0 });
+    expect(resumed.stdout).toContain('45 records read');
+    expect(listing.requests).toEqual(['/api/outfits/?page=4', '/api/outfits/?page=5']);
+
+    listing.requests.length = 0;
+    await runImport([listing.url]);
+    expect(listing.requests).toHaveLength(5);
+  });
+
+  test('that falls silent in the middle of a page is given up on after a time-out', async () => {
+    const listing = await serveListing([]);
+    listing.intercept = (_request, response) => response.write('{"count":') || true;
+    const { signal } = new AbortController();
+    await expect(fetchOverHttp(listing.url, signal, 300)).rejects.toThrow(
+      'no whole answer in 0.3 s',
+    );
+  });
+
+  test('whose links go in a circle does not keep the import running', async () => {
+    const listing = await serveListing(makeRecords(10));
+    listing.intercept = (_request, response) => {
+      response.end(JSON.stringify({ count: 1, next: 'http://x/?page=2', results: [] }));
+      return true;
+    };
+    const result = await runImport([listing.url]);
+    expect(result).toMatchObject({ code: 2 });
+    expect(result.stderr).toContain('go in a circle');
+  });
+
+  test('is resumed after SIGINT, unless --restart says otherwise', async () => {
+    const listing = await serveListing(makeRecords(60));
+    listing.intercept = (request) => Boolean(request.url?.includes('page=4'));
+    const { child, ended } = start('command', [listing.url]);
+    while (!listing.requests.some((url) => url.includes('page=4'))) {
+      await new Promise((settle) => setTimeout(settle, 20));
+    }
+    child.kill('SIGINT');
+    const interrupted = await ended;
+    expect(interrupted.code).toBe(130);
+    expect(interrupted.stdout).toContain('30 created');
+    expect(interrupted.stdout).toContain('The same command goes on from there');
+
+    listing.intercept = () => false;
+    listing.requests.length = 0;
+    const resumed = await runImport([listing.url]);
+    expect(resumed.stderr).toContain('Going on behind the 30 records');
+    expect(resumed.stdout).toContain('60 records read');
+    expect(listing.requests[0]).toBe('/api/outfits/?page=4');
+    expect(await runVerify(listing.url)).toMatchObject({ code: 0 });
+  });
+});
+
+describe('a file', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('is resumed where a killed import had saved it, and read anew once it was changed', async () => {
+    const source = save('records.ndjson', toLines(makeRecords(60_000)));
+    const killed = start('command', [source]);
+    const countSaved = async () => Number((await query('SELECT count(*) FROM outfits'))[0]?.count);
+    while ((await countSaved()) < 3_000) await new Promise((settle) => setTimeout(settle, 20));
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    const saved = await countSaved();
+    expect(saved).toBeLessThan(60_000);
+
+    const stopped = start('command', [source]);
+    while ((await countSaved()) < saved + 2_000)
+      await new Promise((settle) => setTimeout(settle, 20));
+    stopped.child.kill('SIGINT');
+    const interrupted = await stopped.ended;
+    expect(interrupted.code).toBe(130);
+    expect(interrupted.stderr).toContain('Going on behind the');
+
+    appendFileSync(source, toLines([makeRecord(70_000)]));
+    const anew = await runImport([source]);
+    expect(anew.stderr).not.toContain('Going on');
+    expect(anew.stdout).toContain('60,001 records read');
+    expect(await countSaved()).toBe(60_001);
+  });
+});
+
+describe('a database', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('that goes away ends the import in a sentence, and the next run goes on', async () => {
+    const source = save('records.ndjson', toLines(makeRecords(60_000)));
+    const { ended } = start('command', [source]);
+    const result = await withPool(async (pool) => {
+      const countSaved = async () => (await pool.query('SELECT FROM outfits')).rowCount ?? 0;
+      while ((await countSaved()) < 3_000) await new Promise((settle) => setTimeout(settle, 20));
+      // Again and again, because a connection that is idle just then is replaced unnoticed.
+      let isOver = false;
+      const result = ended.finally(() => (isOver = true));
+      while (!isOver) {
+        await pool.query(
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+        );
+      }
+      return result;
+    });
+    expect(result.code).toBe(2);
+    expect(result.stderr).toMatch(/The database failed: .*\.\n$/);
+    expect((await runImport([source])).stdout).toContain('60,000 records read');
+  });
+});
+
+describe('what differs is printed by verify', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('record by record, field by field, in order, and at most twenty lines', async () => {
+    const listing = await serveListing(makeRecords(45));
+    await runImport([listing.url]);
+    listing.records[0] = makeRecord(45, { title: 'Other', extra: 1 });
+    listing.records.splice(10, 1);
+    listing.records.push(makeRecord(99));
+    listing.records.splice(20, 0, ...listing.records.splice(30, 1));
+    const result = await runVerify(listing.url);
+    expect(result.code).toBe(1);
+    expect(result.stdout.split('\n')).toEqual([
+      'Outfit 45: title is "Other" in the source, "Outfit 45 👗" here.',
+      'Outfit 45: extra is 1 in the source, missing here.',
+      'Outfit 99 is missing here.',
+      'Outfit 35 is not in the source.',
+      'Order (default): outfit 24 comes behind outfit 14 in the source, but not here.',
+      '45 records compared: 5 differences.',
+      '',
+    ]);
+
+    await query('UPDATE outfits SET quality = 9');
+    const many = await runVerify(listing.url);
+    expect(many.stdout.split('\n')).toHaveLength(22);
+    expect(many.stdout).toContain('49 differences (the first 20 are shown)');
+  });
+
+  test('a service that is away or a listing that is none ends it in a sentence', async () => {
+    const listing = await serveListing(makeRecords(1));
+    const away = await runVerify(listing.url, '--against', `${listing.url}?page=none`);
+    expect(away).toMatchObject({ code: 0 });
+    listing.intercept = (_request, response) => {
+      response.writeHead(401).end('{"detail":"Who?"}');
+      return true;
+    };
+    expect(await runVerify(listing.url)).toMatchObject({
+      code: 2,
+      stderr: `${listing.url} answered 401: {"detail":"Who?"}.\n`,
+    });
+  });
+});
+
+describe('a mistake ends in one sentence and exit code 2', () => {
+  beforeEach(async () => {
+    place = await makePlace('PostgreSQL');
+  });
+
+  test.each([
+    [[], {}, 'SOURCE is missing'],
+    [['/nowhere.json'], {}, '/nowhere.json cannot be read'],
+    [['-', '--nope'], {}, "Unknown option '--nope'"],
+    [['-', '--media-url', 'x'], {}, '--media-url is "x"'],
+    [['-'], { PAGE_SIZE: '0' }, 'PAGE_SIZE is "0"'],
+    [['-'], { DATABASE_URL: 'postgresql://127.0.0.1:1/x' }, 'cannot be reached'],
+    [['-'], {}, 'npm run migrate'],
+  ])('%j %j', async (args, environment, sentence) => {
+    const { environment: own, remove } = place;
+    place = { environment: { ...own, ...environment }, remove };
+    const result = await runImport(args, toLines([makeRecord(1)]));
+    expect(result.code).toBe(2);
+    expect(result.stderr).toContain(sentence);
+    expect(result.stderr.trim().split('\n')).toHaveLength(1);
+  });
+});
