@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Outfit, User } from '../generated/prisma/client.ts';
+import { type Columns, outfitColumns, userColumns } from './columns.ts';
 import type { OutfitRow } from './row.ts';
 
 /** What a batch did to the outfits of the database; the three add up to the rows of the batch. */
@@ -9,37 +9,6 @@ export interface SaveResult {
   readonly updated: number;
   readonly unchanged: number;
 }
-
-/** A property's column and SQL type. A property that the model gains is missing here for tsc. */
-type Columns<Row> = Readonly<Record<keyof Row, readonly [name: string, type: string]>>;
-
-const userColumns: Columns<User> = {
-  id: ['id', 'int'],
-  avatarKey: ['avatar_key', 'text'],
-  username: ['username', 'text'],
-  firstName: ['first_name', 'text'],
-  lastName: ['last_name', 'text'],
-};
-
-const outfitColumns: Columns<Outfit> = {
-  id: ['id', 'int'],
-  title: ['title', 'text'],
-  description: ['description', 'text'],
-  imageKey: ['image_key', 'text'],
-  imageOriginalKey: ['image_original_key', 'text'],
-  complete: ['complete', 'boolean'],
-  likes: ['likes', 'int'],
-  userId: ['user_id', 'int'],
-  quality: ['quality', 'int'],
-  private: ['private', 'boolean'],
-  backgroundColor: ['background_color', 'text'],
-  videoKey: ['video_key', 'text'],
-  playVideo: ['play_video', 'boolean'],
-  created: ['created', 'bigint'],
-  modified: ['modified', 'bigint'],
-  creationDevice: ['creation_device', 'text'],
-  modificationDevice: ['modification_device', 'text'],
-};
 
 const upsertUsers = writeUpsert('users', userColumns);
 const upsertOutfits = writeUpsert('outfits', outfitColumns);

@@ -114,7 +114,7 @@ $$;
 -- The bucket that holds the outfit with `skip` others before it: the least sort key that the
 -- bucket can hold, and how many outfits of the bucket remain to be skipped. Nulls when there is none.
 CREATE FUNCTION seek_outfit(ordering text, with_private boolean, INOUT skip bigint, OUT value bigint, OUT id integer)
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   first_level integer := CASE ordering WHEN 'created' THEN 10 WHEN 'id' THEN 20 WHEN 'likes' THEN 30 ELSE 40 END;
   last_level integer := CASE ordering WHEN 'id' THEN 22 ELSE first_level + 3 END;
@@ -155,8 +155,8 @@ END $$;
 
 -- outfits_by_created, outfits_by_id, outfits_by_likes, outfits_by_modified: the ids of `take`
 -- outfits in ascending order after skipping `skip`, with their places. One function per ordering,
--- so that its plan can be kept; sequential and bitmap scans are off in it, because the planner
--- cannot know how few rows the limit leaves.
+-- so that its plan can be kept: planning would take longer than the rest. Sequential and bitmap
+-- scans are off in it, because the planner cannot know how few rows the limit leaves.
 DO $do$
 DECLARE
   field text;
@@ -169,7 +169,8 @@ BEGIN
     EXECUTE format($sql$
       CREATE FUNCTION outfits_by_%1$s(with_private boolean, skip bigint, take integer)
       RETURNS TABLE ("position" bigint, id integer)
-      LANGUAGE plpgsql STABLE ROWS 20 SET enable_seqscan = off SET enable_bitmapscan = off AS $body$
+      LANGUAGE plpgsql STABLE ROWS 20
+      SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $body$
       DECLARE
         start record;
       BEGIN
