@@ -63,6 +63,11 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
         },
         { fastifyRequest: request },
       );
+      if (response.status === 415) {
+        return reply
+          .code(415)
+          .send({ errors: [{ message: 'This content type is not supported.' }] });
+      }
       reply.code(response.status);
       for (const [name, value] of response.headers) reply.header(name, value);
       return reply.send(Buffer.from(await response.arrayBuffer()));
