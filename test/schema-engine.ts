@@ -4,9 +4,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { PrismaPg } from '@prisma/adapter-pg';
-import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
+import {
+  bindMigrationAwareSqlAdapterFactory,
+  ColumnTypeEnum,
+  type SqlQuery,
+} from '@prisma/driver-adapter-utils';
 import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm';
-import type pg from 'pg';
+import pg from 'pg';
 
 // Node has it; the types of Node 20 do not.
 declare const WebAssembly: {
@@ -52,27 +56,58 @@ export function migrationList(): MigrationList {
 
 /** Opens the engine on the database behind `pool`. */
 export async function openSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
+  bindings ??= loadBindings();
+  const factory = bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool));
+  return (await bindings).SchemaEngine.new({ datamodels: undefined }, () => {}, factory);
+}
+
+// Once for a process: a second instance would take the memory of the first one's engines away.
+let bindings: ReturnType<typeof loadBindings> | undefined;
+
+async function loadBindings() {
   const require = createRequire(import.meta.url);
   const wasmPath = require
     .resolve('@prisma/schema-engine-wasm')
     .replace(/schema_engine\.js$/, 'schema_engine_bg.wasm');
-  const bindings = await import('@prisma/schema-engine-wasm/schema_engine_bg');
+  const loaded = await import('@prisma/schema-engine-wasm/schema_engine_bg');
   const { instance } = await WebAssembly.instantiate(readFileSync(wasmPath), {
-    './schema_engine_bg.js': bindings,
+    './schema_engine_bg.js': loaded,
   });
-  bindings.__wbg_set_wasm(instance.exports);
+  loaded.__wbg_set_wasm(instance.exports);
   const start = instance.exports['__wbindgen_start'];
   if (typeof start === 'function') start();
-  const factory = bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool));
-  return bindings.SchemaEngine.new({ datamodels: undefined }, () => {}, factory);
+  return loaded;
 }
 
-/** adapter-pg splits scripts at every `;`, which breaks function bodies: send them whole. */
+/**
+ * adapter-pg splits scripts at every `;`, which breaks function bodies: send them whole. And it does
+ * not know the one-letter type "char" of PostgreSQL's catalogs: pass it through as a text, and tell
+ * the engine what it was.
+ */
 class WholeScripts extends PrismaPg {
   override async connect() {
     const adapter = await super.connect();
     adapter.executeScript = async (script) => {
       await adapter.underlyingDriver().query(script);
+    };
+
+    let letters: number[] = [];
+    const send: (query: SqlQuery) => Promise<pg.QueryResult> = adapter['performIO'].bind(adapter);
+    adapter['performIO'] = async (query: SqlQuery) => {
+      const result = await send(query);
+      letters = result.fields.flatMap((field, index) =>
+        field.dataTypeID === pg.types.builtins.CHAR ? [index] : [],
+      );
+      for (const index of letters) {
+        Object.assign(result.fields[index] ?? {}, { dataTypeID: pg.types.builtins.TEXT });
+      }
+      return result;
+    };
+    const queryRaw = adapter.queryRaw.bind(adapter);
+    adapter.queryRaw = async (query) => {
+      const result = await queryRaw(query);
+      for (const index of letters) result.columnTypes[index] = ColumnTypeEnum.Character;
+      return result;
     };
     return adapter;
   }

@@ -42,9 +42,9 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       reply.header('Vary', 'Accept');
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
 
-      const { status, contentType, body, tag, size } = await answer(request);
+      const { status, contentType, body, tag } = await answer(request);
       if (status === 405) reply.header('Allow', allow);
-      if (size === 0) return sendMessage(reply, status, 'This content type is not supported.');
+      if (status === 415) return sendMessage(reply, 415, 'This content type is not supported.');
       if (isRead(request) && status === 200 && sendIfUnchanged(request, reply, tag)) return reply;
       return reply.code(status).header('Content-Type', contentType).send(body);
     },

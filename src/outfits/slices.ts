@@ -2,12 +2,15 @@ import type { PrismaClient } from '../generated/prisma/client.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey } from './ordering.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
+/** Most outfits that a slice can have. */
+export const mostRows = 101;
+
 /** The outfits strictly between two places of a list. */
 export interface SliceRequest {
   readonly ordering: Ordering;
   readonly after?: SortKey | undefined;
   readonly before?: SortKey | undefined;
-  /** Most outfits to read. */
+  /** Most outfits to read, at most `mostRows`. */
   readonly limit: number;
   /** Which end of the range to read from. */
   readonly from: 'start' | 'end';
@@ -24,7 +27,7 @@ export async function findSlice(
   const reading = from === 'start' ? ordering : reverse(ordering);
   const [low, high] = from === 'start' ? [after, before] : [before, after];
   const flat = await prisma.$queryRawUnsafe<FlatRow[]>(
-    sliceStatement(reading, low !== undefined, high !== undefined),
+    sliceStatement(reading, limit, low !== undefined, high !== undefined),
     limit,
     ...keyValues(reading, low),
     ...keyValues(reading, high),
@@ -41,51 +44,72 @@ export async function hasOutfitAt(
   side: 'before' | 'after',
 ): Promise<boolean> {
   const reading = side === 'after' ? ordering : reverse(ordering);
-  const columns = keyColumns(reading.field);
   const operator = reading.direction === 'asc' ? '>=' : '<=';
-  const bounds = `(${columns.join(', ')}) ${operator} (${placeholders(reading, 1)})`;
-  const [found] = await prisma.$queryRawUnsafe<{ exists: boolean }[]>(
-    // Not EXISTS: it ignores the order, and then reads the table from its start for the first match.
-    `SELECT ${bothSegments((segment) => `(SELECT true FROM outfits o WHERE ${segment} AND ${bounds} ORDER BY ${orderBy(reading)} LIMIT 1)`).join(' IS NOT NULL OR ')} IS NOT NULL AS exists`,
+  // Not EXISTS: it ignores the order, and then reads the table from its start for the first match.
+  const found = segments.map(
+    (segment) => `(
+      SELECT true FROM outfits s WHERE ${boundOf(segment, reading, operator, 1)}
+      ORDER BY ${indexOrder(reading)} LIMIT 1
+    ) IS NOT NULL`,
+  );
+  const [row] = await prisma.$queryRawUnsafe<{ exists: boolean }[]>(
+    `SELECT ${found.join(' OR ')} AS exists`,
     ...keyValues(reading, key),
   );
-  return found?.exists ?? false;
+  return row?.exists ?? false;
 }
 
-/** The indexes lead with `private`, so the whole list is a merge of two ranges of each. */
-function bothSegments(write: (condition: string) => string): string[] {
-  return ['NOT private', 'private'].map(write);
-}
+/** The values of `private`. The indexes lead with it, so a list is a merge of a range of each. */
+const segments = ['false', 'true'] as const;
+type Segment = (typeof segments)[number];
 
-/** $1 limit, then the sort key to start after, then the one to stop before. */
-export function sliceStatement(ordering: Ordering, hasLow: boolean, hasHigh: boolean): string {
-  const columns = keyColumns(ordering.field);
+/**
+ * $1 limit, then the sort key to start after, then the one to stop before. The limit inside the
+ * ranges is written out: one that is not known when the plan is made tempts the planner to sort.
+ * @param limit decides which of a few texts it is, so that few statements are prepared
+ */
+export function sliceStatement(
+  ordering: Ordering,
+  limit: number,
+  hasLow: boolean,
+  hasHigh: boolean,
+): string {
   const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
-  const lowBound = hasLow
-    ? ` AND (${columns.join(', ')}) ${beyond} (${placeholders(ordering, 2)})`
-    : '';
-  const highStart = 2 + (hasLow ? columns.length : 0);
-  const highBound = hasHigh
-    ? ` AND (${columns.join(', ')}) ${short} (${placeholders(ordering, highStart)})`
-    : '';
-  const segments = bothSegments(
-    (segment) => `
-      (SELECT * FROM outfits s WHERE ${segment}${lowBound}${highBound}
-       ORDER BY ${orderBy(ordering, 's')} LIMIT $1::int)`,
-  );
+  const highStart = 2 + (hasLow ? keyColumns(ordering.field).length : 0);
+  const ranges = segments.map((segment) => {
+    const conditions = [
+      segment === 'true' ? 's.private' : 'NOT s.private',
+      ...(hasLow ? [boundOf(segment, ordering, beyond, 2)] : []),
+      ...(hasHigh ? [boundOf(segment, ordering, short, highStart)] : []),
+    ];
+    return `
+      (SELECT * FROM outfits s WHERE ${conditions.join(' AND ')}
+       ORDER BY ${indexOrder(ordering)} LIMIT ${limit <= 21 ? 21 : mostRows})`;
+  });
   return `
     SELECT ${rowColumns}
     FROM (
-      SELECT * FROM (${segments.join(' UNION ALL ')}) o ORDER BY ${orderBy(ordering)} LIMIT $1::int
+      SELECT * FROM (${ranges.join(' UNION ALL ')}) o ORDER BY ${orderBy(ordering)} LIMIT $1::int
     ) o
     JOIN users u ON u.id = o.user_id
     ORDER BY ${orderBy(ordering)}`;
 }
 
-function placeholders({ field }: Ordering, first: number): string {
-  return keyColumns(field)
-    .map((column, index) => `$${first + index}::${column === 'id' ? 'int' : 'bigint'}`)
-    .join(', ');
+/**
+ * A bound that only the index of the ordering can serve: a bound on the id alone would let the
+ * planner walk the primary key past all outfits of the other segment.
+ */
+function boundOf(segment: Segment, ordering: Ordering, operator: string, first: number): string {
+  const columns = keyColumns(ordering.field);
+  const values = columns.map(
+    (column, index) => `$${first + index}::${column === 'id' ? 'int' : 'bigint'}`,
+  );
+  const names = columns.map((column) => `s.${column}`);
+  return `(s.private, ${names.join(', ')}) ${operator} (${segment}, ${values.join(', ')}) AND s.private = ${segment}`;
+}
+
+function indexOrder(ordering: Ordering): string {
+  return `s.private ${ordering.direction}, ${orderBy(ordering, 's')}`;
 }
 
 function keyValues({ field }: Ordering, key: SortKey | undefined): (bigint | number)[] {

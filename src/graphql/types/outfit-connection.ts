@@ -2,14 +2,15 @@ import { formatCursor, parseCursor } from '../../outfits/cursor.ts';
 import { type Ordering, type SortKey, sortKeyOf } from '../../outfits/ordering.ts';
 import { countOutfits } from '../../outfits/pages.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
-import { findSlice, hasOutfitAt } from '../../outfits/slices.ts';
+import { findSlice, hasOutfitAt, mostRows } from '../../outfits/slices.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { badUserInput } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
 
-const mostPerRequest = 100;
+/** One less than a slice can have: the one more tells whether there is a next page. */
+const mostPerRequest = mostRows - 1;
 
 interface Range {
   readonly first?: number | null | undefined;

@@ -1,0 +1,266 @@
+// /graphql as HTTP: the audits of the specification, methods, bodies, and GraphiQL.
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { serverAudits } from 'graphql-http';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+
+let gateway: TestGateway;
+let url: string;
+beforeAll(async () => {
+  gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
+  await gateway.app.listen({ port: 0, host: '127.0.0.1' });
+  url = `http://127.0.0.1:${(gateway.app.server.address() as AddressInfo).port}/graphql`;
+});
+afterAll(() => gateway.close());
+
+const send = (options: InjectOptions): Promise<LightMyRequestResponse> =>
+  gateway.app.inject({ url: '/graphql', ...options });
+const json = { 'content-type': 'application/json' };
+const query = '{ outfits { count } }';
+
+/** A proper failure is JSON that says what is wrong, and nothing about the inside. */
+function expectErrors(response: LightMyRequestResponse, status: number): void {
+  expect(response.statusCode).toBe(status);
+  expect(response.headers['content-type']).toMatch(/^application\/(graphql-response\+)?json/);
+  const { errors } = response.json();
+  expect(errors).toHaveLength(1);
+  expect(errors[0].message).toMatch(/\w{3}/);
+  expect(response.body).not.toMatch(/Unexpected error|node_modules|\.[jt]s:\d/);
+}
+
+test('every audit of graphql-http passes', async () => {
+  const audits = serverAudits({ url });
+  const failed: string[] = [];
+  for (const audit of audits) {
+    const result = await audit.fn();
+    if (result.status !== 'ok') failed.push(`${result.name}: ${result.reason}`);
+  }
+  expect(failed).toEqual([]);
+  expect(audits.length).toBeGreaterThanOrEqual(61);
+});
+
+describe('methods', () => {
+  test('GET answers a query, and HEAD its status and headers without a body', async () => {
+    const target = `/graphql?query=${encodeURIComponent(query)}`;
+    for (const accept of ['application/json', 'application/graphql-response+json', '*/*']) {
+      const get = await send({ method: 'GET', url: target, headers: { accept } });
+      expect(get.statusCode).toBe(200);
+      expect(get.json()).toEqual({ data: { outfits: { count: 5 } } });
+      const head = await send({ method: 'HEAD', url: target, headers: { accept } });
+      expect({ ...head.headers, date: '' }).toEqual({ ...get.headers, date: '' });
+      expect(head.statusCode).toBe(200);
+      expect(head.body).toBe('');
+    }
+    const response = await fetch(`${url}?query=${encodeURIComponent(query)}`, { method: 'HEAD' });
+    expect(response.status).toBe(200);
+    expect(Number(response.headers.get('content-length'))).toBeGreaterThan(10);
+  });
+
+  test('a variable of a GET request is read from its query string', async () => {
+    const parameters = new URLSearchParams({
+      query: 'query Find($page: Int) { outfits(page: $page) { page } }',
+      operationName: 'Find',
+      variables: '{"page":1}',
+    });
+    const response = await send({ method: 'GET', url: `/graphql?${parameters}` });
+    expect(response.json()).toEqual({ data: { outfits: { page: 1 } } });
+  });
+
+  test('OPTIONS names the methods', async () => {
+    const response = await send({ method: 'OPTIONS' });
+    expect(response.statusCode).toBe(204);
+    expect(response.headers['allow']).toBe('GET, HEAD, POST, OPTIONS');
+    expect(response.body).toBe('');
+  });
+
+  test('no other origin may read with the cookies of a browser', async () => {
+    for (const method of ['OPTIONS', 'POST'] as const) {
+      const headers = { origin: 'https://evil.test', 'access-control-request-method': 'POST' };
+      const response = await send({ method, headers: { ...json, ...headers }, payload: '{}' });
+      expect(Object.keys(response.headers).join()).not.toContain('access-control');
+    }
+  });
+
+  test.each(['PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'])(
+    '%s is 405 with Allow',
+    async (method) => {
+      const response = await send({
+        method: method as 'PUT',
+        headers: json,
+        payload: '{"query":1}',
+      });
+      expectErrors(response, 405);
+      expect(response.headers['allow']?.toString().split(', ').toSorted()).toEqual(
+        expect.arrayContaining(['GET', 'POST']),
+      );
+    },
+  );
+});
+
+describe('bodies', () => {
+  test.each([
+    ['broken JSON', '{"query":'],
+    ['no JSON', 'query'],
+    ['nothing', ''],
+    ['a list', '[]'],
+    ['a text', '"{ outfits { count } }"'],
+    ['null', 'null'],
+    ['no query', '{}'],
+    ['a query that is not text', '{"query":[1]}'],
+    ['variables that are not an object', `{"query":"${query}","variables":"x"}`],
+    ['an unknown operation', `{"query":"query A ${query}","operationName":"B"}`],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0xfe])],
+  ])('%s is 400', async (_name, payload) => {
+    const accept = 'application/graphql-response+json';
+    expectErrors(await send({ method: 'POST', headers: { ...json, accept }, payload }), 400);
+    // To clients of the older media type, an error in the request may be a 200 with `errors`.
+    const response = await send({ method: 'POST', headers: json, payload });
+    expectErrors(response, response.statusCode === 200 ? 200 : 400);
+  });
+
+  test.each(['text/plain', 'application/xml', 'application/x-yaml', 'image/png', 'nonsense'])(
+    'of type %s are 415',
+    async (type) => {
+      const payload = JSON.stringify({ query });
+      expectErrors(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
+    },
+  );
+
+  test('without a type are refused', async () => {
+    const response = await fetch(url, {
+      method: 'POST',
+      body: Buffer.from(JSON.stringify({ query })),
+    });
+    expect([400, 415]).toContain(response.status);
+    expect(await response.json()).toHaveProperty('errors');
+  });
+
+  test('multipart ones, which could be of any size, are not taken', async () => {
+    const form = new FormData();
+    form.set('operations', JSON.stringify({ query }));
+    form.set('map', '{}');
+    const response = await fetch(url, { method: 'POST', body: form });
+    expect([400, 415]).toContain(response.status);
+    expect(await response.json()).toHaveProperty('errors');
+  });
+
+  test('over the limit of 1 MiB are 413, whatever their type', async () => {
+    for (const type of ['application/json', 'multipart/form-data; boundary=x', 'text/plain']) {
+      const response = await send({
+        method: 'POST',
+        headers: { 'content-type': type },
+        payload: JSON.stringify({ query, padding: 'x'.repeat(1_048_576) }),
+      });
+      expectErrors(response, 413);
+    }
+  });
+
+  test('with a wrong Content-Length are 400', async () => {
+    const headers = { ...json, 'content-length': '9' };
+    expectErrors(await send({ method: 'POST', headers, payload: JSON.stringify({ query }) }), 400);
+  });
+});
+
+describe('what is asked for', () => {
+  test('an Accept that nothing can satisfy is 406', async () => {
+    const response = await send({
+      method: 'POST',
+      headers: { ...json, accept: 'image/png' },
+      payload: { query },
+    });
+    expect(response.statusCode).toBe(406);
+  });
+
+  test('answers are not shared by caches across media types', async () => {
+    const response = await send({ method: 'POST', headers: json, payload: { query } });
+    expect(response.headers['vary']).toMatch(/\bAccept\b/);
+  });
+});
+
+describe('GraphiQL', () => {
+  const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+  let page: LightMyRequestResponse;
+  beforeAll(async () => {
+    page = await send({ method: 'GET', headers: browser });
+  });
+
+  test('is a page for browsers that caches may keep', () => {
+    expect(page.statusCode).toBe(200);
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(page.headers['cache-control']).toMatch(/^public, max-age=[1-9]\d+/);
+    expect(page.headers['vary']).toBe('Accept, Accept-Encoding');
+    expect(page.headers['etag']).toMatch(/^"[\w-]+"$/);
+    expect(page.headers).not.toHaveProperty('content-encoding');
+    expect(page.body).toMatch(/^<!doctype html>/i);
+  });
+
+  test('opens with an example query that runs', async () => {
+    const example = /query MostLiked \{.*?\\n\}\\n/s.exec(page.body)?.[0] ?? expect.fail('none');
+    const text: string = JSON.parse(`"${example}"`);
+    const { data, errors } = await gateway.post(text);
+    expect(errors).toBeUndefined();
+    expect(data).toMatchObject({ outfits: { count: 5 } });
+  });
+
+  test('loads nothing from anywhere', () => {
+    const scripts = /(<script\b[^>]*>).*?<\/script>/gis;
+    const tags = page.body.replace(scripts, '$1').match(/<[a-z][^>]*>/gi) ?? [];
+    expect(tags.join()).toContain('<script');
+    const loading = tags.filter((tag) => /\b(src|href|data)\s*=(?!\s*["']?data:)/i.test(tag));
+    expect(loading).toEqual([]);
+    expect(page.body).not.toMatch(/(?:@import\s+|url\()["']?(?:https?:)?\/\//i);
+    expect(page.body).not.toMatch(/\bimport\s*\(?\s*["']https?:/);
+    expect(page.body).not.toMatch(/unpkg\.com\/|cdn\.jsdelivr\.net\/|esm\.sh\//);
+  });
+
+  test('comes compressed when the browser takes gzip, and is the same page', async () => {
+    const headers = { ...browser, 'accept-encoding': 'gzip, deflate, br' };
+    const response = await send({ method: 'GET', headers });
+    expect(response.headers['content-encoding']).toBe('gzip');
+    expect(response.rawPayload.length).toBeLessThan(page.rawPayload.length / 2);
+    expect(gunzipSync(response.rawPayload).equals(page.rawPayload)).toBe(true);
+  });
+
+  test.each(['gzip;q=0', 'identity', 'br'])(
+    'comes plain with Accept-Encoding: %s',
+    async (encoding) => {
+      const headers = { ...browser, 'accept-encoding': encoding };
+      const response = await send({ method: 'GET', headers });
+      expect(response.headers).not.toHaveProperty('content-encoding');
+      expect(response.rawPayload.equals(page.rawPayload)).toBe(true);
+    },
+  );
+
+  test('is 304 when the browser has it', async () => {
+    const etag = String(page.headers['etag']);
+    for (const value of [etag, `W/${etag}`, `"other", ${etag}`]) {
+      const headers = { ...browser, 'if-none-match': value };
+      const response = await send({ method: 'GET', headers });
+      expect(response.statusCode).toBe(304);
+      expect(response.headers['etag']).toBe(etag);
+      expect(response.headers['cache-control']).toBe(page.headers['cache-control']);
+      expect(response.body).toBe('');
+    }
+    const headers = { ...browser, 'if-none-match': '"other"' };
+    expect((await send({ method: 'GET', headers })).statusCode).toBe(200);
+  });
+
+  test('has the same headers for HEAD, without the page', async () => {
+    const head = await send({ method: 'HEAD', headers: browser });
+    expect(head.statusCode).toBe(200);
+    expect({ ...head.headers, date: '' }).toEqual({ ...page.headers, date: '' });
+    expect(head.rawPayload).toHaveLength(0);
+  });
+
+  test('does not get in the way of clients that prefer JSON', async () => {
+    const target = `/graphql?query=${encodeURIComponent(query)}`;
+    for (const accept of ['application/json', '*/*', undefined]) {
+      const headers = accept ? { accept } : {};
+      const response = await send({ method: 'GET', url: target, headers });
+      expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
+    }
+  });
+});

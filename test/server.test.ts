@@ -1,0 +1,273 @@
+// The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, test } from 'vitest';
+import { makePlace, type TestPlace } from './gateway.ts';
+
+const dist = fileURLToPath(new URL('../dist/', import.meta.url));
+const places: TestPlace[] = [];
+const processes: ChildProcess[] = [];
+
+afterEach(async () => {
+  for (const child of processes.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+  for (const place of places.splice(0)) await place.remove();
+});
+
+async function environmentOf(kind: 'PostgreSQL' | 'embedded'): Promise<Record<string, string>> {
+  const place = await makePlace(kind);
+  places.push(place);
+  return place.environment;
+}
+
+interface Run {
+  readonly child: ChildProcess;
+  /** What it has written so far. */
+  output(): string;
+  errors(): string;
+  /** Resolves when it has ended: with its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>;
+  /** Resolves when its output matches; rejects when it ends before. */
+  until(pattern: RegExp): Promise<RegExpExecArray>;
+}
+
+function run(args: readonly string[], environment: Record<string, string>): Run {
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  processes.push(child);
+  let output = '';
+  let errors = '';
+  child.stdout?.setEncoding('utf8').on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (chunk) => {
+    errors += chunk;
+  });
+  const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
+  return {
+    child,
+    output: () => output,
+    errors: () => errors,
+    ended,
+    until: (pattern) =>
+      new Promise((settle, reject) => {
+        const look = () => {
+          const match = pattern.exec(output);
+          if (match) settle(match);
+        };
+        child.stdout?.on('data', look);
+        ended.then((code) => reject(new Error(`ended with ${code}: ${errors}${output}`)));
+        look();
+      }),
+  };
+}
+
+const runServer = (environment: Record<string, string>) =>
+  run([`${dist}server.js`], { PORT: '0', ...environment });
+
+/** Waits until a server listens, and gives the base of its addresses. */
+async function baseOf(server: Run): Promise<string> {
+  const [, base = ''] = await server.until(/REST: +(http:\/\/[^/\s]+)\/api\/outfits\//);
+  await server.until(/GraphiQL: /);
+  return base;
+}
+
+async function stop(server: Run): Promise<number | string> {
+  server.child.kill('SIGTERM');
+  return server.ended;
+}
+
+async function listing(base: string, query = '') {
+  const response = await fetch(`${base}/api/outfits/${query}`);
+  expect(response.status).toBe(200);
+  return (await response.json()) as { count: number; results: { id: number }[] };
+}
+
+/** A failed start says one sentence, and no trace of the inside. */
+async function failure(server: Run): Promise<string> {
+  expect(await server.ended).toBe(1);
+  expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
+  expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
+  return server.errors().trim();
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+describe('the embedded database', () => {
+  test('is filled on the first start, kept on later ones, and closed on SIGTERM', async () => {
+    const environment = await environmentOf('embedded');
+    const first = runServer(environment);
+    const base = await baseOf(first);
+    const { count, results } = await listing(base);
+    expect(count).toBeGreaterThanOrEqual(2000);
+    const log = first.output();
+    expect(log).toContain(`embedded database in ${environment['DATA_DIR']}, ${count} outfits`);
+    expect(log).toContain(`GraphQL:  ${base}/graphql"`);
+    expect(log).toContain(`GraphiQL: ${base}/graphql (in a browser)"`);
+
+    const lastUser = await fetch(`${base}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"query":"{ user(id: 200) { username outfits { count } } }"}',
+    });
+    expect(await lastUser.json()).toMatchObject({
+      data: { user: { outfits: { count: expect.any(Number) } } },
+    });
+    const page = await fetch(`${base}/graphql`, { headers: { accept: 'text/html' } });
+    expect(page.headers.get('content-type')).toContain('text/html');
+    await page.arrayBuffer();
+
+    // A second process harms nothing, and the first one goes on.
+    const second = runServer(environment);
+    expect(await failure(second)).toBe(
+      `The embedded database in ${environment['DATA_DIR']} is in use by process ${first.child.pid}: stop that process, or set DATA_DIR to another folder.`,
+    );
+    expect(await listing(base)).toEqual({ ...(await listing(base)), count, results });
+
+    expect(await stop(first)).toBe(0);
+    const later = runServer(environment);
+    const again = await listing(await baseOf(later));
+    expect(again.count).toBe(count);
+    expect(again.results.map(({ id }) => id)).toEqual(results.map(({ id }) => id));
+    expect(later.output()).not.toContain('demonstration');
+    expect(await stop(later)).toBe(0);
+  });
+
+  test('keeps everything that was acknowledged before a SIGKILL, and starts again', async () => {
+    const environment = await environmentOf('embedded');
+    const script = join(environment['DATA_DIR'] ?? '', 'writer.mjs');
+    writeFileSync(
+      script,
+      `
+      import { openDatabase } from '${dist}database/database.js';
+      import { migrate } from '${dist}database/migrations.js';
+      import { generateOutfits } from '${dist}demo/generate.js';
+      import { saveOutfits } from '${dist}outfits/bulk.js';
+      const database = await openDatabase({ dataDir: process.env.DATA_DIR, databasePoolMax: 1 });
+      await migrate(database.pool, () => {});
+      for (const outfit of generateOutfits({ outfits: 100_000, users: 50 })) {
+        await saveOutfits(database.pool, [outfit]);
+        process.stdout.write('saved ' + outfit.id + '\\n');
+      }`,
+    );
+    const writer = run([script], environment);
+    await writer.until(/(saved \d+\n){150}/);
+    writer.child.kill('SIGKILL');
+    expect(await writer.ended).toBe('SIGKILL');
+    const saved = [...writer.output().matchAll(/^saved (\d+)\n/gm)].map(([, id]) => Number(id));
+    expect(saved.length).toBeGreaterThanOrEqual(150);
+
+    const server = runServer({ ...environment, PAGE_SIZE: '1000' });
+    const base = await baseOf(server);
+    const found = new Set<number>();
+    const { count } = await listing(base);
+    for (let page = 1; page <= Math.ceil(count / 1000); page += 1) {
+      const { results } = await listing(base, `?ordering=id&page=${page}`);
+      for (const { id } of results) found.add(id);
+    }
+    expect(saved.filter((id) => !found.has(id))).toEqual([]);
+    // At most the one that was being written is there without having been acknowledged.
+    expect(found.size).toBeLessThanOrEqual(saved.length + 1);
+
+    server.child.kill('SIGKILL');
+    await server.ended;
+    const again = runServer(environment);
+    expect((await listing(await baseOf(again))).count).toBe(count);
+    expect(await stop(again)).toBe(0);
+  });
+
+  test('starts empty with SEED=none', async () => {
+    const server = runServer({ ...(await environmentOf('embedded')), SEED: 'none' });
+    expect(await listing(await baseOf(server))).toMatchObject({ count: 0, results: [] });
+    expect(server.output()).toMatch(/embedded database in .*, 0 outfits/);
+    server.child.kill('SIGINT');
+    expect(await server.ended).toBe(0);
+  });
+});
+
+describe('PostgreSQL', () => {
+  test('must be migrated first, by npm run migrate', async () => {
+    const environment = await environmentOf('PostgreSQL');
+    const { host, pathname } = new URL(environment['DATABASE_URL'] ?? '');
+    const name = `PostgreSQL database ${pathname.slice(1)} on ${host}`;
+    expect(await failure(runServer(environment))).toBe(
+      `The ${name} lacks 2 migration(s) (0001_outfits, 0002_outfit_counts): run "npm run migrate" first.`,
+    );
+
+    const command = [`${dist}database/migrate-command.js`];
+    const migrating = run(command, environment);
+    expect(await migrating.ended).toBe(0);
+    expect(migrating.output()).toContain(`${name}: 1 migration(s) applied, up to date.`);
+    const again = run(command, environment);
+    expect(await again.ended).toBe(0);
+    expect(again.output()).toContain('0 migration(s) applied');
+
+    const server = runServer(environment);
+    expect((await listing(await baseOf(server))).count).toBe(0);
+    expect(server.output()).toContain(`${name}, 0 outfits`);
+    expect(server.output()).not.toContain('postgres:postgres');
+    expect(await stop(server)).toBe(0);
+  });
+
+  test('that is away is named in one sentence, without its password', async () => {
+    const DATABASE_URL = `postgresql://shop:s3cret@127.0.0.1:${await findFreePort()}/shop`;
+    for (const program of ['server.js', 'database/migrate-command.js']) {
+      const message = await failure(run([dist + program], { DATABASE_URL, PORT: '0' }));
+      expect(message).toMatch(
+        /^The PostgreSQL database shop on 127\.0\.0\.1:\d+ cannot be reached \(.+\): start it, or correct DATABASE_URL\.$/,
+      );
+      expect(message).not.toContain('s3cret');
+    }
+  });
+});
+
+describe('a wrong setting', () => {
+  test.each([
+    ['PORT', 'http', 'PORT is "http", but it may be a whole number from 0 to 65535.'],
+    ['SEED', 'yes', 'SEED is "yes", but it may be "demo" or "none".'],
+    ['PAGE_SIZE', '0', 'PAGE_SIZE is "0", but it may be a whole number from 1 to 1000.'],
+  ])('%s=%s stops the process with one sentence', async (name, value, message) => {
+    expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', [name]: value }))).toBe(message);
+  });
+
+  test('of DATA_DIR that is no folder stops the process with one sentence', async () => {
+    const file = fileURLToPath(import.meta.url);
+    expect(await failure(runServer({ DATA_DIR: file }))).toMatch(
+      /^DATA_DIR is ".*", but that folder cannot be made \(.*\): set it to one that can be written\.$/,
+    );
+  });
+
+  test('a port that is in use, or an address that is not here, is named in one sentence', async () => {
+    const environment = await environmentOf('PostgreSQL');
+    await run([`${dist}database/migrate-command.js`], environment).ended;
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      const address = other.address();
+      const port = String(typeof address === 'object' && address ? address.port : 0);
+      const taken = runServer({ ...environment, HOST: '127.0.0.1', PORT: port });
+      expect(await failure(taken)).toMatch(
+        /^The gateway cannot listen there \(.*EADDRINUSE.*\): set HOST and PORT to an address that is free\.$/,
+      );
+      const elsewhere = runServer({ ...environment, HOST: '192.0.2.1' });
+      expect(await failure(elsewhere)).toMatch(/EADDRNOTAVAIL.*set HOST and PORT/);
+    } finally {
+      other.close();
+    }
+  });
+});

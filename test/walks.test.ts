@@ -1,0 +1,199 @@
+// Walking a whole list, page by page or with cursors, meets every outfit exactly once.
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../src/demo/generate.ts';
+import {
+  type OutfitOrdering,
+  ScrollOutfitsDocument,
+  type ScrollOutfitsQuery,
+} from '../src/generated/test-client.ts';
+import { saveOutfits } from '../src/outfits/bulk.ts';
+import type { OutfitRow } from '../src/outfits/row.ts';
+import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+
+type Field = 'created' | 'id' | 'likes' | 'modified';
+
+const orderings: readonly { name: OutfitOrdering; rest: string; field: Field; sign: 1 | -1 }[] = [
+  { name: 'CREATED_ASC', rest: 'created', field: 'created', sign: 1 },
+  { name: 'CREATED_DESC', rest: '-created', field: 'created', sign: -1 },
+  { name: 'ID_ASC', rest: 'id', field: 'id', sign: 1 },
+  { name: 'ID_DESC', rest: '-id', field: 'id', sign: -1 },
+  { name: 'LIKE_COUNT_ASC', rest: 'like_count', field: 'likes', sign: 1 },
+  { name: 'LIKE_COUNT_DESC', rest: '-like_count', field: 'likes', sign: -1 },
+  { name: 'MODIFIED_ASC', rest: 'modified', field: 'modified', sign: 1 },
+  { name: 'MODIFIED_DESC', rest: '-modified', field: 'modified', sign: -1 },
+];
+type Ordering = (typeof orderings)[number];
+
+/** The ids in the order that the list must have. */
+function sortIds(rows: readonly OutfitRow[], { field, sign }: Ordering): number[] {
+  return rows
+    .toSorted((a, b) => sign * (Number(a[field]) - Number(b[field]) || a.id - b.id))
+    .map(({ id }) => id);
+}
+
+/** A walk that has met more pages than this goes round in circles. */
+const mostPages = 300;
+
+async function walkPages(
+  gateway: TestGateway,
+  ordering: Ordering,
+  link: 'next' | 'previous',
+): Promise<number[][]> {
+  const pages: number[][] = [];
+  let url = `/api/outfits/?ordering=${ordering.rest}&page=${link === 'next' ? '1' : 'last'}`;
+  while (url) {
+    expect(pages.length).toBeLessThan(mostPages);
+    const response = await gateway.get(url);
+    expect(response.statusCode).toBe(200);
+    const body = response.json();
+    pages.push(body.results.map(({ id }: { id: number }) => id));
+    url = body[link]?.replace('http://shop.test', '') ?? '';
+  }
+  return link === 'next' ? pages : pages.reverse();
+}
+
+/** @param onPage called after each page with the id at the end where the walk goes on */
+async function walkConnection(
+  gateway: TestGateway,
+  ordering: Ordering,
+  direction: 'forward' | 'backward',
+  size: number,
+  onPage: (last: number) => Promise<void> = async () => {},
+): Promise<number[]> {
+  const forward = direction === 'forward';
+  const pages: number[][] = [];
+  let cursor: string | null = null;
+  for (let more = true; more; ) {
+    expect(pages.length).toBeLessThan(mostPages);
+    const data: ScrollOutfitsQuery = await gateway.query(ScrollOutfitsDocument, {
+      ordering: ordering.name,
+      ...(forward ? { first: size, after: cursor } : { last: size, before: cursor }),
+    });
+    const { edges, pageInfo }: ScrollOutfitsQuery['outfitConnection'] = data.outfitConnection;
+    pages.push(edges.map(({ node }) => node.id));
+    more = forward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
+    cursor = forward ? pageInfo.endCursor : pageInfo.startCursor;
+    if (more) expect(edges).toHaveLength(size);
+    const end = forward ? edges.at(-1) : edges[0];
+    if (end) await onPage(end.node.id);
+  }
+  return (forward ? pages : pages.reverse()).flat();
+}
+
+// Few different values, so that most neighbours tie.
+const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 205, users: 20 })].map(
+  (row, index) => ({
+    ...row,
+    likes: index % 3 === 0 ? 0 : (index * 7) % 11,
+    created: row.created - (row.created % 20_000_000_000_000n),
+    modified: 1_700_000_000_000_000n + BigInt((index * 13) % 5),
+  }),
+);
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  describe.each(orderings)('walking all outfits by $name', (ordering) => {
+    const expected = sortIds(rows, ordering);
+
+    test('by next from the first page meets every id once, in order', async () => {
+      const pages = await walkPages(gateway, ordering, 'next');
+      expect(pages).toHaveLength(11);
+      expect(pages.flat()).toEqual(expected);
+    });
+
+    test('by previous from the last page meets every id once, in order', async () => {
+      const pages = await walkPages(gateway, ordering, 'previous');
+      expect(pages).toHaveLength(11);
+      expect(pages.flat()).toEqual(expected);
+    });
+
+    test.each([7, 41, 100])('forward with cursors, %i at a time, likewise', async (size) => {
+      expect(await walkConnection(gateway, ordering, 'forward', size)).toEqual(expected);
+    });
+
+    test.each([7, 41, 100])('backward with cursors, %i at a time, likewise', async (size) => {
+      expect(await walkConnection(gateway, ordering, 'backward', size)).toEqual(expected);
+    });
+  });
+
+  let gateway: TestGateway;
+  let changing: TestGateway;
+  beforeAll(async () => {
+    gateway = await openGateway(kind, rows);
+    changing = await openGateway(kind, [], { PAGE_SIZE: '7' });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await changing.close();
+  });
+
+  const replaceRows = (list: readonly OutfitRow[]) =>
+    saveOutfits(changing.database.pool, list, { replace: true });
+
+  test('every walk of any list, with any page size, meets every id once, in order', async () => {
+    const template = rows[0] as OutfitRow;
+    const key = fc.integer({ min: 0, max: 3 });
+    const anyRow = fc
+      .record({ id: fc.integer({ min: 1, max: 500 }), likes: key, created: key, modified: key })
+      .chain((values) => fc.boolean().map((isPrivate) => ({ ...values, private: isPrivate })))
+      .map((values) => ({
+        ...template,
+        ...values,
+        created: BigInt(values.created),
+        modified: BigInt(values.modified),
+      }));
+    const anyRows = fc.uniqueArray(anyRow, { selector: ({ id }) => id, maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(
+        anyRows,
+        fc.constantFrom(...orderings),
+        fc.integer({ min: 1, max: 13 }),
+        async (list, ordering, size) => {
+          await replaceRows(list);
+          const expected = sortIds(list, ordering);
+          for (const link of ['next', 'previous'] as const) {
+            expect((await walkPages(changing, ordering, link)).flat()).toEqual(expected);
+          }
+          for (const direction of ['forward', 'backward'] as const) {
+            expect(await walkConnection(changing, ordering, direction, size)).toEqual(expected);
+          }
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  describe.each(['forward', 'backward'] as const)('a walk %s while others write', (direction) => {
+    test.each(orderings)('by $name: repeats and skips no outfit that stayed', async (ordering) => {
+      await replaceRows(rows);
+      const sorted = sortIds(rows, ordering);
+      const original = new Set(sorted);
+      const known = new Map(rows.map((row) => [row.id, row]));
+      const deleted = new Set<number>();
+
+      const met = await walkConnection(changing, ordering, direction, 19, async (last) => {
+        // The outfit that the cursor was made from goes, and so do its neighbours on both sides;
+        const place = sorted.indexOf(last);
+        const doomed = place === -1 ? [last] : sorted.slice(Math.max(0, place - 1), place + 2);
+        await changing.database.pool.query('DELETE FROM outfits WHERE id = ANY($1)', [doomed]);
+        for (const id of doomed) deleted.add(id);
+        // and new ones come at the same sort value, at both ends and in the middle of the list.
+        const models = [last, sorted[0], sorted[100], sorted.at(-1)].map((id) =>
+          known.get(id ?? 0),
+        );
+        const twins = models
+          .flatMap((row) => (row ? [row] : []))
+          .map((row, index) => ({ ...row, id: 10_000 + known.size + index }));
+        for (const twin of twins) known.set(twin.id, twin);
+        await saveOutfits(changing.database.pool, twins);
+      });
+
+      expect(new Set(met).size).toBe(met.length);
+      const stayed = (id: number) => original.has(id) && !deleted.has(id);
+      expect(met.filter(stayed)).toEqual(sorted.filter(stayed));
+      expect(deleted.size).toBeGreaterThan(20);
+      const all = [...known.values()].filter(({ id }) => met.includes(id));
+      expect(met).toEqual(sortIds(all, ordering));
+    });
+  });
+});
