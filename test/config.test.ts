@@ -26,6 +26,7 @@ describe('the configuration', () => {
       trustProxy: [],
       mediaUrl: 'https://media.example.com',
       videoUrl: 'https://video.example.com',
+      cacheMaxBytes: 67_108_864,
       pageSize: 20,
       logLevel: 'info',
     } satisfies Config);
@@ -48,6 +49,7 @@ describe('the configuration', () => {
     ['HOST', '::', { host: '::' }],
     ['SEED', 'none', { seed: 'none' }],
     ['PAGE_SIZE', '1', { pageSize: 1 }],
+    ['CACHE_MAX_BYTES', '0', { cacheMaxBytes: 0 }],
     ['DATABASE_URL', 'postgres://u:p@h/d', { databaseUrl: 'postgres://u:p@h/d', seed: 'none' }],
     ['PUBLIC_URL', 'https://shop.example/', { publicUrl: 'https://shop.example' }],
     ['MEDIA_URL', 'http://media.test/a/b//', { mediaUrl: 'http://media.test/a/b' }],
@@ -65,6 +67,7 @@ describe('the configuration', () => {
     ['PORT', ' ', 'a whole number from 0 to 65535'],
     ['PORT', '9'.repeat(400), 'a whole number from 0 to 65535'],
     ['DATABASE_POOL_MAX', '0', 'a whole number from 1 to 1000'],
+    ['CACHE_MAX_BYTES', '64MB', 'a whole number from 0 to 1099511627776'],
     ['PAGE_SIZE', '0', 'a whole number from 1 to 1000'],
     ['PAGE_SIZE', '1e2', 'a whole number from 1 to 1000'],
     ['SEED', 'Demo', '"demo" or "none"'],

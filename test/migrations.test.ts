@@ -137,11 +137,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const { rows } = await database.pool.query(
         `SELECT migration_name AS name, checksum FROM _prisma_migrations ORDER BY 1 LIMIT 1`,
       );
-      await database.pool.query('UPDATE _prisma_migrations SET checksum = $1', ['0'.repeat(64)]);
+      const setChecksum = 'UPDATE _prisma_migrations SET checksum = $1 WHERE migration_name = $2';
+      await database.pool.query(setChecksum, ['0'.repeat(64), rows[0].name]);
       expect(await failure()).toBe(
         `Migration ${rows[0].name} is not the text that this database was migrated with: restore that file and add a new migration instead.`,
       );
-      await database.pool.query('UPDATE _prisma_migrations SET checksum = $1', [rows[0].checksum]);
+      await database.pool.query(setChecksum, [rows[0].checksum, rows[0].name]);
       expect(await findPendingMigrations(database.pool)).toEqual([]);
     });
 
