@@ -24,7 +24,7 @@ export type AppConfig = Pick<
  */
 export async function buildApp(
   config: AppConfig,
-  database: Pick<Database, 'prisma' | 'snapshots'>,
+  database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
   logger?: FastifyBaseLogger,
 ): Promise<FastifyInstance> {
   const app = Fastify({
@@ -51,7 +51,8 @@ export async function buildApp(
   const createContext = (): Context => ({
     config,
     prisma: database.prisma,
-    userPages: createUserPageLoader(database.prisma),
+    read: database.read,
+    userPages: createUserPageLoader(database.read),
   });
 
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);

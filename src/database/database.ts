@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded.ts';
+import { nameStatement, type ReadRows, readRows } from './read.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 
 /** PostgreSQL or the embedded database, the same to everyone who uses it. */
@@ -14,6 +14,8 @@ export interface Database {
   readonly prisma: PrismaClient;
   /** The connections that `prisma` uses, for what Prisma cannot express. */
   readonly pool: pg.Pool;
+  /** Reads rows with a statement of our own. */
+  readonly read: ReadRows;
   readonly snapshots: Snapshots;
   /** Resolves if the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
@@ -67,6 +69,7 @@ function connect(
     description,
     prisma,
     pool,
+    read: readRows(pool),
     snapshots,
     failed: embedded?.failed ?? new Promise(() => {}),
     async close() {
@@ -105,18 +108,4 @@ function embeddedPool({ socketFolder }: EmbeddedDatabase): pg.Pool {
       await client.query('DEALLOCATE ALL');
     },
   });
-}
-
-const statementNames = new Map<string, string>();
-
-/**
- * A name for a prepared statement, the same for the same text in every process, since a connection
- * pooler may hand one session to several of them.
- */
-export function nameStatement(sql: string): string {
-  const known = statementNames.get(sql);
-  if (known !== undefined) return known;
-  const name = createHash('sha256').update(sql).digest('base64url').slice(0, 24);
-  if (statementNames.size < 1000) statementNames.set(sql, name);
-  return name;
 }

@@ -1,12 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import { LRUCache } from 'lru-cache';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Context } from './context.ts';
 import { createGraphiQL } from './graphiql.ts';
-import { type Outcome, useHotDocuments } from './hot-documents.ts';
+import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
@@ -69,7 +68,7 @@ function answerRequests(app: FastifyInstance, { schema, cache, createContext }: 
     cors: false,
     multipart: false,
     maskedErrors: { errorMessage: 'Internal server error.' },
-    plugins: [useHotDocuments(schema)],
+    plugins: [useOutcome()],
     logging: {
       debug: () => {},
       info: () => {},
@@ -78,8 +77,7 @@ function answerRequests(app: FastifyInstance, { schema, cache, createContext }: 
     },
   });
 
-  const run = async (request: FastifyRequest): Promise<HttpAnswer> => {
-    const outcome: Outcome = { repeatable: false };
+  const askYoga = async (request: FastifyRequest, outcome: Outcome): Promise<HttpAnswer> => {
     const response = await yoga.fetch(
       `http://localhost${request.url}`,
       {
@@ -90,50 +88,77 @@ function answerRequests(app: FastifyInstance, { schema, cache, createContext }: 
       },
       { outcome },
     );
+    const contentType = response.headers.get('content-type') ?? 'application/json';
     const body = Buffer.from(await response.arrayBuffer());
-    return {
-      status: response.status,
-      contentType: response.headers.get('content-type') ?? 'application/json',
-      body,
-      tag: entityTag(body),
-      size: body.length,
-      shareable: outcome.repeatable,
-    };
+    return answerOf(response.status, contentType, body, outcome.query !== undefined);
   };
 
-  // Requests that were once seen to be repeatable. Only those are answered together or from memory:
-  // of an unknown one it is not known whether it is a mutation.
-  const repeatable = new LRUCache<string, true>({ max: 1000 });
+  const hot = new HotQueries(schema);
 
   return async (request: FastifyRequest): Promise<HttpAnswer> => {
     const operation = readOperation(request);
-    if (operation === undefined) return run(request);
-    if (repeatable.get(operation.document)) return cache.get(operation.key, () => run(request));
-    const answer = await run(request);
-    if (answer.shareable) repeatable.set(operation.document, true);
+    // Only what is known to be a query is answered from memory or together with others: of an
+    // unknown document it is not known whether it is a mutation.
+    if (operation && hot.has(operation.document)) {
+      return cache.get(operation.key, async () => {
+        const result = await hot.execute(operation.document, operation.variables, createContext());
+        if (result) return answerOf(200, result.contentType, result.body, true);
+        return askYoga(request, {});
+      });
+    }
+    const outcome: Outcome = {};
+    const answer = await askYoga(request, outcome);
+    if (operation && outcome.query) hot.note(operation.document, outcome.query, answer.contentType);
     return answer;
   };
 }
 
-/**
- * What identifies the document of a request, and the whole of what its answer depends on.
- * Undefined for what is not a plain GraphQL request.
- */
-function readOperation(request: FastifyRequest): { document: string; key: string } | undefined {
-  const { accept = '', 'content-type': contentType = '' } = request.headers;
-  if (isRead(request)) {
-    const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?')));
-    const document = JSON.stringify([parameters.get('operationName'), parameters.get('query')]);
-    return { document, key: `GET ${accept} ${request.url}` };
-  }
-  if (request.method !== 'POST' || !contentType.startsWith('application/json')) return undefined;
+function answerOf(
+  status: number,
+  contentType: string,
+  body: Buffer,
+  shareable: boolean,
+): HttpAnswer {
+  return { status, contentType, body, tag: entityTag(body), size: body.length, shareable };
+}
+
+interface Operation {
+  /** Names the document, the operation in it and the accepted types. */
+  readonly document: string;
+  readonly variables: Record<string, unknown>;
+  /** Names everything that the answer depends on. */
+  readonly key: string;
+}
+
+/** Reads a plain GraphQL request. Undefined for any other, which yoga says what is wrong with. */
+function readOperation(request: FastifyRequest): Operation | undefined {
+  const { accept, 'content-type': contentType = '' } = request.headers;
   try {
-    const { query, operationName, ...rest } = JSON.parse(String(request.body));
-    const document = JSON.stringify([operationName, query]);
-    return { document, key: `POST ${accept} ${JSON.stringify(rest)} ${document}` };
+    let parameters: Record<string, unknown>;
+    if (isRead(request)) {
+      const pairs = [...new URLSearchParams(request.url.slice(request.url.indexOf('?')))];
+      const { variables = '{}', ...texts } = Object.fromEntries(pairs);
+      if (new Set(pairs.map(([name]) => name)).size < pairs.length) return undefined;
+      parameters = { ...texts, variables: JSON.parse(variables) };
+    } else if (request.method === 'POST' && contentType.startsWith('application/json')) {
+      parameters = JSON.parse(String(request.body));
+    } else {
+      return undefined;
+    }
+    const { query, operationName, variables, extensions, ...others } = parameters;
+    const given = variables ?? {};
+    if (!isRecord(given) || !isRecord(extensions ?? {}) || Object.keys(others).length > 0) {
+      return undefined;
+    }
+    const document = JSON.stringify([query, operationName, accept]);
+    return { document, variables: given, key: `${document} ${JSON.stringify(given)}` };
   } catch {
-    return undefined; // yoga says what is wrong with it
+    return undefined;
   }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isRead({ method }: FastifyRequest): boolean {

@@ -1,4 +1,4 @@
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { ReadRows } from '../database/read.ts';
 import type { Ordering } from './ordering.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
@@ -36,21 +36,17 @@ export class PastTheEndError extends Error {
  * meanwhile. Costs the same for every page of a table of any size: see counting.md.
  * @throws PastTheEndError
  */
-export async function findPage(prisma: PrismaClient, request: PageRequest): Promise<OutfitPage> {
+export async function findPage(read: ReadRows, request: PageRequest): Promise<OutfitPage> {
   const { ordering, page, pageSize } = request;
-  const rows = await prisma.$queryRawUnsafe<PageRow[]>(
-    pageStatement(ordering),
-    withPrivate,
-    page === 'last' ? null : (page - 1) * pageSize,
-    pageSize,
-  );
+  const skip = page === 'last' ? null : (page - 1) * pageSize;
+  const rows = await read<PageRow>(pageStatement(ordering), [withPrivate, skip, pageSize]);
   return pageOf(rows, page, pageSize);
 }
 
 /** Outfits in the list of all. */
-export async function countOutfits(prisma: PrismaClient): Promise<number> {
-  const [row] = await prisma.$queryRaw<{ count: number }[]>`
-    SELECT count_outfits(${withPrivate})::int AS count`;
+export async function countOutfits(read: ReadRows): Promise<number> {
+  const statement = 'SELECT count_outfits($1::boolean)::int AS count';
+  const [row] = await read<{ count: number }>(statement, [withPrivate]);
   return row?.count ?? 0;
 }
 

@@ -15,10 +15,12 @@ type Prefixed<Fields> = { [Field in keyof Fields & string as `user.${Field}`]: F
 /** A result row of a statement that selects `rowColumns`. */
 export type FlatRow = Outfit & Prefixed<User>;
 
-/** Gives a flat result row the shape that Prisma gives `include: { user: true }`. */
+/**
+ * Gives a flat result row the shape that Prisma gives `include: { user: true }`: the row itself, as
+ * copying each took longer than reading them.
+ */
 export function rowOf(flat: FlatRow): OutfitRow {
-  return {
-    ...flat,
+  return Object.assign(flat, {
     user: {
       id: flat['user.id'],
       avatarKey: flat['user.avatarKey'],
@@ -26,5 +28,5 @@ export function rowOf(flat: FlatRow): OutfitRow {
       firstName: flat['user.firstName'],
       lastName: flat['user.lastName'],
     },
-  };
+  });
 }

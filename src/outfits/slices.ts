@@ -1,4 +1,4 @@
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { ReadRows } from '../database/read.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey } from './ordering.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
@@ -21,16 +21,14 @@ export interface SliceRequest {
  * read, wherever in the list they are.
  */
 export async function findSlice(
-  prisma: PrismaClient,
+  read: ReadRows,
   { ordering, after, before, limit, from }: SliceRequest,
 ): Promise<OutfitRow[]> {
   const reading = from === 'start' ? ordering : reverse(ordering);
   const [low, high] = from === 'start' ? [after, before] : [before, after];
-  const flat = await prisma.$queryRawUnsafe<FlatRow[]>(
+  const flat = await read<FlatRow>(
     sliceStatement(reading, limit, low !== undefined, high !== undefined),
-    limit,
-    ...keyValues(reading, low),
-    ...keyValues(reading, high),
+    [limit, ...keyValues(reading, low), ...keyValues(reading, high)],
   );
   const rows = flat.map(rowOf);
   return from === 'start' ? rows : rows.reverse();
@@ -38,7 +36,7 @@ export async function findSlice(
 
 /** Whether the list has an outfit at `key` or beyond it, towards `side`. */
 export async function hasOutfitAt(
-  prisma: PrismaClient,
+  read: ReadRows,
   ordering: Ordering,
   key: SortKey,
   side: 'before' | 'after',
@@ -52,10 +50,8 @@ export async function hasOutfitAt(
       ORDER BY ${indexOrder(reading)} LIMIT 1
     ) IS NOT NULL`,
   );
-  const [row] = await prisma.$queryRawUnsafe<{ exists: boolean }[]>(
-    `SELECT ${found.join(' OR ')} AS exists`,
-    ...keyValues(reading, key),
-  );
+  const statement = `SELECT ${found.join(' OR ')} AS exists`;
+  const [row] = await read<{ exists: boolean }>(statement, keyValues(reading, key));
   return row?.exists ?? false;
 }
 

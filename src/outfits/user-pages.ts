@@ -1,5 +1,5 @@
 import DataLoader from 'dataloader';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { ReadRows } from '../database/read.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 import { type OutfitPage, type PageRequest, type PageRow, pageOf } from './pages.ts';
 import { rowColumns } from './row.ts';
@@ -15,8 +15,8 @@ export type UserPageLoader = DataLoader<UserPageRequest, OutfitPage, string>;
  * Reads pages of users' outfits: all that one step of a query asks for together, in one statement
  * for as many users as there are. A page past the end rejects with PastTheEndError.
  */
-export function createUserPageLoader(prisma: PrismaClient): UserPageLoader {
-  return new DataLoader((requests) => loadPages(prisma, requests), {
+export function createUserPageLoader(read: ReadRows): UserPageLoader {
+  return new DataLoader((requests) => loadPages(read, requests), {
     cacheKeyFn: (request) => `${listOf(request)} ${request.userId}`,
   });
 }
@@ -27,12 +27,12 @@ function listOf({ ordering, page, pageSize }: PageRequest): string {
 }
 
 async function loadPages(
-  prisma: PrismaClient,
+  read: ReadRows,
   requests: readonly UserPageRequest[],
 ): Promise<(OutfitPage | Error)[]> {
   const lists = groupBy(requests, listOf);
   const rows = groupBy(
-    (await Promise.all([...lists.values()].map((sameList) => loadRows(prisma, sameList)))).flat(),
+    (await Promise.all([...lists.values()].map((sameList) => loadRows(read, sameList)))).flat(),
     (row) => `${row.list} ${row.ownerId}`,
   );
   return requests.map((request) => {
@@ -45,16 +45,15 @@ async function loadPages(
   });
 }
 
-async function loadRows(prisma: PrismaClient, requests: readonly UserPageRequest[]) {
+async function loadRows(read: ReadRows, requests: readonly UserPageRequest[]) {
   const [first] = requests;
   if (!first) return [];
   const { ordering, page, pageSize } = first;
-  const rows = await prisma.$queryRawUnsafe<(PageRow & { ownerId: number })[]>(
-    userPagesStatement(ordering),
+  const rows = await read<PageRow & { ownerId: number }>(userPagesStatement(ordering), [
     requests.map((request) => request.userId),
     page === 'last' ? null : (page - 1) * pageSize,
     pageSize,
-  );
+  ]);
   return rows.map((row) => ({ ...row, list: listOf(first) }));
 }
 

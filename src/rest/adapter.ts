@@ -63,9 +63,9 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         number === null
           ? null
           : `${baseUrlOf(request, options)}${route.path}?${formatQuery(parameters, 'page', String(number))}`;
-      const head = startEnvelope(page.count, link(page.next), link(page.previous));
-      if (sendIfUnchanged(request, reply, entityTag(head, page.resultsTag))) return reply;
-      return sendBytes(reply, 200, Buffer.concat([head, page.results, endOfEnvelope]));
+      const { body, tag } = enclose(page, link(page.next), link(page.previous));
+      if (sendIfUnchanged(request, reply, tag)) return reply;
+      return sendBytes(reply, 200, body);
     },
   });
 
@@ -86,6 +86,15 @@ interface KeptPage extends Answer, Omit<Page, 'results'> {
   /** The JSON of the records. */
   readonly results: Buffer;
   readonly resultsTag: string;
+  /** The envelope of the latest request: most clients use the same address. */
+  latest?: Envelope;
+}
+
+interface Envelope {
+  /** What comes before the records. */
+  readonly head: string;
+  readonly body: Buffer;
+  readonly tag: string;
 }
 
 async function readPage(
@@ -104,19 +113,24 @@ async function readPage(
       previous,
       results: bytes,
       resultsTag: entityTag(bytes),
-      size: bytes.length,
+      size: 2 * bytes.length,
       shareable: true,
     };
   });
 }
 
-/** The envelope up to its records, whose bytes follow as they are. */
-function startEnvelope(count: number, next: string | null, previous: string | null): Buffer {
-  const withoutRecords = JSON.stringify({ count, next, previous, results: null });
-  return Buffer.from(withoutRecords.slice(0, -'null}'.length));
+function enclose(page: KeptPage, next: string | null, previous: string | null): Envelope {
+  const empty = JSON.stringify({ count: page.count, next, previous, results: null });
+  const head = empty.slice(0, -'null}'.length);
+  if (page.latest?.head !== head) {
+    page.latest = {
+      head,
+      body: Buffer.concat([Buffer.from(head), page.results, Buffer.from('}')]),
+      tag: entityTag(head, page.resultsTag),
+    };
+  }
+  return page.latest;
 }
-
-const endOfEnvelope = Buffer.from('}');
 
 function baseUrlOf(request: FastifyRequest, { publicUrl }: RestOptions): string {
   return publicUrl ?? readBaseUrl(request);

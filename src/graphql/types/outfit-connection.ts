@@ -40,7 +40,7 @@ builder.queryField('outfitConnection', (t) =>
       fields: (connection) => ({
         totalCount: connection.int({
           description: 'Outfits in the whole list.',
-          resolve: (_connection, _args, { prisma }) => countOutfits(prisma),
+          resolve: (_connection, _args, { read }) => countOutfits(read),
         }),
       }),
     },
@@ -48,7 +48,7 @@ builder.queryField('outfitConnection', (t) =>
   ),
 );
 
-async function resolveConnection(ordering: Ordering, range: Range, { prisma, config }: Context) {
+async function resolveConnection(ordering: Ordering, range: Range, { read, config }: Context) {
   const first = readLimit('first', range.first);
   const last = readLimit('last', range.last);
   const after = readCursor('after', range.after, ordering);
@@ -57,15 +57,15 @@ async function resolveConnection(ordering: Ordering, range: Range, { prisma, con
   const forward = first !== undefined || last === undefined;
   const size = first ?? last ?? config.pageSize;
   const [rows, beyondAfter, beyondBefore] = await Promise.all([
-    findSlice(prisma, {
+    findSlice(read, {
       ordering,
       after,
       before,
       limit: size + 1,
       from: forward ? 'start' : 'end',
     }),
-    after ? hasOutfitAt(prisma, ordering, after, 'before') : false,
-    before ? hasOutfitAt(prisma, ordering, before, 'after') : false,
+    after ? hasOutfitAt(read, ordering, after, 'before') : false,
+    before ? hasOutfitAt(read, ordering, before, 'after') : false,
   ]);
   const more = rows.length > size;
   const slice = forward ? rows.slice(0, size) : rows.slice(more ? 1 : 0);

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import pg from 'pg';
+
+/**
+ * Runs one prepared statement and gives its rows, with `bigint` for int8. Lists are read this way:
+ * it takes half the time of Prisma's raw queries, which convert every value twice.
+ */
+export type ReadRows = <Row extends object>(
+  text: string,
+  values: readonly unknown[],
+) => Promise<Row[]>;
+
+export function readRows(pool: pg.Pool): ReadRows {
+  return async <Row extends object>(text: string, values: readonly unknown[]) => {
+    const result = await pool.query<Row>({
+      name: nameStatement(text),
+      text,
+      values: [...values],
+      types: exactTypes,
+    });
+    return result.rows;
+  };
+}
+
+const int8 = 20;
+
+const exactTypes: pg.CustomTypesConfig = {
+  getTypeParser: (type, format) =>
+    type === int8 ? BigInt : pg.types.getTypeParser(type, format as 'text'),
+};
+
+const names = new Map<string, string>();
+
+/**
+ * A name for a prepared statement, the same for the same text in every process, since a connection
+ * pooler may hand one session to several of them.
+ */
+export function nameStatement(text: string): string {
+  const known = names.get(text);
+  if (known !== undefined) return known;
+  const name = createHash('sha256').update(text).digest('base64url').slice(0, 24);
+  if (names.size < 1000) names.set(text, name);
+  return name;
+}

@@ -1,0 +1,89 @@
+import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
+import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
+import type { Plugin } from 'graphql-yoga';
+import { LRUCache } from 'lru-cache';
+import type { Context } from './context.ts';
+
+/** A query that yoga has found valid and has answered without an error. */
+export interface KnownQuery {
+  readonly document: DocumentNode;
+  readonly operationName: string | null | undefined;
+}
+
+/** What became of a request, for whoever sends the answer. */
+export interface Outcome {
+  /** Set when the request was such a query: then the same request gives the same answer. */
+  query?: KnownQuery;
+}
+
+/** Notes the outcome of an execution in the context. */
+export function useOutcome(): Plugin<{ outcome: Outcome }> {
+  return {
+    onExecute({ args: { document, operationName, contextValue } }) {
+      const isQuery = getOperationAST(document, operationName)?.operation === 'query';
+      return {
+        onExecuteDone({ result }) {
+          const failed = !('data' in result) || result.errors !== undefined;
+          if (isQuery && !failed) contextValue.outcome.query = { document, operationName };
+        },
+      };
+    },
+  };
+}
+
+/** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
+const interpretedTimes = 3;
+
+interface HotQuery extends KnownQuery {
+  readonly contentType: string;
+  executions: number;
+  compiled?: CompiledQuery | undefined;
+}
+
+/**
+ * Queries that come again and again, executed with code compiled for them and without yoga's work
+ * for requests that it knows nothing of. Keys must tell documents, operation names and accepted
+ * types apart: two operations of one document are two queries.
+ */
+export class HotQueries {
+  readonly #queries = new LRUCache<string, HotQuery>({ max: 1000 });
+  readonly #schema: GraphQLSchema;
+
+  constructor(schema: GraphQLSchema) {
+    this.#schema = schema;
+  }
+
+  has(key: string): boolean {
+    return this.#queries.has(key);
+  }
+
+  /** @param contentType the type that yoga answered with */
+  note(key: string, query: KnownQuery, contentType: string): void {
+    this.#queries.set(key, { ...query, contentType, executions: 1 });
+  }
+
+  /**
+   * @returns undefined when yoga must answer: the query is not hot yet, cannot be compiled, or gave
+   *   an error, which yoga reports in its own form
+   */
+  async execute(
+    key: string,
+    variables: Record<string, unknown>,
+    context: Context,
+  ): Promise<{ contentType: string; body: Buffer } | undefined> {
+    const query = this.#queries.get(key);
+    if (!query) return undefined;
+    query.executions++;
+    if (query.executions <= interpretedTimes) return undefined;
+    query.compiled ??= this.#compile(query);
+    if (!query.compiled) return undefined;
+    const result = await query.compiled.query(undefined, context, variables);
+    if (result.errors) return undefined;
+    return { contentType: query.contentType, body: Buffer.from(JSON.stringify(result)) };
+  }
+
+  #compile({ document, operationName }: KnownQuery): CompiledQuery | undefined {
+    const compiled = compileQuery(this.#schema, document, operationName ?? undefined);
+    return isCompiledQuery(compiled) ? compiled : undefined;
+  }
+}
