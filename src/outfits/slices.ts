@@ -1,5 +1,6 @@
 import type { ReadRows } from '../database/read.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey } from './ordering.ts';
+import { boundOf, indexOrder, mergeRanges, segments } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
 /** Most outfits that a slice can have. */
@@ -55,13 +56,8 @@ export async function hasOutfitAt(
   return row?.exists ?? false;
 }
 
-/** The values of `private`. The indexes lead with it, so a list is a merge of a range of each. */
-const segments = ['false', 'true'] as const;
-type Segment = (typeof segments)[number];
-
 /**
- * $1 limit, then the sort key to start after, then the one to stop before. The limit inside the
- * ranges is written out: one that is not known when the plan is made tempts the planner to sort.
+ * $1 limit, then the sort key to start after, then the one to stop before.
  * @param limit decides which of a few texts it is, so that few statements are prepared
  */
 export function sliceStatement(
@@ -72,40 +68,15 @@ export function sliceStatement(
 ): string {
   const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
   const highStart = 2 + (hasLow ? keyColumns(ordering.field).length : 0);
-  const ranges = segments.map((segment) => {
-    const conditions = [
-      segment === 'true' ? 's.private' : 'NOT s.private',
-      ...(hasLow ? [boundOf(segment, ordering, beyond, 2)] : []),
-      ...(hasHigh ? [boundOf(segment, ordering, short, highStart)] : []),
-    ];
-    return `
-      (SELECT * FROM outfits s WHERE ${conditions.join(' AND ')}
-       ORDER BY ${indexOrder(ordering)} LIMIT ${limit <= 21 ? 21 : mostRows})`;
-  });
+  const ranges = mergeRanges(ordering, limit <= 21 ? 21 : mostRows, (segment) => [
+    ...(hasLow ? [boundOf(segment, ordering, beyond, 2)] : []),
+    ...(hasHigh ? [boundOf(segment, ordering, short, highStart)] : []),
+  ]);
   return `
     SELECT ${rowColumns}
-    FROM (
-      SELECT * FROM (${ranges.join(' UNION ALL ')}) o ORDER BY ${orderBy(ordering)} LIMIT $1::int
-    ) o
+    FROM (SELECT * FROM (${ranges}) o ORDER BY ${orderBy(ordering)} LIMIT $1::int) o
     JOIN users u ON u.id = o.user_id
     ORDER BY ${orderBy(ordering)}`;
-}
-
-/**
- * A bound that only the index of the ordering can serve: a bound on the id alone would let the
- * planner walk the primary key past all outfits of the other segment.
- */
-function boundOf(segment: Segment, ordering: Ordering, operator: string, first: number): string {
-  const columns = keyColumns(ordering.field);
-  const values = columns.map(
-    (column, index) => `$${first + index}::${column === 'id' ? 'int' : 'bigint'}`,
-  );
-  const names = columns.map((column) => `s.${column}`);
-  return `(s.private, ${names.join(', ')}) ${operator} (${segment}, ${values.join(', ')}) AND s.private = ${segment}`;
-}
-
-function indexOrder(ordering: Ordering): string {
-  return `s.private ${ordering.direction}, ${orderBy(ordering, 's')}`;
 }
 
 function keyValues({ field }: Ordering, key: SortKey | undefined): (bigint | number)[] {
