@@ -30,15 +30,16 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
   let connections = 0;
   let client: Promise<pg.Client> | undefined;
 
-  const connect = async () => {
+  const connect = () => {
     connections++;
     const fresh = new pg.Client(config);
+    const opened = fresh.connect().then(() => fresh);
+    // A lost connection reports its end late, when the next one may have taken its place.
     const forget = () => {
-      client = undefined;
+      if (client === opened) client = undefined;
     };
     fresh.on('error', forget).on('end', forget);
-    await fresh.connect();
-    return fresh;
+    return opened;
   };
 
   const takeOnce: Take = async () => {

@@ -140,7 +140,7 @@ function readOperation(request: FastifyRequest): Operation | undefined {
       const { variables = '{}', ...texts } = Object.fromEntries(pairs);
       if (new Set(pairs.map(([name]) => name)).size < pairs.length) return undefined;
       parameters = { ...texts, variables: JSON.parse(variables) };
-    } else if (request.method === 'POST' && contentType.startsWith('application/json')) {
+    } else if (request.method === 'POST' && /^application\/json *(;|$)/.test(contentType)) {
       parameters = JSON.parse(String(request.body));
     } else {
       return undefined;
@@ -151,7 +151,9 @@ function readOperation(request: FastifyRequest): Operation | undefined {
       return undefined;
     }
     const document = JSON.stringify([query, operationName, accept]);
-    return { document, variables: given, key: `${document} ${JSON.stringify(given)}` };
+    // The text as it came: 1e400 is parsed as Infinity, which would be written as null.
+    const text = isRead(request) ? request.url : `POST ${request.body}`;
+    return { document, variables: given, key: `${document} ${text}` };
   } catch {
     return undefined;
   }

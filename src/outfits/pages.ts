@@ -1,6 +1,6 @@
 import type { ReadRows } from '../database/read.ts';
 import { type Ordering, orderBy } from './ordering.ts';
-import { mergeRanges } from './ranges.ts';
+import { rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
 /** One page of a numbered list. */
@@ -84,7 +84,7 @@ function firstPageStatement(ordering: Ordering, pageSize: number): string {
     SELECT total.count, ${rowColumns}
     FROM (${countStatement('true')}) total
     LEFT JOIN (
-      SELECT * FROM (${mergeRanges(ordering, pageSize)}) o
+      SELECT * FROM (${rangesOf(ordering, pageSize).join(' UNION ALL ')}) o
       ORDER BY ${orderBy(ordering)} LIMIT ${pageSize}
     ) o ON true
     LEFT JOIN users u ON u.id = o.user_id

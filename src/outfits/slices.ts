@@ -1,6 +1,6 @@
 import type { ReadRows } from '../database/read.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey } from './ordering.ts';
-import { boundOf, indexOrder, mergeRanges, segments } from './ranges.ts';
+import { boundOf, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
 /** Most outfits that a slice can have. */
@@ -45,11 +45,8 @@ export async function hasOutfitAt(
   const reading = side === 'after' ? ordering : reverse(ordering);
   const operator = reading.direction === 'asc' ? '>=' : '<=';
   // Not EXISTS: it ignores the order, and then reads the table from its start for the first match.
-  const found = segments.map(
-    (segment) => `(
-      SELECT true FROM outfits s WHERE ${boundOf(segment, reading, operator, 1)}
-      ORDER BY ${indexOrder(reading)} LIMIT 1
-    ) IS NOT NULL`,
+  const found = rangesOf(reading, 1, [boundOf(reading, operator, 1)], 'true').map(
+    (range) => `${range} IS NOT NULL`,
   );
   const statement = `SELECT ${found.join(' OR ')} AS exists`;
   const [row] = await read<{ exists: boolean }>(statement, keyValues(reading, key));
@@ -68,13 +65,13 @@ export function sliceStatement(
 ): string {
   const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
   const highStart = 2 + (hasLow ? keyColumns(ordering.field).length : 0);
-  const ranges = mergeRanges(ordering, limit <= 21 ? 21 : mostRows, (segment) => [
-    ...(hasLow ? [boundOf(segment, ordering, beyond, 2)] : []),
-    ...(hasHigh ? [boundOf(segment, ordering, short, highStart)] : []),
+  const ranges = rangesOf(ordering, limit <= 21 ? 21 : mostRows, [
+    ...(hasLow ? [boundOf(ordering, beyond, 2)] : []),
+    ...(hasHigh ? [boundOf(ordering, short, highStart)] : []),
   ]);
   return `
     SELECT ${rowColumns}
-    FROM (SELECT * FROM (${ranges}) o ORDER BY ${orderBy(ordering)} LIMIT $1::int) o
+    FROM (SELECT * FROM (${ranges.join(' UNION ALL ')}) o ORDER BY ${orderBy(ordering)} LIMIT $1::int) o
     JOIN users u ON u.id = o.user_id
     ORDER BY ${orderBy(ordering)}`;
 }
