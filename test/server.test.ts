@@ -212,7 +212,7 @@ describe('PostgreSQL', () => {
     const command = [`${dist}database/migrate-command.js`];
     const migrating = run(command, environment);
     expect(await migrating.ended).toBe(0);
-    expect(migrating.output()).toContain(`${name}: 1 migration(s) applied, up to date.`);
+    expect(migrating.output()).toContain(`${name}: 2 migration(s) applied, up to date.`);
     const again = run(command, environment);
     expect(await again.ended).toBe(0);
     expect(again.output()).toContain('0 migration(s) applied');

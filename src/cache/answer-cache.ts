@@ -83,11 +83,12 @@ export class AnswerCache {
     return answer;
   }
 
-  /** Keeps an answer if nothing was committed from before it was read until after. */
-  async #keep(key: string, answer: Answer, before: string | undefined): Promise<void> {
-    if (!answer.shareable || before === undefined) return;
-    const after = await this.#takeSnapshot();
-    if (after !== before) return;
+  /**
+   * Keeps an answer under the snapshot that was known before it was read. Whatever is committed
+   * after that changes the name for good, so the answer is only given if nothing was.
+   */
+  #keep(key: string, answer: Answer, before: string | undefined): void {
+    if (!answer.shareable || before === undefined || before !== this.#latest) return;
     this.#kept?.set(key, { snapshot: before, answer }, { size: answer.size + key.length });
   }
 

@@ -74,25 +74,22 @@ export function watchEmbedded(pool: pg.Pool): Snapshots {
   };
 }
 
-/** Calls that come while one is under way share the next, which starts when that has ended. */
+/**
+ * Calls that come while one is under way share the next. That starts only when what waited for the
+ * last one has been answered and new requests have been read, so that it serves many.
+ */
 function shareCalls(take: Take): Take {
-  let underWay: Promise<unknown> | undefined;
+  let underWay: Promise<unknown> = Promise.resolve();
   let next: Promise<string | undefined> | undefined;
 
   const start = () => {
     next = undefined;
     const started = take();
-    underWay = started
-      .catch(() => {})
-      .finally(() => {
-        underWay = undefined;
-      });
+    underWay = started.catch(() => {});
     return started;
   };
   return () => {
-    next ??= underWay
-      ? underWay.then(start)
-      : new Promise((settle) => setImmediate(() => settle(start())));
+    next ??= underWay.then(() => new Promise<void>(setImmediate)).then(start);
     return next;
   };
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
@@ -43,6 +44,7 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
 
 function addRoute(app: FastifyInstance, route: Route, options: RestOptions): void {
   const list = prepareList(options.schema, route.list);
+  const readRequest = rememberRequests(route, list);
 
   app.route({
     method: app.supportedMethods,
@@ -50,23 +52,19 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     // Before the body is read: a method that is not allowed must not fail for its body first.
     onRequest: async (request, reply) => {
       reply.header('Allow', route.allow).header('Vary', 'Accept');
-      baseUrlOf(request, options);
+      const base = baseUrlOf(request, options);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
       if (request.method === 'OPTIONS') return send(reply, 200, describe(route));
-      if (request.method !== 'GET' && request.method !== 'HEAD')
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
         throw methodNotAllowed(request.method);
-    },
-    handler: async (request, reply) => {
-      const parameters = parseQuery(rawQuery(request));
-      const page = await readPage(route, list, parameters, options);
-      const link = (number: number | null) =>
-        number === null
-          ? null
-          : `${baseUrlOf(request, options)}${route.path}?${formatQuery(parameters, 'page', String(number))}`;
-      const { body, tag } = enclose(page, link(page.next), link(page.previous));
+      }
+      const asked = readRequest(rawQuery(request));
+      const page = await readPage(asked, list, options);
+      const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
       if (sendIfUnchanged(request, reply, tag)) return reply;
       return sendBytes(reply, 200, body);
     },
+    handler: () => {},
   });
 
   app.route({
@@ -81,6 +79,34 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   });
 }
 
+/** What a query string asks for. */
+interface Asked {
+  readonly query: string;
+  readonly parameters: QueryParameters;
+  readonly variables: Record<string, unknown>;
+  /** Names the page in the cache: what is not a variable does not matter to it. */
+  readonly key: string;
+}
+
+/** Query strings are few and come again: reading one anew took as long as sending the page. */
+function rememberRequests(route: Route, list: PreparedList): (query: string) => Asked {
+  const known = new LRUCache<string, Asked>({ maxSize: 1_000_000 });
+  return (query) => {
+    const remembered = known.get(query);
+    if (remembered) return remembered;
+    const parameters = parseQuery(query);
+    const variables = list.readVariables(parameters);
+    const asked = {
+      query,
+      parameters,
+      variables,
+      key: `${route.path} ${JSON.stringify(variables)}`,
+    };
+    known.set(query, asked, { size: 1000 + 4 * query.length });
+    return asked;
+  };
+}
+
 /** A page as it is kept: what does not depend on the address and parameters of a request. */
 interface KeptPage extends Answer, Omit<Page, 'results'> {
   /** The JSON of the records. */
@@ -91,20 +117,18 @@ interface KeptPage extends Answer, Omit<Page, 'results'> {
 }
 
 interface Envelope {
-  /** What comes before the records. */
-  readonly head: string;
+  /** The address whose links it has. */
+  readonly address: string;
   readonly body: Buffer;
   readonly tag: string;
 }
 
 async function readPage(
-  route: Route,
+  { key, variables }: Asked,
   list: PreparedList,
-  parameters: QueryParameters,
   { cache, createContext }: RestOptions,
 ): Promise<KeptPage> {
-  const variables = list.readVariables(parameters);
-  return cache.get(`${route.path} ${JSON.stringify(variables)}`, async () => {
+  return cache.get(key, async () => {
     const { count, next, previous, results } = await list.readPage(variables, createContext());
     const bytes = encodeJson(results);
     return {
@@ -119,12 +143,16 @@ async function readPage(
   });
 }
 
-function enclose(page: KeptPage, next: string | null, previous: string | null): Envelope {
-  const empty = JSON.stringify({ count: page.count, next, previous, results: null });
-  const head = empty.slice(0, -'null}'.length);
-  if (page.latest?.head !== head) {
+function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {
+  const address = `${path}?${query}`;
+  if (page.latest?.address !== address) {
+    const link = (number: number | null) =>
+      number === null ? null : `${path}?${formatQuery(parameters, 'page', String(number))}`;
+    const { count, next, previous } = page;
+    const empty = { count, next: link(next), previous: link(previous), results: null };
+    const head = JSON.stringify(empty).slice(0, -'null}'.length);
     page.latest = {
-      head,
+      address,
       body: Buffer.concat([Buffer.from(head), page.results, Buffer.from('}')]),
       tag: entityTag(head, page.resultsTag),
     };

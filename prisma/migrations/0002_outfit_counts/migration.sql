@@ -50,7 +50,7 @@ $$;
 -- order of their key, so that two statements never wait for each other in a circle. Runs with the
 -- rights of the owner, so that other roles need none on the counts.
 CREATE FUNCTION follow_outfits() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO outfit_counts AS c
@@ -84,10 +84,17 @@ BEGIN
     ON CONFLICT ON CONSTRAINT outfit_counts_pkey
       DO UPDATE SET public = c.public + excluded.public, private = c.private + excluded.private;
   ELSE
-    TRUNCATE outfit_counts;
+    -- Not TRUNCATE: its lock would meet readers that hold the counts and wait for the outfits.
+    DELETE FROM outfit_counts;
   END IF;
   RETURN NULL;
 END $$;
+
+-- A caller's temporary table must not be taken for the counts.
+DO $do$
+BEGIN
+  EXECUTE format('ALTER FUNCTION follow_outfits() SET search_path TO %I, pg_temp', current_schema());
+END $do$;
 
 CREATE TRIGGER count_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfits();

@@ -1,0 +1,233 @@
+// What is sent to the database for a list, on both databases: how many statements, and which.
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+
+const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
+
+interface Sent {
+  readonly name: string | undefined;
+  readonly text: string;
+}
+
+/** The statements that a gateway sends from now on. */
+function watchStatements({ database }: TestGateway): () => Sent[] {
+  const query = vi.spyOn(database.pool, 'query');
+  onTestFinished(() => query.mockRestore());
+  return () =>
+    query.mock.calls.map(([statement]) => {
+      const { name, text } = statement as unknown as pg.QueryConfig;
+      return { name, text };
+    });
+}
+
+describe.each(databaseKinds)('on %s, a list', (kind) => {
+  describe.each([1, 100])('of %i per page', (pageSize) => {
+    let gateway: TestGateway;
+    beforeAll(async () => {
+      gateway = await openGateway(kind, outfits, {
+        CACHE_MAX_BYTES: '0',
+        PAGE_SIZE: String(pageSize),
+      });
+    });
+    afterAll(() => gateway.close());
+
+    const outfit = '{ id title likes user { id username firstName } }';
+    test.each([
+      ['REST', 1, async () => (await gateway.get('/api/outfits/?page=2')).json()],
+      [
+        'REST, the last page',
+        1,
+        async () => (await gateway.get('/api/outfits/?page=last&ordering=-modified')).json(),
+      ],
+      [
+        'GraphQL, by page',
+        1,
+        () => gateway.post(`{ outfits(page: 2) { count nextPage results ${outfit} } }`),
+      ],
+      [
+        'GraphQL, as a connection',
+        1,
+        () => gateway.post(`{ outfitConnection(first: ${pageSize}) { edges { node ${outfit} } } }`),
+      ],
+      [
+        'GraphQL, as a connection with its count',
+        2,
+        () =>
+          gateway.post(
+            `{ outfitConnection(first: ${pageSize}) { totalCount edges { node ${outfit} } } }`,
+          ),
+      ],
+      [
+        'GraphQL, with a page of each owner',
+        2,
+        () =>
+          gateway.post(
+            `{ outfits { results { id user { id outfits { count results ${outfit} } } } } }`,
+          ),
+      ],
+    ] as [string, number, () => Promise<unknown>][])(
+      'over %s, owners included, takes %i',
+      async (_name, statements, ask) => {
+        const sent = watchStatements(gateway);
+        // Interpreted at first, compiled in the end.
+        for (let round = 1; round <= 6; round++) {
+          await ask();
+          expect(sent()).toHaveLength(round * statements);
+        }
+        expect(await ask()).not.toHaveProperty('errors');
+      },
+    );
+  });
+
+  describe('of outfits whose owners are asked for their outfits', () => {
+    let gateway: TestGateway;
+    beforeAll(async () => {
+      gateway = await openGateway(kind, outfits, { CACHE_MAX_BYTES: '0', PAGE_SIZE: '7' });
+    });
+    afterAll(() => gateway.close());
+
+    const keys = {
+      CREATED: (row: (typeof outfits)[number]) => row.created,
+      ID: (row: (typeof outfits)[number]) => BigInt(row.id),
+      LIKE_COUNT: (row: (typeof outfits)[number]) => BigInt(row.likes),
+      MODIFIED: (row: (typeof outfits)[number]) => row.modified,
+    };
+    const orderings = Object.entries(keys).flatMap(([name, keyOf]) =>
+      (['ASC', 'DESC'] as const).map((direction) => ({ ordering: `${name}_${direction}`, keyOf })),
+    );
+
+    /** The ids of a user's outfits in the order of a list. */
+    function idsOf(userId: number, { ordering, keyOf }: (typeof orderings)[number]): number[] {
+      const ids = outfits
+        .filter((row) => row.userId === userId)
+        .sort((a, b) => Number(keyOf(a) - keyOf(b)) || a.id - b.id)
+        .map((row) => row.id);
+      return ordering.endsWith('_DESC') ? ids.reverse() : ids;
+    }
+
+    interface OwnPage {
+      readonly count: number;
+      readonly page: number;
+      readonly pageCount: number;
+      readonly results: { id: number; user: { id: number } }[];
+    }
+
+    test.each(orderings)('by $ordering, all get theirs in one statement', async (list) => {
+      const sent = watchStatements(gateway);
+      const page = (what: string) =>
+        `outfits(ordering: ${list.ordering}, ${what}) { count page pageCount results { id user { id } } }`;
+      const { data, errors } = await gateway.post(`{ outfitConnection(first: 20) { edges { node {
+        user { id first: ${page('page: 1')} last: ${page('last: true')} }
+      } } } }`);
+      expect(errors).toBeUndefined();
+      const { edges } = (
+        data as {
+          outfitConnection: {
+            edges: { node: { user: { id: number; first: OwnPage; last: OwnPage } } }[];
+          };
+        }
+      ).outfitConnection;
+      // One for the outfits, one for all first pages, one for all last pages.
+      expect(sent()).toHaveLength(3);
+      expect(edges).toHaveLength(20);
+      expect(new Set(edges.map(({ node }) => node.user.id)).size).toBeGreaterThan(5);
+      for (const { user } of edges.map(({ node }) => node)) {
+        const ids = idsOf(user.id, list);
+        const pageCount = Math.ceil(ids.length / 7);
+        const pageOf = (number: number): OwnPage => ({
+          count: ids.length,
+          page: number,
+          pageCount,
+          results: ids
+            .slice((number - 1) * 7, number * 7)
+            .map((id) => ({ id, user: { id: user.id } })),
+        });
+        expect(user.first).toEqual(pageOf(1));
+        expect(user.last).toEqual(pageOf(pageCount));
+      }
+    });
+
+    test('no more rows are read for a user than a page has', async () => {
+      const query = vi.spyOn(gateway.database.pool, 'query');
+      await gateway.post(
+        '{ outfitConnection(first: 20) { edges { node { user { outfits { results { id } } } } } } }',
+      );
+      const [, pages] = await Promise.all(query.mock.results.map(({ value }) => value));
+      query.mockRestore();
+      const perUser = new Map<number, number>();
+      for (const { ownerId } of (pages as unknown as pg.QueryResult).rows) {
+        perUser.set(ownerId, (perUser.get(ownerId) ?? 0) + 1);
+      }
+      expect(perUser.size).toBeGreaterThan(5);
+      expect(Math.max(...perUser.values())).toBe(7);
+    });
+
+    test('who has no outfit has an empty page, and a page past the end is an error for its user', async () => {
+      await gateway.database.pool.query(`INSERT INTO users (id, username) VALUES (999999, 'none')`);
+      const ask = (page: number) =>
+        gateway.post(
+          `{ none: user(id: 999999) { outfits(page: ${page}) { count page pageCount nextPage results { id } } }
+             some: user(id: 1) { outfits(page: ${page}) { page } } }`,
+        );
+      expect(await ask(1)).toEqual({
+        data: {
+          none: { outfits: { count: 0, page: 1, pageCount: 1, nextPage: null, results: [] } },
+          some: { outfits: { page: 1 } },
+        },
+      });
+      const { data, errors } = await ask(2);
+      expect(data).toEqual({ none: null, some: { outfits: { page: 2 } } });
+      expect(errors).toMatchObject([
+        { path: ['none', 'outfits'], extensions: { code: 'PAGE_NOT_FOUND' } },
+      ]);
+    });
+  });
+});
+
+describe('prepared statements', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await openGateway('PostgreSQL', outfits, {
+      CACHE_MAX_BYTES: '0',
+      DATABASE_POOL_MAX: '1',
+    });
+  });
+  afterAll(() => gateway.close());
+
+  test('each is prepared once on a connection, and used again for every page', async () => {
+    const sent = watchStatements(gateway);
+    for (let page = 1; page <= 8; page++) {
+      await gateway.get(`/api/outfits/?page=${page}`);
+      await gateway.get(`/api/outfits/?ordering=-like_count&page=${page}`);
+      await gateway.post('{ outfits { results { user { outfits { results { id } } } } } }');
+    }
+    const names = new Map<string, Set<string | undefined>>();
+    for (const { text, name } of sent()) {
+      names.set(text, (names.get(text) ?? new Set()).add(name));
+    }
+    // A text has one name, and a name has one text.
+    for (const namesOfText of names.values()) expect(namesOfText.size).toBe(1);
+    const used = [...names.values()].flatMap((namesOfText) => [...namesOfText]);
+    expect(new Set(used).size).toBe(names.size);
+    expect(names.size).toBeLessThan(6);
+
+    const { rows } = await gateway.database.pool.query<{ statements: number; uses: number }>(
+      `SELECT count(*)::int AS statements, sum(generic_plans + custom_plans)::int AS uses
+       FROM pg_prepared_statements WHERE name = ANY($1)`,
+      [used],
+    );
+    expect(rows).toEqual([{ statements: names.size, uses: 8 * 4 }]);
+  });
+
+  test('every list statement is named, whatever it asks for', async () => {
+    const sent = watchStatements(gateway);
+    await gateway.post('{ outfitConnection(last: 3) { totalCount edges { cursor } } }');
+    await gateway.post('{ user(username: "nobody") { id } }');
+    await gateway.post('{ outfits { results { user { outfits { count } } } } }');
+    await gateway.get('/api/outfits/?ordering=modified&page=last');
+    expect(sent()).toHaveLength(6);
+    for (const { name } of sent()) expect(name).toMatch(/^[\w-]{10,63}$/);
+  });
+});
