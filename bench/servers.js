@@ -1,0 +1,65 @@
+// Every system runs in a process of its own.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** @typedef {{ readonly port: number, close(): Promise<void> }} RunningServer */
+
+/**
+ * Starts a program that listens on PORT and waits until it does.
+ * @param {string} file relative to this folder
+ * @param {Record<string, string>} environment
+ * @param {string[]} [args]
+ * @returns {Promise<RunningServer>}
+ */
+export async function startServer(file, environment, args = []) {
+  const port = await findFreePort();
+  const child = spawn(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args], {
+    // Nothing of the caller's environment: the systems run with their defaults.
+    env: { ...environment, NODE_ENV: 'production', HOST: '127.0.0.1', PORT: String(port) },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const exit = once(child, 'exit');
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  for (let attempt = 0; !(await isListening(port)); attempt += 1) {
+    if (child.exitCode !== null) throw new Error(`${file} ended before it listened.`);
+    if (attempt > 300) throw new Error(`${file} does not listen.`);
+    await sleep(100);
+  }
+  return {
+    port,
+    close: async () => {
+      // Nothing is lost, and nobody has to wait for open connections.
+      kill();
+      await exit;
+      process.off('exit', kill);
+    },
+  };
+}
+
+/** @param {number} port */
+async function isListening(port) {
+  const socket = connect({ port, host: '127.0.0.1' });
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** @returns {Promise<number>} */
+export async function findFreePort() {
+  const server = createServer();
+  return new Promise((settle) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => settle(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
