@@ -1,6 +1,5 @@
 import type { ReadRows } from '../database/read.ts';
-import { type Ordering, orderBy } from './ordering.ts';
-import { rangesOf } from './ranges.ts';
+import type { Ordering } from './ordering.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 
 /** One page of a numbered list. */
@@ -40,10 +39,7 @@ export class PastTheEndError extends Error {
 export async function findPage(read: ReadRows, request: PageRequest): Promise<OutfitPage> {
   const { ordering, page, pageSize } = request;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
-  const rows =
-    page === 1
-      ? await read<PageRow>(firstPageStatement(ordering, pageSize), [])
-      : await read<PageRow>(pageStatement(ordering), [withPrivate, skip, pageSize]);
+  const rows = await read<PageRow>(pageStatement(ordering), [withPrivate, skip, pageSize]);
   return pageOf(rows, page, pageSize);
 }
 
@@ -78,29 +74,9 @@ export function pageOf(
   };
 }
 
-/** The page that is read most, at half the database's time of any other: nothing is to be sought. */
-function firstPageStatement(ordering: Ordering, pageSize: number): string {
-  return `
-    SELECT total.count, ${rowColumns}
-    FROM (${countStatement('true')}) total
-    LEFT JOIN (
-      SELECT * FROM (${rangesOf(ordering, pageSize).join(' UNION ALL ')}) o
-      ORDER BY ${orderBy(ordering)} LIMIT ${pageSize}
-    ) o ON true
-    LEFT JOIN users u ON u.id = o.user_id
-    ORDER BY ${orderBy(ordering)}`;
-}
-
-/** count_outfits, but inline: the planner would call the function once for each use. */
-function countStatement(withPrivate: string): string {
-  return `
-    SELECT coalesce(sum(public + CASE WHEN ${withPrivate} THEN private ELSE 0 END), 0)::int AS count
-    FROM outfit_counts WHERE level = 20`;
-}
-
 /**
- * $1 whether with the private ones, $2 outfits to skip (null: to the last page), $3 page size. The functions
- * walk in ascending order: a descending page is the mirrored range, read from its end.
+ * $1 whether with the private ones, $2 outfits to skip (null: to the last page), $3 page size. The
+ * functions walk in ascending order: a descending page is the mirrored range, read from its end.
  */
 function pageStatement({ field, direction }: Ordering): string {
   const skipped = direction === 'asc' ? 'skip' : 'greatest(count - skip - $3::int, 0)';
@@ -108,7 +84,11 @@ function pageStatement({ field, direction }: Ordering): string {
     SELECT page.count, ${rowColumns}
     FROM (
       SELECT count, coalesce($2::bigint, greatest(count - 1, 0) / $3::int * $3::int) AS skip
-      FROM (${countStatement('$1::boolean')}) total
+      FROM (
+        -- count_outfits, but inline: the planner would call the function once for each use.
+        SELECT coalesce(sum(public + CASE WHEN $1::boolean THEN private ELSE 0 END), 0)::int AS count
+        FROM outfit_counts WHERE level = 20
+      ) total
     ) page
     LEFT JOIN LATERAL outfits_by_${field}(
       $1::boolean, ${skipped}, least(greatest(count - skip, 0), $3::int)::int
