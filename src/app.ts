@@ -17,9 +17,10 @@ import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
 
-export type AppConfig = Pick<
+/** What of the configuration is not about the process and its database. */
+export type AppConfig = Omit<
   Config,
-  'cacheMaxBytes' | 'logLevel' | 'mediaUrl' | 'pageSize' | 'publicUrl' | 'trustProxy' | 'videoUrl'
+  'databasePoolMax' | 'databaseUrl' | 'dataDir' | 'host' | 'metricsPort' | 'port' | 'seed'
 >;
 
 /**

@@ -24,7 +24,37 @@ export interface Config {
   readonly cacheMaxBytes: number;
   /** Records per page of a list. */
   readonly pageSize: number;
+  /** Who sees private outfits: everyone, or their owner only. */
+  readonly privateOutfits: 'listed' | 'owner';
+  /** Where the keys of bearer tokens are; undefined: nobody can sign in, unless there is a secret. */
+  readonly authJwksUrl: string | undefined;
+  /** Secret that bearer tokens are signed with, instead of keys. */
+  readonly authJwtSecret: string | undefined;
+  /** The `iss` that tokens must have; undefined: any. */
+  readonly authIssuer: string | undefined;
+  /** The `aud` that tokens must have; undefined: any. */
+  readonly authAudience: string | undefined;
+  /** Requests that a viewer or address may send; undefined: any number. */
+  readonly rateLimit: RateLimit | undefined;
+  /** Most requests that are worked on at a time; more are refused at once. */
+  readonly maxConcurrentRequests: number;
+  /** Seconds after which work on a request is stopped. */
+  readonly requestTimeout: number;
+  /** Most objects that the lists of a GraphQL document may give together. */
+  readonly graphqlMaxCost: number;
+  readonly graphqlIntrospection: boolean;
+  readonly graphiql: boolean;
+  /** Origins whose pages may read answers. Empty: none but the gateway's own. */
+  readonly corsOrigins: readonly string[];
+  /** Port that metrics are served on; undefined: they are not. */
+  readonly metricsPort: number | undefined;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+}
+
+export interface RateLimit {
+  readonly requests: number;
+  /** Length of the window that they are counted in, in seconds. */
+  readonly seconds: number;
 }
 
 /** A wrong setting; the message is one sentence that names the variable, its value and its range. */
@@ -40,6 +70,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  */
 export function readConfig(environment: Environment): Config {
   const databaseUrl = read(environment, 'DATABASE_URL', undefined, postgresUrl);
+  const authJwksUrl = read(environment, 'AUTH_JWKS_URL', undefined, httpUrl);
+  const authJwtSecret = read(environment, 'AUTH_JWT_SECRET', undefined, signingSecret);
+  if (authJwksUrl && authJwtSecret) {
+    throw new ConfigError('AUTH_JWKS_URL and AUTH_JWT_SECRET are both set: keep one of them.');
+  }
   return {
     host: read(environment, 'HOST', 'localhost', text),
     port: read(environment, 'PORT', 4000, wholeNumber(0, 65_535)),
@@ -53,6 +88,24 @@ export function readConfig(environment: Environment): Config {
     videoUrl: read(environment, 'VIDEO_URL', 'https://video.example.com', baseUrl),
     cacheMaxBytes: read(environment, 'CACHE_MAX_BYTES', 67_108_864, wholeNumber(0, 2 ** 40)),
     pageSize: read(environment, 'PAGE_SIZE', 20, wholeNumber(1, 1000)),
+    privateOutfits: read(environment, 'PRIVATE_OUTFITS', 'listed', oneOf('listed', 'owner')),
+    authJwksUrl,
+    authJwtSecret,
+    authIssuer: read(environment, 'AUTH_ISSUER', undefined, text),
+    authAudience: read(environment, 'AUTH_AUDIENCE', undefined, text),
+    rateLimit: read(environment, 'RATE_LIMIT', undefined, rate),
+    maxConcurrentRequests: read(
+      environment,
+      'MAX_CONCURRENT_REQUESTS',
+      128,
+      wholeNumber(1, 100_000),
+    ),
+    requestTimeout: read(environment, 'REQUEST_TIMEOUT', 10, wholeNumber(1, 600)),
+    graphqlMaxCost: read(environment, 'GRAPHQL_MAX_COST', 10_000, wholeNumber(1, 1_000_000_000)),
+    graphqlIntrospection: read(environment, 'GRAPHQL_INTROSPECTION', true, onOrOff),
+    graphiql: read(environment, 'GRAPHIQL', true, onOrOff),
+    corsOrigins: read(environment, 'CORS_ORIGINS', [], origins),
+    metricsPort: read(environment, 'METRICS_PORT', undefined, wholeNumber(0, 65_535)),
     logLevel: read(
       environment,
       'LOG_LEVEL',
@@ -101,6 +154,47 @@ function oneOf<const Choice extends string>(...choices: Choice[]): Kind<Choice> 
     parse: (value) => choices.find((choice) => choice === value),
   };
 }
+
+const onOrOff: Kind<boolean> = {
+  allowed: '"on" or "off"',
+  parse: (value) => ({ on: true, off: false })[value],
+};
+
+const signingSecret: Kind<string> = {
+  allowed: 'a secret of at least 32 bytes',
+  secret: true,
+  parse: (value) => (Buffer.byteLength(value) >= 32 ? value : undefined),
+};
+
+const periods = { second: 1, minute: 60, hour: 3600, day: 86_400 };
+
+const rate: Kind<RateLimit> = {
+  allowed: 'a number of requests per second, minute, hour or day, such as "600/minute"',
+  parse: (value) => {
+    const [, requests, period = ''] =
+      /^([1-9]\d{0,8})\/(second|minute|hour|day)$/.exec(value) ?? [];
+    const seconds = periods[period as keyof typeof periods];
+    return seconds ? { requests: Number(requests), seconds } : undefined;
+  },
+};
+
+const origins: Kind<readonly string[]> = {
+  allowed: 'a comma-separated list of origins, such as "https://app.example.com"',
+  parse: (value) => {
+    const list = value.split(',').map((part) => part.trim());
+    return list.every(isOrigin) ? list : undefined;
+  },
+};
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
+}
+
+const httpUrl: Kind<string> = {
+  allowed: 'an absolute http or https URL, such as "https://auth.example.com/jwks.json"',
+  parse: (value) =>
+    URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) ? value : undefined,
+};
 
 const baseUrl: Kind<string> = {
   allowed:

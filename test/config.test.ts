@@ -28,6 +28,19 @@ describe('the configuration', () => {
       videoUrl: 'https://video.example.com',
       cacheMaxBytes: 67_108_864,
       pageSize: 20,
+      privateOutfits: 'listed',
+      authJwksUrl: undefined,
+      authJwtSecret: undefined,
+      authIssuer: undefined,
+      authAudience: undefined,
+      rateLimit: undefined,
+      maxConcurrentRequests: 128,
+      requestTimeout: 10,
+      graphqlMaxCost: 10_000,
+      graphqlIntrospection: true,
+      graphiql: true,
+      corsOrigins: [],
+      metricsPort: undefined,
       logLevel: 'info',
     } satisfies Config);
   });
@@ -55,6 +68,18 @@ describe('the configuration', () => {
     ['MEDIA_URL', 'http://media.test/a/b//', { mediaUrl: 'http://media.test/a/b' }],
     ['TRUST_PROXY', '10.0.0.0/8, ::1', { trustProxy: ['10.0.0.0/8', '::1'] }],
     ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
+    ['PRIVATE_OUTFITS', 'owner', { privateOutfits: 'owner' }],
+    ['AUTH_JWT_SECRET', 'é'.repeat(16), { authJwtSecret: 'é'.repeat(16) }],
+    ['AUTH_JWKS_URL', 'https://a.test/keys?v=1', { authJwksUrl: 'https://a.test/keys?v=1' }],
+    ['RATE_LIMIT', '600/minute', { rateLimit: { requests: 600, seconds: 60 } }],
+    ['GRAPHIQL', 'off', { graphiql: false }],
+    ['GRAPHQL_INTROSPECTION', 'on', { graphqlIntrospection: true }],
+    ['METRICS_PORT', '9100', { metricsPort: 9100 }],
+    [
+      'CORS_ORIGINS',
+      'https://a.test, http://localhost:3000',
+      { corsOrigins: ['https://a.test', 'http://localhost:3000'] },
+    ],
   ])('takes %s=%s', (name, value, expected) => {
     expect(readConfig({ [name]: value })).toMatchObject(expected);
   });
@@ -82,6 +107,15 @@ describe('the configuration', () => {
     ['TRUST_PROXY', '10.0.0.1,,', 'a comma-separated list of addresses or CIDR ranges'],
     ['TRUST_PROXY', '10.0.0.0/99', 'a comma-separated list of addresses or CIDR ranges'],
     ['TRUST_PROXY', '999.0.0.1', 'a comma-separated list of addresses or CIDR ranges'],
+    ['PRIVATE_OUTFITS', 'hidden', '"listed" or "owner"'],
+    ['AUTH_JWKS_URL', 'file:///keys.json', 'an absolute http or https URL'],
+    ['RATE_LIMIT', '0/minute', 'a number of requests per second, minute, hour or day'],
+    ['RATE_LIMIT', '600', 'a number of requests per second, minute, hour or day'],
+    ['REQUEST_TIMEOUT', '0', 'a whole number from 1 to 600'],
+    ['GRAPHIQL', 'true', '"on" or "off"'],
+    ['CORS_ORIGINS', '*', 'a comma-separated list of origins'],
+    ['CORS_ORIGINS', 'https://a.test/', 'a comma-separated list of origins'],
+    ['CORS_ORIGINS', 'null', 'a comma-separated list of origins'],
   ])('refuses %s=%s in one sentence that says what it may be', (name, value, allowed) => {
     const message = failureOf({ [name]: value });
     expect(message).toContain(`${name} is ${JSON.stringify(value)}, but it may be ${allowed}`);
@@ -96,6 +130,21 @@ describe('the configuration', () => {
       expect(message).not.toContain('s3cret');
     },
   );
+
+  test('refuses a short AUTH_JWT_SECRET without repeating it', () => {
+    const message = failureOf({ AUTH_JWT_SECRET: 's3cret' });
+    expect(message).toBe(
+      'AUTH_JWT_SECRET is not valid, but it may be a secret of at least 32 bytes.',
+    );
+  });
+
+  test('refuses two sources of keys', () => {
+    const message = failureOf({
+      AUTH_JWKS_URL: 'https://auth.test/jwks.json',
+      AUTH_JWT_SECRET: 's'.repeat(32),
+    });
+    expect(message).toBe('AUTH_JWKS_URL and AUTH_JWT_SECRET are both set: keep one of them.');
+  });
 
   test('is what .env.example lists, all of it with its defaults and nothing else', () => {
     const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
