@@ -6,13 +6,16 @@ import Fastify, {
   type FastifyReply,
   LogController,
 } from 'fastify';
+import { type Admit, createAdmission } from './admission/admission.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
 import { serveGraphQL } from './graphql/server.ts';
+import { createViewerReader, type Viewer } from './identity/viewer.ts';
 import { createUserPageLoader } from './outfits/user-pages.ts';
+import { visibilityFor } from './outfits/visibility.ts';
 import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
@@ -59,17 +62,21 @@ export async function buildApp(
   });
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
 
-  const createContext = (): Context => ({
+  const createContext = (viewer: Viewer | undefined): Context => ({
+    viewer,
+    visibility: visibilityFor(config.privateOutfits, viewer),
     config,
     prisma: database.prisma,
     read: database.read,
     userPages: createUserPageLoader(database.read),
   });
 
+  const admit: Admit = createAdmission(createViewerReader(config));
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
-  await app.register((scope) => serveGraphQL(scope, { schema, cache, createContext }));
+  const shared = { schema, cache, admit, createContext };
+  await app.register((scope) => serveGraphQL(scope, shared));
   await app.register((scope) =>
-    serveRest(scope, { schema, routes, publicUrl: config.publicUrl, cache, createContext }),
+    serveRest(scope, { ...shared, routes, publicUrl: config.publicUrl }),
   );
   return app;
 }

@@ -6,6 +6,7 @@ import { type Config, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDatabase } from './database/prepare.ts';
 import { seedDemo } from './demo/seed.ts';
+import { canIdentify } from './identity/viewer.ts';
 import { countOutfits } from './outfits/pages.ts';
 
 try {
@@ -41,6 +42,11 @@ async function start(config: Config): Promise<void> {
     const base =
       config.publicUrl ?? address.replace(/\[::1?\]|127\.0\.0\.1|0\.0\.0\.0/, 'localhost');
     log.info(`${database.description}, ${outfits} outfits`);
+    log.info(
+      canIdentify(config)
+        ? 'writing is possible with a bearer token'
+        : 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in',
+    );
     log.info(`REST:     ${base}/api/outfits/`);
     log.info(`GraphQL:  ${base}/graphql`);
     log.info(`GraphiQL: ${base}/graphql (in a browser)`);

@@ -1,90 +1,20 @@
 // The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, test } from 'vitest';
-import { makePlace, type TestPlace } from './gateway.ts';
-
-const dist = fileURLToPath(new URL('../dist/', import.meta.url));
-const places: TestPlace[] = [];
-const processes: ChildProcess[] = [];
-
-afterEach(async () => {
-  for (const child of processes.splice(0)) {
-    if (child.exitCode !== null || child.signalCode !== null) continue;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  }
-  for (const place of places.splice(0)) await place.remove();
-});
-
-async function environmentOf(kind: 'PostgreSQL' | 'embedded'): Promise<Record<string, string>> {
-  const place = await makePlace(kind);
-  places.push(place);
-  return place.environment;
-}
-
-interface Run {
-  readonly child: ChildProcess;
-  /** What it has written so far. */
-  output(): string;
-  errors(): string;
-  /** Resolves when it has ended: with its exit code, or the signal that ended it. */
-  readonly ended: Promise<number | string>;
-  /** Resolves when its output matches; rejects when it ends before. */
-  until(pattern: RegExp): Promise<RegExpExecArray>;
-}
-
-function run(args: readonly string[], environment: Record<string, string>): Run {
-  const child = spawn(process.execPath, args, {
-    env: { PATH: process.env['PATH'], ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  processes.push(child);
-  let output = '';
-  let errors = '';
-  child.stdout?.setEncoding('utf8').on('data', (chunk) => {
-    output += chunk;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (chunk) => {
-    errors += chunk;
-  });
-  const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
-  return {
-    child,
-    output: () => output,
-    errors: () => errors,
-    ended,
-    until: (pattern) =>
-      new Promise((settle, reject) => {
-        const look = () => {
-          const match = pattern.exec(output);
-          if (match) settle(match);
-        };
-        child.stdout?.on('data', look);
-        ended.then((code) => reject(new Error(`ended with ${code}: ${errors}${output}`)));
-        look();
-      }),
-  };
-}
-
-const runServer = (environment: Record<string, string>) =>
-  run([`${dist}server.js`], { PORT: '0', ...environment });
-
-/** Waits until a server listens, and gives the base of its addresses. */
-async function baseOf(server: Run): Promise<string> {
-  const [, base = ''] = await server.until(/REST: +(http:\/\/[^/\s]+)\/api\/outfits\//);
-  await server.until(/GraphiQL: /);
-  return base;
-}
-
-async function stop(server: Run): Promise<number | string> {
-  server.child.kill('SIGTERM');
-  return server.ended;
-}
+import { describe, expect, test } from 'vitest';
+import {
+  baseOf,
+  dist,
+  environmentOf,
+  findFreePort,
+  type Run,
+  run,
+  runServer,
+  stop,
+} from './process.ts';
 
 async function listing(base: string, query = '') {
   const response = await fetch(`${base}/api/outfits/${query}`);
@@ -98,14 +28,6 @@ async function failure(server: Run): Promise<string> {
   expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
   expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
   return server.errors().trim();
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  return typeof address === 'object' && address ? address.port : 0;
 }
 
 describe('the embedded database', () => {

@@ -10,8 +10,17 @@ const { createUserPageLoader } = await importUserPages();
 
 const config = readConfig(process.env);
 const { prisma, read } = await openDatabase(config);
+const viewer = undefined;
+const visibility = /** @type {const} */ ({ private: 'all' });
 /** @type {() => import('../../src/graphql/context.ts').Context} */
-const context = () => ({ config, prisma, read, userPages: createUserPageLoader(read) });
+const context = () => ({
+  viewer,
+  visibility,
+  config,
+  prisma,
+  read,
+  userPages: createUserPageLoader(read),
+});
 
 const app = Fastify({ logger: false });
 await app.register(mercurius, {

@@ -1,10 +1,15 @@
 import type { Config } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Viewer } from '../identity/viewer.ts';
 import type { UserPageLoader } from '../outfits/user-pages.ts';
+import type { Visibility } from '../outfits/visibility.ts';
 
 /** What every resolver gets, the same for GraphQL and REST. */
 export interface Context {
+  /** Who is asking; undefined: nobody in particular. */
+  readonly viewer: Viewer | undefined;
+  readonly visibility: Visibility;
   readonly prisma: PrismaClient;
   /** Reads lists. */
   readonly read: ReadRows;

@@ -1,8 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
+import type { Admit } from '../admission/admission.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { entityTag, sendIfUnchanged } from '../conditional.ts';
+import type { Viewer } from '../identity/viewer.ts';
+import { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
@@ -10,7 +13,8 @@ import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
   readonly cache: AnswerCache;
-  readonly createContext: () => Context;
+  readonly admit: Admit;
+  readonly createContext: (viewer: Viewer | undefined) => Context;
 }
 
 const path = '/graphql';
@@ -26,6 +30,14 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   app.setErrorHandler<{ statusCode?: number; message: string }>((error, request, reply) => {
+    if (error instanceof Refusal) {
+      if (error.cause) request.log.error({ err: error.cause }, error.message);
+      const { code, headers, message, status } = error;
+      return reply
+        .code(status)
+        .headers(headers)
+        .send({ errors: [{ message, extensions: { code } }] });
+    }
     const status = error.statusCode ?? 500;
     if (status >= 500) request.log.error({ err: error }, 'unexpected error');
     return sendMessage(reply, status, status >= 500 ? 'Internal server error.' : error.message);
@@ -41,10 +53,14 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       reply.header('Vary', 'Accept');
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
 
-      const { status, contentType, body, tag } = await answer(request);
+      const context = options.createContext(await options.admit(request));
+      const { status, contentType, body, tag } = await answer(request, context);
       if (status === 405) reply.header('Allow', allow);
       if (status === 415) return sendMessage(reply, 415, 'This content type is not supported.');
-      if (isRead(request) && status === 200 && sendIfUnchanged(request, reply, tag)) return reply;
+      const isShareable = context.visibility.private !== 'own';
+      if (isRead(request) && status === 200 && sendIfUnchanged(request, reply, tag, isShareable)) {
+        return reply;
+      }
       return reply.code(status).header('Content-Type', contentType).send(body);
     },
   });
@@ -58,10 +74,9 @@ interface HttpAnswer extends Answer {
   readonly tag: string;
 }
 
-function answerRequests(app: FastifyInstance, { schema, cache, createContext }: GraphQLOptions) {
-  const yoga = createYoga<{ outcome: Outcome }, Context>({
+function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions) {
+  const yoga = createYoga<Context & { outcome: Outcome }>({
     schema,
-    context: createContext,
     graphqlEndpoint: path,
     graphiql: false,
     landingPage: false,
@@ -77,7 +92,11 @@ function answerRequests(app: FastifyInstance, { schema, cache, createContext }: 
     },
   });
 
-  const askYoga = async (request: FastifyRequest, outcome: Outcome): Promise<HttpAnswer> => {
+  const askYoga = async (
+    request: FastifyRequest,
+    context: Context,
+    outcome: Outcome,
+  ): Promise<HttpAnswer> => {
     const response = await yoga.fetch(
       `http://localhost${request.url}`,
       {
@@ -86,7 +105,7 @@ function answerRequests(app: FastifyInstance, { schema, cache, createContext }: 
         headers: request.headers as Record<string, string>,
         body: (request.body as Uint8Array<ArrayBuffer> | undefined) ?? null,
       },
-      { outcome },
+      { ...context, outcome },
     );
     const contentType = response.headers.get('content-type') ?? 'application/json';
     const body = Buffer.from(await response.arrayBuffer());
@@ -95,19 +114,21 @@ function answerRequests(app: FastifyInstance, { schema, cache, createContext }: 
 
   const hot = new HotQueries(schema);
 
-  return async (request: FastifyRequest): Promise<HttpAnswer> => {
+  return async (request: FastifyRequest, context: Context): Promise<HttpAnswer> => {
     const operation = readOperation(request);
     // Only what is known to be a query is answered from memory or together with others: of an
     // unknown document it is not known whether it is a mutation.
     if (operation && hot.has(operation.document)) {
-      return cache.get(operation.key, async () => {
-        const result = await hot.execute(operation.document, operation.variables, createContext());
+      const read = async () => {
+        const result = await hot.execute(operation.document, operation.variables, context);
         if (result) return answerOf(200, result.contentType, result.body, true);
-        return askYoga(request, {});
-      });
+        return askYoga(request, context, {});
+      };
+      // What a viewer alone sees is given to nobody else.
+      return context.visibility.private === 'own' ? read() : cache.get(operation.key, read);
     }
     const outcome: Outcome = {};
-    const answer = await askYoga(request, outcome);
+    const answer = await askYoga(request, context, outcome);
     if (operation && outcome.query) hot.note(operation.document, outcome.query, answer.contentType);
     return answer;
   };

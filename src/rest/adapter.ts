@@ -1,9 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { LRUCache } from 'lru-cache';
+import type { Admit } from '../admission/admission.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
+import type { Viewer } from '../identity/viewer.ts';
+import { Refusal } from '../refusal.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
 import { internalError, methodNotAllowed, notAcceptable, notFound, RestError } from './errors.ts';
@@ -18,13 +21,18 @@ export interface RestOptions {
   /** Base of the links; undefined: the request's own scheme and host. */
   readonly publicUrl: string | undefined;
   readonly cache: AnswerCache;
-  readonly createContext: () => Context;
+  readonly admit: Admit;
+  readonly createContext: (viewer: Viewer | undefined) => Context;
 }
 
 /** Serves the legacy paths, which all begin with `/api/`. */
 export async function serveRest(app: FastifyInstance, options: RestOptions): Promise<void> {
   app.setErrorHandler((error, request, reply) => {
     if (error instanceof RestError) return sendError(reply, error);
+    if (error instanceof Refusal) {
+      if (error.cause) request.log.error({ err: error.cause }, error.message);
+      return send(reply.headers(error.headers), error.status, { detail: error.message });
+    }
     request.log.error({ err: error }, 'unexpected error');
     return sendError(reply, internalError());
   });
@@ -54,14 +62,15 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       reply.header('Allow', route.allow).header('Vary', 'Accept');
       const base = baseUrlOf(request, options);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
+      const context = options.createContext(await options.admit(request));
       if (request.method === 'OPTIONS') return send(reply, 200, describe(route));
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         throw methodNotAllowed(request.method);
       }
       const asked = readRequest(rawQuery(request));
-      const page = await readPage(asked, list, options);
+      const page = await readPage(asked, list, context, options);
       const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
-      if (sendIfUnchanged(request, reply, tag)) return reply;
+      if (sendIfUnchanged(request, reply, tag, context.visibility.private !== 'own')) return reply;
       return sendBytes(reply, 200, body);
     },
     handler: () => {},
@@ -126,10 +135,11 @@ interface Envelope {
 async function readPage(
   { key, variables }: Asked,
   list: PreparedList,
-  { cache, createContext }: RestOptions,
+  context: Context,
+  { cache }: RestOptions,
 ): Promise<KeptPage> {
-  return cache.get(key, async () => {
-    const { count, next, previous, results } = await list.readPage(variables, createContext());
+  const read = async () => {
+    const { count, next, previous, results } = await list.readPage(variables, context);
     const bytes = encodeJson(results);
     return {
       count,
@@ -140,7 +150,9 @@ async function readPage(
       size: 2 * bytes.length,
       shareable: true,
     };
-  });
+  };
+  // What a viewer alone sees is given to nobody else.
+  return context.visibility.private === 'own' ? read() : cache.get(key, read);
 }
 
 function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {

@@ -1,0 +1,111 @@
+import {
+  createRemoteJWKSet,
+  errors,
+  type JWTPayload,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from 'jose';
+import type { Config } from '../config.ts';
+import { invalidToken, unavailable } from '../refusal.ts';
+
+/** Who is asking. */
+export interface Viewer {
+  readonly userId: number;
+}
+
+export type IdentityConfig = Pick<
+  Config,
+  'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret'
+>;
+
+/**
+ * The viewer that an `Authorization` header names; undefined without a bearer token.
+ * @throws Refusal 401 for a token that does not hold, 503 when the keys cannot be fetched
+ */
+export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
+
+/** Whether anyone can sign in, and so write. */
+export function canIdentify({ authJwksUrl, authJwtSecret }: IdentityConfig): boolean {
+  return authJwksUrl !== undefined || authJwtSecret !== undefined;
+}
+
+/** Makes the one place where tokens are checked. Fetches nothing until a token comes. */
+export function createViewerReader(config: IdentityConfig): ReadViewer {
+  const verify = createVerifier(config);
+  return async (authorization) => {
+    const [scheme = '', token = '', ...more] = authorization?.trim().split(/ +/) ?? [];
+    if (scheme.toLowerCase() !== 'bearer') return undefined;
+    if (token === '' || more.length > 0) throw invalidToken();
+    const userId = readUserId(await verify(token));
+    if (userId === undefined) throw invalidToken();
+    return { userId };
+  };
+}
+
+type Verify = (token: string) => Promise<JWTPayload>;
+
+function createVerifier(config: IdentityConfig): Verify {
+  const claims: JWTVerifyOptions = {
+    ...(config.authIssuer === undefined ? {} : { issuer: config.authIssuer }),
+    ...(config.authAudience === undefined ? {} : { audience: config.authAudience }),
+  };
+  if (config.authJwtSecret !== undefined) return verifyBySecret(config.authJwtSecret, claims);
+  if (config.authJwksUrl !== undefined) return verifyByKeySet(new URL(config.authJwksUrl), claims);
+  return async () => {
+    throw invalidToken();
+  };
+}
+
+// A secret and a key set never share an algorithm: or else a token could be signed with a public
+// key as if that were the secret.
+const secretAlgorithms = ['HS256', 'HS384', 'HS512'];
+const keyAlgorithms = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+];
+
+function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
+  const secret = new TextEncoder().encode(text);
+  const options = { ...claims, algorithms: secretAlgorithms };
+  return async (token) => {
+    try {
+      return (await jwtVerify(token, secret, options)).payload;
+    } catch {
+      throw invalidToken();
+    }
+  };
+}
+
+function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
+  // A key that is not known is looked for again after a second: keys are rotated without notice.
+  const keys = createRemoteJWKSet(url, { cooldownDuration: 1_000, timeoutDuration: 1_500 });
+  const options = { ...claims, algorithms: keyAlgorithms };
+  return async (token) => {
+    try {
+      return (await jwtVerify(token, keys, options)).payload;
+    } catch (error) {
+      if (error instanceof errors.JWKSMultipleMatchingKeys) {
+        // A token that does not say which key: any may be it.
+        for await (const key of error) {
+          const verified = await jwtVerify(token, key, options).catch(() => undefined);
+          if (verified) return verified.payload;
+        }
+        throw invalidToken();
+      }
+      throw isAboutKeySet(error) ? unavailable({ cause: error }) : invalidToken();
+    }
+  };
+}
+
+/** Whether the keys could not be had, which says nothing about the token. */
+function isAboutKeySet(error: unknown): boolean {
+  if (!(error instanceof errors.JOSEError)) return true;
+  return ['ERR_JOSE_GENERIC', 'ERR_JWKS_INVALID', 'ERR_JWKS_TIMEOUT'].includes(error.code);
+}
+
+/** The `sub` claim: the id of a user, a 32-bit number. */
+function readUserId({ sub }: { sub?: unknown }): number | undefined {
+  const text = typeof sub === 'string' || typeof sub === 'number' ? String(sub) : '';
+  const id = /^(?:0|-?[1-9]\d{0,9})$/.test(text) ? Number(text) : Number.NaN;
+  return (id | 0) === id ? id : undefined;
+}

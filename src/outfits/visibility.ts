@@ -1,0 +1,17 @@
+import type { Config } from '../config.ts';
+
+/** Which private outfits someone sees; public ones are seen by everyone. */
+export type Visibility =
+  | { readonly private: 'all' }
+  | { readonly private: 'none' }
+  /** Those of one user. */
+  | { readonly private: 'own'; readonly userId: number };
+
+/** The one rule of who sees what. */
+export function visibilityFor(
+  mode: Config['privateOutfits'],
+  viewer: { readonly userId: number } | undefined,
+): Visibility {
+  if (mode === 'listed') return { private: 'all' };
+  return viewer ? { private: 'own', userId: viewer.userId } : { private: 'none' };
+}

@@ -1,0 +1,55 @@
+/**
+ * A request that is turned away, whatever it asked for. REST and GraphQL say it in their own forms,
+ * with the same status and headers.
+ */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+
+  constructor(
+    readonly status: number,
+    /** `extensions.code` in GraphQL. */
+    readonly code: string,
+    message: string,
+    readonly headers: Readonly<Record<string, string>> = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export const notAuthenticated = () =>
+  new Refusal(401, 'UNAUTHENTICATED', 'Authentication credentials were not provided.', {
+    'WWW-Authenticate': 'Bearer',
+  });
+
+export const invalidToken = () =>
+  new Refusal(401, 'UNAUTHENTICATED', 'Invalid token.', {
+    'WWW-Authenticate': 'Bearer error="invalid_token"',
+  });
+
+/** @param seconds whole seconds until the next request is taken */
+export const throttled = (seconds: number) =>
+  new Refusal(
+    429,
+    'TOO_MANY_REQUESTS',
+    `Request was throttled. Expected available in ${seconds} second${seconds === 1 ? '' : 's'}.`,
+    { 'Retry-After': String(seconds) },
+  );
+
+/** What the gateway needs is away for now; the cause is for the log. */
+export const unavailable = (options?: ErrorOptions) =>
+  new Refusal(
+    503,
+    'SERVICE_UNAVAILABLE',
+    'Service temporarily unavailable, try again later.',
+    { 'Retry-After': '1' },
+    options,
+  );
+
+export const overloaded = () =>
+  new Refusal(503, 'SERVICE_UNAVAILABLE', 'The service is busy, try again later.', {
+    'Retry-After': '1',
+  });
+
+export const timedOut = () =>
+  new Refusal(503, 'TIMEOUT', 'The request took too long and was stopped.', { 'Retry-After': '1' });
