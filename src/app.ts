@@ -4,6 +4,7 @@ import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   LogController,
 } from 'fastify';
 import { type Admit, createAdmission } from './admission/admission.ts';
@@ -62,8 +63,9 @@ export async function buildApp(
   });
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
 
-  const createContext = (viewer: Viewer | undefined): Context => ({
+  const createContext = ({ headers }: FastifyRequest, viewer: Viewer | undefined): Context => ({
     viewer,
+    idempotencyKey: headers['idempotency-key']?.toString(),
     visibility: visibilityFor(config.privateOutfits, viewer),
     config,
     prisma: database.prisma,

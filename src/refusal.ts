@@ -27,6 +27,17 @@ export const invalidToken = () =>
     'WWW-Authenticate': 'Bearer error="invalid_token"',
   });
 
+/** An idempotency key that cannot be one. */
+export const invalidKey = () =>
+  new Refusal(
+    400,
+    'BAD_USER_INPUT',
+    'Idempotency-Key must be 1 to 255 printable ASCII characters.',
+  );
+
+/** An idempotency key came again with another request. */
+export const keyReused = (message: string) => new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', message);
+
 /** @param seconds whole seconds until the next request is taken */
 export const throttled = (seconds: number) =>
   new Refusal(

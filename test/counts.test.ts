@@ -243,7 +243,7 @@ describe('on PostgreSQL', () => {
         if (await send(client, transaction.text)) statements += transaction.statements;
         if (index === 0 && !truncated && statements > wanted / 2) {
           truncated = true;
-          await send(client, 'TRUNCATE outfits');
+          await send(client, 'TRUNCATE outfits CASCADE');
           await send(client, addOutfits(random));
         }
       }
@@ -325,7 +325,7 @@ describe('on PostgreSQL', () => {
 
   test('a page touches few blocks wherever it is in 200,000 outfits', async () => {
     const client = await connect();
-    await client.query('TRUNCATE outfits');
+    await client.query('TRUNCATE outfits CASCADE');
     await client.query(
       `INSERT INTO outfits (${columns})
        SELECT n, 'k', 'k', (n * 7919) % 1000 / (1 + n % 50), 1 + n % ${users}, n % 10 = 0,

@@ -11,10 +11,12 @@ const { createUserPageLoader } = await importUserPages();
 const config = readConfig(process.env);
 const { prisma, read } = await openDatabase(config);
 const viewer = undefined;
+const idempotencyKey = undefined;
 const visibility = /** @type {const} */ ({ private: 'all' });
 /** @type {() => import('../../src/graphql/context.ts').Context} */
 const context = () => ({
   viewer,
+  idempotencyKey,
   visibility,
   config,
   prisma,

@@ -11,6 +11,8 @@ export interface Context {
   readonly viewer: Viewer | undefined;
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
+  /** The key that the client chose for this request, so that it can be sent again. */
+  readonly idempotencyKey: string | undefined;
   /** Reads lists. */
   readonly read: ReadRows;
   /** Reads users' outfits for all users of a request at once. */

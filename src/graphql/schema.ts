@@ -1,4 +1,5 @@
 import './types/outfit-connection.ts';
+import './types/outfit-mutations.ts';
 import './types/outfit-page.ts';
 import { builder } from './builder.ts';
 

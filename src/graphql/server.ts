@@ -7,6 +7,7 @@ import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
+import { publishError } from './errors.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
 
@@ -14,7 +15,7 @@ export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
   readonly cache: AnswerCache;
   readonly admit: Admit;
-  readonly createContext: (viewer: Viewer | undefined) => Context;
+  readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
 }
 
 const path = '/graphql';
@@ -53,7 +54,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       reply.header('Vary', 'Accept');
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
 
-      const context = options.createContext(await options.admit(request));
+      const context = options.createContext(request, await options.admit(request));
       const { status, contentType, body, tag } = await answer(request, context);
       if (status === 405) reply.header('Allow', allow);
       if (status === 415) return sendMessage(reply, 415, 'This content type is not supported.');
@@ -82,7 +83,7 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
     landingPage: false,
     cors: false,
     multipart: false,
-    maskedErrors: { errorMessage: 'Internal server error.' },
+    maskedErrors: { errorMessage: 'Internal server error.', maskError: publishError },
     plugins: [useOutcome()],
     logging: {
       debug: () => {},

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { devices } from '../outfits/input.ts';
+import { avatarKey, imageKey, uuid, videoKey } from '../outfits/keys.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
 
@@ -15,13 +17,7 @@ export type Checked =
   | { readonly row: OutfitRow; readonly reasons?: never }
   | { readonly row?: never; readonly reasons: readonly string[] };
 
-const uuid = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
-const imageKey = new RegExp(`^outfits/${uuid}\\.(?:jpeg|png)$`);
-const videoKey = new RegExp(`^outfits_videos/${uuid}\\.mp4$`);
-const avatarKey = new RegExp(`^(?:|avatars/${uuid}\\.(?:jpeg|png|gif))$`);
-
 const boolean = z.boolean('true or false');
-const device = ['ios', 'android', 'web'] as const;
 const object = 'an object with the fields of the contract';
 
 const integer = (least: number) => {
@@ -83,8 +79,8 @@ const outfit = (bases: Bases) =>
       play_video: boolean,
       created: timestamp,
       modified: timestamp,
-      creation_device: z.enum(device, '"ios", "android" or "web"'),
-      modification_device: z.enum(['', ...device], '"", "ios", "android" or "web"'),
+      creation_device: z.enum(devices, '"ios", "android" or "web"'),
+      modification_device: z.enum(['', ...devices], '"", "ios", "android" or "web"'),
     },
     object,
   );

@@ -24,7 +24,10 @@ export async function saveOutfits(
   options: { readonly replace?: boolean } = {},
 ): Promise<SaveResult> {
   return inTransaction(pool, async (client) => {
-    if (options.replace) await client.query('TRUNCATE users, outfits RESTART IDENTITY');
+    if (options.replace)
+      await client.query(
+        'TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY',
+      );
     const users = await upsert(
       client,
       upsertUsers,

@@ -1,6 +1,11 @@
 // Moments are microseconds since 1970-01-01T00:00:00Z, in the proleptic Gregorian calendar.
 const pattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?Z$/;
 
+/** This moment, with the microseconds that JavaScript's clock leaves out. */
+export function takeTimestamp(): bigint {
+  return BigInt(Date.now()) * 1000n + ((process.hrtime.bigint() / 1000n) % 1000n);
+}
+
 /** Writes a moment as ISO 8601 UTC with six digits and `Z`, also when the microseconds are 0. */
 export function formatTimestamp(micros: bigint): string {
   const fraction = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;

@@ -15,3 +15,12 @@ export function visibilityFor(
   if (mode === 'listed') return { private: 'all' };
   return viewer ? { private: 'own', userId: viewer.userId } : { private: 'none' };
 }
+
+/** Whether an outfit is among those that are seen. */
+export function isVisible(
+  outfit: { readonly private: boolean; readonly userId: number },
+  visibility: Visibility,
+): boolean {
+  if (!outfit.private || visibility.private === 'all') return true;
+  return visibility.private === 'own' && outfit.userId === visibility.userId;
+}

@@ -1,19 +1,30 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import type { Admit } from '../admission/admission.ts';
-import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
-import { entityTag, sendIfUnchanged } from '../conditional.ts';
+import type { AnswerCache } from '../cache/answer-cache.ts';
+import { sendIfUnchanged } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
 import type { Viewer } from '../identity/viewer.ts';
-import { Refusal } from '../refusal.ts';
+import { notAuthenticated, Refusal } from '../refusal.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
-import { internalError, methodNotAllowed, notAcceptable, notFound, RestError } from './errors.ts';
+import { mediaTypes, readBody } from './body.ts';
+import { prepareCreate } from './create-document.ts';
+import { describeRecord } from './describe.ts';
+import {
+  bodyTooLarge,
+  internalError,
+  methodNotAllowed,
+  notAcceptable,
+  notFound,
+  RestError,
+  unreadableBody,
+  unsupportedMediaType,
+} from './errors.ts';
 import { encodeJson } from './json.ts';
-import { type PreparedList, prepareList } from './list-document.ts';
-import { formatQuery, parseQuery, type QueryParameters } from './query-string.ts';
-import type { Page, Route } from './routes.ts';
+import { prepareList } from './list-document.ts';
+import { encloseFor, readPage, rememberRequests } from './page-answers.ts';
+import type { Route } from './routes.ts';
 
 export interface RestOptions {
   readonly schema: GraphQLSchema;
@@ -22,13 +33,22 @@ export interface RestOptions {
   readonly publicUrl: string | undefined;
   readonly cache: AnswerCache;
   readonly admit: Admit;
-  readonly createContext: (viewer: Viewer | undefined) => Context;
+  readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
 }
 
 /** Serves the legacy paths, which all begin with `/api/`. */
 export async function serveRest(app: FastifyInstance, options: RestOptions): Promise<void> {
-  app.setErrorHandler((error, request, reply) => {
+  // Bodies are read by their own rules, once it is known that they are wanted.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+
+  app.setErrorHandler<{ statusCode?: number }>((error, request, reply) => {
     if (error instanceof RestError) return sendError(reply, error);
+    if (error.statusCode === 413) return sendError(reply, bodyTooLarge());
+    if (error.statusCode === 415) {
+      return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
+    }
+    if (error.statusCode === 400) return sendError(reply, unreadableBody());
     if (error instanceof Refusal) {
       if (error.cause) request.log.error({ err: error.cause }, error.message);
       return send(reply.headers(error.headers), error.status, { detail: error.message });
@@ -53,6 +73,9 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
 function addRoute(app: FastifyInstance, route: Route, options: RestOptions): void {
   const list = prepareList(options.schema, route.list);
   const readRequest = rememberRequests(route, list);
+  const create = prepareCreate(options.schema, route.create);
+  const fields = describeRecord(options.schema, route.create, create.fields);
+  const contexts = new WeakMap<FastifyRequest, Context>();
 
   app.route({
     method: app.supportedMethods,
@@ -62,18 +85,32 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       reply.header('Allow', route.allow).header('Vary', 'Accept');
       const base = baseUrlOf(request, options);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
-      const context = options.createContext(await options.admit(request));
-      if (request.method === 'OPTIONS') return send(reply, 200, describe(route));
+      const context = options.createContext(request, await options.admit(request));
+      if (request.method === 'OPTIONS') {
+        return send(reply, 200, describe(route, context.viewer && fields));
+      }
+      if (request.method === 'POST') {
+        if (!context.viewer) throw notAuthenticated();
+        contexts.set(request, context);
+        return;
+      }
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         throw methodNotAllowed(request.method);
       }
       const asked = readRequest(rawQuery(request));
-      const page = await readPage(asked, list, context, options);
+      const page = await readPage(asked, list, context, options.cache);
       const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
-      if (sendIfUnchanged(request, reply, tag, context.visibility.private !== 'own')) return reply;
+      const isShareable = context.visibility.private !== 'own';
+      if (sendIfUnchanged(request, reply, tag, isShareable)) return reply;
       return sendBytes(reply, 200, body);
     },
-    handler: () => {},
+    // Only POST comes as far as here.
+    handler: async (request, reply) => {
+      const context = contexts.get(request);
+      if (!context) throw internalError();
+      const body = readBody(request.headers['content-type'], request.body as Buffer | undefined);
+      return send(reply, 201, await create.create(body, context));
+    },
   });
 
   app.route({
@@ -88,90 +125,6 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   });
 }
 
-/** What a query string asks for. */
-interface Asked {
-  readonly query: string;
-  readonly parameters: QueryParameters;
-  readonly variables: Record<string, unknown>;
-  /** Names the page in the cache: what is not a variable does not matter to it. */
-  readonly key: string;
-}
-
-/** Query strings are few and come again: reading one anew took as long as sending the page. */
-function rememberRequests(route: Route, list: PreparedList): (query: string) => Asked {
-  const known = new LRUCache<string, Asked>({ maxSize: 1_000_000 });
-  return (query) => {
-    const remembered = known.get(query);
-    if (remembered) return remembered;
-    const parameters = parseQuery(query);
-    const variables = list.readVariables(parameters);
-    const asked = {
-      query,
-      parameters,
-      variables,
-      key: `${route.path} ${JSON.stringify(variables)}`,
-    };
-    known.set(query, asked, { size: 1000 + 4 * query.length });
-    return asked;
-  };
-}
-
-/** A page as it is kept: what does not depend on the address and parameters of a request. */
-interface KeptPage extends Answer, Omit<Page, 'results'> {
-  /** The JSON of the records. */
-  readonly results: Buffer;
-  readonly resultsTag: string;
-  /** The envelope of the latest request: most clients use the same address. */
-  latest?: Envelope;
-}
-
-interface Envelope {
-  /** The address whose links it has. */
-  readonly address: string;
-  readonly body: Buffer;
-  readonly tag: string;
-}
-
-async function readPage(
-  { key, variables }: Asked,
-  list: PreparedList,
-  context: Context,
-  { cache }: RestOptions,
-): Promise<KeptPage> {
-  const read = async () => {
-    const { count, next, previous, results } = await list.readPage(variables, context);
-    const bytes = encodeJson(results);
-    return {
-      count,
-      next,
-      previous,
-      results: bytes,
-      resultsTag: entityTag(bytes),
-      size: 2 * bytes.length,
-      shareable: true,
-    };
-  };
-  // What a viewer alone sees is given to nobody else.
-  return context.visibility.private === 'own' ? read() : cache.get(key, read);
-}
-
-function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {
-  const address = `${path}?${query}`;
-  if (page.latest?.address !== address) {
-    const link = (number: number | null) =>
-      number === null ? null : `${path}?${formatQuery(parameters, 'page', String(number))}`;
-    const { count, next, previous } = page;
-    const empty = { count, next: link(next), previous: link(previous), results: null };
-    const head = JSON.stringify(empty).slice(0, -'null}'.length);
-    page.latest = {
-      address,
-      body: Buffer.concat([Buffer.from(head), page.results, Buffer.from('}')]),
-      tag: entityTag(head, page.resultsTag),
-    };
-  }
-  return page.latest;
-}
-
 function baseUrlOf(request: FastifyRequest, { publicUrl }: RestOptions): string {
   return publicUrl ?? readBaseUrl(request);
 }
@@ -181,13 +134,14 @@ function rawQuery({ raw }: FastifyRequest): string {
   return /^[^?]*\?([^#]*)/.exec(raw.url ?? '')?.[1] ?? '';
 }
 
-/** The metadata that OPTIONS answers. */
-function describe({ name, description }: Route) {
+/** The metadata that OPTIONS answers, with the fields of POST for whoever may send it. */
+function describe({ name, description }: Route, fields: object | undefined) {
   return {
     name,
     description,
     renders: ['application/json'],
-    parses: ['application/json', 'application/x-www-form-urlencoded'],
+    parses: mediaTypes,
+    ...(fields ? { actions: { POST: fields } } : {}),
   };
 }
 

@@ -21,6 +21,38 @@ export const methodNotAllowed = (method: string) =>
 export const notAcceptable = () =>
   new RestError(406, { detail: 'Could not satisfy the request Accept header.' });
 
+export const unsupportedMediaType = (type: string) =>
+  new RestError(415, { detail: `Unsupported media type "${type}" in request.` });
+
+export const parseError = (reason: string) =>
+  new RestError(400, { detail: `JSON parse error - ${reason}` });
+
+/** The body is not as long as it said, or does not keep its encoding. */
+export const unreadableBody = () =>
+  new RestError(400, { detail: 'The request body cannot be read.' });
+
+export const bodyTooLarge = () => new RestError(413, { detail: 'Request body is too large.' });
+
+export const notAnObject = (value: unknown) =>
+  new RestError(400, {
+    non_field_errors: [
+      value === null
+        ? 'No data provided'
+        : `Invalid data. Expected a dictionary, but got ${pythonTypeOf(value)}.`,
+    ],
+  });
+
+/** What Django REST Framework calls the type of a JSON value. */
+function pythonTypeOf(value: unknown): string {
+  if (Array.isArray(value)) return 'list';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int' : 'float';
+  return typeof value === 'boolean' ? 'bool' : 'str';
+}
+
+/** What is wrong with the fields of a body: all of them, in the order of the fields. */
+export const invalidFields = (messages: Readonly<Record<string, readonly string[]>>) =>
+  new RestError(400, messages);
+
 export const invalidChoice = (parameter: string, value: string, choices: readonly string[]) =>
   new RestError(400, {
     [parameter]: [

@@ -1,5 +1,5 @@
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
-import { ListOutfitsDocument } from '../generated/rest.ts';
+import { CreateOutfitDocument, ListOutfitsDocument } from '../generated/rest.ts';
 
 /** What a list document must give under the alias `page`. */
 export interface Page {
@@ -7,6 +7,14 @@ export interface Page {
   readonly next: number | null;
   readonly previous: number | null;
   readonly results: readonly unknown[];
+}
+
+/** What a create document must give under the alias `created`. */
+export interface Created {
+  /** Null when the input is wrong. */
+  readonly record: unknown;
+  /** What is wrong, by the names of the fields of the GraphQL input. */
+  readonly errors: readonly { readonly field: string; readonly messages: readonly string[] }[];
 }
 
 /** A legacy path, and the stored GraphQL document that answers it. */
@@ -22,6 +30,11 @@ export interface Route {
    * named for are read from the request.
    */
   readonly list: TypedDocumentNode<{ page: Page }, Record<string, unknown>>;
+  /**
+   * Answers POST. The fields of the body are the variables of the document; `$validate_only` is set
+   * when one of them has already been found wrong.
+   */
+  readonly create: TypedDocumentNode<{ created: Created }, Record<string, unknown>>;
 }
 
 export const routes: readonly Route[] = [
@@ -31,5 +44,6 @@ export const routes: readonly Route[] = [
     description: 'The outfits that users have published, page by page.',
     allow: 'GET, POST, HEAD, OPTIONS',
     list: ListOutfitsDocument,
+    create: CreateOutfitDocument,
   },
 ];

@@ -1,0 +1,70 @@
+import type { InputFieldBuilder } from '@pothos/core';
+import { devices, type InputError, longest } from '../../outfits/input.ts';
+import { builder } from '../builder.ts';
+
+const Device = builder.enumType('Device', {
+  description: 'What an owner publishes or changes an outfit on.',
+  values: {
+    IOS: { value: devices[0], description: 'An iPhone or iPad.' },
+    ANDROID: { value: devices[1], description: 'An Android device.' },
+    WEB: { value: devices[2], description: 'A web browser; the default.' },
+  },
+});
+
+export const InputErrorRef = builder.objectRef<InputError>('InputError').implement({
+  description: 'What is wrong with a field of the input, to be shown beside it.',
+  fields: (t) => ({
+    field: t.exposeString('field', { description: 'Name of the field in the input.' }),
+    messages: t.exposeStringList('messages', {
+      description: 'What is wrong with it, a sentence each.',
+    }),
+  }),
+});
+
+type Fields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
+
+// `extensions` are for whoever reads these fields from forms and describes them, as REST does. A field that is missing or null is an InputError like any other, so none is non-null here.
+const content = (t: Fields, isNew: boolean) => ({
+  title: t.string({
+    description: `At most ${longest.title} characters; may be empty.`,
+    extensions: { maxLength: longest.title, mayBeBlank: true },
+  }),
+  description: t.string({
+    description: `At most ${longest.description} characters; may be empty.`,
+    extensions: { maxLength: longest.description, mayBeBlank: true },
+  }),
+  imageKey: t.string({
+    description: `Absolute URL of the image below the media host, or its key, \`outfits/<uuid>.<jpeg|png>\`.${isNew ? ' Required.' : ''}`,
+    extensions: { required: isNew },
+  }),
+  imageOriginalUrl: t.string({
+    description: 'The same for the image as it was uploaded; equal to imageKey when omitted.',
+  }),
+  private: t.boolean({
+    description: `Whether the outfit is private${isNew ? '; false when omitted' : ''}.`,
+  }),
+  backgroundColor: t.string({
+    description: 'Empty, or a lower-case hex colour: `#rgb` or `#rrggbb`.',
+    extensions: { mayBeBlank: true },
+  }),
+  video: t.string({
+    description:
+      'Absolute URL of the video below the video host, or its key, `outfits_videos/<uuid>.mp4`; null for none.',
+  }),
+});
+
+export const CreateOutfitInput = builder.inputType('CreateOutfitInput', {
+  description: 'A new outfit.',
+  fields: (t) => ({
+    ...content(t, true),
+    device: t.field({ type: Device, description: 'What it is published on; WEB when omitted.' }),
+  }),
+});
+
+export const UpdateOutfitInput = builder.inputType('UpdateOutfitInput', {
+  description: 'What to change of an outfit; what is omitted stays as it is.',
+  fields: (t) => ({
+    ...content(t, false),
+    device: t.field({ type: Device, description: 'What it is changed on; WEB when omitted.' }),
+  }),
+});

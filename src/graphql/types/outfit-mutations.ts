@@ -1,0 +1,170 @@
+import { KeyReusedError } from '../../outfits/idempotency.ts';
+import { checkChanges, checkNewOutfit, type InputError } from '../../outfits/input.ts';
+import { setLike } from '../../outfits/likes.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
+import {
+  createOutfit,
+  deleteOutfit,
+  NoSuchUserError,
+  NotTheOwnerError,
+  OutfitNotFoundError,
+  updateOutfit,
+} from '../../outfits/writes.ts';
+import { invalidKey, invalidToken, keyReused, notAuthenticated } from '../../refusal.ts';
+import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import { forbidden, notFound } from '../errors.ts';
+import { Outfit } from './outfit.ts';
+import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-input.ts';
+
+builder.mutationType({
+  description: 'Everything that can be written. Needs a bearer token, which names the user.',
+});
+
+/** The outfit as it was written, or what was wrong with the input. */
+interface Written {
+  readonly outfit: OutfitRow | null;
+  readonly errors: readonly InputError[];
+}
+
+const payload = (name: string, description: string) =>
+  builder.objectRef<Written>(name).implement({
+    description,
+    fields: (t) => ({
+      outfit: t.field({
+        type: Outfit,
+        nullable: true,
+        description: 'The outfit as it is now; null when nothing was written.',
+        resolve: ({ outfit }) => outfit,
+      }),
+      errors: t.field({
+        type: [InputErrorRef],
+        description: 'What was wrong with the input, field by field; empty when nothing was.',
+        resolve: ({ errors }) => errors,
+      }),
+    }),
+  });
+
+const CreateOutfitPayload = payload('CreateOutfitPayload', 'What became of a new outfit.');
+const UpdateOutfitPayload = payload('UpdateOutfitPayload', 'What became of a change.');
+
+const outfitId = { required: true, description: 'Identifier of the outfit.' } as const;
+
+builder.mutationField('createOutfit', (t) =>
+  t.field({
+    type: CreateOutfitPayload,
+    description:
+      'Publishes an outfit of the viewer. With the header `Idempotency-Key`, the same request sent again gives the first answer again for 24 hours, and another one with that key is refused with 422.',
+    args: {
+      input: t.arg({ type: CreateOutfitInput, required: true, description: 'The new outfit.' }),
+      validateOnly: t.arg.boolean({ description: 'Whether to check the input and write nothing.' }),
+    },
+    resolve: async (_root, { input, validateOnly }, context) => {
+      const { userId } = requireViewer(context);
+      const { values, errors } = checkNewOutfit(input, context.config);
+      if (errors) return { outfit: null, errors };
+      if (validateOnly) return { outfit: null, errors: [] };
+      return written(createOutfit(context.prisma, userId, values, readKey(context)));
+    },
+  }),
+);
+
+builder.mutationField('updateOutfit', (t) =>
+  t.field({
+    type: UpdateOutfitPayload,
+    description:
+      'Changes an outfit of the viewer, and sets its modified and modificationDevice. The outfit of another user is an error with the code FORBIDDEN.',
+    args: {
+      id: t.arg.int(outfitId),
+      input: t.arg({ type: UpdateOutfitInput, required: true, description: 'The changes.' }),
+    },
+    resolve: async (_root, { id, input }, context) => {
+      const { userId } = requireViewer(context);
+      const { values, errors } = checkChanges(input, context.config);
+      if (errors) return { outfit: null, errors };
+      const { prisma, visibility } = context;
+      return written(updateOutfit(prisma, { id, userId }, visibility, values));
+    },
+  }),
+);
+
+const DeleteOutfitPayload = builder.objectRef<{ id: number }>('DeleteOutfitPayload').implement({
+  description: 'What was deleted.',
+  fields: (t) => ({ id: t.exposeInt('id', { description: 'Identifier of the deleted outfit.' }) }),
+});
+
+builder.mutationField('deleteOutfit', (t) =>
+  t.field({
+    type: DeleteOutfitPayload,
+    description:
+      'Deletes an outfit of the viewer. The outfit of another user is an error with the code FORBIDDEN.',
+    args: { id: t.arg.int(outfitId) },
+    resolve: async (_root, { id }, context) => {
+      const { userId } = requireViewer(context);
+      await explained(deleteOutfit(context.prisma, { id, userId }, context.visibility));
+      return { id };
+    },
+  }),
+);
+
+const LikePayload = builder.objectRef<{ outfit: OutfitRow }>('LikePayload').implement({
+  description: 'An outfit and its likes after a like was given or taken back.',
+  fields: (t) => ({
+    outfit: t.field({
+      type: Outfit,
+      description: 'The outfit as it is now.',
+      resolve: ({ outfit }) => outfit,
+    }),
+  }),
+});
+
+builder.mutationField('likeOutfit', (t) =>
+  t.field({
+    type: LikePayload,
+    description: 'Lets the viewer like an outfit. Liking it again changes nothing.',
+    args: { id: t.arg.int(outfitId) },
+    resolve: (_root, { id }, context) => resolveLike(id, true, context),
+  }),
+);
+
+builder.mutationField('unlikeOutfit', (t) =>
+  t.field({
+    type: LikePayload,
+    description: 'Takes a like of the viewer back. Changes nothing if there is none.',
+    args: { id: t.arg.int(outfitId) },
+    resolve: (_root, { id }, context) => resolveLike(id, false, context),
+  }),
+);
+
+async function resolveLike(id: number, liked: boolean, context: Context) {
+  const { userId } = requireViewer(context);
+  const { prisma, visibility } = context;
+  return { outfit: await explained(setLike(prisma, { id, userId, liked }, visibility)) };
+}
+
+function requireViewer({ viewer }: Context) {
+  if (!viewer) throw notAuthenticated();
+  return viewer;
+}
+
+function readKey({ idempotencyKey: key }: Context): string | undefined {
+  if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) throw invalidKey();
+  return key;
+}
+
+async function written(writing: Promise<OutfitRow>): Promise<Written> {
+  return { outfit: await explained(writing), errors: [] };
+}
+
+/** Says what the service refused in the terms of the interface. */
+async function explained<Result>(writing: Promise<Result>): Promise<Result> {
+  try {
+    return await writing;
+  } catch (error) {
+    if (error instanceof OutfitNotFoundError) throw notFound(error.message);
+    if (error instanceof NotTheOwnerError) throw forbidden(error.message);
+    if (error instanceof NoSuchUserError) throw invalidToken();
+    if (error instanceof KeyReusedError) throw keyReused(error.message);
+    throw error;
+  }
+}

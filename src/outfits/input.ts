@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import type { Config } from '../config.ts';
+import { imageKey, stripBase, videoKey } from './keys.ts';
+
+// What a client may write, with the messages of Django REST Framework, which legacy apps show.
+
+export const devices = ['ios', 'android', 'web'] as const;
+export type Device = (typeof devices)[number];
+
+/** Most code points of the texts. */
+export const longest = { title: 255, description: 10_000 } as const;
+
+/** The fields of an outfit that its owner writes, as they come. Undefined: not given. */
+export interface OutfitInput {
+  readonly title?: string | null | undefined;
+  readonly description?: string | null | undefined;
+  /** An absolute URL below the media host, or the key itself. */
+  readonly imageKey?: string | null | undefined;
+  readonly imageOriginalUrl?: string | null | undefined;
+  readonly private?: boolean | null | undefined;
+  readonly backgroundColor?: string | null | undefined;
+  /** An absolute URL below the video host, the key itself, or null. */
+  readonly video?: string | null | undefined;
+  readonly device?: Device | null | undefined;
+}
+
+/** What is wrong with a field. */
+export interface InputError {
+  readonly field: string;
+  readonly messages: readonly string[];
+}
+
+/** Values that keep every rule; images and videos as keys. Undefined: not given. */
+export type CheckedInput = z.output<typeof changes>;
+
+type Checked<Values> =
+  | { readonly values: Values; readonly errors?: never }
+  | { readonly values?: never; readonly errors: readonly InputError[] };
+
+type Bases = Pick<Config, 'mediaUrl' | 'videoUrl'>;
+
+/** Checks a new outfit. */
+export function checkNewOutfit(input: OutfitInput, bases: Bases): Checked<z.output<typeof whole>> {
+  return check(whole, input, bases);
+}
+
+/** Checks changes of an outfit, of which none is required. */
+export function checkChanges(input: OutfitInput, bases: Bases): Checked<CheckedInput> {
+  return check(changes, input, bases);
+}
+
+function missing({ input }: { readonly input?: unknown }): string {
+  return input === null ? 'This field may not be null.' : 'This field is required.';
+}
+
+const text = (most: number) =>
+  z
+    .string({ error: missing })
+    .transform((value) => value.trim())
+    .superRefine((value, { addIssue }) => {
+      if ([...value].length > most) {
+        addIssue(`Ensure this field has no more than ${most} characters.`);
+      }
+      for (const message of findForbiddenCharacters(value)) addIssue(message);
+    });
+
+const formatted = (pattern: RegExp, message: string) =>
+  z
+    .string({ error: missing })
+    .transform((value) => value.trim())
+    .superRefine((value, { addIssue }) => {
+      if (pattern.test(value)) return;
+      if (value === '') {
+        addIssue('This field may not be blank.');
+        return;
+      }
+      for (const forbidden of findForbiddenCharacters(value)) addIssue(forbidden);
+      addIssue(message);
+    });
+
+// PostgreSQL refuses NUL and cannot hold half of a surrogate pair: it would become U+FFFD.
+function findForbiddenCharacters(value: string): string[] {
+  const [surrogate] = /\p{Surrogate}/u.exec(value) ?? [];
+  const code = surrogate?.charCodeAt(0).toString(16).toUpperCase();
+  return [
+    ...(value.includes('\0') ? ['Null characters are not allowed.'] : []),
+    ...(code ? [`Surrogate characters are not allowed: U+${code}.`] : []),
+  ];
+}
+
+const notAUrl = 'Enter a valid URL.';
+
+// In the order of the fields on the wire, which is that of the errors.
+const whole = z.object({
+  title: text(longest.title).exactOptional(),
+  description: text(longest.description).exactOptional(),
+  imageKey: formatted(imageKey, notAUrl),
+  imageOriginalUrl: formatted(imageKey, notAUrl).exactOptional(),
+  private: z.boolean({ error: missing }).exactOptional(),
+  backgroundColor: formatted(
+    /^(?:|#[0-9a-f]{3}|#[0-9a-f]{6})$/,
+    'This value does not match the required pattern.',
+  ).exactOptional(),
+  video: formatted(videoKey, notAUrl).nullable().exactOptional(),
+  device: z.enum(devices, { error: missing }).exactOptional(),
+});
+
+const changes = whole.extend({ imageKey: whole.shape.imageKey.exactOptional() });
+
+function check<Values>(
+  schema: z.ZodType<Values>,
+  input: OutfitInput,
+  { mediaUrl, videoUrl }: Bases,
+): Checked<Values> {
+  const strip = (value: string | null | undefined, base: string) =>
+    typeof value === 'string' ? stripBase(value.trim(), base) : value;
+  const keys = {
+    ...input,
+    imageKey: strip(input.imageKey, mediaUrl),
+    imageOriginalUrl: strip(input.imageOriginalUrl, mediaUrl),
+    video: strip(input.video, videoUrl),
+  };
+  const given = Object.entries(keys).filter(([, value]) => value !== undefined);
+  const result = schema.safeParse(Object.fromEntries(given));
+  if (result.success) return { values: result.data };
+  const { issues } = result.error;
+  const fields = [...new Set(issues.map(({ path }) => String(path[0])))];
+  return {
+    errors: fields.map((field) => ({
+      field,
+      messages: issues.filter(({ path }) => path[0] === field).map(({ message }) => message),
+    })),
+  };
+}

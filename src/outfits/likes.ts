@@ -1,0 +1,31 @@
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { OutfitRow } from './row.ts';
+import { isVisible, type Visibility } from './visibility.ts';
+import { NoSuchUserError, OutfitNotFoundError } from './writes.ts';
+
+export interface Like {
+  readonly id: number;
+  readonly userId: number;
+  /** Whether the user likes it from now on. */
+  readonly liked: boolean;
+}
+
+/**
+ * Sets whether a user likes an outfit, and gives the outfit with its count. Doing it again changes
+ * nothing. Neither `modified` nor the device changes: those are about the owner's changes.
+ * @throws OutfitNotFoundError, NoSuchUserError
+ */
+export async function setLike(
+  prisma: PrismaClient,
+  { id, userId, liked }: Like,
+  visibility: Visibility,
+): Promise<OutfitRow> {
+  const outfit = await prisma.outfit.findUnique({ where: { id } });
+  if (!outfit || !isVisible(outfit, visibility)) throw new OutfitNotFoundError(id);
+  const [result] = await prisma.$queryRaw<[{ outcome: string }]>`
+    SELECT set_outfit_like(${id}::int, ${userId}::int, ${liked}::boolean) AS outcome`;
+  if (result.outcome === 'no such user') throw new NoSuchUserError();
+  const row = await prisma.outfit.findUnique({ where: { id }, include: { user: true } });
+  if (!row) throw new OutfitNotFoundError(id);
+  return row;
+}

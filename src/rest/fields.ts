@@ -1,0 +1,44 @@
+import { GraphQLBoolean, isEnumType } from 'graphql';
+import type { WritableField } from './create-document.ts';
+
+// Values as Django REST Framework reads them, with its messages. What a right type holds is checked
+// behind the GraphQL schema, for all clients.
+
+type Coerced =
+  | { readonly value: unknown; readonly message?: never }
+  | { readonly value?: never; readonly message: string };
+
+const trueWords = words('t T y Y yes Yes YES true True TRUE on On ON 1', 1, true);
+const falseWords = words('f F n N no No NO false False FALSE off Off OFF 0', 0, false);
+
+function words(spellings: string, ...values: readonly unknown[]): ReadonlySet<unknown> {
+  return new Set([...spellings.split(' '), ...values]);
+}
+
+/** @returns the value for the variable (undefined: as if it were not given), or what is wrong */
+export function coerceField(
+  { input, type }: WritableField,
+  value: unknown,
+  isForm: boolean,
+): Coerced {
+  const { mayBeBlank = false, required = false } = input.extensions;
+  // A form sends every field that it shows, filled in or not.
+  if (isForm && value === '' && !mayBeBlank && !required) return { value: undefined };
+  if (value === null) return { value };
+  if (type === GraphQLBoolean) return coerceBoolean(value);
+  if (isEnumType(type)) {
+    const choice = type.getValues().find((candidate) => candidate.value === value);
+    return choice ? { value: choice.name } : { message: `"${show(value)}" is not a valid choice.` };
+  }
+  if (typeof value === 'string' || typeof value === 'number') return { value: String(value) };
+  return { message: 'Not a valid string.' };
+}
+
+function coerceBoolean(value: unknown): Coerced {
+  if (trueWords.has(value)) return { value: true };
+  return falseWords.has(value) ? { value: false } : { message: 'Must be a valid boolean.' };
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
