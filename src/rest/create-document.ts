@@ -67,7 +67,7 @@ export function prepareCreate(schema: GraphQLSchema, document: Route['create']):
         const given: unknown = Reflect.get(value, field.name);
         const coerced = coerceField(field, given, isForm);
         if (coerced.message !== undefined) wrong.set(field.name, [coerced.message]);
-        else variables[field.name] = coerced.value;
+        else if (coerced.value !== undefined) variables[field.name] = coerced.value;
       }
       // Wrong ones are left out, but the others are checked too: all errors are told at once.
       if (wrong.size > 0) variables['validate_only'] = true;

@@ -1,0 +1,571 @@
+// Publishing, changing, deleting and liking, by POST and by GraphQL, on both databases.
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { secret, signIn } from './tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 60, users: 5 })].map((row) => ({
+  ...row,
+  private: row.id % 3 === 0,
+}));
+const uuid = '2b1d3c4e-0000-4000-8000-000000000001';
+const image = `https://media.example.com/outfits/${uuid}.png`;
+const video = `https://video.example.com/outfits_videos/${uuid}.mp4`;
+const json = { 'content-type': 'application/json' };
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
+
+const record = /fragment OutfitRecord.*/s.exec(
+  readFileSync(new URL('../src/rest/outfits.graphql', import.meta.url), 'utf8'),
+)?.[0];
+
+interface Payload {
+  outfit: Record<string, unknown> | null;
+  errors: { field: string; messages: string[] }[];
+}
+
+interface Answer {
+  data?: Record<string, Payload> | null;
+  errors?: { message: string; extensions?: { code?: string } }[];
+}
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  let gateway: TestGateway;
+  let owner: Record<string, string>;
+  let other: Record<string, string>;
+  const ownerId = rows[0]?.userId ?? 0;
+  const otherId = rows.find((row) => row.userId !== ownerId)?.userId ?? 0;
+
+  beforeAll(async () => {
+    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
+    owner = await signIn(ownerId);
+    other = await signIn(otherId);
+  });
+  afterAll(() => gateway.close());
+
+  const send = (payload: string | Buffer, headers: Record<string, string>) =>
+    gateway.app.inject({
+      method: 'POST',
+      url: '/api/outfits/',
+      headers: { host: 'shop.test', ...headers },
+      payload,
+    });
+  const post = (body: unknown, headers: Record<string, string> = {}) =>
+    send(JSON.stringify(body), { ...json, ...owner, ...headers });
+  const ask = async (
+    headers: Record<string, string>,
+    query: string,
+    variables: object = {},
+  ): Promise<Answer & { status: number }> => {
+    const response = await gateway.app.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers,
+      payload: { query, variables },
+    });
+    return { ...response.json(), status: response.statusCode };
+  };
+  const mutate = async (
+    headers: Record<string, string>,
+    field: string,
+    variables: object = {},
+  ): Promise<Payload> => {
+    const types = {
+      createOutfit: '$input: CreateOutfitInput!',
+      updateOutfit: '$id: Int!, $input: UpdateOutfitInput!',
+    };
+    const parameters = types[field as keyof typeof types] ?? '$id: Int!';
+    const names = Object.keys(variables).map((name) => `${name}: $${name}`);
+    const selection =
+      field in types
+        ? 'outfit { ...OutfitRecord } errors { field messages }'
+        : 'outfit { ...OutfitRecord }';
+    const { data, errors } = await ask(
+      headers,
+      `mutation (${parameters}) { ${field}(${names}) { ${selection} } } ${record}`,
+      variables,
+    );
+    if (errors) throw new Error(JSON.stringify(errors));
+    return data?.[field] as Payload;
+  };
+  const count = async () => (await gateway.get('/api/outfits/')).json().count as number;
+  const likesOf = async (id: number) => {
+    const { data } = await ask({}, `{ outfit(id: ${id}) { likes } }`);
+    return (data as unknown as { outfit: { likes: number } }).outfit.likes;
+  };
+
+  describe('POST', () => {
+    test('publishes an outfit of the viewer, and answers its record as the list has it', async () => {
+      const before = await count();
+      const response = await post({
+        title: ' Rain 🌧 ',
+        description: 'a\nb',
+        image_key: image,
+        private: true,
+        background_color: '#0a9',
+        video: `outfits_videos/${uuid}.mp4`,
+        creation_device: 'ios',
+        id: 1,
+        likes: 99,
+        unknown: {},
+      });
+      expect(response.statusCode).toBe(201);
+      expect(response.headers).toMatchObject({
+        allow: 'GET, POST, HEAD, OPTIONS',
+        'content-type': 'application/json',
+        vary: 'Accept',
+      });
+      expect(response.headers['location']).toBeUndefined();
+      const created = response.json();
+      expect(created).toMatchObject({
+        title: 'Rain 🌧',
+        description: 'a\nb',
+        image_key: image,
+        image_original_url: image,
+        complete: true,
+        likes: 0,
+        user: { id: ownerId },
+        private: true,
+        background_color: '#0a9',
+        video,
+        play_video: true,
+        creation_device: 'ios',
+        modification_device: '',
+      });
+      expect(created.modified).toBe(created.created);
+      expect(Math.abs(Date.parse(created.created) - Date.now())).toBeLessThan(60_000);
+      const list = await gateway.get('/api/outfits/');
+      expect(list.json().count).toBe(before + 1);
+      expect(list.body).toContain(`"results":[${response.body},`);
+    });
+
+    test('takes a form, in which an empty field is one that was not filled in', async () => {
+      const fields = { image_key: `outfits/${uuid}.jpeg`, title: '', video: '', private: 'on' };
+      const body = `${new URLSearchParams({ ...fields, image_original_url: '', creation_device: '' })}`;
+      const response = await send(body, { ...form, ...owner });
+      expect(response.statusCode).toBe(201);
+      expect(response.json()).toMatchObject({
+        title: '',
+        image_original_url: `https://media.example.com/outfits/${uuid}.jpeg`,
+        private: true,
+        video: null,
+        play_video: false,
+        creation_device: 'web',
+      });
+    });
+
+    test.each<[string, unknown, unknown]>([
+      ['nothing', {}, { image_key: ['This field is required.'] }],
+      [
+        'null everywhere',
+        { image_key: null, title: null, private: null, video: null, creation_device: null },
+        {
+          title: ['This field may not be null.'],
+          image_key: ['This field may not be null.'],
+          private: ['This field may not be null.'],
+          creation_device: ['This field may not be null.'],
+        },
+      ],
+      [
+        'wrong types',
+        { image_key: [], title: true, private: 'maybe', creation_device: 7, video: {} },
+        {
+          title: ['Not a valid string.'],
+          image_key: ['Not a valid string.'],
+          private: ['Must be a valid boolean.'],
+          video: ['Not a valid string.'],
+          creation_device: ['"7" is not a valid choice.'],
+        },
+      ],
+      [
+        'wrong types and wrong values at once, in the order of the fields',
+        {
+          creation_device: 'x',
+          background_color: 'RED',
+          description: false,
+          title: 't'.repeat(256),
+        },
+        {
+          title: ['Ensure this field has no more than 255 characters.'],
+          description: ['Not a valid string.'],
+          image_key: ['This field is required.'],
+          background_color: ['This value does not match the required pattern.'],
+          creation_device: ['"x" is not a valid choice.'],
+        },
+      ],
+      [
+        'characters that cannot be stored',
+        { image_key: image, title: `\0${'👗'.repeat(255)}\ud83d` },
+        {
+          title: [
+            'Ensure this field has no more than 255 characters.',
+            'Null characters are not allowed.',
+            'Surrogate characters are not allowed: U+D83D.',
+          ],
+        },
+      ],
+      [
+        'addresses of other hosts',
+        { image_key: `https://evil.test/outfits/${uuid}.png`, video: 'x', image_original_url: '' },
+        {
+          image_key: ['Enter a valid URL.'],
+          image_original_url: ['This field may not be blank.'],
+          video: ['Enter a valid URL.'],
+        },
+      ],
+      ['a list', [], { non_field_errors: ['Invalid data. Expected a dictionary, but got list.'] }],
+      ['a text', 'x', { non_field_errors: ['Invalid data. Expected a dictionary, but got str.'] }],
+      [
+        'a number',
+        1.5,
+        { non_field_errors: ['Invalid data. Expected a dictionary, but got float.'] },
+      ],
+      ['null', null, { non_field_errors: ['No data provided'] }],
+    ])('of %s is a 400 that names every field', async (_name, body, expected) => {
+      const before = await count();
+      const response = await post(body);
+      expect(response.statusCode).toBe(400);
+      expect(response.body).toBe(JSON.stringify(expected));
+      expect(await count()).toBe(before);
+    });
+
+    test('takes texts of exactly the longest length, in code points', async () => {
+      const response = await post({
+        image_key: image,
+        title: '👗'.repeat(255),
+        description: '👗'.repeat(10_000),
+      });
+      expect(response.statusCode).toBe(201);
+      expect([...response.json().description]).toHaveLength(10_000);
+    });
+
+    test.each<[string, Record<string, string>, string | Buffer, number, string]>([
+      ['broken JSON', json, '{"a":', 400, 'JSON parse error - The body is not valid JSON.'],
+      ['NaN', json, '{"title":NaN}', 400, 'JSON parse error - The body is not valid JSON.'],
+      [
+        'invalid UTF-8',
+        json,
+        Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+        400,
+        'JSON parse error - The body is not valid UTF-8.',
+      ],
+      [
+        'a nesting bomb',
+        json,
+        '['.repeat(100_000),
+        400,
+        'JSON parse error - The body is nested deeper than 64 levels.',
+      ],
+      [
+        'text',
+        { 'content-type': 'text/plain' },
+        'x',
+        415,
+        'Unsupported media type "text/plain" in request.',
+      ],
+      ['no type', {}, 'x', 415, 'Unsupported media type "" in request.'],
+      [
+        'a type that is none',
+        { 'content-type': 'x' },
+        'x',
+        415,
+        'Unsupported media type "x" in request.',
+      ],
+      ['more than it may have', json, ' '.repeat(1_048_577), 413, 'Request body is too large.'],
+    ])('of %s is refused', async (_name, headers, body, status, detail) => {
+      const response = await send(body, { ...headers, ...owner });
+      expect(response.statusCode).toBe(status);
+      expect(response.json()).toEqual({ detail });
+      expect(response.headers).toMatchObject({
+        'content-type': 'application/json',
+        vary: 'Accept',
+      });
+    });
+
+    test('without a token is a 401, whatever the body', async () => {
+      for (const headers of [json, { 'content-type': 'text/plain' }]) {
+        const response = await send('{', headers);
+        expect(response.statusCode).toBe(401);
+        expect(response.headers['www-authenticate']).toBe('Bearer');
+        expect(response.json()).toEqual({
+          detail: 'Authentication credentials were not provided.',
+        });
+      }
+    });
+
+    test('of a user that there is not is a 401', async () => {
+      const response = await post({ image_key: image }, await signIn(999_999));
+      expect(response.statusCode).toBe(401);
+      expect(response.json()).toEqual({ detail: 'Invalid token.' });
+    });
+
+    test('of any JSON is either created or explained, and never fails', async () => {
+      const value = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constant(image));
+      const names = [
+        'title',
+        'description',
+        'image_key',
+        'image_original_url',
+        'private',
+        'background_color',
+        'video',
+        'creation_device',
+      ];
+      const body = fc.dictionary(fc.constantFrom(...names, '__proto__', 'constructor'), value);
+      await fc.assert(
+        fc.asyncProperty(fc.oneof(body, fc.jsonValue()), async (anything) => {
+          const response = await post(anything);
+          expect([201, 400]).toContain(response.statusCode);
+          if (response.statusCode === 201) return;
+          const found = Object.keys(response.json());
+          expect(found.length).toBeGreaterThan(0);
+          const known = [...names, 'non_field_errors'].filter((name) => found.includes(name));
+          expect(found).toEqual(known);
+        }),
+        { numRuns: 200 },
+      );
+    });
+  });
+
+  test('OPTIONS describes the fields to a viewer who may publish, and to nobody else', async () => {
+    const options = (headers: Record<string, string>) =>
+      gateway.app.inject({ method: 'OPTIONS', url: '/api/outfits/', headers });
+    expect((await options({})).json()).not.toHaveProperty('actions');
+    const { actions } = (await options(owner)).json();
+    const published = await post({ image_key: image });
+    expect(Object.keys(actions.POST)).toEqual(Object.keys(published.json()));
+    expect(actions.POST).toMatchObject({
+      id: { type: 'integer', required: false, read_only: true, label: 'ID' },
+      title: { type: 'string', required: false, read_only: false, label: 'Title', max_length: 255 },
+      image_key: { type: 'string', required: true, read_only: false, label: 'Image key' },
+      private: { type: 'boolean', required: false, read_only: false },
+      user: { type: 'nested object', read_only: true, children: { id: { type: 'integer' } } },
+      created: { type: 'datetime', read_only: true },
+      creation_device: {
+        type: 'choice',
+        read_only: false,
+        choices: expect.arrayContaining([{ value: 'ios', display_name: 'ios' }]),
+      },
+    });
+  });
+
+  describe('createOutfit', () => {
+    test('makes the record that POST makes of the same input', async () => {
+      const posted = (await post({ image_key: image, title: 'Same', video })).json();
+      const { outfit, errors } = await mutate(owner, 'createOutfit', {
+        input: { imageKey: image, title: 'Same', video },
+      });
+      expect(errors).toEqual([]);
+      const own = { id: 0, created: '', modified: '' };
+      expect(JSON.stringify({ ...outfit, ...own })).toBe(JSON.stringify({ ...posted, ...own }));
+    });
+
+    test('gives what is wrong as data beside the field', async () => {
+      const { outfit, errors } = await mutate(owner, 'createOutfit', {
+        input: { title: 'x'.repeat(300), backgroundColor: 'red', private: null },
+      });
+      expect(outfit).toBeNull();
+      expect(errors).toEqual([
+        { field: 'title', messages: ['Ensure this field has no more than 255 characters.'] },
+        { field: 'imageKey', messages: ['This field is required.'] },
+        { field: 'private', messages: ['This field may not be null.'] },
+        {
+          field: 'backgroundColor',
+          messages: ['This value does not match the required pattern.'],
+        },
+      ]);
+    });
+
+    test('only checks when it is asked to', async () => {
+      const before = await count();
+      const { data } = await ask(
+        owner,
+        'mutation ($i: CreateOutfitInput!) { createOutfit(input: $i, validateOnly: true) { outfit { id } errors { field } } }',
+        { i: { imageKey: image } },
+      );
+      expect(data).toEqual({ createOutfit: { outfit: null, errors: [] } });
+      expect(await count()).toBe(before);
+    });
+  });
+
+  test.each([
+    'createOutfit(input: {})',
+    'updateOutfit(id: 1, input: {})',
+    'deleteOutfit(id: 1)',
+    'likeOutfit(id: 1)',
+    'unlikeOutfit(id: 1)',
+  ])('%s without a token is refused with UNAUTHENTICATED', async (field) => {
+    const { status, errors } = await ask({}, `mutation { ${field} { __typename } }`);
+    expect(status).toBe(401);
+    expect(errors).toMatchObject([
+      {
+        message: 'Authentication credentials were not provided.',
+        extensions: { code: 'UNAUTHENTICATED' },
+      },
+    ]);
+  });
+
+  describe('an outfit', () => {
+    let id: number;
+    beforeEach(async () => {
+      const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image, video } });
+      id = Number(outfit?.['id']);
+    });
+
+    test('is changed by its owner, who leaves a moment and a device, and nothing else changes', async () => {
+      const before = (await mutate(owner, 'likeOutfit', { id })).outfit;
+      const { outfit, errors } = await mutate(owner, 'updateOutfit', {
+        id,
+        input: { title: 'New', video: null, device: 'ANDROID' },
+      });
+      expect(errors).toEqual([]);
+      expect(outfit).toEqual({
+        ...before,
+        title: 'New',
+        video: null,
+        play_video: false,
+        modified: expect.any(String),
+        modification_device: 'android',
+      });
+      expect(String(outfit?.['modified']) > String(before?.['modified'])).toBe(true);
+    });
+
+    test('gets a new original together with a new image, unless another is given', async () => {
+      const second = image.replace('png', 'jpeg');
+      const changed = await mutate(owner, 'updateOutfit', { id, input: { imageKey: second } });
+      expect(changed.outfit).toMatchObject({ image_key: second, image_original_url: second });
+      const both = { imageKey: second, imageOriginalUrl: image };
+      const again = await mutate(owner, 'updateOutfit', { id, input: both });
+      expect(again.outfit).toMatchObject({ image_key: second, image_original_url: image });
+    });
+
+    test('stays as it is when a change is wrong', async () => {
+      const { outfit, errors } = await mutate(owner, 'updateOutfit', {
+        id,
+        input: { title: 'New', imageKey: null },
+      });
+      expect(outfit).toBeNull();
+      expect(errors).toEqual([{ field: 'imageKey', messages: ['This field may not be null.'] }]);
+      expect((await ask({}, `{ outfit(id: ${id}) { title } }`)).data).toEqual({
+        outfit: { title: '' },
+      });
+    });
+
+    test('is neither changed nor deleted by another user', async () => {
+      for (const field of [`updateOutfit(id: ${id}, input: {})`, `deleteOutfit(id: ${id})`]) {
+        const { data, errors } = await ask(other, `mutation { ${field} { __typename } }`);
+        expect(data).toBeNull();
+        expect(errors).toMatchObject([
+          { message: `Outfit ${id} belongs to another user.`, extensions: { code: 'FORBIDDEN' } },
+        ]);
+      }
+      expect((await ask({}, `{ outfit(id: ${id}) { id } }`)).data).toEqual({ outfit: { id } });
+    });
+
+    test('is deleted by its owner, with the likes that it had', async () => {
+      await mutate(other, 'likeOutfit', { id });
+      const before = await count();
+      const gone = await ask(owner, `mutation { deleteOutfit(id: ${id}) { id } }`);
+      expect(gone.data).toEqual({ deleteOutfit: { id } });
+      expect(await count()).toBe(before - 1);
+      for (const field of ['deleteOutfit', 'likeOutfit', 'unlikeOutfit']) {
+        const { errors } = await ask(owner, `mutation { ${field}(id: ${id}) { __typename } }`);
+        expect(errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
+      }
+    });
+
+    test('is liked once by each user, whatever comes how often, and modified stays', async () => {
+      const created = (await mutate(owner, 'likeOutfit', { id })).outfit;
+      expect(created).toMatchObject({ likes: 1, modification_device: '' });
+      expect(created?.['modified']).toBe(created?.['created']);
+      expect((await mutate(owner, 'likeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
+      expect((await mutate(other, 'likeOutfit', { id })).outfit).toMatchObject({ likes: 2 });
+      expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
+      expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
+    });
+  });
+
+  test('likes go on from the number that was imported, and are exact when many come at once', async () => {
+    const target = rows.find((row) => row.likes > 0 && !row.private);
+    if (!target) throw new Error('No outfit has likes.');
+    const viewers = await Promise.all([...new Set(rows.map((row) => row.userId))].map(signIn));
+    const wanted = viewers.map((_viewer, index) => index % 2 === 0);
+    await Promise.all(
+      viewers.flatMap((viewer) =>
+        Array.from({ length: 6 }, () => mutate(viewer, 'likeOutfit', { id: target.id })),
+      ),
+    );
+    expect(await likesOf(target.id)).toBe(target.likes + viewers.length);
+    await Promise.all(
+      viewers.flatMap((viewer, index) =>
+        Array.from({ length: 6 }, () =>
+          mutate(viewer, wanted[index] ? 'likeOutfit' : 'unlikeOutfit', { id: target.id }),
+        ),
+      ),
+    );
+    const liking = wanted.filter((liked) => liked).length;
+    expect(await likesOf(target.id)).toBe(target.likes + liking);
+    const { rows: wrong } = await gateway.database.pool.query(
+      'SELECT * FROM check_outfit_counts()',
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  describe('an Idempotency-Key', () => {
+    test('lets the same request create one outfit, and answers what it answered first', async () => {
+      const headers = { 'idempotency-key': 'first' };
+      const first = await post({ image_key: image, title: 'Once' }, headers);
+      const { id } = first.json();
+      await mutate(other, 'likeOutfit', { id });
+      await mutate(owner, 'updateOutfit', { id, input: { title: 'Changed' } });
+      const before = await count();
+      const again = await post({ title: 'Once', image_key: image }, headers);
+      expect([again.statusCode, again.body]).toEqual([201, first.body]);
+      await ask(owner, `mutation { deleteOutfit(id: ${id}) { id } }`);
+      expect((await post({ image_key: image, title: 'Once' }, headers)).body).toBe(first.body);
+      expect(await count()).toBe(before - 1);
+    });
+
+    test('with another request is a 422, by POST and by GraphQL', async () => {
+      const headers = { 'idempotency-key': 'other' };
+      expect((await post({ image_key: image }, headers)).statusCode).toBe(201);
+      const posted = await post({ image_key: image, title: 'x' }, headers);
+      expect(posted.statusCode).toBe(422);
+      expect(posted.json().detail).toContain('Idempotency-Key');
+      const { status, errors } = await ask(
+        { ...owner, ...headers },
+        'mutation ($i: CreateOutfitInput!) { createOutfit(input: $i) { errors { field } } }',
+        { i: { imageKey: image, title: 'y' } },
+      );
+      expect(status).toBe(422);
+      expect(errors).toMatchObject([{ extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } }]);
+    });
+
+    test('creates one outfit when the same request comes ten times at once', async () => {
+      const before = await count();
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => post({ image_key: image }, { 'idempotency-key': 'ten' })),
+      );
+      expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([201]));
+      expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
+      expect(await count()).toBe(before + 1);
+    });
+
+    test('belongs to one user, and is not used up by a request that was refused', async () => {
+      const headers = { 'idempotency-key': 'mine' };
+      expect((await post({ image_key: 'wrong' }, headers)).statusCode).toBe(400);
+      const first = await post({ image_key: image }, headers);
+      expect(first.statusCode).toBe(201);
+      const second = await post({ image_key: image }, { ...headers, ...other });
+      expect(second.statusCode).toBe(201);
+      expect(second.json().id).not.toBe(first.json().id);
+    });
+
+    test.each(['', 'x'.repeat(256), 'caf\u00e9'])('may not be %j', async (key) => {
+      const response = await post({ image_key: image }, { 'idempotency-key': key });
+      expect(response.statusCode).toBe(400);
+      expect(response.json().detail).toContain('Idempotency-Key must be');
+    });
+  });
+});
