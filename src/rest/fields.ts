@@ -30,7 +30,7 @@ export function coerceField(
     const choice = type.getValues().find((candidate) => candidate.value === value);
     return choice ? { value: choice.name } : { message: `"${show(value)}" is not a valid choice.` };
   }
-  if (typeof value === 'string' || typeof value === 'number') return { value: String(value) };
+  if (typeof value === 'string' || Number.isFinite(value)) return { value: String(value) };
   return { message: 'Not a valid string.' };
 }
 
@@ -40,5 +40,6 @@ function coerceBoolean(value: unknown): Coerced {
 }
 
 function show(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
