@@ -62,14 +62,17 @@ export async function buildApp(
   });
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
 
-  const createContext = (viewer: Viewer | undefined): Context => ({
-    viewer,
-    visibility: visibilityFor(config.privateOutfits, viewer),
-    config,
-    prisma: database.prisma,
-    read: database.read,
-    userPages: createUserPageLoader(database.read),
-  });
+  const createContext = (viewer: Viewer | undefined): Context => {
+    const visibility = visibilityFor(config.privateOutfits, viewer);
+    return {
+      viewer,
+      visibility,
+      config,
+      prisma: database.prisma,
+      read: database.read,
+      userPages: createUserPageLoader(database.read, visibility),
+    };
+  };
 
   const admit: Admit = createAdmission(createViewerReader(config));
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
