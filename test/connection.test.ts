@@ -298,17 +298,28 @@ describe('at 120,000 outfits', () => {
   });
 
   describe('where private outfits are for their owners', () => {
-    // User 11 has 240 outfits, of which the oldest 60 are private.
-    const viewer = { userId: 11, outfits: 240, privateOnes: 60 };
+    const viewer = 11;
+    let owned: number;
     const secret = 'a secret of this test alone';
     let app: Awaited<ReturnType<typeof buildApp>>;
     let ask: TestGateway['post'];
+    // The viewer's outfits are the newest, behind the private ones of everyone else: a plan that
+    // looks for them in the order of the list reads all of those.
     beforeAll(async () => {
+      await gateway.database.pool.query(`
+        UPDATE outfits SET private = true, user_id = ${viewer} WHERE id > 117000;
+        UPDATE outfits SET private = true WHERE id <= 60000 AND user_id <> ${viewer};
+        ANALYZE outfits;
+      `);
+      const { rows } = await gateway.database.pool.query(
+        `SELECT count(*)::int AS owned FROM outfits WHERE user_id = ${viewer}`,
+      );
+      owned = rows[0].owned;
       const config = { ...gateway.config, privateOutfits: 'owner', authJwtSecret: secret } as const;
       app = await buildApp(config, gateway.database);
       const token = await new SignJWT()
         .setProtectedHeader({ alg: 'HS256' })
-        .setSubject(String(viewer.userId))
+        .setSubject(String(viewer))
         .sign(new TextEncoder().encode(secret));
       const headers = { authorization: `Bearer ${token}` };
       ask = async (query) => {
@@ -339,9 +350,8 @@ describe('at 120,000 outfits', () => {
             for (const read of readsOf(plan)) {
               expect(read['Node Type']).toMatch(/^(Index (Only )?|Bitmap Heap )Scan$/);
             }
-            expect(countReads(plan)).toBeLessThanOrEqual(
-              viewer.outfits + viewer.privateOnes + 2 * (size + 1),
-            );
+            // What the viewer owns, as many public ones, and the rows of a page or range.
+            expect(countReads(plan)).toBeLessThanOrEqual(2 * owned + 2 * (size + 1));
           }
         }
       },
