@@ -63,15 +63,18 @@ export async function buildApp(
   });
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
 
-  const createContext = ({ headers }: FastifyRequest, viewer: Viewer | undefined): Context => ({
-    viewer,
-    idempotencyKey: headers['idempotency-key']?.toString(),
-    visibility: visibilityFor(config.privateOutfits, viewer),
-    config,
-    prisma: database.prisma,
-    read: database.read,
-    userPages: createUserPageLoader(database.read),
-  });
+  const createContext = ({ headers }: FastifyRequest, viewer: Viewer | undefined): Context => {
+    const visibility = visibilityFor(config.privateOutfits, viewer);
+    return {
+      viewer,
+      visibility,
+      idempotencyKey: headers['idempotency-key']?.toString(),
+      config,
+      prisma: database.prisma,
+      read: database.read,
+      userPages: createUserPageLoader(database.read, visibility),
+    };
+  };
 
   const admit: Admit = createAdmission(createViewerReader(config));
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);

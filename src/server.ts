@@ -59,13 +59,13 @@ async function start(config: Config): Promise<void> {
 /** Migrates or checks the database and seeds an empty one, as configured. */
 async function fill(database: Database, config: Config, log: Logger): Promise<number> {
   await prepareDatabase(database, (name) => log.info(`applying migration ${name}`));
-  const outfits = await countOutfits(database.read);
+  const outfits = await countOutfits(database.read, { private: 'all' });
   if (outfits > 0 || config.seed === 'none') return outfits;
   log.info(
     'the database is empty: filling it with a demonstration set (SEED=none leaves it empty)',
   );
   await seedDemo(database.pool, (saved) => log.info(`${saved} demonstration outfits saved`));
-  return countOutfits(database.read);
+  return countOutfits(database.read, { private: 'all' });
 }
 
 /** Ends the process with one sentence for the errors that say what to change, and a trace for others. */

@@ -1,6 +1,8 @@
 // The cursor connection: the rules of Relay, and what it costs at 120,000 outfits.
+import { SignJWT } from 'jose';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { buildApp } from '../src/app.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import {
   type OutfitOrdering,
@@ -187,6 +189,18 @@ interface PlanNode {
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 
+/** Where a plan reads outfits. */
+const readsOf = (plan: PlanNode) =>
+  nodesOf(plan).filter((node) => node['Relation Name'] === 'outfits');
+
+/** Outfits that a plan reads, also those that it then leaves out. */
+function countReads(plan: PlanNode): number {
+  const counts = readsOf(plan).map(
+    (node) => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+  );
+  return counts.reduce((a, b) => a + b, 0);
+}
+
 describe('at 120,000 outfits', () => {
   const size = 20;
   let gateway: TestGateway;
@@ -207,11 +221,11 @@ describe('at 120,000 outfits', () => {
   });
   afterAll(() => gateway.close());
 
-  /** The statements that the service sends for a range, as they are. */
-  async function capture(query: string): Promise<pg.QueryConfig[]> {
+  /** The statements that the service sends for a query, as they are. */
+  async function capture(query: string, ask = gateway.post): Promise<pg.QueryConfig[]> {
     const sent = vi.spyOn(gateway.database.pool, 'query');
     try {
-      expect(await gateway.post(query)).not.toHaveProperty('errors');
+      expect(await ask(query)).not.toHaveProperty('errors');
       return sent.mock.calls.map(([statement]) => statement as unknown as pg.QueryConfig);
     } finally {
       sent.mockRestore();
@@ -268,17 +282,12 @@ describe('at 120,000 outfits', () => {
           const plan = await explain(statement, mode);
           // A seek that begins at the end of its range reads few rows, but many pages of the index.
           expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(300);
-          const nodes = nodesOf(plan);
-          const reads = nodes.filter((node) => node['Relation Name'] === 'outfits');
+          const reads = readsOf(plan);
           expect(reads.length).toBeGreaterThan(0);
-          const rowsRead = reads.map(
-            (node) =>
-              (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
-          );
           for (const read of reads) expect(read['Node Type']).toMatch(/^Index (Only )?Scan$/);
           // Both segments of the list, public and private, can give all rows of a range.
-          expect(rowsRead.reduce((a, b) => a + b)).toBeLessThanOrEqual(2 * (size + 1));
-          for (const sort of nodes.filter((node) => node['Node Type'].includes('Sort'))) {
+          expect(countReads(plan)).toBeLessThanOrEqual(2 * (size + 1));
+          for (const sort of nodesOf(plan).filter((node) => node['Node Type'].includes('Sort'))) {
             // What the two segments gave is put in order, and nothing else.
             const [input] = sort.Plans ?? [];
             expect(input?.['Actual Rows']).toBeLessThanOrEqual(2 * (size + 1));
@@ -286,5 +295,66 @@ describe('at 120,000 outfits', () => {
         }
       }
     });
+  });
+
+  describe('where private outfits are for their owners', () => {
+    const viewer = 11;
+    let owned: number;
+    const secret = 'a secret of this test alone';
+    let app: Awaited<ReturnType<typeof buildApp>>;
+    let ask: TestGateway['post'];
+    // The viewer's outfits are the newest, behind the private ones of everyone else: a plan that
+    // looks for them in the order of the list reads all of those.
+    beforeAll(async () => {
+      await gateway.database.pool.query(`
+        UPDATE outfits SET private = true, user_id = ${viewer} WHERE id > 117000;
+        UPDATE outfits SET private = true WHERE id <= 60000 AND user_id <> ${viewer};
+        ANALYZE outfits;
+      `);
+      const { rows } = await gateway.database.pool.query(
+        `SELECT count(*)::int AS owned FROM outfits WHERE user_id = ${viewer}`,
+      );
+      owned = rows[0].owned;
+      const config = { ...gateway.config, privateOutfits: 'owner', authJwtSecret: secret } as const;
+      app = await buildApp(config, gateway.database);
+      const token = await new SignJWT()
+        .setProtectedHeader({ alg: 'HS256' })
+        .setSubject(String(viewer))
+        .sign(new TextEncoder().encode(secret));
+      const headers = { authorization: `Bearer ${token}` };
+      ask = async (query) => {
+        const payload = { query };
+        return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
+      };
+    });
+    afterAll(() => app.close());
+
+    test.each(orderings)(
+      "by %s, a viewer's list costs no more than seeks and what the viewer owns",
+      async (ordering, field) => {
+        const { rows } = await gateway.database.pool.query(
+          `SELECT ${field} AS value, id FROM outfits ORDER BY ${field}, id OFFSET 20000 LIMIT 1`,
+        );
+        const cursor = formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
+        const range = `outfitConnection(ordering: ${ordering}, first: ${size}, after: "${cursor}")`;
+        const statements = await capture(
+          `{ ${range} { totalCount edges { cursor } pageInfo { hasPreviousPage } }
+             outfits(ordering: ${ordering}, page: 2000) { count results { id } } }`,
+          ask,
+        );
+        // A range, whether there is more before it, its count, and a page.
+        expect(statements).toHaveLength(4);
+        for (const statement of statements) {
+          for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+            const plan = await explain(statement, mode);
+            for (const read of readsOf(plan)) {
+              expect(read['Node Type']).toMatch(/^(Index (Only )?|Bitmap Heap )Scan$/);
+            }
+            // What the viewer owns, as many public ones, and the rows of a page or range.
+            expect(countReads(plan)).toBeLessThanOrEqual(2 * owned + 2 * (size + 1));
+          }
+        }
+      },
+    );
   });
 });

@@ -21,7 +21,7 @@ const context = () => ({
   config,
   prisma,
   read,
-  userPages: createUserPageLoader(read),
+  userPages: createUserPageLoader(read, visibility),
 });
 
 const app = Fastify({ logger: false });

@@ -1,6 +1,6 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { OutfitRow } from './row.ts';
-import { isVisible, type Visibility } from './visibility.ts';
+import { type Visibility, whereVisible } from './visibility.ts';
 import { NoSuchUserError, OutfitNotFoundError } from './writes.ts';
 
 export interface Like {
@@ -20,8 +20,8 @@ export async function setLike(
   { id, userId, liked }: Like,
   visibility: Visibility,
 ): Promise<OutfitRow> {
-  const outfit = await prisma.outfit.findUnique({ where: { id } });
-  if (!outfit || !isVisible(outfit, visibility)) throw new OutfitNotFoundError(id);
+  const outfit = await prisma.outfit.findFirst({ where: { id, ...whereVisible(visibility) } });
+  if (!outfit) throw new OutfitNotFoundError(id);
   const [result] = await prisma.$queryRaw<[{ outcome: string }]>`
     SELECT set_outfit_like(${id}::int, ${userId}::int, ${liked}::boolean) AS outcome`;
   if (result.outcome === 'no such user') throw new NoSuchUserError();

@@ -1,6 +1,9 @@
 import type { ReadRows } from '../database/read.ts';
 import type { Ordering } from './ordering.ts';
-import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { pageStatement } from './page-statement.ts';
+import { outfitsOf } from './ranges.ts';
+import { type FlatRow, type OutfitRow, rowOf } from './row.ts';
+import type { Visibility } from './visibility.ts';
 
 /** One page of a numbered list. */
 export interface OutfitPage {
@@ -36,22 +39,33 @@ export class PastTheEndError extends Error {
  * meanwhile. Costs the same for every page of a table of any size: see counting.md.
  * @throws PastTheEndError
  */
-export async function findPage(read: ReadRows, request: PageRequest): Promise<OutfitPage> {
+export async function findPage(
+  read: ReadRows,
+  visibility: Visibility,
+  request: PageRequest,
+): Promise<OutfitPage> {
   const { ordering, page, pageSize } = request;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
-  const rows = await read<PageRow>(pageStatement(ordering), [withPrivate, skip, pageSize]);
+  const statement = pageStatement(ordering, visibility);
+  const rows = await read<PageRow>(statement, [privateOnes(visibility), skip, pageSize]);
   return pageOf(rows, page, pageSize);
 }
 
-/** Outfits in the list of all. */
-export async function countOutfits(read: ReadRows): Promise<number> {
-  const statement = 'SELECT count_outfits($1::boolean)::int AS count';
-  const [row] = await read<{ count: number }>(statement, [withPrivate]);
+/** Outfits in the whole visible list. */
+export async function countOutfits(read: ReadRows, visibility: Visibility): Promise<number> {
+  const statement =
+    visibility.private === 'own'
+      ? `SELECT (count_outfits(false) + count(*) FILTER (WHERE s.private))::int AS count
+         FROM ${outfitsOf('$1')} s`
+      : 'SELECT count_outfits($1::boolean)::int AS count';
+  const [row] = await read<{ count: number }>(statement, [privateOnes(visibility)]);
   return row?.count ?? 0;
 }
 
-/** Every list has the private outfits too. */
-const withPrivate = true;
+/** Which private outfits a statement is to give: all or none of them, or those of a user. */
+function privateOnes(visibility: Visibility): boolean | number {
+  return visibility.private === 'own' ? visibility.userId : visibility.private === 'all';
+}
 
 /** A row of a page statement; one without an outfit when the page has none. */
 export type PageRow = { count: number } & (FlatRow | { id: null });
@@ -72,28 +86,4 @@ export function pageOf(
     page: found,
     rows: rows.flatMap((row) => (row.id === null ? [] : [rowOf(row)])),
   };
-}
-
-/**
- * $1 whether with the private ones, $2 outfits to skip (null: to the last page), $3 page size. The
- * functions walk in ascending order: a descending page is the mirrored range, read from its end.
- */
-function pageStatement({ field, direction }: Ordering): string {
-  const skipped = direction === 'asc' ? 'skip' : 'greatest(count - skip - $3::int, 0)';
-  return `
-    SELECT page.count, ${rowColumns}
-    FROM (
-      SELECT count, coalesce($2::bigint, greatest(count - 1, 0) / $3::int * $3::int) AS skip
-      FROM (
-        -- count_outfits, but inline: the planner would call the function once for each use.
-        SELECT coalesce(sum(public + CASE WHEN $1::boolean THEN private ELSE 0 END), 0)::int AS count
-        FROM outfit_counts WHERE level = 20
-      ) total
-    ) page
-    LEFT JOIN LATERAL outfits_by_${field}(
-      $1::boolean, ${skipped}, least(greatest(count - skip, 0), $3::int)::int
-    ) place ON true
-    LEFT JOIN outfits o ON o.id = place.id
-    LEFT JOIN users u ON u.id = o.user_id
-    ORDER BY place.position ${direction}`;
 }

@@ -2,6 +2,7 @@ import type { ReadRows } from '../database/read.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey } from './ordering.ts';
 import { boundOf, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type Visibility, viewerValues } from './visibility.ts';
 
 /** Most outfits that a slice can have. */
 export const mostRows = 101;
@@ -23,13 +24,14 @@ export interface SliceRequest {
  */
 export async function findSlice(
   read: ReadRows,
+  visibility: Visibility,
   { ordering, after, before, limit, from }: SliceRequest,
 ): Promise<OutfitRow[]> {
   const reading = from === 'start' ? ordering : reverse(ordering);
   const [low, high] = from === 'start' ? [after, before] : [before, after];
   const flat = await read<FlatRow>(
-    sliceStatement(reading, limit, low !== undefined, high !== undefined),
-    [limit, ...keyValues(reading, low), ...keyValues(reading, high)],
+    sliceStatement(visibility, reading, limit, low !== undefined, high !== undefined),
+    [limit, ...keyValues(reading, low), ...keyValues(reading, high), ...viewerValues(visibility)],
   );
   const rows = flat.map(rowOf);
   return from === 'start' ? rows : rows.reverse();
@@ -38,34 +40,43 @@ export async function findSlice(
 /** Whether the list has an outfit at `key` or beyond it, towards `side`. */
 export async function hasOutfitAt(
   read: ReadRows,
+  visibility: Visibility,
   ordering: Ordering,
   key: SortKey,
   side: 'before' | 'after',
 ): Promise<boolean> {
   const reading = side === 'after' ? ordering : reverse(ordering);
   const operator = reading.direction === 'asc' ? '>=' : '<=';
+  const bound = boundOf(reading, operator, 1);
+  const viewer = `$${1 + keyColumns(reading.field).length}`;
   // Not EXISTS: it ignores the order, and then reads the table from its start for the first match.
-  const found = rangesOf(reading, 1, [boundOf(reading, operator, 1)], 'true').map(
+  const found = rangesOf(visibility, viewer, reading, 1, [bound], 'true').map(
     (range) => `${range} IS NOT NULL`,
   );
   const statement = `SELECT ${found.join(' OR ')} AS exists`;
-  const [row] = await read<{ exists: boolean }>(statement, keyValues(reading, key));
+  const [row] = await read<{ exists: boolean }>(statement, [
+    ...keyValues(reading, key),
+    ...viewerValues(visibility),
+  ]);
   return row?.exists ?? false;
 }
 
 /**
- * $1 limit, then the sort key to start after, then the one to stop before.
+ * $1 limit, then the sort key to start after, then the one to stop before, then the viewer.
  * @param limit decides which of a few texts it is, so that few statements are prepared
  */
-export function sliceStatement(
+function sliceStatement(
+  visibility: Visibility,
   ordering: Ordering,
   limit: number,
   hasLow: boolean,
   hasHigh: boolean,
 ): string {
   const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
-  const highStart = 2 + (hasLow ? keyColumns(ordering.field).length : 0);
-  const ranges = rangesOf(ordering, limit <= 21 ? 21 : mostRows, [
+  const keySize = keyColumns(ordering.field).length;
+  const highStart = 2 + (hasLow ? keySize : 0);
+  const viewer = `$${highStart + (hasHigh ? keySize : 0)}`;
+  const ranges = rangesOf(visibility, viewer, ordering, limit <= 21 ? 21 : mostRows, [
     ...(hasLow ? [boundOf(ordering, beyond, 2)] : []),
     ...(hasHigh ? [boundOf(ordering, short, highStart)] : []),
   ]);

@@ -3,6 +3,7 @@ import type { ReadRows } from '../database/read.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 import { type OutfitPage, type PageRequest, type PageRow, pageOf } from './pages.ts';
 import { rowColumns } from './row.ts';
+import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
 /** A page of the outfits of one user. */
 export interface UserPageRequest extends PageRequest {
@@ -15,8 +16,8 @@ export type UserPageLoader = DataLoader<UserPageRequest, OutfitPage, string>;
  * Reads pages of users' outfits: all that one step of a query asks for together, in one statement
  * for as many users as there are. A page past the end rejects with PastTheEndError.
  */
-export function createUserPageLoader(read: ReadRows): UserPageLoader {
-  return new DataLoader((requests) => loadPages(read, requests), {
+export function createUserPageLoader(read: ReadRows, visibility: Visibility): UserPageLoader {
+  return new DataLoader((requests) => loadPages(read, visibility, requests), {
     cacheKeyFn: (request) => `${listOf(request)} ${request.userId}`,
   });
 }
@@ -28,11 +29,14 @@ function listOf({ ordering, page, pageSize }: PageRequest): string {
 
 async function loadPages(
   read: ReadRows,
+  visibility: Visibility,
   requests: readonly UserPageRequest[],
 ): Promise<(OutfitPage | Error)[]> {
   const lists = groupBy(requests, listOf);
   const rows = groupBy(
-    (await Promise.all([...lists.values()].map((sameList) => loadRows(read, sameList)))).flat(),
+    (
+      await Promise.all([...lists.values()].map((sameList) => loadRows(read, visibility, sameList)))
+    ).flat(),
     (row) => `${row.list} ${row.ownerId}`,
   );
   return requests.map((request) => {
@@ -45,14 +49,19 @@ async function loadPages(
   });
 }
 
-async function loadRows(read: ReadRows, requests: readonly UserPageRequest[]) {
+async function loadRows(
+  read: ReadRows,
+  visibility: Visibility,
+  requests: readonly UserPageRequest[],
+) {
   const [first] = requests;
   if (!first) return [];
   const { ordering, page, pageSize } = first;
-  const rows = await read<PageRow & { ownerId: number }>(userPagesStatement(ordering), [
+  const rows = await read<PageRow & { ownerId: number }>(userPagesStatement(ordering, visibility), [
     requests.map((request) => request.userId),
     page === 'last' ? null : (page - 1) * pageSize,
     pageSize,
+    ...viewerValues(visibility),
   ]);
   return rows.map((row) => ({ ...row, list: listOf(first) }));
 }
@@ -68,14 +77,15 @@ function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): M
   return groups;
 }
 
-/** $1 users, $2 outfits of each to skip (null: to the last page), $3 page size. */
-function userPagesStatement(ordering: Ordering): string {
+/** $1 users, $2 outfits of each to skip (null: to the last page), $3 page size, $4 the viewer. */
+function userPagesStatement(ordering: Ordering, visibility: Visibility): string {
+  const outfits = `outfits s WHERE s.user_id = owner.id AND ${visibleOf(visibility, 'owner.id', '$4')}`;
   return `
     SELECT owner.id AS "ownerId", total.count, ${rowColumns}
     FROM unnest($1::int[]) AS owner (id)
-    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM outfits WHERE user_id = owner.id) total
+    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM ${outfits}) total
     LEFT JOIN LATERAL (
-      SELECT * FROM outfits s WHERE s.user_id = owner.id ORDER BY ${orderBy(ordering, 's')}
+      SELECT * FROM ${outfits} ORDER BY ${orderBy(ordering, 's')}
       OFFSET coalesce($2::bigint, greatest(total.count - 1, 0) / $3::int * $3::int) LIMIT $3::int
     ) o ON true
     LEFT JOIN users u ON u.id = o.user_id

@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
 
 /** Which private outfits someone sees; public ones are seen by everyone. */
 export type Visibility =
@@ -7,7 +8,7 @@ export type Visibility =
   /** Those of one user. */
   | { readonly private: 'own'; readonly userId: number };
 
-/** The one rule of who sees what. */
+/** The one rule of who sees what; the functions below say the same in other languages. */
 export function visibilityFor(
   mode: Config['privateOutfits'],
   viewer: { readonly userId: number } | undefined,
@@ -16,11 +17,35 @@ export function visibilityFor(
   return viewer ? { private: 'own', userId: viewer.userId } : { private: 'none' };
 }
 
-/** Whether an outfit is among those that are seen. */
-export function isVisible(
-  outfit: { readonly private: boolean; readonly userId: number },
-  visibility: Visibility,
-): boolean {
-  if (!outfit.private || visibility.private === 'all') return true;
-  return visibility.private === 'own' && outfit.userId === visibility.userId;
+/** What a visible outfit is, for Prisma. */
+export function whereVisible(visibility: Visibility): Prisma.OutfitWhereInput {
+  switch (visibility.private) {
+    case 'all':
+      return {};
+    case 'none':
+      return { private: false };
+    case 'own':
+      return { OR: [{ private: false }, { userId: visibility.userId }] };
+  }
+}
+
+/**
+ * What a visible one of the outfits `s` of one owner is, in SQL.
+ * @param owner the owner's id
+ * @param viewer placeholder of the value that `viewerValues` gives
+ */
+export function visibleOf(visibility: Visibility, owner: string, viewer: string): string {
+  switch (visibility.private) {
+    case 'all':
+      return 'true';
+    case 'none':
+      return 'NOT s.private';
+    case 'own':
+      return `(NOT s.private OR ${owner} = ${viewer}::int)`;
+  }
+}
+
+/** The values that a statement needs beside its other ones: the viewer's id, if it matters. */
+export function viewerValues(visibility: Visibility): number[] {
+  return visibility.private === 'own' ? [visibility.userId] : [];
 }

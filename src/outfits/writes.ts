@@ -3,7 +3,7 @@ import { createOnce } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
 import type { OutfitRow } from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
-import { isVisible, type Visibility } from './visibility.ts';
+import { type Visibility, whereVisible } from './visibility.ts';
 
 /** There is no such outfit, or none that the user may see. */
 export class OutfitNotFoundError extends Error {
@@ -97,8 +97,8 @@ async function checkOwner(
   { id, userId }: OwnOutfit,
   visibility: Visibility,
 ): Promise<void> {
-  const outfit = await prisma.outfit.findUnique({ where: { id } });
-  if (!outfit || !isVisible(outfit, visibility)) throw new OutfitNotFoundError(id);
+  const outfit = await prisma.outfit.findFirst({ where: { id, ...whereVisible(visibility) } });
+  if (!outfit) throw new OutfitNotFoundError(id);
   if (outfit.userId !== userId) throw new NotTheOwnerError(id);
 }
 

@@ -40,7 +40,7 @@ builder.queryField('outfitConnection', (t) =>
       fields: (connection) => ({
         totalCount: connection.int({
           description: 'Outfits in the whole list.',
-          resolve: (_connection, _args, { read }) => countOutfits(read),
+          resolve: (_connection, _args, { read, visibility }) => countOutfits(read, visibility),
         }),
       }),
     },
@@ -48,7 +48,8 @@ builder.queryField('outfitConnection', (t) =>
   ),
 );
 
-async function resolveConnection(ordering: Ordering, range: Range, { read, config }: Context) {
+async function resolveConnection(ordering: Ordering, range: Range, context: Context) {
+  const { read, visibility, config } = context;
   const first = readLimit('first', range.first);
   const last = readLimit('last', range.last);
   const after = readCursor('after', range.after, ordering);
@@ -57,15 +58,15 @@ async function resolveConnection(ordering: Ordering, range: Range, { read, confi
   const forward = first !== undefined || last === undefined;
   const size = first ?? last ?? config.pageSize;
   const [rows, beyondAfter, beyondBefore] = await Promise.all([
-    findSlice(read, {
+    findSlice(read, visibility, {
       ordering,
       after,
       before,
       limit: size + 1,
       from: forward ? 'start' : 'end',
     }),
-    after ? hasOutfitAt(read, ordering, after, 'before') : false,
-    before ? hasOutfitAt(read, ordering, before, 'after') : false,
+    after ? hasOutfitAt(read, visibility, ordering, after, 'before') : false,
+    before ? hasOutfitAt(read, visibility, ordering, before, 'after') : false,
   ]);
   const more = rows.length > size;
   const slice = forward ? rows.slice(0, size) : rows.slice(more ? 1 : 0);

@@ -56,7 +56,7 @@ builder.queryField('outfits', (t) =>
       'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
     args: pageArguments,
     resolve: (_root, args, context) =>
-      resolvePage(args, context, (request) => findPage(context.read, request)),
+      resolvePage(args, context, (request) => findPage(context.read, context.visibility, request)),
   }),
 );
 

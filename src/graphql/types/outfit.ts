@@ -1,3 +1,4 @@
+import { whereVisible } from '../../outfits/visibility.ts';
 import { builder } from '../builder.ts';
 import { DateTime } from './date-time.ts';
 import { User } from './user.ts';
@@ -54,9 +55,9 @@ builder.queryField('outfit', (t) =>
   t.prismaField({
     type: Outfit,
     nullable: true,
-    description: 'One outfit, or null if there is none with that id.',
+    description: 'One outfit, or null if the viewer sees none with that id.',
     args: { id: t.arg.int({ required: true, description: 'Identifier of the outfit.' }) },
-    resolve: (query, _root, { id }, { prisma }) =>
-      prisma.outfit.findUnique({ ...query, where: { id } }),
+    resolve: (query, _root, { id }, { prisma, visibility }) =>
+      prisma.outfit.findUnique({ ...query, where: { ...whereVisible(visibility), id } }),
   }),
 );

@@ -1,0 +1,78 @@
+import { keyColumns, type Ordering, type OrderingField } from './ordering.ts';
+import { outfitsOf } from './ranges.ts';
+import { rowColumns } from './row.ts';
+import type { Visibility } from './visibility.ts';
+
+/**
+ * Gives the rows of a numbered page, each with the count of the list; one row without an outfit when
+ * the page has none. $1 which private ones: all or none as a boolean, or a user's as their id;
+ * $2 outfits to skip (null: to the last page); $3 page size. The functions walk in ascending order:
+ * a descending page is the mirrored range, read from its end.
+ */
+export function pageStatement(ordering: Ordering, visibility: Visibility): string {
+  const { field, direction } = ordering;
+  const { prelude, total, places } =
+    visibility.private === 'own' ? ownList(field) : sharedList(field);
+  const start = direction === 'asc' ? 'skip' : 'greatest(count - skip - $3::int, 0)';
+  return `
+    ${prelude}
+    SELECT page.count, ${rowColumns}
+    FROM (
+      SELECT total.*, coalesce($2::bigint, greatest(count - 1, 0) / $3::int * $3::int) AS skip
+      FROM (${total}) total
+    ) page
+    CROSS JOIN LATERAL (
+      SELECT ${start} AS start, least(greatest(count - skip, 0), $3::int)::int AS size
+    ) span
+    LEFT JOIN LATERAL ${places} place ON true
+    LEFT JOIN outfits o ON o.id = place.id
+    LEFT JOIN users u ON u.id = o.user_id
+    ORDER BY place.position ${direction}`;
+}
+
+/** The parts of a page statement that know which outfits are in the list. */
+interface ListParts {
+  readonly prelude: string;
+  /** Gives `count`, and whatever else `places` needs. */
+  readonly total: string;
+  /** Gives `position` and `id` of `size` outfits in ascending order from `start` on. */
+  readonly places: string;
+}
+
+/** The list with all private outfits or none. */
+function sharedList(field: OrderingField): ListParts {
+  return {
+    prelude: '',
+    // count_outfits, but inline: the planner would call the function once for each use.
+    total: `
+      SELECT coalesce(sum(public + CASE WHEN $1::boolean THEN private ELSE 0 END), 0)::int AS count
+      FROM outfit_counts WHERE level = 20`,
+    places: `outfits_by_${field}($1::boolean, start, size)`,
+  };
+}
+
+/**
+ * The list with one user's private outfits. At most `own` outfits before any place are private, so
+ * the public ones of the page are those from number `start - own` to `start + size`.
+ */
+function ownList(field: OrderingField): ListParts {
+  const key = keyColumns(field).join(', ');
+  return {
+    prelude: `WITH own AS MATERIALIZED (SELECT ${key} FROM ${outfitsOf('$1')} s WHERE s.private)`,
+    total: `
+      SELECT public, own, public + own AS count
+      FROM (SELECT coalesce(sum(public), 0)::int AS public FROM outfit_counts WHERE level = 20) p,
+        (SELECT count(*)::int AS own FROM own) o`,
+    places: `(
+      SELECT row_number() OVER () AS position, merged.id
+      FROM (SELECT greatest(start - own, 0) AS low) bound
+      CROSS JOIN LATERAL (
+        SELECT ${key}
+        FROM outfits_by_${field}(false, low, greatest(least(start + size, public) - low, 0)::int)
+        JOIN outfits USING (id)
+        UNION ALL SELECT ${key} FROM own
+        ORDER BY ${key} OFFSET start - low LIMIT size
+      ) merged
+    )`,
+  };
+}

@@ -1,0 +1,516 @@
+// Who sees which private outfits: a matrix of viewers, settings and ways to read, and a plain model.
+import fc from 'fast-check';
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { buildApp } from '../src/app.ts';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { saveOutfits } from '../src/outfits/bulk.ts';
+import { formatCursor } from '../src/outfits/cursor.ts';
+import { sortKeyOf } from '../src/outfits/ordering.ts';
+import type { OutfitRow } from '../src/outfits/row.ts';
+import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+
+const secret = 'a secret of the tests, and of nothing else';
+const pageSize = 7;
+const modes = ['listed', 'owner'] as const;
+type Mode = (typeof modes)[number];
+
+/** Who asks: nobody in particular, the owner of outfits, of other ones, and of none. */
+const viewers = { nobody: undefined, owner: 1, other: 2, stranger: 77 } as const;
+type Viewer = keyof typeof viewers;
+const viewerNames = Object.keys(viewers) as Viewer[];
+
+const orderings = (['created', 'id', 'likes', 'modified'] as const).flatMap((field) =>
+  ([1, -1] as const).map((sign) => {
+    const name = field === 'likes' ? 'like_count' : field;
+    return {
+      field,
+      sign,
+      rest: sign === 1 ? name : `-${name}`,
+      enum: `${name.toUpperCase()}_${sign === 1 ? 'ASC' : 'DESC'}`,
+    };
+  }),
+);
+type Ordering = (typeof orderings)[number];
+
+type Sortable = Pick<OutfitRow, Ordering['field']>;
+
+/** Below 0 when `a` comes before `b`. */
+function compare(a: Sortable, b: Sortable, { field, sign }: Ordering): number {
+  return sign * (Number(a[field]) - Number(b[field]) || a.id - b.id);
+}
+
+function sortRows(rows: readonly OutfitRow[], ordering: Ordering): OutfitRow[] {
+  return rows.toSorted((a, b) => compare(a, b, ordering));
+}
+
+/** The rule itself, as a person would say it. */
+function isVisible(row: OutfitRow, mode: Mode, userId: number | undefined): boolean {
+  return mode === 'listed' || !row.private || row.userId === userId;
+}
+
+const idsOf = (rows: readonly { id: number }[]) => rows.map(({ id }) => id);
+
+async function sign(userId: number | undefined): Promise<Record<string, string>> {
+  if (userId === undefined) return {};
+  const token = await new SignJWT()
+    .setProtectedHeader({ alg: 'HS256' })
+    .setSubject(String(userId))
+    .setExpirationTime('1 hour')
+    .sign(new TextEncoder().encode(secret));
+  return { authorization: `Bearer ${token}` };
+}
+
+/** Asks as one viewer. */
+interface Ask {
+  get(url: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
+  query<Data>(query: string, variables?: object): Promise<Answer<Data>>;
+}
+
+interface Answer<Data> {
+  readonly data: Data;
+  readonly errors?: readonly { readonly extensions: { readonly code: string } }[];
+}
+
+interface Page {
+  readonly count: number;
+  readonly pageCount: number;
+  readonly nextPage: number | null;
+  readonly results: readonly { id: number }[];
+}
+
+interface UserPages {
+  readonly user: { readonly outfits: Page; readonly last: Page };
+}
+
+interface Connection {
+  readonly outfitConnection: {
+    readonly totalCount: number;
+    readonly edges: readonly { readonly node: { id: number } }[];
+    readonly pageInfo: {
+      readonly startCursor: string | null;
+      readonly endCursor: string | null;
+      readonly hasNextPage: boolean;
+      readonly hasPreviousPage: boolean;
+    };
+  };
+}
+
+async function askAs(app: FastifyInstance, userId: number | undefined): Promise<Ask> {
+  const who = { host: 'shop.test', ...(await sign(userId)) };
+  return {
+    get: (url, headers = {}) => app.inject({ method: 'GET', url, headers: { ...who, ...headers } }),
+    async query(query, variables = {}) {
+      const payload = { query, variables };
+      const response = await app.inject({
+        method: 'POST',
+        url: '/graphql',
+        headers: who,
+        payload,
+      });
+      return response.json();
+    },
+  };
+}
+
+/** What one way to read says that the list is: its ids in order, and every count in the answers. */
+interface Reading {
+  readonly ids: number[];
+  readonly counts: number[];
+}
+
+type ReadList = (ask: Ask, ordering: Ordering) => Promise<Reading>;
+
+/**
+ * Every way to read the list of all outfits. A new one (the answers of mutations, say) needs no more
+ * than a line here to be tried by all viewers in all modes.
+ */
+const readings: Record<string, ReadList> = {
+  'REST, by next from the first page': (ask, ordering) => walkRest(ask, ordering, 'next'),
+  'REST, by previous from the last page': (ask, ordering) => walkRest(ask, ordering, 'previous'),
+  'GraphQL, by page numbers': walkPages,
+  'the connection, forward': (ask, ordering) => walkConnection(ask, ordering, 'forward', 9),
+  'the connection, backward': (ask, ordering) => walkConnection(ask, ordering, 'backward', 9),
+};
+
+async function walkRest(ask: Ask, ordering: Ordering, link: 'next' | 'previous'): Promise<Reading> {
+  const pages: number[][] = [];
+  const counts: number[] = [];
+  const list = `/api/outfits/?ordering=${ordering.rest}&page=`;
+  for (let url = `${list}${link === 'next' ? 1 : 'last'}`; url; ) {
+    const response = await ask.get(url);
+    expect(response.statusCode).toBe(200);
+    const body = response.json();
+    pages.push(idsOf(body.results));
+    counts.push(body.count);
+    expect(pages.length).toBeLessThan(100);
+    url = body[link]?.replace('http://shop.test', '') ?? '';
+  }
+  const beyond = await ask.get(`${list}${pages.length + 1}`);
+  expect(beyond.statusCode).toBe(404);
+  expect(beyond.json()).toEqual({ detail: 'Invalid page.' });
+  return { ids: (link === 'next' ? pages : pages.reverse()).flat(), counts };
+}
+
+async function walkPages(ask: Ask, ordering: Ordering): Promise<Reading> {
+  const document = `query ($page: Int) { outfits(ordering: ${ordering.enum}, page: $page) {
+    count page pageCount nextPage results { id }
+  } }`;
+  const ids: number[] = [];
+  const counts: number[] = [];
+  let page: number | null = 1;
+  let last = 1;
+  while (page !== null) {
+    const answer: Answer<{ outfits: Page }> = await ask.query(document, { page });
+    const { outfits }: { outfits: Page } = answer.data;
+    ids.push(...idsOf(outfits.results));
+    counts.push(outfits.count);
+    last = outfits.pageCount;
+    page = outfits.nextPage;
+  }
+  const { errors } = await ask.query(document, { page: last + 1 });
+  expect(errors).toMatchObject([{ extensions: { code: 'PAGE_NOT_FOUND' } }]);
+  return { ids, counts };
+}
+
+async function walkConnection(
+  ask: Ask,
+  ordering: Ordering,
+  direction: 'forward' | 'backward',
+  size: number,
+): Promise<Reading> {
+  const forward = direction === 'forward';
+  const range = forward ? 'first: $size, after: $cursor' : 'last: $size, before: $cursor';
+  const document = `query ($size: Int, $cursor: String) {
+    outfitConnection(ordering: ${ordering.enum}, ${range}) {
+      totalCount edges { node { id } }
+      pageInfo { startCursor endCursor hasNextPage hasPreviousPage }
+    }
+  }`;
+  const slices: number[][] = [];
+  const counts: number[] = [];
+  let cursor: string | null = null;
+  for (let more = true; more; ) {
+    const answer: Answer<Connection> = await ask.query(document, { size, cursor });
+    const { totalCount, edges, pageInfo }: Connection['outfitConnection'] =
+      answer.data.outfitConnection;
+    slices.push(edges.map(({ node }) => node.id));
+    counts.push(totalCount);
+    expect(slices.length).toBeLessThan(100);
+    const behind = forward ? pageInfo.hasPreviousPage : pageInfo.hasNextPage;
+    expect(behind).toBe(cursor !== null);
+    more = forward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
+    cursor = forward ? pageInfo.endCursor : pageInfo.startCursor;
+  }
+  return { ids: (forward ? slices : slices.reverse()).flat(), counts };
+}
+
+/** The pages of one user's outfits. */
+async function walkUser(ask: Ask, ordering: Ordering, userId: number): Promise<Reading> {
+  const document = `query ($id: Int, $page: Int) { user(id: $id) {
+    outfits(ordering: ${ordering.enum}, page: $page) { count pageCount nextPage results { id } }
+    last: outfits(ordering: ${ordering.enum}, last: true) { count pageCount nextPage results { id } }
+  } }`;
+  const ids: number[] = [];
+  const counts: number[] = [];
+  for (let page: number | null = 1; page !== null; ) {
+    const answer: Answer<UserPages> = await ask.query(document, { id: userId, page });
+    const { user }: UserPages = answer.data;
+    ids.push(...idsOf(user.outfits.results));
+    counts.push(user.outfits.count, user.last.count);
+    page = user.outfits.nextPage;
+    if (page === null) expect(user.last.results).toEqual(user.outfits.results);
+  }
+  return { ids, counts };
+}
+
+/** A list as the model has it, in the form of a reading with as many counts as that has. */
+function expectReading({ ids, counts }: Reading, expected: readonly OutfitRow[]): void {
+  expect(ids).toEqual(idsOf(expected));
+  for (const count of counts) expect(count).toBe(expected.length);
+}
+
+// Few users, so that viewers own many; few values, so that most neighbours tie; and private ones of
+// each user, at both ends of every list.
+const users = [1, 2, 3, 4];
+const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 90, users: 4 })].map(
+  (row, index) => ({
+    ...row,
+    likes: index % 3 === 0 ? 0 : (index * 7) % 11,
+    modified: 1_700_000_000_000_000n + BigInt((index * 13) % 5),
+    private: index < 6 || index > 84 || index % 4 === 0,
+  }),
+);
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  describe.each(modes)('with PRIVATE_OUTFITS=%s', (mode) => {
+    let gateway: TestGateway;
+    const asks = new Map<Viewer, Ask>();
+    const askOf = (viewer: Viewer) => asks.get(viewer) as Ask;
+    const visibleTo = (viewer: Viewer) =>
+      rows.filter((row) => isVisible(row, mode, viewers[viewer]));
+
+    beforeAll(async () => {
+      gateway = await openGateway(kind, rows, {
+        PRIVATE_OUTFITS: mode,
+        AUTH_JWT_SECRET: secret,
+        PAGE_SIZE: String(pageSize),
+      });
+      for (const viewer of viewerNames) {
+        asks.set(viewer, await askAs(gateway.app, viewers[viewer]));
+      }
+    });
+    afterAll(() => gateway.close());
+
+    test('viewers see different lists exactly when private ones are for their owners', () => {
+      const lists = viewerNames.map((viewer) => idsOf(visibleTo(viewer)).join());
+      expect(new Set(lists).size).toBe(mode === 'owner' ? 3 : 1);
+    });
+
+    describe.each(viewerNames)('%s', (viewer) => {
+      test.each(Object.entries(readings))('sees the visible list over %s', async (_way, read) => {
+        for (const ordering of orderings) {
+          const expected = sortRows(visibleTo(viewer), ordering);
+          expectReading(await read(askOf(viewer), ordering), expected);
+        }
+      });
+
+      test.each(users)('sees what is visible of the outfits of user %i', async (userId) => {
+        const theirs = visibleTo(viewer).filter((row) => row.userId === userId);
+        for (const ordering of orderings) {
+          const reading = await walkUser(askOf(viewer), ordering, userId);
+          expectReading(reading, sortRows(theirs, ordering));
+        }
+      });
+
+      test('finds a visible outfit by its id, and no other', async () => {
+        const found: unknown[] = [];
+        for (const { id } of rows) {
+          const { data } = await askOf(viewer).query<{ outfit: unknown }>(
+            'query ($id: Int!) { outfit(id: $id) { id } }',
+            { id },
+          );
+          if (data.outfit) found.push(data.outfit);
+        }
+        expect(found).toEqual(idsOf(visibleTo(viewer)).map((id) => ({ id })));
+      });
+    });
+
+    const path = (query: string) => `/graphql?${new URLSearchParams({ query })}`;
+    const url = path('{ outfits(ordering: ID_ASC) { count results { id } } }');
+    const single = rows.find((row) => row.private && row.userId === 1) as OutfitRow;
+    const answers: [string, (ask: Ask) => Promise<unknown>, (visible: OutfitRow[]) => unknown][] = [
+      [
+        'REST',
+        async (ask) => {
+          const { count, results } = (await ask.get('/api/outfits/?ordering=id')).json();
+          return { count, ids: idsOf(results) };
+        },
+        (visible) => ({ count: visible.length, ids: idsOf(visible).slice(0, pageSize) }),
+      ],
+      [
+        'GraphQL, by GET',
+        async (ask) => {
+          const { count, results } = (await ask.get(url)).json().data.outfits;
+          return { count, ids: idsOf(results) };
+        },
+        (visible) => ({ count: visible.length, ids: idsOf(visible).slice(0, pageSize) }),
+      ],
+      [
+        'GraphQL, by POST',
+        async (ask) =>
+          (await ask.query<Connection>('{ outfitConnection { totalCount } }')).data.outfitConnection
+            .totalCount,
+        (visible) => visible.length,
+      ],
+      [
+        'GraphQL, one outfit',
+        async (ask) =>
+          (await ask.query<{ outfit: unknown }>(`{ outfit(id: ${single.id}) { id } }`)).data.outfit,
+        (visible) => (visible.some(({ id }) => id === single.id) ? { id: single.id } : null),
+      ],
+    ];
+    describe.each([
+      ['in one order', viewerNames],
+      ['in the other order', viewerNames.toReversed()],
+    ])('asked again and again %s', (_order, order) => {
+      test.each(answers)('over %s, each gets the own answer', async (_way, ask, expected) => {
+        // A commit, so that nothing is kept from the test before.
+        await gateway.database.pool.query('UPDATE outfits SET quality = quality WHERE id = 1');
+        for (let round = 0; round < 6; round++) {
+          for (const viewer of order) {
+            const visible = visibleTo(viewer).toSorted((a, b) => a.id - b.id);
+            // Twice in a row, and all at once: what is under way is shared too.
+            const given = await Promise.all([ask(askOf(viewer)), ask(askOf(viewer))]);
+            expect(given).toEqual([expected(visible), expected(visible)]);
+          }
+          const together = await Promise.all(order.map((viewer) => ask(askOf(viewer))));
+          expect(together).toEqual(
+            order.map((viewer) => expected(visibleTo(viewer).toSorted((a, b) => a.id - b.id))),
+          );
+        }
+      });
+    });
+
+    test.each([
+      ['REST', '/api/outfits/?ordering=id'],
+      ['REST, a page that all see alike', '/api/outfits/?ordering=id&page=2'],
+      ['GraphQL', url],
+    ])('over %s, the tag of another gives 304 for the same content only', async (_way, target) => {
+      for (let round = 0; round < 4; round++) {
+        const full = new Map<Viewer, LightMyRequestResponse>();
+        for (const viewer of viewerNames) full.set(viewer, await askOf(viewer).get(target));
+        for (const [viewer, own] of full) {
+          expect(own.statusCode).toBe(200);
+          for (const other of full.values()) {
+            const tag = String(other.headers.etag);
+            const response = await askOf(viewer).get(target, { 'if-none-match': tag });
+            expect(response.statusCode).toBe(other.body === own.body ? 304 : 200);
+            if (response.statusCode === 200) expect(response.body).toBe(own.body);
+          }
+        }
+        const bodies = new Set([...full.values()].map(({ body }) => body));
+        expect(bodies.size).toBe(mode === 'owner' ? 3 : 1);
+      }
+    });
+
+    test.each(viewerNames)('an answer to %s says who may keep it', async (viewer) => {
+      const isOwn = mode === 'owner' && viewer !== 'nobody';
+      for (const target of ['/api/outfits/', url]) {
+        for (let round = 0; round < 5; round++) {
+          const first = await askOf(viewer).get(target);
+          const again = await askOf(viewer).get(target, {
+            'if-none-match': String(first.headers.etag),
+          });
+          expect(again.statusCode).toBe(304);
+          for (const { headers } of [first, again]) {
+            expect(headers['cache-control']).toBe(isOwn ? 'private, no-cache' : 'no-cache');
+          }
+        }
+      }
+    });
+
+    test.each(viewerNames)('a list for %s is read in one statement', async (viewer) => {
+      // A commit, so that nothing is kept.
+      await gateway.database.pool.query('UPDATE outfits SET quality = quality WHERE id = 1');
+      const sent = vi.spyOn(gateway.database.pool, 'query');
+      onTestFinished(() => sent.mockRestore());
+      const countSent = async (read: () => Promise<unknown>) => {
+        sent.mockClear();
+        await read();
+        return sent.mock.calls.filter((call) => !JSON.stringify(call[0]).includes('snapshot'))
+          .length;
+      };
+      const ask = askOf(viewer);
+      const outfit = '{ id user { id username } }';
+      expect(await countSent(() => ask.get('/api/outfits/?page=3&unread=1'))).toBe(1);
+      expect(
+        await countSent(() => ask.query(`{ outfits(page: 4) { count results ${outfit} } }`)),
+      ).toBe(1);
+      expect(
+        await countSent(() => ask.query(`{ outfitConnection { edges { node ${outfit} } } }`)),
+      ).toBe(1);
+      expect(
+        await countSent(() =>
+          ask.query(
+            `{ outfits(page: 5) { results { user { outfits { count results ${outfit} } } } } }`,
+          ),
+        ),
+      ).toBe(2);
+    });
+  });
+
+  describe('any list of any viewer', () => {
+    const sizes = [1, 2, 3, 5, 13];
+    let gateway: TestGateway;
+    const apps = new Map<number, FastifyInstance>();
+    beforeAll(async () => {
+      const environment = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret };
+      gateway = await openGateway(kind, [], environment);
+      for (const size of sizes) {
+        apps.set(size, await buildApp({ ...gateway.config, pageSize: size }, gateway.database));
+      }
+    });
+    afterAll(async () => {
+      for (const app of apps.values()) await app.close();
+      await gateway.close();
+    });
+
+    const template = rows[0] as OutfitRow;
+    const value = fc.integer({ min: 0, max: 3 });
+    const anyRow = fc
+      .record({
+        id: fc.integer({ min: 1, max: 60 }),
+        userId: fc.constantFrom(...users),
+        // Mostly private, so that walks meet long runs of them.
+        private: fc.constantFrom(true, true, false),
+        likes: value,
+        created: value.map(BigInt),
+        modified: value.map(BigInt),
+      })
+      .map((values) => ({ ...template, ...values, user: { ...template.user, id: values.userId } }));
+    const anyRows = fc.uniqueArray(anyRow, { selector: ({ id }) => id, maxLength: 40 });
+    const anyPlace = fc.record({
+      id: fc.integer({ min: 0, max: 61 }),
+      likes: value,
+      created: value.map(BigInt),
+      modified: value.map(BigInt),
+    });
+
+    test('has the pages, ranges and counts of the model: filter, sort, slice', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          anyRows,
+          fc.constantFrom(undefined, 1, 1, 2, 99),
+          fc.constantFrom(...orderings),
+          fc.constantFrom(...sizes),
+          anyPlace,
+          async (list, userId, ordering, size, place) => {
+            await saveOutfits(gateway.database.pool, list, { replace: true });
+            const ask = await askAs(apps.get(size) as FastifyInstance, userId);
+            const visible = list.filter((row) => isVisible(row, 'owner', userId));
+            const expected = sortRows(visible, ordering);
+
+            expectReading(await walkRest(ask, ordering, 'next'), expected);
+            expectReading(await walkRest(ask, ordering, 'previous'), expected);
+            for (const id of new Set(list.map((row) => row.userId))) {
+              const theirs = expected.filter((row) => row.userId === id);
+              expectReading(await walkUser(ask, ordering, id), theirs);
+            }
+
+            // A place where there may be a hidden outfit, or none.
+            const before = expected.filter((row) => compare(row, place, ordering) < 0);
+            const after = expected.filter((row) => compare(row, place, ordering) > 0);
+            const isThere = before.length + after.length < expected.length;
+            const cursor = formatCursor(ordering.field, sortKeyOf(place, ordering.field));
+            const ends = async (range: string) => {
+              const { data } = await ask.query<Connection>(
+                `{ outfitConnection(ordering: ${ordering.enum}, ${range}: "${cursor}") {
+                  totalCount edges { node { id } } pageInfo { hasNextPage hasPreviousPage } } }`,
+              );
+              const { totalCount, edges, pageInfo } = data.outfitConnection;
+              expect(totalCount).toBe(expected.length);
+              return { ids: edges.map(({ node }) => node.id), pageInfo };
+            };
+            expect(await ends(`first: ${size}, after`)).toEqual({
+              ids: idsOf(after.slice(0, size)),
+              pageInfo: {
+                hasNextPage: after.length > size,
+                hasPreviousPage: before.length > 0 || isThere,
+              },
+            });
+            expect(await ends(`last: ${size}, before`)).toEqual({
+              ids: idsOf(before.slice(Math.max(0, before.length - size))),
+              pageInfo: {
+                hasNextPage: after.length > 0 || isThere,
+                hasPreviousPage: before.length > size,
+              },
+            });
+          },
+        ),
+        { numRuns: kind === 'PostgreSQL' ? 60 : 30 },
+      );
+    });
+  });
+});
