@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { ReadViewer, Viewer } from '../identity/viewer.ts';
+import { groupAddress } from './address.ts';
+import type { CountRequest } from './rate-limit.ts';
 
 /**
  * Lets a request in and says who sends it; undefined without a token.
@@ -7,7 +9,18 @@ import type { ReadViewer, Viewer } from '../identity/viewer.ts';
  */
 export type Admit = (request: FastifyRequest) => Promise<Viewer | undefined>;
 
-/** Makes the one door that REST and GraphQL requests come in by. */
-export function createAdmission(readViewer: ReadViewer): Admit {
-  return ({ headers }) => readViewer(headers.authorization);
+/**
+ * Makes the one door that REST and GraphQL requests come in by.
+ * @param countRequest undefined: senders may send any number of requests
+ */
+export function createAdmission(
+  readViewer: ReadViewer,
+  countRequest: CountRequest | undefined,
+): Admit {
+  if (!countRequest) return ({ headers }) => readViewer(headers.authorization);
+  return async (request) => {
+    const viewer = await readViewer(request.headers.authorization);
+    await countRequest(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);
+    return viewer;
+  };
 }
