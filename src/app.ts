@@ -8,6 +8,7 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import { type Admit, createAdmission } from './admission/admission.ts';
+import { createRateLimiter } from './admission/rate-limit.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
@@ -76,7 +77,8 @@ export async function buildApp(
     };
   };
 
-  const admit: Admit = createAdmission(createViewerReader(config));
+  const countRequest = config.rateLimit && createRateLimiter(config.rateLimit, database.read);
+  const admit: Admit = createAdmission(createViewerReader(config), countRequest);
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
   const shared = { schema, cache, admit, createContext };
   await app.register((scope) => serveGraphQL(scope, shared));

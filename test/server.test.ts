@@ -15,6 +15,9 @@ import {
   runServer,
   stop,
 } from './process.ts';
+import { migrationList } from './schema-engine.ts';
+
+const migrations = migrationList().migrationDirectories.map(({ path }) => path);
 
 async function listing(base: string, query = '') {
   const response = await fetch(`${base}/api/outfits/${query}`);
@@ -128,13 +131,15 @@ describe('PostgreSQL', () => {
     const { host, pathname } = new URL(environment['DATABASE_URL'] ?? '');
     const name = `PostgreSQL database ${pathname.slice(1)} on ${host}`;
     expect(await failure(runServer(environment))).toBe(
-      `The ${name} lacks 2 migration(s) (0001_outfits, 0002_outfit_counts): run "npm run migrate" first.`,
+      `The ${name} lacks ${migrations.length} migration(s) (${migrations.join(', ')}): run "npm run migrate" first.`,
     );
 
     const command = [`${dist}database/migrate-command.js`];
     const migrating = run(command, environment);
     expect(await migrating.ended).toBe(0);
-    expect(migrating.output()).toContain(`${name}: 2 migration(s) applied, up to date.`);
+    expect(migrating.output()).toContain(
+      `${name}: ${migrations.length} migration(s) applied, up to date.`,
+    );
     const again = run(command, environment);
     expect(await again.ended).toBe(0);
     expect(again.output()).toContain('0 migration(s) applied');

@@ -23,6 +23,15 @@ function watchStatements({ database }: TestGateway): () => Sent[] {
 }
 
 describe.each(databaseKinds)('on %s, a list', (kind) => {
+  test('is read as ever after a statement that failed', async () => {
+    const gateway = await openGateway(kind, [], { CACHE_MAX_BYTES: '0' });
+    onTestFinished(() => gateway.close());
+    for (let round = 0; round < 5; round++) {
+      await expect(gateway.database.read('SELECT 1 / $1::int', [0])).rejects.toThrow('zero');
+      expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
+    }
+  });
+
   describe.each([1, 100])('of %i per page', (pageSize) => {
     let gateway: TestGateway;
     beforeAll(async () => {

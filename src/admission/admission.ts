@@ -1,13 +1,27 @@
 import type { FastifyRequest } from 'fastify';
 import type { ReadViewer, Viewer } from '../identity/viewer.ts';
+import { notAuthenticated } from '../refusal.ts';
+import { groupAddress } from './address.ts';
+import type { CountRequest } from './rate-limit.ts';
 
 /**
- * Lets a request in and says who sends it; undefined without a token.
+ * Lets a request in and says who sends it; undefined without a token, where none is needed.
  * @throws Refusal 401 or 429, in this order
  */
-export type Admit = (request: FastifyRequest) => Promise<Viewer | undefined>;
+export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<Viewer | undefined>;
 
-/** Makes the one door that REST and GraphQL requests come in by. */
-export function createAdmission(readViewer: ReadViewer): Admit {
-  return ({ headers }) => readViewer(headers.authorization);
+/**
+ * Makes the one door that REST and GraphQL requests come in by.
+ * @param countRequest undefined: senders may send any number of requests
+ */
+export function createAdmission(
+  readViewer: ReadViewer,
+  countRequest: CountRequest | undefined,
+): Admit {
+  return async (request, needsViewer) => {
+    const viewer = await readViewer(request.headers.authorization);
+    if (needsViewer && !viewer) throw notAuthenticated();
+    await countRequest?.(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);
+    return viewer;
+  };
 }

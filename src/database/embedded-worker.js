@@ -9,7 +9,8 @@ import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 const { dataDir, socketPath } = workerData;
 
 const db = await PGlite.create(dataDir);
-const server = new PGLiteSocketServer({ db, path: socketPath });
+// The pool has one connection, but the next one may be made before the end of the last is noticed.
+const server = new PGLiteSocketServer({ db, path: socketPath, maxConnections: 5 });
 await server.start();
 parentPort?.postMessage('listening');
 

@@ -52,9 +52,10 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
         return sendGraphiQL(request, reply);
       }
       reply.header('Vary', 'Accept');
+      const viewer = await options.admit(request);
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
 
-      const context = options.createContext(request, await options.admit(request));
+      const context = options.createContext(request, viewer);
       const { status, contentType, body, tag } = await answer(request, context);
       if (status === 405) reply.header('Allow', allow);
       if (status === 415) return sendMessage(reply, 415, 'This content type is not supported.');

@@ -5,7 +5,7 @@ import type { AnswerCache } from '../cache/answer-cache.ts';
 import { sendIfUnchanged } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
 import type { Viewer } from '../identity/viewer.ts';
-import { notAuthenticated, Refusal } from '../refusal.ts';
+import { Refusal } from '../refusal.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
 import { mediaTypes, readBody } from './body.ts';
@@ -85,12 +85,12 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       reply.header('Allow', route.allow).header('Vary', 'Accept');
       const base = baseUrlOf(request, options);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
-      const context = options.createContext(request, await options.admit(request));
+      const viewer = await options.admit(request, request.method === 'POST');
+      const context = options.createContext(request, viewer);
       if (request.method === 'OPTIONS') {
         return send(reply, 200, describe(route, context.viewer && fields));
       }
       if (request.method === 'POST') {
-        if (!context.viewer) throw notAuthenticated();
         contexts.set(request, context);
         return;
       }

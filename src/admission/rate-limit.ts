@@ -1,0 +1,154 @@
+import { LRUCache } from 'lru-cache';
+import type { RateLimit } from '../config.ts';
+import type { ReadRows } from '../database/read.ts';
+import { throttled } from '../refusal.ts';
+
+/**
+ * Counts a request of a sender, who may be any text.
+ * @returns nothing when it could be counted without asking the database
+ * @throws Refusal 429 when the sender has used up its window, whatever the database fails with
+ */
+export type CountRequest = (sender: string) => Promise<void> | undefined;
+
+/**
+ * What is known here about the window of a sender, which begins with its first request and is the
+ * same for all gateways on one database. Moments are milliseconds of `performance.now()`.
+ */
+interface Window {
+  /** Requests that were leased and may still be used here, as long as the window lasts. */
+  left: number;
+  /** Whether the database has no more to lease. */
+  isUsedUp: boolean;
+  /** The window lasts at least until then, and ... */
+  endsAfter: number;
+  /** ... at most until then: how long the database took to answer lies between. */
+  endsBefore: number;
+  isAsking: boolean;
+  /** Requests that the next leases are for. */
+  readonly waiting: { admit(): void; refuse(error: unknown): void }[];
+}
+
+/** Most senders that are remembered; for others the database is asked. */
+const mostSenders = 50_000;
+/** Milliseconds between two clearings of what has ended. */
+const clearingInterval = 60_000;
+
+/**
+ * Counts requests in the database, so that all gateways on it share one limit. They lease several
+ * requests at a time: every write ends the life of all cached answers, so one per request would
+ * leave no use in the cache. Leases shrink with what is left, and what is never used is lost, so
+ * together the gateways never admit more than the limit.
+ */
+export function createRateLimiter(limit: RateLimit, read: ReadRows): CountRequest {
+  const windows = new LRUCache<string, Window>({ max: mostSenders });
+  const lease = createLessor(limit, read);
+  return (sender) => {
+    const window = windows.get(sender) ?? remember(windows, sender);
+    const now = performance.now();
+    if (now < window.endsAfter) {
+      if (window.left > 0) {
+        window.left--;
+        return undefined;
+      }
+      if (window.isUsedUp) throw throttledUntil(window.endsBefore, now);
+    }
+    return new Promise((admit, refuse) => {
+      window.waiting.push({ admit, refuse });
+      if (!window.isAsking) serveWaiting(window, (wanted) => lease(sender, wanted));
+    });
+  };
+}
+
+function remember(windows: LRUCache<string, Window>, sender: string): Window {
+  const ended = { left: 0, isUsedUp: false, endsAfter: 0, endsBefore: 0 };
+  const window = { ...ended, isAsking: false, waiting: [] };
+  windows.set(sender, window);
+  return window;
+}
+
+/** Leases, one call at a time, until nobody waits. */
+async function serveWaiting(
+  window: Window,
+  lease: (wanted: number) => Promise<Lease>,
+): Promise<void> {
+  window.isAsking = true;
+  try {
+    while (window.waiting.length > 0) {
+      const sent = performance.now();
+      const { leased, isUsedUp, milliseconds } = await lease(window.waiting.length);
+      const now = performance.now();
+      // Whoever waited is served even if the window has ended meanwhile: the lease was for them.
+      const served = window.waiting.splice(0, leased);
+      for (const { admit } of served) admit();
+      window.left = leased - served.length;
+      window.isUsedUp = isUsedUp;
+      window.endsAfter = sent + milliseconds;
+      window.endsBefore = now + milliseconds;
+      if (!isUsedUp) continue;
+      for (const { refuse } of window.waiting.splice(0)) {
+        refuse(throttledUntil(window.endsBefore, now));
+      }
+    }
+  } catch (error) {
+    for (const { refuse } of window.waiting.splice(0)) refuse(error);
+  } finally {
+    window.isAsking = false;
+  }
+}
+
+function throttledUntil(moment: number, now: number) {
+  // What is below a microsecond comes from the arithmetic, and must not become a second.
+  return throttled(Math.ceil(Math.round((moment - now) * 1000) / 1_000_000));
+}
+
+interface Lease {
+  /** Requests that may be admitted; 0 only if nothing was left. */
+  readonly leased: number;
+  /** Whether nothing is left now. */
+  readonly isUsedUp: boolean;
+  /** Until the window ends; more than 0. */
+  readonly milliseconds: number;
+}
+
+// One clock for all gateways. It stands still during a statement.
+const now = '(extract(epoch FROM now()) * 1000000)::bigint';
+
+// What was wanted, or else a tenth of what is left.
+const leaseOf = (left: string) => `least(${left}, greatest($3, ${left} / 10))`;
+
+const leaseStatement = `
+  INSERT INTO rate_limits AS known (sender, ends, used, leased)
+  SELECT $1, ${now} + $4 * 1000000::bigint, lease, lease FROM (SELECT ${leaseOf('$2::int')}) AS first (lease)
+  ON CONFLICT (sender) DO UPDATE SET (ends, used, leased) = (
+    SELECT w.ends, w.used + l.lease, l.lease
+    FROM (
+      SELECT known.ends, known.used WHERE known.ends > ${now}
+      UNION ALL
+      SELECT excluded.ends, 0 WHERE known.ends <= ${now}
+    ) AS w (ends, used)
+    CROSS JOIN LATERAL (SELECT ${leaseOf('($2 - w.used)')}) AS l (lease)
+  )
+  RETURNING leased, used = $2 AS "isUsedUp", (ends - ${now})::float8 / 1000 AS milliseconds`;
+
+// Never waits for a window that is being leased from: that could become a circle.
+const clearStatement = `
+  DELETE FROM rate_limits WHERE sender IN (
+    SELECT sender FROM rate_limits WHERE ends <= ${now} FOR UPDATE SKIP LOCKED
+  )`;
+
+/** Leases requests from the database, and now and then clears away windows that have ended. */
+function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
+  let cleared = performance.now();
+  return async (sender: string, wanted: number): Promise<Lease> => {
+    if (performance.now() - cleared > clearingInterval) {
+      cleared = performance.now();
+      // Nobody waits for it, and the next one makes up for one that fails.
+      read(clearStatement, []).catch(() => {});
+    }
+    // With another limit everyone begins anew: what is left of the old one says nothing.
+    const key = `${requests}/${seconds} ${sender}`;
+    const [lease] = await read<Lease>(leaseStatement, [key, requests, wanted, seconds]);
+    if (!lease) throw new Error('The rate limit gave no lease.');
+    return lease;
+  };
+}
