@@ -1,16 +1,15 @@
 // How many requests a viewer or address may send, on both databases and over several gateways.
 import fc from 'fast-check';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
-const secret = 'a secret of this test, long enough';
 
 type Asked = Pick<TestGateway, 'app'>;
 
@@ -60,13 +59,6 @@ async function admittedAtOnce(count: number, send: (index: number) => ReturnType
 }
 
 const times = (count: number, status: number) => Array<number>(count).fill(status);
-
-const signIn = async (userId: number) => ({
-  authorization: `Bearer ${await new SignJWT()
-    .setProtectedHeader({ alg: 'HS256' })
-    .setSubject(String(userId))
-    .sign(new TextEncoder().encode(secret))}`,
-});
 
 /** Stops the clock of gateways, and lets time pass for them and their database without waiting. */
 function holdClock({ database }: Gateway): (seconds: number) => Promise<void> {
@@ -182,15 +174,21 @@ describe.each(databaseKinds)('on %s, a rate limit', (kind) => {
 
   test('comes before the method, the body and the page', async () => {
     const gateway = await open(database, '1/hour');
-    await ask(gateway);
+    const headers = { ...(await signIn(1)), 'content-type': 'application/json' };
+    await ask(gateway, { headers });
     for (const wrong of [
-      { method: 'PUT' },
-      { url: '/api/outfits/?page=0' },
-      { method: 'OPTIONS' },
-      { method: 'POST', payload: '{', headers: { 'content-type': 'application/json' } },
+      { method: 'PUT', headers },
+      { url: '/api/outfits/?page=0', headers },
+      { method: 'OPTIONS', headers },
+      { method: 'POST', payload: '{', headers },
     ] satisfies InjectOptions[]) {
       expect((await ask(gateway, wrong)).statusCode).toBe(429);
     }
+    // Without a token, which is needed, it is that which is missing first.
+    const anonymous = { 'content-type': 'application/json' };
+    await ask(gateway);
+    const posted = await ask(gateway, { method: 'POST', payload: '{', headers: anonymous });
+    expect(posted.statusCode).toBe(401);
   });
 
   test('counts every viewer and every address by itself', async () => {

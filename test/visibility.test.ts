@@ -1,7 +1,6 @@
 // Who sees which private outfits: a matrix of viewers, settings and ways to read, and a plain model.
 import fc from 'fast-check';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
-import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../src/app.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
@@ -10,8 +9,8 @@ import { formatCursor } from '../src/outfits/cursor.ts';
 import { sortKeyOf } from '../src/outfits/ordering.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { secret, signIn } from './tokens.ts';
 
-const secret = 'a secret of the tests, and of nothing else';
 const pageSize = 7;
 const modes = ['listed', 'owner'] as const;
 type Mode = (typeof modes)[number];
@@ -52,16 +51,6 @@ function isVisible(row: OutfitRow, mode: Mode, userId: number | undefined): bool
 
 const idsOf = (rows: readonly { id: number }[]) => rows.map(({ id }) => id);
 
-async function sign(userId: number | undefined): Promise<Record<string, string>> {
-  if (userId === undefined) return {};
-  const token = await new SignJWT()
-    .setProtectedHeader({ alg: 'HS256' })
-    .setSubject(String(userId))
-    .setExpirationTime('1 hour')
-    .sign(new TextEncoder().encode(secret));
-  return { authorization: `Bearer ${token}` };
-}
-
 /** Asks as one viewer. */
 interface Ask {
   get(url: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
@@ -98,7 +87,7 @@ interface Connection {
 }
 
 async function askAs(app: FastifyInstance, userId: number | undefined): Promise<Ask> {
-  const who = { host: 'shop.test', ...(await sign(userId)) };
+  const who = { host: 'shop.test', ...(await signIn(userId)) };
   return {
     get: (url, headers = {}) => app.inject({ method: 'GET', url, headers: { ...who, ...headers } }),
     async query(query, variables = {}) {
