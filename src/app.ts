@@ -74,7 +74,7 @@ export async function buildApp(
   const admit: Admit = createAdmission(createViewerReader(config));
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
   const shared = { schema, cache, admit, createContext };
-  await app.register((scope) => serveGraphQL(scope, shared));
+  await app.register((scope) => serveGraphQL(scope, { ...shared, config }));
   await app.register((scope) =>
     serveRest(scope, { ...shared, routes, publicUrl: config.publicUrl }),
   );

@@ -1,6 +1,8 @@
 import SchemaBuilder from '@pothos/core';
+import ComplexityPlugin from '@pothos/plugin-complexity';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
+import { getNamedType, isLeafType } from 'graphql';
 import type PrismaTypes from '../generated/pothos-types.ts';
 import { getDatamodel } from '../generated/pothos-types.ts';
 import type { Context } from './context.ts';
@@ -12,7 +14,16 @@ export const builder = new SchemaBuilder<{
   Scalars: { DateTime: { Input: bigint; Output: bigint } };
 }>({
   defaultFieldNullability: false,
-  plugins: [PrismaPlugin, RelayPlugin],
+  plugins: [PrismaPlugin, RelayPlugin, ComplexityPlugin],
+  complexity: {
+    // Counted before execution, in limits.ts.
+    disabled: true,
+    // An object counts 1 and a value nothing; a list is multiplied where its length is known.
+    fieldComplexity: (_args, _context, field) => ({
+      field: isLeafType(getNamedType(field.type)) ? 0 : 1,
+      multiplier: 1,
+    }),
+  },
   prisma: {
     // The client comes with the request, so that building the schema needs no database.
     client: (context) => context.prisma,
