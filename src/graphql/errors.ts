@@ -18,6 +18,7 @@ export type LimitCode =
   | 'TOO_MANY_TOKENS'
   | 'TOO_MANY_ALIASES'
   | 'TOO_MANY_DIRECTIVES'
+  | 'TOO_MANY_REPEATS'
   | 'QUERY_TOO_DEEP'
   | 'QUERY_TOO_COSTLY';
 

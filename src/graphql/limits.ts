@@ -1,4 +1,3 @@
-import { complexityFromQuery } from '@pothos/plugin-complexity';
 import {
   type DocumentNode,
   GraphQLError,
@@ -13,6 +12,7 @@ import {
 import type { Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
 import type { Context } from './context.ts';
+import { createCounter } from './cost.ts';
 import { invalidVariables, type LimitCode, overLimit } from './errors.ts';
 import { countOccurrences, countTokens, measureDepth } from './measures.ts';
 
@@ -29,6 +29,8 @@ const limits = {
   /** Aliases in introspection, which has no cost. Tools use none. */
   introspectionAliases: 2,
   directives: 50,
+  /** Fields of one name in one pair of braces, each compared with each. No tool writes any. */
+  repeats: 20,
   /** Errors that are told of one document, or of its variables. */
   errors: 5,
 };
@@ -55,6 +57,7 @@ export type FindFaults = (
  */
 export function createFaultFinder(schema: GraphQLSchema, config: LimitConfig): FindFaults {
   const options = { maxErrors: limits.errors, hideSuggestions: !config.graphqlIntrospection };
+  const countObjects = createCounter(schema);
   return ({ document, operationName }, variables, context) => {
     const operation = getOperationAST(document, operationName);
     // There is no such operation: execution says so.
@@ -62,10 +65,8 @@ export function createFaultFinder(schema: GraphQLSchema, config: LimitConfig): F
     const definitions = operation.variableDefinitions ?? [];
     const { errors } = getVariableValues(schema, definitions, variables, options);
     if (errors) return errors.map(invalidVariables);
-    // The plugin counts the first operation that it meets.
-    const chosen = { ...document, definitions: [operation, ...document.definitions] };
-    const { complexity } = complexityFromQuery(chosen, { schema, variables, ctx: context });
-    const error = compare('QUERY_TOO_COSTLY', complexity, config.graphqlMaxCost, 'objects');
+    const objects = countObjects(document, operation, variables, context);
+    const error = compare('QUERY_TOO_COSTLY', objects, config.graphqlMaxCost, 'objects');
     return error ? [error] : [];
   };
 }
@@ -105,7 +106,7 @@ function findExcess(text: string): GraphQLError | undefined {
   }
   const document = parseIfPossible(text);
   if (!document) return undefined;
-  const { aliases, introspectionAliases, directives } = countOccurrences(document);
+  const { aliases, introspectionAliases, directives, repeats } = countOccurrences(document);
   return (
     compare('QUERY_TOO_DEEP', measureDepth(document), limits.depth, 'levels of fields') ??
     compare('TOO_MANY_ALIASES', aliases, limits.aliases, 'aliases') ??
@@ -115,7 +116,8 @@ function findExcess(text: string): GraphQLError | undefined {
       limits.introspectionAliases,
       'aliases in introspection',
     ) ??
-    compare('TOO_MANY_DIRECTIVES', directives, limits.directives, 'directives')
+    compare('TOO_MANY_DIRECTIVES', directives, limits.directives, 'directives') ??
+    compare('TOO_MANY_REPEATS', repeats, limits.repeats, 'repeated fields')
   );
 }
 

@@ -28,6 +28,8 @@ export interface Occurrences {
   /** Aliases of `__schema`, and of what is inside `__schema` and `__type`. */
   readonly introspectionAliases: number;
   readonly directives: number;
+  /** Fields that are in one pair of braces already under the same name. */
+  readonly repeats: number;
 }
 
 /** Counts what is written in a document, whether or not an operation uses it. */
@@ -35,10 +37,12 @@ export function countOccurrences(document: DocumentNode): Occurrences {
   let aliases = 0;
   let introspectionAliases = 0;
   let directives = 0;
+  let repeats = 0;
   let levelsOfIntrospection = 0;
   visit(document, {
     enter(node) {
       if (node.kind === Kind.DIRECTIVE) directives++;
+      if (node.kind === Kind.SELECTION_SET) repeats += countRepeats(node);
       if (node.kind === Kind.FIELD && node.alias) {
         aliases++;
         if (levelsOfIntrospection > 0 || node.name.value === '__schema') introspectionAliases++;
@@ -49,7 +53,14 @@ export function countOccurrences(document: DocumentNode): Occurrences {
       if (isIntrospection(node)) levelsOfIntrospection--;
     },
   });
-  return { aliases, introspectionAliases, directives };
+  return { aliases, introspectionAliases, directives, repeats };
+}
+
+function countRepeats({ selections }: SelectionSetNode): number {
+  const names = selections.flatMap((selection) =>
+    selection.kind === Kind.FIELD ? [(selection.alias ?? selection.name).value] : [],
+  );
+  return names.length - new Set(names).size;
 }
 
 /** A field or fragment in which everything is of the schema's own types. */
