@@ -11,6 +11,7 @@ import { type Admit, createAdmission } from './admission/admission.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
+import { allowOrigins } from './cors.ts';
 import type { Database } from './database/database.ts';
 import type { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
@@ -21,6 +22,7 @@ import { visibilityFor } from './outfits/visibility.ts';
 import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
+import { securityHeaders, setSecurityHeaders } from './security-headers.ts';
 
 /** What of the configuration is not about the process and its database. */
 export type AppConfig = Omit<
@@ -62,7 +64,13 @@ export async function buildApp(
   app.addHook('onResponse', async ({ method, url, log }, { statusCode, elapsedTime }) => {
     log.debug({ method, url, statusCode, milliseconds: elapsedTime }, 'answered');
   });
-  app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+  app.addHook('onRequest', setSecurityHeaders);
+  allowOrigins(app, config.corsOrigins);
+  // Before the body is read: a path that there is not must not fail for its body first.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) sendNotFound(reply);
+    else done();
+  });
 
   const createContext = ({ headers }: FastifyRequest, viewer: Viewer | undefined): Context => {
     const visibility = visibilityFor(config.privateOutfits, viewer);
@@ -81,7 +89,7 @@ export async function buildApp(
   const admit: Admit = createAdmission(createViewerReader(config), countRequest);
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
   const shared = { schema, cache, admit, createContext };
-  await app.register((scope) => serveGraphQL(scope, shared));
+  await app.register((scope) => serveGraphQL(scope, { ...shared, config }));
   await app.register((scope) =>
     serveRest(scope, { ...shared, routes, publicUrl: config.publicUrl }),
   );
@@ -91,6 +99,7 @@ export async function buildApp(
 function sendNotFound(reply: FastifyReply): FastifyReply {
   return reply
     .code(404)
+    .headers(securityHeaders)
     .header('Content-Type', 'application/json')
     .send(encodeJson({ detail: 'Not found.' }));
 }
@@ -108,7 +117,12 @@ function answerUnreadable(error: Error & { code?: string }, socket: Socket): voi
         ? ['408 Request Timeout', 'The request took too long to arrive.']
         : ['400 Bad Request', 'The request is not valid HTTP.'];
   const body = encodeJson({ detail });
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-  );
+  const headers = {
+    ...securityHeaders,
+    'content-type': 'application/json',
+    'content-length': body.length,
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`);
 }

@@ -49,7 +49,7 @@ async function start(config: Config): Promise<void> {
     );
     log.info(`REST:     ${base}/api/outfits/`);
     log.info(`GraphQL:  ${base}/graphql`);
-    log.info(`GraphiQL: ${base}/graphql (in a browser)`);
+    if (config.graphiql) log.info(`GraphiQL: ${base}/graphql (in a browser)`);
   } catch (error) {
     await database.close();
     throw error;

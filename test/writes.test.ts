@@ -255,7 +255,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         json,
         '['.repeat(100_000),
         400,
-        'JSON parse error - The body is nested deeper than 64 levels.',
+        'JSON parse error - The body is nested deeper than 32 levels.',
       ],
       [
         'text',

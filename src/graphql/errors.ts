@@ -24,6 +24,48 @@ export function pageNotFound(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'PAGE_NOT_FOUND' } });
 }
 
+/** What a document can have too much of. */
+export type LimitCode =
+  | 'TOO_MANY_TOKENS'
+  | 'TOO_MANY_ALIASES'
+  | 'TOO_MANY_DIRECTIVES'
+  | 'TOO_MANY_REPEATS'
+  | 'QUERY_TOO_DEEP'
+  | 'QUERY_TOO_COSTLY';
+
+/** A document is over a limit, so nothing of it is executed; `message` names both numbers. */
+export function overLimit(code: LimitCode, message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code, http: { status: 400 } } });
+}
+
+/** The variables do not fit the document: 400, but 200 to clients of the older media type. */
+export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError {
+  const extensions = { code: 'BAD_USER_INPUT', http: { spec: true, status: 400 } };
+  return new GraphQLError(message, { nodes: nodes ?? null, extensions });
+}
+
+/** A request from which no GraphQL request can be read; `message` names what is wrong. */
+export const badRequest = (message: string) => new Refusal(400, 'BAD_REQUEST', message);
+
+export const notAcceptable = () =>
+  new Refusal(
+    406,
+    'NOT_ACCEPTABLE',
+    'The answer can be application/json or application/graphql-response+json, but Accept names neither.',
+  );
+
+export const methodNotAllowed = (method: string, allow: string) =>
+  new Refusal(405, 'METHOD_NOT_ALLOWED', `Method ${method} is not allowed.`, { Allow: allow });
+
+export const tooLarge = () => new Refusal(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
+
+export const unsupportedType = () =>
+  new Refusal(
+    415,
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The Content-Type of a POST must be application/json.',
+  );
+
 /**
  * What the client gets of an error in an answer. A refusal keeps its status and headers; what is
  * not meant for the client is masked.

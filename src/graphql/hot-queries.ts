@@ -1,19 +1,17 @@
-import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
+import { type GraphQLSchema, getOperationAST } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Plugin } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import type { Context } from './context.ts';
-
-/** A query that yoga has found valid and has answered without an error. */
-export interface KnownQuery {
-  readonly document: DocumentNode;
-  readonly operationName: string | null | undefined;
-}
+import type { FindFaults, Query } from './limits.ts';
 
 /** What became of a request, for whoever sends the answer. */
 export interface Outcome {
-  /** Set when the request was such a query: then the same request gives the same answer. */
-  query?: KnownQuery;
+  /**
+   * Set when the request was a query, valid and answered without an error: then the same request
+   * gives the same answer.
+   */
+  query?: Query;
 }
 
 /** Notes the outcome of an execution in the context. */
@@ -34,7 +32,11 @@ export function useOutcome(): Plugin<{ outcome: Outcome }> {
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
 const interpretedTimes = 3;
 
-interface HotQuery extends KnownQuery {
+/** Most bytes that known queries may take, and how many bytes of theirs a character of text takes. */
+const mostBytes = 67_108_864;
+const bytesPerCharacter = 300;
+
+interface HotQuery extends Query {
   readonly contentType: string;
   executions: number;
   compiled?: CompiledQuery | undefined;
@@ -46,11 +48,16 @@ interface HotQuery extends KnownQuery {
  * types apart: two operations of one document are two queries.
  */
 export class HotQueries {
-  readonly #queries = new LRUCache<string, HotQuery>({ max: 1000 });
+  readonly #queries = new LRUCache<string, HotQuery>({
+    maxSize: mostBytes,
+    sizeCalculation: (_query, key) => bytesPerCharacter * key.length,
+  });
   readonly #schema: GraphQLSchema;
+  readonly #findFaults: FindFaults;
 
-  constructor(schema: GraphQLSchema) {
+  constructor(schema: GraphQLSchema, findFaults: FindFaults) {
     this.#schema = schema;
+    this.#findFaults = findFaults;
   }
 
   has(key: string): boolean {
@@ -58,13 +65,13 @@ export class HotQueries {
   }
 
   /** @param contentType the type that yoga answered with */
-  note(key: string, query: KnownQuery, contentType: string): void {
+  note(key: string, query: Query, contentType: string): void {
     this.#queries.set(key, { ...query, contentType, executions: 1 });
   }
 
   /**
-   * @returns undefined when yoga must answer: the query is not hot yet, cannot be compiled, or gave
-   *   an error, which yoga reports in its own form
+   * @returns undefined when yoga must answer: the query is not hot yet, cannot be compiled, may not
+   *   be executed with these variables, or gave an error, which yoga reports in its own form
    */
   async execute(
     key: string,
@@ -77,12 +84,13 @@ export class HotQueries {
     if (query.executions <= interpretedTimes) return undefined;
     query.compiled ??= this.#compile(query);
     if (!query.compiled) return undefined;
+    if (this.#findFaults(query, variables, context).length > 0) return undefined;
     const result = await query.compiled.query(undefined, context, variables);
     if (result.errors) return undefined;
     return { contentType: query.contentType, body: Buffer.from(JSON.stringify(result)) };
   }
 
-  #compile({ document, operationName }: KnownQuery): CompiledQuery | undefined {
+  #compile({ document, operationName }: Query): CompiledQuery | undefined {
     const compiled = compileQuery(this.#schema, document, operationName ?? undefined);
     return isCompiledQuery(compiled) ? compiled : undefined;
   }

@@ -1,54 +1,59 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { createYoga } from 'graphql-yoga';
+import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Admit } from '../admission/admission.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { entityTag, sendIfUnchanged } from '../conditional.ts';
+import type { Config } from '../config.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
-import { publishError } from './errors.ts';
+import { badRequest, publishError, tooLarge, unsupportedType } from './errors.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
+import { createFaultFinder, useLimits } from './limits.ts';
+import { allow, type GraphQLRequest, isRead, readRequest } from './request.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
   readonly cache: AnswerCache;
   readonly admit: Admit;
   readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
+  readonly config: Pick<Config, 'graphiql' | 'graphqlIntrospection' | 'graphqlMaxCost'>;
 }
 
 const path = '/graphql';
-const allow = 'GET, HEAD, POST, OPTIONS';
+const internalError = 'Internal server error.';
 
 /** Serves GraphQL over HTTP, and GraphiQL to browsers, at `/graphql`. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const sendGraphiQL = createGraphiQL();
   const answer = answerRequests(app, options);
 
-  // Yoga reads bodies of every type itself, and knows the answer to the ones it does not take.
+  // Bodies are read in request.ts, which knows the answer to the types that are not taken.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
-  app.setErrorHandler<{ statusCode?: number; message: string }>((error, request, reply) => {
-    if (error instanceof Refusal) {
-      if (error.cause) request.log.error({ err: error.cause }, error.message);
-      const { code, headers, message, status } = error;
-      return reply
-        .code(status)
-        .headers(headers)
-        .send({ errors: [{ message, extensions: { code } }] });
+  app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
+    const refusal = error instanceof Refusal ? error : asRefusal(error);
+    if (!refusal) {
+      request.log.error({ err: error }, 'unexpected error');
+      return reply.code(500).send({ errors: [{ message: internalError }] });
     }
-    const status = error.statusCode ?? 500;
-    if (status >= 500) request.log.error({ err: error }, 'unexpected error');
-    return sendMessage(reply, status, status >= 500 ? 'Internal server error.' : error.message);
+    const { cause, code, headers, message, status } = refusal;
+    if (cause) request.log.error({ err: cause }, message);
+    return reply
+      .code(status)
+      .headers(headers)
+      .send({ errors: [{ message, extensions: { code } }] });
   });
 
   app.route({
     method: app.supportedMethods,
     url: path,
     handler: async (request, reply) => {
-      if (isRead(request) && request.headers.accept?.includes('text/html')) {
+      const { graphiql } = options.config;
+      if (graphiql && isRead(request) && request.headers.accept?.includes('text/html')) {
         return sendGraphiQL(request, reply);
       }
       reply.header('Vary', 'Accept');
@@ -56,9 +61,12 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
 
       const context = options.createContext(request, viewer);
-      const { status, contentType, body, tag } = await answer(request, context);
-      if (status === 405) reply.header('Allow', allow);
-      if (status === 415) return sendMessage(reply, 415, 'This content type is not supported.');
+      const { status, contentType, body, tag } = await answer(
+        request.method,
+        readRequest(request),
+        context,
+      );
+      if (status === 405) reply.header('Allow', 'POST');
       const isShareable = context.visibility.private !== 'own';
       if (isRead(request) && status === 200 && sendIfUnchanged(request, reply, tag, isShareable)) {
         return reply;
@@ -66,6 +74,14 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       return reply.code(status).header('Content-Type', contentType).send(body);
     },
   });
+}
+
+/** What Fastify finds wrong with a body, in our own words. Undefined: it is nothing of the kind. */
+function asRefusal({ statusCode = 500 }: { statusCode?: number }): Refusal | undefined {
+  if (statusCode === 413) return tooLarge();
+  if (statusCode === 415) return unsupportedType();
+  if (statusCode < 500) return badRequest('The body is not as long as Content-Length says.');
+  return undefined;
 }
 
 /** An answer as bytes. */
@@ -76,16 +92,24 @@ interface HttpAnswer extends Answer {
   readonly tag: string;
 }
 
-function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions) {
-  const yoga = createYoga<Context & { outcome: Outcome }>({
+/** What yoga is given beside a request that has been read already. */
+interface Asked {
+  readonly asked: GraphQLRequest;
+}
+
+function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQLOptions) {
+  const findFaults = createFaultFinder(schema, config);
+  const yoga = createYoga<Context & Asked & { outcome: Outcome }>({
     schema,
     graphqlEndpoint: path,
     graphiql: false,
     landingPage: false,
     cors: false,
-    multipart: false,
-    maskedErrors: { errorMessage: 'Internal server error.', maskError: publishError },
-    plugins: [useOutcome()],
+    // Queries that come again are compiled. A thousand documents of 1 MiB are too many to keep.
+    parserAndValidationCache: false,
+    // Or else NODE_ENV=development would show stack traces.
+    maskedErrors: { errorMessage: internalError, isDev: false, maskError: publishError },
+    plugins: [useRequest(), useLimits(findFaults, config), useOutcome()],
     logging: {
       debug: () => {},
       info: () => {},
@@ -95,44 +119,54 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
   });
 
   const askYoga = async (
-    request: FastifyRequest,
+    method: string,
+    asked: GraphQLRequest,
     context: Context,
     outcome: Outcome,
   ): Promise<HttpAnswer> => {
     const response = await yoga.fetch(
-      `http://localhost${request.url}`,
-      {
-        // HEAD is GET without the body, which Node leaves out by itself.
-        method: isRead(request) ? 'GET' : request.method,
-        headers: request.headers as Record<string, string>,
-        body: (request.body as Uint8Array<ArrayBuffer> | undefined) ?? null,
-      },
-      { ...context, outcome },
+      `http://localhost${path}`,
+      // HEAD is GET without the body, which Node leaves out by itself.
+      { method: method === 'POST' ? 'POST' : 'GET', headers: { accept: asked.answerType } },
+      { ...context, asked, outcome },
     );
-    const contentType = response.headers.get('content-type') ?? 'application/json';
+    const contentType = response.headers.get('content-type') ?? asked.answerType;
     const body = Buffer.from(await response.arrayBuffer());
     return answerOf(response.status, contentType, body, outcome.query !== undefined);
   };
 
-  const hot = new HotQueries(schema);
+  const hot = new HotQueries(schema, findFaults);
 
-  return async (request: FastifyRequest, context: Context): Promise<HttpAnswer> => {
-    const operation = readOperation(request);
+  return async (method: string, asked: GraphQLRequest, context: Context): Promise<HttpAnswer> => {
     // Only what is known to be a query is answered from memory or together with others: of an
     // unknown document it is not known whether it is a mutation.
-    if (operation && hot.has(operation.document)) {
+    if (hot.has(asked.document)) {
       const read = async () => {
-        const result = await hot.execute(operation.document, operation.variables, context);
+        const result = await hot.execute(asked.document, asked.variables, context);
         if (result) return answerOf(200, result.contentType, result.body, true);
-        return askYoga(request, context, {});
+        return askYoga(method, asked, context, {});
       };
       // What a viewer alone sees is given to nobody else.
-      return context.visibility.private === 'own' ? read() : cache.get(operation.key, read);
+      return context.visibility.private === 'own' ? read() : cache.get(asked.key, read);
     }
     const outcome: Outcome = {};
-    const answer = await askYoga(request, context, outcome);
-    if (operation && outcome.query) hot.note(operation.document, outcome.query, answer.contentType);
+    const answer = await askYoga(method, asked, context, outcome);
+    if (outcome.query) hot.note(asked.document, outcome.query, answer.contentType);
     return answer;
+  };
+}
+
+/** Gives yoga what has been read of the request, instead of letting it read on its own terms. */
+function useRequest(): Plugin<object, Asked> {
+  return {
+    onRequestParse({ serverContext, setRequestParser }) {
+      const { query, operationName, variables } = serverContext.asked;
+      setRequestParser(() => ({
+        query,
+        variables,
+        ...(operationName === undefined ? {} : { operationName }),
+      }));
+    },
   };
 }
 
@@ -143,53 +177,4 @@ function answerOf(
   shareable: boolean,
 ): HttpAnswer {
   return { status, contentType, body, tag: entityTag(body), size: body.length, shareable };
-}
-
-interface Operation {
-  /** Names the document, the operation in it and the accepted types. */
-  readonly document: string;
-  readonly variables: Record<string, unknown>;
-  /** Names everything that the answer depends on. */
-  readonly key: string;
-}
-
-/** Reads a plain GraphQL request. Undefined for any other, which yoga says what is wrong with. */
-function readOperation(request: FastifyRequest): Operation | undefined {
-  const { accept, 'content-type': contentType = '' } = request.headers;
-  try {
-    let parameters: Record<string, unknown>;
-    if (isRead(request)) {
-      const pairs = [...new URLSearchParams(request.url.slice(request.url.indexOf('?')))];
-      const { variables = '{}', ...texts } = Object.fromEntries(pairs);
-      if (new Set(pairs.map(([name]) => name)).size < pairs.length) return undefined;
-      parameters = { ...texts, variables: JSON.parse(variables) };
-    } else if (request.method === 'POST' && /^application\/json *(;|$)/.test(contentType)) {
-      parameters = JSON.parse(String(request.body));
-    } else {
-      return undefined;
-    }
-    const { query, operationName, variables, extensions, ...others } = parameters;
-    const given = variables ?? {};
-    if (!isRecord(given) || !isRecord(extensions ?? {}) || Object.keys(others).length > 0) {
-      return undefined;
-    }
-    const document = JSON.stringify([query, operationName, accept]);
-    // The text as it came: 1e400 is parsed as Infinity, which would be written as null.
-    const text = isRead(request) ? request.url : `POST ${request.body}`;
-    return { document, variables: given, key: `${document} ${text}` };
-  } catch {
-    return undefined;
-  }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function isRead({ method }: FastifyRequest): boolean {
-  return method === 'GET' || method === 'HEAD';
-}
-
-function sendMessage(reply: FastifyReply, status: number, message: string): FastifyReply {
-  return reply.code(status).send({ errors: [{ message }] });
 }

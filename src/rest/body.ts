@@ -1,3 +1,4 @@
+import { decodeBody, JsonInputError, readJson } from '../json-input.ts';
 import { parseError, unsupportedMediaType } from './errors.ts';
 import { parseQuery } from './query-string.ts';
 
@@ -9,9 +10,6 @@ export interface Body {
 }
 
 export const mediaTypes = ['application/json', 'application/x-www-form-urlencoded'];
-
-/** Far deeper than any record; a parser that calls itself would run out of stack at some point. */
-const deepest = 64;
 
 /**
  * Reads a body. An empty one is an empty object, whatever its type, as in DRF.
@@ -27,37 +25,10 @@ export function readBody(contentType: string | undefined, bytes: Buffer | undefi
   return { value: Object.fromEntries(parseQuery(bytes.toString('utf8'))), isForm: true };
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 function parseJson(bytes: Buffer): unknown {
-  let text: string;
   try {
-    text = utf8.decode(bytes);
-  } catch {
-    throw parseError('The body is not valid UTF-8.');
+    return readJson(decodeBody(bytes), 'The body');
+  } catch (error) {
+    throw error instanceof JsonInputError ? parseError(error.message) : error;
   }
-  if (depthOf(text) > deepest)
-    throw parseError(`The body is nested deeper than ${deepest} levels.`);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw parseError('The body is not valid JSON.');
-  }
-}
-
-/** How deep the brackets of a JSON text are nested, those in strings left out. */
-function depthOf(text: string): number {
-  let depth = 0;
-  let most = 0;
-  let isInString = false;
-  for (let index = 0; index < text.length; index++) {
-    const character = text[index];
-    if (isInString) {
-      if (character === '\\') index++;
-      else if (character === '"') isInString = false;
-    } else if (character === '"') isInString = true;
-    else if (character === '[' || character === '{') most = Math.max(most, ++depth);
-    else if (character === ']' || character === '}') depth--;
-  }
-  return most;
 }

@@ -47,6 +47,12 @@ const pageArguments = builder.args((t) => ({
   }),
 }));
 
+/** A page costs as many objects as it can have; only `results` has any below it. */
+const pageComplexity = (_args: object, { config }: Context) => ({
+  field: 1,
+  multiplier: config.pageSize,
+});
+
 type PageArguments = InputShapeFromFields<typeof pageArguments>;
 
 builder.queryField('outfits', (t) =>
@@ -55,6 +61,7 @@ builder.queryField('outfits', (t) =>
     description:
       'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
     args: pageArguments,
+    complexity: pageComplexity,
     resolve: (_root, args, context) =>
       resolvePage(args, context, (request) => findPage(context.read, context.visibility, request)),
   }),
@@ -65,6 +72,7 @@ builder.prismaObjectField(User, 'outfits', (t) =>
     type: OutfitPage,
     description: 'One page of the outfits of this user.',
     args: pageArguments,
+    complexity: pageComplexity,
     resolve: (user, args, context) =>
       resolvePage(args, context, (request) =>
         context.userPages.load({ ...request, userId: user.id }),

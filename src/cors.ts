@@ -1,0 +1,35 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+
+const preflightHeaders = {
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST',
+  'Access-Control-Allow-Headers': 'authorization, content-type, idempotency-key, x-request-id',
+  'Access-Control-Max-Age': '600',
+};
+
+/**
+ * Lets the pages of these origins read answers, and write with a bearer token. Not with cookies:
+ * there are none. Without origins nothing is added to any answer. @fastify/cors would not do: it
+ * sets `Vary` before the routes do, and takes every OPTIONS for a preflight.
+ */
+export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
+  if (origins.length === 0) return;
+  const allowed = new Set(origins);
+
+  app.addHook('onRequest', async ({ method, headers }, reply) => {
+    const { origin } = headers;
+    if (origin === undefined || !allowed.has(origin)) return;
+    reply.header('Access-Control-Allow-Origin', origin);
+    if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
+      return reply.code(204).headers(preflightHeaders).send();
+    }
+    reply.header('Access-Control-Expose-Headers', 'ETag, Retry-After, X-Request-Id');
+  });
+
+  // Last, because routes set their own `Vary`. Answers to other origins vary too: they lack headers.
+  app.addHook('onSend', async (_request, reply) => addToVary(reply, 'Origin'));
+}
+
+function addToVary(reply: FastifyReply, name: string): void {
+  const vary = reply.getHeader('Vary');
+  reply.header('Vary', vary === undefined ? name : `${vary}, ${name}`);
+}

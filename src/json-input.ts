@@ -1,0 +1,46 @@
+import { isUtf8 } from 'node:buffer';
+
+/** Input that is not the JSON it should be; the message is a sentence for whoever sent it. */
+export class JsonInputError extends Error {
+  override readonly name = 'JsonInputError';
+}
+
+/** No input of this service has more than a few levels, and each costs stack later on. */
+const mostLevels = 32;
+
+/**
+ * The text of a body.
+ * @throws JsonInputError for bytes that are not UTF-8, which would silently become U+FFFD
+ */
+export function decodeBody(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new JsonInputError('The body is not valid UTF-8.');
+  return bytes.toString('utf8');
+}
+
+/**
+ * Reads JSON that a client has sent.
+ * @param what what the message calls it, such as "The body"
+ * @throws JsonInputError for what is not JSON, or nested too deep
+ */
+export function readJson(text: string, what: string): unknown {
+  const value = parse(text, what);
+  if (isDeeper(value, mostLevels)) {
+    throw new JsonInputError(`${what} is nested deeper than ${mostLevels} levels.`);
+  }
+  return value;
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new JsonInputError(
+      text.trim() === '' ? `${what} is empty.` : `${what} is not valid JSON.`,
+    );
+  }
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}

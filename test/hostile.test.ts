@@ -1,0 +1,308 @@
+// The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, and
+// requests that a page of another site can send.
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+
+let open: TestGateway;
+/** With introspection and GraphiQL switched off. */
+let closed: TestGateway;
+beforeAll(async () => {
+  open = await openGateway('PostgreSQL', rows);
+  closed = await openGateway('PostgreSQL', rows, { GRAPHQL_INTROSPECTION: 'off', GRAPHIQL: 'off' });
+});
+afterAll(async () => {
+  await open.close();
+  await closed.close();
+});
+
+const post = ({ app }: TestGateway, payload: object): Promise<LightMyRequestResponse> =>
+  app.inject({ method: 'POST', url: '/graphql', payload });
+const cop = (gateway: TestGateway, query: string) => post(gateway, { query, operationName: 'cop' });
+const send = (options: InjectOptions) => open.app.inject({ url: '/graphql', ...options });
+
+function expectRefused(response: LightMyRequestResponse, status: number): void {
+  expect(response.statusCode).toBe(status);
+  expect(response.json().errors[0].message).toMatch(/\w{3}/);
+  expect(response.json()).not.toHaveProperty('data');
+}
+
+describe('the checks of graphql-cop', () => {
+  test('alias overloading: a hundred aliases are refused', async () => {
+    const aliases = Array.from({ length: 101 }, (_, index) => `alias${index}:__typename \n`);
+    expectRefused(await cop(open, `query cop { ${aliases.join('')} }`), 400);
+  });
+
+  test('array-based query batching: a list of queries is refused', async () => {
+    const batch = Array.from({ length: 10 }, () => ({ query: 'query cop { __typename }' }));
+    const response = await post(open, batch);
+    expectRefused(response, 400);
+    expect(response.json().errors[0].message).toContain('batches');
+  });
+
+  test('circular query by introspection: lists of types in lists of types are refused', async () => {
+    const query =
+      'query cop { __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }';
+    expect((await cop(open, query)).json()).not.toHaveProperty('data');
+  });
+
+  test('directive overloading: there is no error for each of many directives', async () => {
+    const { errors } = (
+      await cop(open, 'query cop { __typename @aa@aa@aa@aa@aa@aa@aa@aa@aa@aa }')
+    ).json();
+    expect(errors.length).toBeLessThan(10);
+  });
+
+  test('field duplication: one field five hundred times is refused', async () => {
+    expectRefused(await cop(open, `query cop { ${'__typename \n'.repeat(500)} }`), 400);
+  });
+
+  const suggestive = 'query cop { __schema { directive } outfit { count } }';
+  test('field suggestions: there are some while the schema can be read anyway, and none otherwise', async () => {
+    expect((await cop(open, suggestive)).body).toContain('Did you mean');
+    for (const query of [
+      suggestive,
+      'query cop { outfit(idd: 1) { titel } }',
+      'query cop { outfits(ordering: CREATED_DES) { count } }',
+      'query cop { ...F } fragment F on Quer { __typename }',
+    ]) {
+      const { body } = await cop(closed, query);
+      expect(body).toContain('errors');
+      expect(body).not.toContain('Did you mean');
+    }
+    const variables = { ordering: 'CREATED_DES' };
+    const query = 'query ($ordering: OutfitOrdering) { outfits(ordering: $ordering) { count } }';
+    expect((await post(open, { query, variables })).body).toContain('Did you mean');
+    expect((await post(closed, { query, variables })).body).toMatch(/errors(?!.*Did you mean)/);
+  });
+
+  test('mutations over GET: none is executed', async () => {
+    for (const query of [
+      'mutation cop {__typename}',
+      'query a{__typename} mutation cop{__typename}',
+    ]) {
+      const target = `/graphql?operationName=cop&query=${encodeURIComponent(query)}`;
+      const { body, statusCode } = await send({ method: 'GET', url: target });
+      expect(statusCode).toBeGreaterThanOrEqual(400);
+      expect(statusCode).toBeLessThan(500);
+      expect(body).not.toContain('"data"');
+    }
+  });
+
+  test('queries over GET: they are answered on purpose, as they only read', async () => {
+    const url = `/graphql?query=${encodeURIComponent('query cop {__typename}')}`;
+    expect((await send({ method: 'GET', url })).json()).toEqual({ data: { __typename: 'Query' } });
+  });
+
+  test('GraphiQL: it is a page where it is on, and nothing where it is off', async () => {
+    const page = (gateway: TestGateway, accept: string) => gateway.get('/graphql', { accept });
+    expect((await page(open, 'text/html')).body).toContain('GraphiQL');
+    for (const accept of ['text/html', 'text/html,application/xhtml+xml,*/*;q=0.8']) {
+      const response = await page(closed, accept);
+      expect([400, 406]).toContain(response.statusCode);
+      expect(response.headers['content-type']).toMatch(/^application\/json/);
+      expect(response.body).not.toMatch(/graphiql|playground/i);
+    }
+  });
+
+  test('introspection: it answers where it is on, and tells nothing where it is off', async () => {
+    const query = 'query cop { __schema { types { name fields { name } } } }';
+    expect((await cop(open, query)).json().data.__schema.types.length).toBeGreaterThan(5);
+    for (const document of [
+      query,
+      'query cop { __type(name: "Outfit") { name } }',
+      'query cop { ...F } fragment F on Query { outfits { count } a: __type(name: "User") { name } }',
+    ]) {
+      for (let round = 0; round < 5; round++) {
+        const response = await cop(closed, document);
+        expect(response.json()).not.toHaveProperty('data');
+        expect(response.body).toMatch(/introspection/i);
+      }
+    }
+    expect((await cop(closed, 'query cop { __typename }')).json()).toHaveProperty('data');
+  });
+
+  test('url-encoded POST: it is refused', async () => {
+    const payload = 'query=query+cop+%7B+__typename+%7D';
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    expectRefused(await send({ method: 'POST', headers, payload }), 415);
+  });
+
+  test('trace mode: no answer has tracing', async () => {
+    for (const query of ['query cop { __typename }', 'query cop { nope }']) {
+      expect((await cop(open, query)).json()).not.toHaveProperty('extensions');
+      expect((await cop(open, query)).body).not.toContain('tracing');
+    }
+  });
+
+  test('unhandled errors: no error has an exception', async () => {
+    const { body } = await cop(open, 'qwerty cop { abc }');
+    expect(body).toContain('Syntax Error');
+    expect(body).not.toMatch(/exception|stack|node_modules/i);
+  });
+});
+
+describe('what OWASP asks of a GraphQL service', () => {
+  test.each([
+    ['a number that is none', '{ outfits(page: "1; DROP TABLE outfits") { count } }'],
+    ['a number past 32 bits', '{ outfits(page: 2147483648) { count } }'],
+    ['an enum value that is none', '{ outfits(ordering: DROP) { count } }'],
+    ['a cursor that is none', `{ outfitConnection(after: "' OR 1=1 --") { totalCount } }`],
+    ['more than a page may have', '{ outfitConnection(first: 100000) { totalCount } }'],
+  ])('input is checked: %s', async (_name, query) => {
+    const { data, errors } = (await post(open, { query })).json();
+    expect(data ?? null).toBeNull();
+    expect(errors[0].message).not.toMatch(/internal/i);
+  });
+
+  test('text is never a part of SQL', async () => {
+    const query = 'query ($username: String) { user(username: $username) { id } }';
+    for (const username of ["' OR '1'='1", '\\', '$1', '\u0000', '%', '"; DROP TABLE users; --']) {
+      const { body } = await post(open, { query, variables: { username } });
+      expect(body).toBe('{"data":{"user":null}}');
+    }
+  });
+
+  test('nested lists are limited by what they may give, as are depth, amount and size', async () => {
+    const lists = (levels: number): string =>
+      levels === 0 ? 'id' : `user { outfits { results { ${lists(levels - 1)} } } }`;
+    expectRefused(await post(open, { query: `{ outfits { results { ${lists(3)} } } }` }), 400);
+    const big = await post(open, {
+      query: '{ __typename }',
+      variables: { a: 'x'.repeat(2 ** 20) },
+    });
+    expectRefused(big, 413);
+  });
+
+  test('errors show nothing of the inside', async () => {
+    for (const query of [
+      '{',
+      '{ nope }',
+      '{ outfits(page: -1) { count } }',
+      '\u0000',
+      '{ outfit }',
+    ]) {
+      const { body } = await post(open, { query });
+      expect(body).toContain('"errors"');
+      expect(body).not.toMatch(/SELECT |[Pp]risma|node_modules|\.[jt]s:\d|originalError|stack/);
+    }
+  });
+});
+
+describe('a page of another site', () => {
+  const payload = JSON.stringify({ query: '{ __typename }' });
+
+  test.each([
+    'text/plain',
+    'text/plain;application/json',
+    'text/plain; charset=application/json',
+    'application/x-www-form-urlencoded',
+    'application/x-www-form-urlencoded; application/json',
+    'multipart/form-data; boundary=x',
+    'application/graphql',
+    'application/graphql+json',
+    'application/jsonp',
+    'text/plain, application/json',
+    'application/json, text/plain',
+    ' ',
+  ])('cannot send a body of the type %s', async (type) => {
+    expectRefused(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
+  });
+
+  test.each(['application/json', 'Application/JSON; charset=utf-8', 'application/json; foo'])(
+    'needs a preflight for %s, which is taken',
+    async (type) => {
+      const response = await send({ method: 'POST', headers: { 'content-type': type }, payload });
+      expect(response.json()).toEqual({ data: { __typename: 'Query' } });
+    },
+  );
+
+  test('cannot hide behind a second Content-Type, or behind none', async () => {
+    await open.app.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = open.app.server.address() as AddressInfo;
+    const sendRaw = (lines: string[]) =>
+      new Promise<string>((settle) => {
+        let answer = '';
+        const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
+        const text = [...head, `Content-Length: ${payload.length}`, '', payload].join('\r\n');
+        const socket = connect(port, '127.0.0.1', () => socket.write(text));
+        socket.on('data', (chunk) => {
+          answer += chunk;
+        });
+        socket.on('close', () => settle(answer));
+      });
+    const type = (value: string) => `Content-Type: ${value}`;
+    expect(await sendRaw([type('application/json')])).toMatch(/^HTTP\/1.1 200 /);
+    for (const lines of [[], [type('')], [type('text/plain'), type('application/json')]]) {
+      expect(await sendRaw(lines)).toMatch(/^HTTP\/1.1 4(00|15) /);
+    }
+  });
+});
+
+describe('every answer has the security headers', () => {
+  const expected = {
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'same-origin',
+    'cross-origin-opener-policy': 'same-origin',
+  };
+  test.each<[string, InjectOptions, number]>([
+    ['a page of the listing', { url: '/api/outfits/' }, 200],
+    ['its metadata', { url: '/api/outfits/', method: 'OPTIONS' }, 200],
+    ['a page that there is not', { url: '/api/outfits/?page=0' }, 404],
+    ['a redirect', { url: '/api/outfits' }, 301],
+    ['an unknown path', { url: '/nope' }, 404],
+    [
+      'an unknown path with a body',
+      { url: '/nope', method: 'POST', headers: { 'content-type': 'a/b' }, payload: 'x' },
+      404,
+    ],
+    ['a path that cannot be decoded', { url: '/%zz' }, 404],
+    ['another method', { url: '/api/outfits/', method: 'DELETE' }, 405],
+    ['an answer of GraphQL', { url: '/graphql?query={__typename}' }, 200],
+    ['an error of GraphQL', { url: '/graphql' }, 400],
+    ['GraphiQL', { url: '/graphql', headers: { accept: 'text/html' } }, 200],
+  ])('%s', async (_name, options, status) => {
+    const response = await open.app.inject(options);
+    expect(response.statusCode).toBe(status);
+    expect(response.headers).toMatchObject(expected);
+  });
+
+  test('also one that says that nothing has changed', async () => {
+    for (const url of ['/api/outfits/', '/graphql?query={__typename}']) {
+      const { etag } = (await open.get(url)).headers;
+      const response = await open.get(url, { 'if-none-match': String(etag) });
+      expect(response.statusCode).toBe(304);
+      expect(response.headers).toMatchObject(expected);
+    }
+  });
+
+  test('also one to bytes that are no request', async () => {
+    await closed.app.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = closed.app.server.address() as AddressInfo;
+    for (const text of ['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`]) {
+      const answer = await new Promise<string>((settle) => {
+        const socket = connect(port, '127.0.0.1', () => socket.write(text));
+        socket.once('data', (chunk) => settle(String(chunk)));
+      });
+      expect(answer).toMatch(/^HTTP\/1.1 4(00|31) /);
+      for (const [name, value] of Object.entries(expected)) {
+        expect(answer).toContain(`\r\n${name}: ${value}\r\n`);
+      }
+      expect(answer).toMatch(/"detail":"The request/);
+    }
+  });
+
+  test('and GraphiQL may run nothing but its own script', async () => {
+    const { headers } = await open.get('/graphql', { accept: 'text/html' });
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; script-src 'sha256-[\w+/]{43}='; /,
+    );
+    expect(headers['content-security-policy']).toContain("connect-src 'self'");
+  });
+});
