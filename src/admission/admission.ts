@@ -1,13 +1,18 @@
 import type { FastifyRequest } from 'fastify';
 import type { ReadViewer, Viewer } from '../identity/viewer.ts';
+import type { Work } from './overload.ts';
 
 /**
  * Lets a request in and says who sends it; undefined without a token.
- * @throws Refusal 401 or 429, in this order
+ * @throws Refusal 503 when the service is busy, 401 or 429, in this order
  */
 export type Admit = (request: FastifyRequest) => Promise<Viewer | undefined>;
 
 /** Makes the one door that REST and GraphQL requests come in by. */
-export function createAdmission(readViewer: ReadViewer): Admit {
-  return ({ headers }) => readViewer(headers.authorization);
+export function createAdmission(work: Pick<Work, 'begin'>, readViewer: ReadViewer): Admit {
+  return async (request) => {
+    // First, since it is what costs least.
+    work.begin(request);
+    return readViewer(request.headers.authorization);
+  };
 }

@@ -7,24 +7,31 @@ import type { Context } from './context.ts';
 /** A query that yoga has found valid and has answered without an error. */
 export interface KnownQuery {
   readonly document: DocumentNode;
-  readonly operationName: string | null | undefined;
+  /** Name of the operation, asked for or the only one of the document; undefined: it has none. */
+  readonly operationName: string | undefined;
 }
 
 /** What became of a request, for whoever sends the answer. */
 export interface Outcome {
   /** Set when the request was such a query: then the same request gives the same answer. */
   query?: KnownQuery;
+  /** Name of the operation that was executed. */
+  operationName?: string | undefined;
 }
 
 /** Notes the outcome of an execution in the context. */
 export function useOutcome(): Plugin<{ outcome: Outcome }> {
   return {
     onExecute({ args: { document, operationName, contextValue } }) {
-      const isQuery = getOperationAST(document, operationName)?.operation === 'query';
+      const operation = getOperationAST(document, operationName);
+      const isQuery = operation?.operation === 'query';
+      contextValue.outcome.operationName = operation?.name?.value;
       return {
         onExecuteDone({ result }) {
           const failed = !('data' in result) || result.errors !== undefined;
-          if (isQuery && !failed) contextValue.outcome.query = { document, operationName };
+          if (isQuery && !failed) {
+            contextValue.outcome.query = { document, operationName: operation.name?.value };
+          }
         },
       };
     },
@@ -53,8 +60,8 @@ export class HotQueries {
     this.#schema = schema;
   }
 
-  has(key: string): boolean {
-    return this.#queries.has(key);
+  get(key: string): KnownQuery | undefined {
+    return this.#queries.get(key);
   }
 
   /** @param contentType the type that yoga answered with */
@@ -83,7 +90,7 @@ export class HotQueries {
   }
 
   #compile({ document, operationName }: KnownQuery): CompiledQuery | undefined {
-    const compiled = compileQuery(this.#schema, document, operationName ?? undefined);
+    const compiled = compileQuery(this.#schema, document, operationName);
     return isCompiledQuery(compiled) ? compiled : undefined;
   }
 }

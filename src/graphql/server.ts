@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Admit } from '../admission/admission.ts';
@@ -7,6 +7,7 @@ import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
+import { createErrorLog } from './error-log.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
 
@@ -75,7 +76,8 @@ interface HttpAnswer extends Answer {
 }
 
 function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions) {
-  const yoga = createYoga<Context & { outcome: Outcome }>({
+  const errorLog = createErrorLog(app.log);
+  const yoga = createYoga<Context & { outcome: Outcome; log: FastifyBaseLogger }>({
     schema,
     graphqlEndpoint: path,
     graphiql: false,
@@ -83,19 +85,19 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
     cors: false,
     multipart: false,
     maskedErrors: { errorMessage: 'Internal server error.' },
-    plugins: [useOutcome()],
+    plugins: [useOutcome(), errorLog.plugin],
     logging: {
       debug: () => {},
       info: () => {},
-      warn: (...args) => app.log.warn({ details: args }, 'graphql'),
-      error: (...args) => app.log.error({ err: args[0] }, 'graphql'),
+      warn: () => {},
+      error: errorLog.log,
     },
   });
 
   const askYoga = async (
     request: FastifyRequest,
     context: Context,
-    outcome: Outcome,
+    outcome: Outcome = {},
   ): Promise<HttpAnswer> => {
     const response = await yoga.fetch(
       `http://localhost${request.url}`,
@@ -105,10 +107,11 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
         headers: request.headers as Record<string, string>,
         body: (request.body as Uint8Array<ArrayBuffer> | undefined) ?? null,
       },
-      { ...context, outcome },
+      { ...context, outcome, log: request.log },
     );
     const contentType = response.headers.get('content-type') ?? 'application/json';
     const body = Buffer.from(await response.arrayBuffer());
+    request.operationName = outcome.operationName;
     return answerOf(response.status, contentType, body, outcome.query !== undefined);
   };
 
@@ -118,11 +121,13 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
     const operation = readOperation(request);
     // Only what is known to be a query is answered from memory or together with others: of an
     // unknown document it is not known whether it is a mutation.
-    if (operation && hot.has(operation.document)) {
+    const known = operation && hot.get(operation.document);
+    if (known) {
+      request.operationName = known.operationName;
       const read = async () => {
         const result = await hot.execute(operation.document, operation.variables, context);
         if (result) return answerOf(200, result.contentType, result.body, true);
-        return askYoga(request, context, {});
+        return askYoga(request, context);
       };
       // What a viewer alone sees is given to nobody else.
       return context.visibility.private === 'own' ? read() : cache.get(operation.key, read);
