@@ -10,9 +10,6 @@ export type Admit = (request: FastifyRequest) => Promise<Viewer | undefined>;
 
 /** Makes the one door that REST and GraphQL requests come in by. */
 export function createAdmission(work: Pick<Work, 'begin'>, readViewer: ReadViewer): Admit {
-  return async (request) => {
-    // First, since it is what costs least.
-    work.begin(request);
-    return readViewer(request.headers.authorization);
-  };
+  // Room comes first, since asking for it costs least.
+  return (request) => work.begin(request) ?? readViewer(request.headers.authorization);
 }
