@@ -7,7 +7,7 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import { createAdmission } from './admission/admission.ts';
-import { boundWork } from './admission/overload.ts';
+import { createSlots } from './admission/overload.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Closing } from './closing.ts';
 import type { Config } from './config.ts';
@@ -95,9 +95,9 @@ export async function buildApp(
 
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
   await app.register(async (scope) => {
-    const work = boundWork(scope, config.maxConcurrentRequests);
-    const admit = createAdmission(work, createViewerReader(config));
-    metrics?.watch({ cache, work });
+    const slots = createSlots(scope, config.maxConcurrentRequests);
+    const admit = createAdmission(slots, createViewerReader(config));
+    metrics?.watch({ cache, slots });
     const shared = { schema, cache, admit, createContext };
     await scope.register((inner) => serveGraphQL(inner, shared));
     await scope.register((inner) =>

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { ReadViewer, Viewer } from '../identity/viewer.ts';
-import type { Work } from './overload.ts';
+import type { Slots } from './overload.ts';
 
 /**
  * Lets a request in and says who sends it; undefined without a token.
@@ -9,7 +9,7 @@ import type { Work } from './overload.ts';
 export type Admit = (request: FastifyRequest) => Promise<Viewer | undefined>;
 
 /** Makes the one door that REST and GraphQL requests come in by. */
-export function createAdmission(work: Pick<Work, 'begin'>, readViewer: ReadViewer): Admit {
+export function createAdmission(slots: Pick<Slots, 'take'>, readViewer: ReadViewer): Admit {
   // Room comes first, since asking for it costs least.
-  return (request) => work.begin(request) ?? readViewer(request.headers.authorization);
+  return (request) => slots.take(request) ?? readViewer(request.headers.authorization);
 }

@@ -4,19 +4,19 @@ import { overloaded } from '../refusal.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    isWorkedOn: boolean;
+    hasSlot: boolean;
   }
 }
 
-/** The requests that are worked on at a time. */
-export interface Work {
-  readonly underWay: number;
+/** A slot is held by each request that is worked on. */
+export interface Slots {
+  readonly taken: number;
   /**
-   * Begins the work on a request, unless it has begun. One with a body only learns whether there is
-   * room: its work begins when the body is here.
-   * @returns a promise only if there is too much work already: it rejects with Refusal 503
+   * Takes a slot, unless the request has one. One with a body only learns whether there is one: its
+   * work begins when the body is here.
+   * @returns a promise only if all slots are taken: it rejects with Refusal 503
    */
-  begin(request: FastifyRequest): Promise<never> | undefined;
+  take(request: FastifyRequest): Promise<never> | undefined;
 }
 
 /** Refusals per second that leave most of the time for work. */
@@ -25,12 +25,12 @@ const refusalRate = 2_500;
 const longestWait = 1_000;
 
 /**
- * Bounds the work under way: from the time when a request can be answered until its answer is
+ * Bounds the requests that are worked on: from when they can be answered until their answers are
  * handed over, so that neither slow uploads nor slow readers take the place of others.
- * @param most requests worked on at a time
+ * @param most slots that there are
  */
-export function boundWork(app: FastifyInstance, most: number): Work {
-  let underWay = 0;
+export function createSlots(app: FastifyInstance, most: number): Slots {
+  let taken = 0;
   let refused = 0;
 
   // Refused at once, clients that ask again at once would take all of the time: with 1,280 of them,
@@ -42,35 +42,35 @@ export function boundWork(app: FastifyInstance, most: number): Work {
     refused -= 1;
     throw overloaded();
   };
-  const start = (request: FastifyRequest) => {
-    if (underWay >= most) return refuse();
-    underWay += 1;
-    request.isWorkedOn = true;
+  const give = (request: FastifyRequest) => {
+    if (taken >= most) return refuse();
+    taken += 1;
+    request.hasSlot = true;
     return undefined;
   };
 
-  app.decorateRequest('isWorkedOn', false);
+  app.decorateRequest('hasSlot', false);
   app.addHook('preHandler', (request, _reply, done) => {
-    const refusal = hasBody(request) ? start(request) : undefined;
+    const refusal = hasBody(request) ? give(request) : undefined;
     if (refusal) refusal.catch(done);
     else done();
   });
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    if (request.isWorkedOn) {
-      request.isWorkedOn = false;
-      underWay -= 1;
+    if (request.hasSlot) {
+      request.hasSlot = false;
+      taken -= 1;
     }
     done();
   });
 
   return {
-    get underWay() {
-      return underWay;
+    get taken() {
+      return taken;
     },
-    begin(request) {
-      if (request.isWorkedOn) return undefined;
-      if (!hasBody(request)) return start(request);
-      return underWay >= most ? refuse() : undefined;
+    take(request) {
+      if (request.hasSlot) return undefined;
+      if (!hasBody(request)) return give(request);
+      return taken >= most ? refuse() : undefined;
     },
   };
 }

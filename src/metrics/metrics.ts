@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Work } from '../admission/overload.ts';
+import type { Slots } from '../admission/overload.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
 
@@ -8,7 +8,7 @@ import type { Database } from '../database/database.ts';
 export interface Metrics {
   /** Counts and times the answers of `app`; to be called before its routes are added. */
   countAnswers(app: FastifyInstance): void;
-  watch(parts: { cache: AnswerCache; work: Work }): void;
+  watch(parts: { cache: AnswerCache; slots: Slots }): void;
   /** All values in the text format of Prometheus. */
   print(): Promise<{ contentType: string; text: string }>;
 }
@@ -70,11 +70,11 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
 
   return {
     countAnswers: (app) => countAnswers(app, registry),
-    watch({ cache, work }) {
+    watch({ cache, slots }) {
       counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
       counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
       gauge('gateway_cache_bytes', 'Size of the answers in memory.', () => cache.bytes);
-      gauge('gateway_requests_under_way', 'Requests that are worked on.', () => work.underWay);
+      gauge('gateway_requests_under_way', 'Requests that are worked on.', () => slots.taken);
     },
     async print() {
       return { contentType: registry.contentType, text: await registry.metrics() };
