@@ -1,6 +1,7 @@
-// Clients that misbehave, and clients that come in crowds.
+// Clients that misbehave, come in crowds, or keep the database from answering.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import pg from 'pg';
 
 export interface Address {
   readonly port: number;
@@ -26,6 +27,17 @@ export async function readNothing(address: Address): Promise<Socket> {
   const socket = await sendPart(address, request.repeat(500));
   socket.pause();
   return socket;
+}
+
+/**
+ * Makes lists wait.
+ * @returns what lets them go on
+ */
+export async function lockOutfits(databaseUrl: string): Promise<() => Promise<void>> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  await client.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
+  return () => client.end();
 }
 
 export interface Answer {

@@ -1,13 +1,12 @@
 // SIGTERM: the service says so first, finishes what it has begun, and is gone within five seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
 import { baseOf, environmentOf, type Run, runServer, stop } from '../process.ts';
-import { addressOf, crowd, readNothing, sendPart } from './clients.ts';
+import { addressOf, crowd, lockOutfits, readNothing, sendPart } from './clients.ts';
 
 const limit = 5_000;
 
@@ -22,14 +21,6 @@ async function startServer() {
   const server = runServer({ ...environment, HOST: '127.0.0.1' });
   const base = await baseOf(server);
   return { server, base, lock: () => lockOutfits(databaseUrl) };
-}
-
-/** @returns what lets go of them */
-async function lockOutfits(databaseUrl: string): Promise<() => Promise<void>> {
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
-  await client.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
-  return () => client.end();
 }
 
 /** Sends SIGTERM, and gives the exit code and how long that took. */
