@@ -7,9 +7,11 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { type Admit, createAdmission } from './admission/admission.ts';
+import { createAdmission } from './admission/admission.ts';
+import { createSlots } from './admission/overload.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
+import type { Closing } from './closing.ts';
 import type { Config } from './config.ts';
 import { allowOrigins } from './cors.ts';
 import type { Database } from './database/database.ts';
@@ -17,8 +19,11 @@ import type { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
 import { serveGraphQL } from './graphql/server.ts';
 import { createViewerReader, type Viewer } from './identity/viewer.ts';
+import { logAnswers } from './log.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import { createUserPageLoader } from './outfits/user-pages.ts';
 import { visibilityFor } from './outfits/visibility.ts';
+import { answerRequestIds, createRequestNamer, requestIdHeader } from './request-id.ts';
 import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
@@ -30,30 +35,46 @@ export type AppConfig = Omit<
   'databasePoolMax' | 'databaseUrl' | 'dataDir' | 'host' | 'metricsPort' | 'port' | 'seed'
 >;
 
+/** What watches over a service in a process of its own. */
+export interface Surroundings {
+  /** Where the log goes; nowhere when absent. */
+  readonly logger?: FastifyBaseLogger;
+  readonly metrics?: Metrics | undefined;
+  readonly closing?: Closing;
+}
+
 /**
  * The whole service on an open database, complete but not listening. Closing it leaves the
  * database open: whoever opened that closes it.
- * @param logger where the log goes; none when absent
  */
 export async function buildApp(
   config: AppConfig,
   database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
-  logger?: FastifyBaseLogger,
+  { logger, metrics, closing }: Surroundings = {},
 ): Promise<FastifyInstance> {
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : {}),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     exposeHeadRoutes: false,
-    // One line per answer, at debug: two per request at info took a third of the throughput.
-    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: createRequestNamer(),
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: 'requestId',
+    }),
     bodyLimit: 1_048_576,
+    ...timeLimits,
+    // What comes while the service closes, on a connection that is still open, is answered.
+    return503OnClosing: false,
     // The REST adapter and yoga read the query string themselves, each by its own rules.
     routerOptions: { querystringParser: () => ({}) },
     // A request without Host gets an answer in the shape of the others.
-    http: { requireHostHeader: false },
+    http: { requireHostHeader: false, ...headTimeLimits },
     clientErrorHandler: answerUnreadable,
     // A path that cannot be decoded is just another unknown one.
-    frameworkErrors: (_error, _request, reply) => sendNotFound(reply as unknown as FastifyReply),
+    frameworkErrors: (_error, { id }, reply) => {
+      reply.header(requestIdHeader, id);
+      sendNotFound(reply as unknown as FastifyReply);
+    },
   });
   // So that a method the listing does not know is answered with 405, whichever it is.
   for (const method of METHODS) {
@@ -61,9 +82,10 @@ export async function buildApp(
       app.addHttpMethod(method, { hasBody: true });
     }
   }
-  app.addHook('onResponse', async ({ method, url, log }, { statusCode, elapsedTime }) => {
-    log.debug({ method, url, statusCode, milliseconds: elapsedTime }, 'answered');
-  });
+  answerRequestIds(app);
+  logAnswers(app);
+  metrics?.countAnswers(app);
+  closing?.follow(app);
   app.addHook('onRequest', setSecurityHeaders);
   allowOrigins(app, config.corsOrigins);
   // Before the body is read: a path that there is not must not fail for its body first.
@@ -86,15 +108,34 @@ export async function buildApp(
   };
 
   const countRequest = config.rateLimit && createRateLimiter(config.rateLimit, database.read);
-  const admit: Admit = createAdmission(createViewerReader(config), countRequest);
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
-  const shared = { schema, cache, admit, createContext };
-  await app.register((scope) => serveGraphQL(scope, { ...shared, config }));
-  await app.register((scope) =>
-    serveRest(scope, { ...shared, routes, publicUrl: config.publicUrl }),
-  );
+  await app.register(async (scope) => {
+    const slots = createSlots(scope, config.maxConcurrentRequests);
+    const admit = createAdmission(slots, createViewerReader(config), countRequest);
+    metrics?.watch({ cache, slots });
+    const shared = { schema, cache, admit, createContext };
+    await scope.register((inner) => serveGraphQL(inner, { ...shared, config }));
+    await scope.register((inner) =>
+      serveRest(inner, { ...shared, routes, publicUrl: config.publicUrl }),
+    );
+  });
   return app;
 }
+
+/** Milliseconds that a client has, so that slow ones do not hold connections for good. */
+const timeLimits = {
+  /** To send a whole request: a megabyte from a phone on a bad network. */
+  requestTimeout: 30_000,
+  /** Between two requests: more than the 60 seconds of most proxies, which must be first to close. */
+  keepAliveTimeout: 72_000,
+  /** In which nothing is sent or read. */
+  connectionTimeout: 90_000,
+};
+const headTimeLimits = {
+  /** To send the head of a request. */
+  headersTimeout: 10_000,
+  connectionsCheckingInterval: 2_000,
+};
 
 function sendNotFound(reply: FastifyReply): FastifyReply {
   return reply

@@ -1,13 +1,21 @@
 // The process: reads the environment, opens the database, listens, and closes on a signal.
-import { type Logger, pino } from 'pino';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { buildApp } from './app.ts';
+import { createClosing } from './closing.ts';
 import { type Config, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDatabase } from './database/prepare.ts';
 import { seedDemo } from './demo/seed.ts';
 import { canIdentify } from './identity/viewer.ts';
+import { createLog } from './log.ts';
+import { createMetrics } from './metrics/metrics.ts';
+import { serveMetrics } from './metrics/server.ts';
 import { countOutfits } from './outfits/pages.ts';
+
+/** Milliseconds that the database has to close. */
+const databaseGrace = 1_000;
 
 try {
   await start(readConfig(process.env));
@@ -17,27 +25,38 @@ try {
 
 async function start(config: Config): Promise<void> {
   // Lines of JSON, unless a person is looking.
-  const options = { level: config.logLevel };
-  const log = process.stdout.isTTY
-    ? pino(options, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss' }))
-    : pino(options);
+  const log = createLog(
+    config.logLevel,
+    process.stdout.isTTY
+      ? pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss' })
+      : undefined,
+  );
 
   const database = await openDatabase(config);
   try {
     const outfits = await fill(database, config, log);
-    const app = await buildApp(config, database, log);
-    const close = async () => {
-      await app.close();
-      await database.close();
+    const closing = createClosing();
+    const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
+    const app = await buildApp(config, database, { logger: log, metrics, closing });
+    const close = async (announce: boolean) => {
+      await closing.close(app, announce);
+      // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
+      await Promise.race([database.close(), sleep(databaseGrace)]);
     };
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.once(signal, () => {
+      process.on(signal, () => {
+        if (closing.isClosing) process.exit(1);
         log.info(`${signal}: closing`);
-        close().then(() => process.exit(0), fail);
+        // SIGINT is a person at the terminal, who has nobody to tell.
+        close(signal === 'SIGTERM').then(() => process.exit(0), fail);
       });
     }
     database.failed.then(fail);
 
+    if (metrics && config.metricsPort !== undefined) {
+      const { port } = await serveMetrics(metrics, { host: config.host, port: config.metricsPort });
+      log.info(`metrics:  port ${port}, /metrics`);
+    }
     const address = await app.listen({ host: config.host, port: config.port });
     const base =
       config.publicUrl ?? address.replace(/\[::1?\]|127\.0\.0\.1|0\.0\.0\.0/, 'localhost');
@@ -83,7 +102,7 @@ function describeFailure(error: unknown): string {
     code === 'EADDRNOTAVAIL' ||
     code === 'ENOTFOUND'
   ) {
-    return `The gateway cannot listen there (${error.message}): set HOST and PORT to an address that is free.`;
+    return `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`;
   }
   return error.name === 'Error' ? (error.stack ?? error.message) : error.message;
 }

@@ -189,7 +189,7 @@ describe('a wrong setting', () => {
       const port = String(typeof address === 'object' && address ? address.port : 0);
       const taken = runServer({ ...environment, HOST: '127.0.0.1', PORT: port });
       expect(await failure(taken)).toMatch(
-        /^The gateway cannot listen there \(.*EADDRINUSE.*\): set HOST and PORT to an address that is free\.$/,
+        /^The gateway cannot listen there \(.*EADDRINUSE.*\): set HOST and PORT \(and METRICS_PORT\) to addresses that are free\.$/,
       );
       const elsewhere = runServer({ ...environment, HOST: '192.0.2.1' });
       expect(await failure(elsewhere)).toMatch(/EADDRNOTAVAIL.*set HOST and PORT/);

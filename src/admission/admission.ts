@@ -2,11 +2,12 @@ import type { FastifyRequest } from 'fastify';
 import type { ReadViewer, Viewer } from '../identity/viewer.ts';
 import { notAuthenticated } from '../refusal.ts';
 import { groupAddress } from './address.ts';
+import type { Slots } from './overload.ts';
 import type { CountRequest } from './rate-limit.ts';
 
 /**
  * Lets a request in and says who sends it; undefined without a token, where none is needed.
- * @throws Refusal 401 or 429, in this order
+ * @throws Refusal 503 when the service is busy, 401 or 429, in this order
  */
 export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<Viewer | undefined>;
 
@@ -15,10 +16,13 @@ export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<
  * @param countRequest undefined: senders may send any number of requests
  */
 export function createAdmission(
+  slots: Pick<Slots, 'take'>,
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
 ): Admit {
   return async (request, needsViewer) => {
+    // Room comes first, since asking for it costs least.
+    await slots.take(request);
     const viewer = await readViewer(request.headers.authorization);
     if (needsViewer && !viewer) throw notAuthenticated();
     await countRequest?.(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);

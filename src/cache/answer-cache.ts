@@ -30,11 +30,28 @@ export class AnswerCache {
   readonly #kept: LRUCache<string, Kept> | undefined;
   readonly #reads = new Map<string, Reads>();
   #latest: string | undefined;
+  #hits = 0;
+  #misses = 0;
 
   /** @param maxBytes most bytes of answers to keep; 0 keeps none */
   constructor(snapshots: Pick<Snapshots, 'takeNext'>, maxBytes: number) {
     this.#snapshots = snapshots;
     if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
+  }
+
+  /** Calls that were answered from memory. */
+  get hits(): number {
+    return this.#hits;
+  }
+
+  /** Calls that needed a read, or shared one. */
+  get misses(): number {
+    return this.#misses;
+  }
+
+  /** Bytes of answers in memory. */
+  get bytes(): number {
+    return this.#kept?.calculatedSize ?? 0;
   }
 
   /**
@@ -46,7 +63,11 @@ export class AnswerCache {
     const snapshot = await this.#takeSnapshot();
     if (snapshot === undefined) return read();
     const kept = this.#kept.get(key);
-    if (kept?.snapshot === snapshot) return kept.answer as Value;
+    if (kept?.snapshot === snapshot) {
+      this.#hits += 1;
+      return kept.answer as Value;
+    }
+    this.#misses += 1;
     return this.#share(key, read) as Promise<Value>;
   }
 

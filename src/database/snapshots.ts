@@ -13,6 +13,8 @@ export interface Snapshots {
    * @throws whatever the connection fails with
    */
   takeNext(): Promise<string | undefined>;
+  /** Tells how many milliseconds each statement takes. */
+  observe(onTaken: (milliseconds: number) => void): void;
   close(): Promise<void>;
 }
 
@@ -56,7 +58,7 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
   };
 
   return {
-    takeNext: shareCalls(takeOnce),
+    ...shareCalls(takeOnce),
     close: async () => {
       await client?.then((open) => open.end()).catch(() => {});
     },
@@ -66,7 +68,7 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
 /** Takes snapshots on the one session of the embedded database. */
 export function watchEmbedded(pool: pg.Pool): Snapshots {
   return {
-    takeNext: shareCalls(async () => {
+    ...shareCalls(async () => {
       const { rows } = await pool.query<{ name: string | null }>(statement);
       return rows[0]?.name ?? undefined;
     }),
@@ -78,18 +80,26 @@ export function watchEmbedded(pool: pg.Pool): Snapshots {
  * Calls that come while one is under way share the next. That starts only when what waited for the
  * last one has been answered and new requests have been read, so that it serves many.
  */
-function shareCalls(take: Take): Take {
+function shareCalls(take: Take): Pick<Snapshots, 'observe' | 'takeNext'> {
+  let onTaken: ((milliseconds: number) => void) | undefined;
   let underWay: Promise<unknown> = Promise.resolve();
   let next: Promise<string | undefined> | undefined;
 
   const start = () => {
     next = undefined;
+    const startedAt = performance.now();
     const started = take();
-    underWay = started.catch(() => {});
+    const report = () => onTaken?.(performance.now() - startedAt);
+    underWay = started.then(report, report);
     return started;
   };
-  return () => {
-    next ??= underWay.then(() => new Promise<void>(setImmediate)).then(start);
-    return next;
+  return {
+    takeNext() {
+      next ??= underWay.then(() => new Promise<void>(setImmediate)).then(start);
+      return next;
+    },
+    observe(report) {
+      onTaken = report;
+    },
   };
 }

@@ -66,13 +66,19 @@ export const unsupportedType = () =>
     'The Content-Type of a POST must be application/json.',
   );
 
+/** The refusal that a resolver threw, from what has become of it in an answer. */
+export function findRefusal(error: unknown): Refusal | undefined {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return cause instanceof Refusal ? cause : undefined;
+}
+
 /**
  * What the client gets of an error in an answer. A refusal keeps its status and headers; what is
  * not meant for the client is masked.
  */
 export function publishError(error: unknown, maskedMessage: string): Error {
-  const refusal = error instanceof GraphQLError ? error.originalError : error;
-  if (!(refusal instanceof Refusal)) return maskError(error, maskedMessage);
+  const refusal = findRefusal(error);
+  if (!refusal) return maskError(error, maskedMessage);
   const { code, headers, message, status } = refusal;
   const place = error instanceof GraphQLError ? error : undefined;
   return new GraphQLError(message, {

@@ -12,17 +12,23 @@ export interface Outcome {
    * gives the same answer.
    */
   query?: Query;
+  /** Name of the operation that was executed. */
+  operationName?: string | undefined;
 }
 
 /** Notes the outcome of an execution in the context. */
 export function useOutcome(): Plugin<{ outcome: Outcome }> {
   return {
     onExecute({ args: { document, operationName, contextValue } }) {
-      const isQuery = getOperationAST(document, operationName)?.operation === 'query';
+      const operation = getOperationAST(document, operationName);
+      const isQuery = operation?.operation === 'query';
+      contextValue.outcome.operationName = operation?.name?.value;
       return {
         onExecuteDone({ result }) {
           const failed = !('data' in result) || result.errors !== undefined;
-          if (isQuery && !failed) contextValue.outcome.query = { document, operationName };
+          if (isQuery && !failed) {
+            contextValue.outcome.query = { document, operationName: operation.name?.value };
+          }
         },
       };
     },
@@ -60,8 +66,8 @@ export class HotQueries {
     this.#findFaults = findFaults;
   }
 
-  has(key: string): boolean {
-    return this.#queries.has(key);
+  get(key: string): Query | undefined {
+    return this.#queries.get(key);
   }
 
   /** @param contentType the type that yoga answered with */

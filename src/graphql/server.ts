@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Admit } from '../admission/admission.ts';
@@ -8,6 +8,7 @@ import type { Config } from '../config.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
+import { createErrorLog } from './error-log.ts';
 import { badRequest, publishError, tooLarge, unsupportedType } from './errors.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
@@ -62,7 +63,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
 
       const context = options.createContext(request, viewer);
       const { status, contentType, body, tag } = await answer(
-        request.method,
+        request,
         readRequest(request),
         context,
       );
@@ -99,7 +100,8 @@ interface Asked {
 
 function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQLOptions) {
   const findFaults = createFaultFinder(schema, config);
-  const yoga = createYoga<Context & Asked & { outcome: Outcome }>({
+  const errorLog = createErrorLog(app.log);
+  const yoga = createYoga<Context & Asked & { outcome: Outcome; log: FastifyBaseLogger }>({
     schema,
     graphqlEndpoint: path,
     graphiql: false,
@@ -109,48 +111,55 @@ function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQL
     parserAndValidationCache: false,
     // Or else NODE_ENV=development would show stack traces.
     maskedErrors: { errorMessage: internalError, isDev: false, maskError: publishError },
-    plugins: [useRequest(), useLimits(findFaults, config), useOutcome()],
+    plugins: [useRequest(), useLimits(findFaults, config), useOutcome(), errorLog.plugin],
     logging: {
       debug: () => {},
       info: () => {},
-      warn: (...args) => app.log.warn({ details: args }, 'graphql'),
-      error: (...args) => app.log.error({ err: args[0] }, 'graphql'),
+      warn: () => {},
+      error: errorLog.log,
     },
   });
 
   const askYoga = async (
-    method: string,
+    request: FastifyRequest,
     asked: GraphQLRequest,
     context: Context,
-    outcome: Outcome,
+    outcome: Outcome = {},
   ): Promise<HttpAnswer> => {
     const response = await yoga.fetch(
       `http://localhost${path}`,
       // HEAD is GET without the body, which Node leaves out by itself.
-      { method: method === 'POST' ? 'POST' : 'GET', headers: { accept: asked.answerType } },
-      { ...context, asked, outcome },
+      { method: isRead(request) ? 'GET' : 'POST', headers: { accept: asked.answerType } },
+      { ...context, asked, outcome, log: request.log },
     );
     const contentType = response.headers.get('content-type') ?? asked.answerType;
     const body = Buffer.from(await response.arrayBuffer());
+    request.operationName = outcome.operationName;
     return answerOf(response.status, contentType, body, outcome.query !== undefined);
   };
 
   const hot = new HotQueries(schema, findFaults);
 
-  return async (method: string, asked: GraphQLRequest, context: Context): Promise<HttpAnswer> => {
+  return async (
+    request: FastifyRequest,
+    asked: GraphQLRequest,
+    context: Context,
+  ): Promise<HttpAnswer> => {
     // Only what is known to be a query is answered from memory or together with others: of an
     // unknown document it is not known whether it is a mutation.
-    if (hot.has(asked.document)) {
+    const known = hot.get(asked.document);
+    if (known) {
+      request.operationName = known.operationName ?? undefined;
       const read = async () => {
         const result = await hot.execute(asked.document, asked.variables, context);
         if (result) return answerOf(200, result.contentType, result.body, true);
-        return askYoga(method, asked, context, {});
+        return askYoga(request, asked, context);
       };
       // What a viewer alone sees is given to nobody else.
       return context.visibility.private === 'own' ? read() : cache.get(asked.key, read);
     }
     const outcome: Outcome = {};
-    const answer = await askYoga(method, asked, context, outcome);
+    const answer = await askYoga(request, asked, context, outcome);
     if (outcome.query) hot.note(asked.document, outcome.query, answer.contentType);
     return answer;
   };

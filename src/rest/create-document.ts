@@ -13,10 +13,10 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import type { Context } from '../graphql/context.ts';
+import { findRefusal } from '../graphql/errors.ts';
 import type { Body } from './body.ts';
 import { invalidFields, notAnObject } from './errors.ts';
 import { coerceField } from './fields.ts';
-import { findRefusal } from './list-document.ts';
 import type { Created, Route } from './routes.ts';
 
 /** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */

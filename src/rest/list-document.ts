@@ -1,7 +1,6 @@
 import {
   type DocumentNode,
   type GraphQLEnumType,
-  type GraphQLError,
   type GraphQLSchema,
   getNamedType,
   isEnumType,
@@ -12,7 +11,7 @@ import {
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Context } from '../graphql/context.ts';
-import { Refusal } from '../refusal.ts';
+import { findRefusal } from '../graphql/errors.ts';
 import { invalidChoice, invalidPage } from './errors.ts';
 import { parsePageNumber } from './page-number.ts';
 import { type QueryParameters, readParameter } from './query-string.ts';
@@ -55,7 +54,8 @@ export function prepareList(schema: GraphQLSchema, document: Route['list']): Pre
     async readPage(variables, context) {
       const { data, errors } = await compiled.query(undefined, context, variables);
       const [error] = errors ?? [];
-      if (error?.extensions['code'] === 'PAGE_NOT_FOUND') throw invalidPage();
+      // The compiled query leaves extensions out when there are none.
+      if (error?.extensions?.['code'] === 'PAGE_NOT_FOUND') throw invalidPage();
       if (error) throw findRefusal(error) ?? error;
       return (data as { page: Page }).page;
     },
@@ -89,9 +89,4 @@ function readChoice(
     value,
     choices.map((candidate) => String(candidate.value)),
   );
-}
-
-/** The refusal that a resolver threw, which keeps its status here too. */
-export function findRefusal({ originalError }: GraphQLError): Refusal | undefined {
-  return originalError instanceof Refusal ? originalError : undefined;
 }

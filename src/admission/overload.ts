@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { overloaded } from '../refusal.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    hasSlot: boolean;
+  }
+}
+
+/** A slot is held by each request that is worked on. */
+export interface Slots {
+  readonly taken: number;
+  /**
+   * Takes a slot, unless the request has one. One with a body only learns whether there is one: its
+   * work begins when the body is here.
+   * @returns a promise only if all slots are taken: it rejects with Refusal 503
+   */
+  take(request: FastifyRequest): Promise<never> | undefined;
+}
+
+/** Refusals per second that leave most of the time for work. */
+const refusalRate = 2_500;
+/** Milliseconds that a client waits at most to be refused. */
+const longestWait = 1_000;
+
+/**
+ * Bounds the requests that are worked on: from when they can be answered until their answers are
+ * handed over, so that neither slow uploads nor slow readers take the place of others.
+ * @param most slots that there are
+ */
+export function createSlots(app: FastifyInstance, most: number): Slots {
+  let taken = 0;
+  let refused = 0;
+
+  // Refused at once, clients that ask again at once would take all of the time: with 1,280 of them,
+  // of which 128 were let in, an answer took 1,200 ms instead of 8. So the more there are, the
+  // longer each waits.
+  const refuse = async (): Promise<never> => {
+    refused += 1;
+    await sleep(Math.min((refused * 1000) / refusalRate, longestWait));
+    refused -= 1;
+    throw overloaded();
+  };
+  const give = (request: FastifyRequest) => {
+    if (taken >= most) return refuse();
+    taken += 1;
+    request.hasSlot = true;
+    return undefined;
+  };
+
+  app.decorateRequest('hasSlot', false);
+  app.addHook('preHandler', (request, _reply, done) => {
+    const refusal = hasBody(request) ? give(request) : undefined;
+    if (refusal) refusal.catch(done);
+    else done();
+  });
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    if (request.hasSlot) {
+      request.hasSlot = false;
+      taken -= 1;
+    }
+    done();
+  });
+
+  return {
+    get taken() {
+      return taken;
+    },
+    take(request) {
+      if (request.hasSlot) return undefined;
+      if (!hasBody(request)) return give(request);
+      return taken >= most ? refuse() : undefined;
+    },
+  };
+}
+
+function hasBody({ method }: FastifyRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
+}

@@ -1,0 +1,265 @@
+// What an operator sees: request ids, the log, and metrics.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildApp } from '../src/app.ts';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { createLog } from '../src/log.ts';
+import { createMetrics } from '../src/metrics/metrics.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+const secret = 'a secret that is at least 32 bytes long';
+
+describe('x-request-id', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await openGateway('embedded', rows);
+  });
+  afterAll(() => gateway.close());
+
+  const idOf = async (method: 'GET' | 'POST', url: string, headers: Record<string, string> = {}) =>
+    (await gateway.app.inject({ method, url, headers })).headers['x-request-id'];
+
+  test.each([
+    ['GET', '/api/outfits/'],
+    ['GET', '/api/outfits'],
+    ['GET', '/api/outfits/?page=0'],
+    ['POST', '/api/outfits/'],
+    ['GET', '/api/nothing/'],
+    ['GET', '/nothing'],
+    ['GET', '/%E0%A4%A'],
+    ['GET', '/graphql'],
+    ['GET', '/graphql?query={__typename}'],
+    ['POST', '/graphql'],
+  ] as const)('is in the answer of %s %s, and another in the next one', async (method, url) => {
+    const id = await idOf(method, url);
+    expect(id).toMatch(/^[\w-]{8,64}$/);
+    expect(await idOf(method, url)).not.toBe(id);
+    expect(await idOf(method, url, { 'x-request-id': 'from.the-client:1' })).toBe(
+      'from.the-client:1',
+    );
+  });
+
+  test.each(['', 'a b', 'a\tb', '"a"', '<a>', 'é', 'a'.repeat(65)])(
+    'is made anew when the client sends %j',
+    async (given) => {
+      expect(await idOf('GET', '/api/outfits/', { 'x-request-id': given })).toMatch(
+        /^[\w-]{8,64}$/,
+      );
+    },
+  );
+});
+
+/** A gateway on real PostgreSQL whose log is kept, line by line. */
+async function openLoggedGateway(level: 'debug' | 'info') {
+  const gateway = await openGateway('PostgreSQL', rows);
+  let text = '';
+  const log = createLog(level, {
+    write(chunk) {
+      text += chunk;
+    },
+  });
+  const metrics = createMetrics(gateway.database);
+  const app = await buildApp({ ...gateway.config, authJwtSecret: secret }, gateway.database, {
+    logger: log,
+    metrics,
+  });
+  return {
+    app,
+    metrics,
+    execute: (statement: string) => gateway.database.pool.query(statement),
+    text: () => text,
+    lines: (): Record<string, unknown>[] =>
+      text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line)),
+    async close() {
+      await app.close();
+      await gateway.close();
+    },
+  };
+}
+
+describe('the log', () => {
+  const byUsername = 'query Find($name: String) { user(username: $name) { id } }';
+
+  test('has a line for each answer at debug, with the id, the operation and no query string', async () => {
+    const { app, lines, text, close } = await openLoggedGateway('debug');
+    try {
+      await app.inject({
+        url: '/api/outfits/?page=2&token=hidden-1',
+        headers: { 'x-request-id': 'one' },
+      });
+      const variables = encodeURIComponent('{"name":"hidden-2"}');
+      await app.inject({
+        url: `/graphql?query=${encodeURIComponent(byUsername)}&variables=${variables}`,
+        headers: { 'x-request-id': 'two' },
+      });
+      expect(lines()).toMatchObject([
+        { requestId: 'one', method: 'GET', path: '/api/outfits/', status: 200 },
+        { requestId: 'two', method: 'GET', path: '/graphql', operation: 'Find', status: 200 },
+      ]);
+      expect(lines()[0]?.['milliseconds']).toBeGreaterThan(0);
+      expect(text()).not.toContain('hidden');
+    } finally {
+      await close();
+    }
+  });
+
+  test('has nothing about answers that are as they should be at info', async () => {
+    const { app, text, close } = await openLoggedGateway('info');
+    try {
+      for (const url of ['/api/outfits/', '/api/outfits/?page=0', '/nothing', '/graphql']) {
+        await app.inject(url);
+      }
+      expect(text()).toBe('');
+    } finally {
+      await close();
+    }
+  });
+
+  test('tells of an unexpected error with the id of its request, and of no token or variable', async () => {
+    const { app, execute, lines, text, close } = await openLoggedGateway('debug');
+    try {
+      const token = await new SignJWT()
+        .setProtectedHeader({ alg: 'HS256' })
+        .setSubject('1')
+        .sign(new TextEncoder().encode(secret));
+      const ask = (query: string, variables: object, id: string) =>
+        app.inject({
+          method: 'POST',
+          url: '/graphql',
+          headers: { authorization: `Bearer ${token}`, 'x-request-id': id },
+          payload: { query, variables },
+        });
+      // PostgreSQL quotes the value in its message: invalid input syntax for type integer.
+      await execute('ALTER TABLE users ALTER username TYPE integer USING id');
+      const failed = await ask(byUsername, { name: 'hidden-3' }, 'three');
+      expect(failed.body).not.toMatch(/hidden|syntax|22P02/);
+      expect(failed.json().errors[0].message).toBe('Internal server error.');
+      expect(lines()).toContainEqual(
+        expect.objectContaining({
+          level: 50,
+          requestId: 'three',
+          msg: 'unexpected error',
+          err: expect.objectContaining({
+            type: 'GraphQLError',
+            stack: expect.stringContaining('at '),
+          }),
+        }),
+      );
+      expect(text()).toContain('22P02');
+
+      await execute('ALTER TABLE outfits RENAME TO gone');
+      const listing = await app.inject({
+        url: '/api/outfits/?page=2&secret=hidden-4',
+        headers: { authorization: `Bearer ${token}`, 'x-request-id': 'four' },
+      });
+      expect(listing.statusCode).toBe(500);
+      expect(lines()).toContainEqual(
+        expect.objectContaining({ level: 50, requestId: 'four', msg: 'unexpected error' }),
+      );
+      expect(lines()).toContainEqual(
+        expect.objectContaining({ level: 50, requestId: 'four', msg: 'failed', status: 500 }),
+      );
+      // What says which relation is missing is no secret, and what an operator needs.
+      expect(text()).toContain('does not exist');
+
+      await ask('query Hidden { nothing }', { name: 'hidden-5' }, 'five');
+      await ask(byUsername, { name: ['hidden-6'] }, 'six');
+      await app.inject({
+        method: 'POST',
+        url: '/graphql',
+        headers: { 'content-type': 'application/json', authorization: 'Bearer hidden-7' },
+        payload: '{"query": "hidden-8',
+      });
+      expect(text()).not.toContain('hidden');
+      expect(text()).not.toContain(token);
+      expect(text()).not.toContain(token.split('.')[1]);
+    } finally {
+      await close();
+    }
+  });
+});
+
+describe('metrics', () => {
+  test('count and time answers by route and operation, and follow cache, pool and probes', async () => {
+    const { app, metrics, close } = await openLoggedGateway('info');
+    try {
+      for (let time = 0; time < 3; time += 1) await app.inject('/api/outfits/?page=2');
+      await app.inject('/api/outfits/?page=0');
+      await app.inject('/nothing/at/all');
+      const query = 'query Newest { outfits { results { id } } }';
+      await app.inject({ method: 'POST', url: '/graphql', payload: { query } });
+      const { contentType, text } = await metrics.print();
+      expect(contentType).toContain('text/plain');
+      const value = (name: string) =>
+        Number(
+          text
+            .split('\n')
+            .find((line) => line.startsWith(`${name} `))
+            ?.slice(name.length + 1),
+        );
+      const requests = (labels: string) => value(`gateway_requests_total{${labels}}`);
+      expect(requests('method="GET",route="/api/outfits/",operation="",status="200"')).toBe(3);
+      expect(requests('method="GET",route="/api/outfits/",operation="",status="404"')).toBe(1);
+      expect(requests('method="GET",route="none",operation="",status="404"')).toBe(1);
+      expect(requests('method="POST",route="/graphql",operation="Newest",status="200"')).toBe(1);
+      expect(
+        value(
+          'gateway_request_duration_seconds_count{method="GET",route="/api/outfits/",operation=""}',
+        ),
+      ).toBe(4);
+      expect(value('gateway_cache_hits_total')).toBe(2);
+      expect(value('gateway_cache_misses_total')).toBe(1);
+      expect(value('gateway_cache_bytes')).toBeGreaterThan(1000);
+      expect(value('gateway_snapshot_probe_seconds_count')).toBeGreaterThanOrEqual(3);
+      expect(value('gateway_requests_under_way')).toBe(0);
+      expect(value('gateway_database_connections_in_use')).toBe(0);
+      expect(value('gateway_database_connections_idle')).toBeGreaterThan(0);
+      expect(value('gateway_database_connections_waiting')).toBe(0);
+      expect(value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
+    } finally {
+      await close();
+    }
+  });
+
+  test('tell only so many operation names apart, since clients choose them', async () => {
+    const { app, metrics, close } = await openLoggedGateway('info');
+    try {
+      for (let number = 0; number < 150; number += 1) {
+        const payload = { query: `query Name${number} { __typename }` };
+        await app.inject({ method: 'POST', url: '/graphql', payload });
+      }
+      const { text } = await metrics.print();
+      const names = new Set([...text.matchAll(/operation="(\w+)"/g)].map(([, name]) => name));
+      expect(names.size).toBe(101);
+      expect(text).toContain('operation="other",status="200"} 50\n');
+    } finally {
+      await close();
+    }
+  });
+
+  test('are served on METRICS_PORT and not on the port of the service', async () => {
+    const metricsPort = await findFreePort();
+    const server = runServer({
+      ...(await environmentOf('embedded')),
+      HOST: '127.0.0.1',
+      METRICS_PORT: String(metricsPort),
+      SEED: 'none',
+    });
+    const base = await baseOf(server);
+    await fetch(`${base}/api/outfits/`).then((response) => response.text());
+    await sleep(50);
+    const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+    expect(metrics.status).toBe(200);
+    expect(metrics.headers.get('content-type')).toContain('text/plain');
+    expect(await metrics.text()).toContain('route="/api/outfits/"');
+    expect((await fetch(`http://127.0.0.1:${metricsPort}/api/outfits/`)).status).toBe(404);
+    expect((await fetch(`${base}/metrics`)).status).toBe(404);
+    expect(await stop(server)).toBe(0);
+  });
+});
