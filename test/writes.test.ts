@@ -253,7 +253,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       [
         'a nesting bomb',
         json,
-        '['.repeat(100_000),
+        `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
         400,
         'JSON parse error - The body is nested deeper than 32 levels.',
       ],

@@ -78,7 +78,8 @@ export function findRefusal(error: unknown): Refusal | undefined {
  */
 export function publishError(error: unknown, maskedMessage: string): Error {
   const refusal = findRefusal(error);
-  if (!refusal) return maskError(error, maskedMessage);
+  // Told to, because NODE_ENV=development would show stack traces.
+  if (!refusal) return maskError(error, maskedMessage, false);
   const { code, headers, message, status } = refusal;
   const place = error instanceof GraphQLError ? error : undefined;
   return new GraphQLError(message, {

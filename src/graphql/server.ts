@@ -109,8 +109,7 @@ function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQL
     cors: false,
     // Queries that come again are compiled. A thousand documents of 1 MiB are too many to keep.
     parserAndValidationCache: false,
-    // Or else NODE_ENV=development would show stack traces.
-    maskedErrors: { errorMessage: internalError, isDev: false, maskError: publishError },
+    maskedErrors: { errorMessage: internalError, maskError: publishError },
     plugins: [useRequest(), useLimits(findFaults, config), useOutcome(), errorLog.plugin],
     logging: {
       debug: () => {},
