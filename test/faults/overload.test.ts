@@ -1,4 +1,6 @@
 // More clients than there is room for: who is let in is served as ever, the others are told at once.
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
@@ -169,4 +171,17 @@ test('is said in the form of REST and of GraphQL, and not by health', async () =
   expect((await fetch(`${base}/health/live`)).status).not.toBe(503);
   await unlock();
   expect((await running).status).toBe(200);
+});
+
+test('a client that sends its request too slowly is cut off', async () => {
+  const server = runServer(environment);
+  const { host, port } = addressOf(await baseOf(server));
+  const socket = connect({ host, port });
+  const received: string[] = [];
+  socket.setEncoding('utf8').on('data', (chunk: string) => received.push(chunk));
+  socket.write('GET /api/outfits/ HTTP/1.1\r\n');
+  const drip = setInterval(() => socket.write('x'), 500);
+  await once(socket, 'close');
+  clearInterval(drip);
+  expect(received.join('')).toMatch(/^HTTP\/1\.1 408 /);
 });
