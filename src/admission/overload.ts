@@ -20,9 +20,9 @@ export interface Slots {
 }
 
 /** Refusals per second that leave most of the time for work. */
-const refusalRate = 2_500;
+const refusalRate = 1_500;
 /** Milliseconds that a client waits at most to be refused. */
-const longestWait = 1_000;
+const longestWait = 500;
 
 /**
  * Bounds the requests that are worked on: from when they can be answered until their answers are

@@ -1,6 +1,7 @@
 // Clients that misbehave, come in crowds, or keep the database from answering.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
 export interface Address {
@@ -21,11 +22,15 @@ export async function sendPart(address: Address, text: string): Promise<Socket> 
   return socket;
 }
 
-/** Asks for more pages than fit into the buffers on the way, and reads none of them. */
+/** Asks for more than fits into the buffers on the way (of large pages), and reads none of it. */
 export async function readNothing(address: Address): Promise<Socket> {
   const request = 'GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\n\r\n';
-  const socket = await sendPart(address, request.repeat(500));
+  const socket = await sendPart(address, request);
   socket.pause();
+  for (let time = 0; time < 100; time += 1) {
+    await sleep(10);
+    socket.write(request);
+  }
   return socket;
 }
 

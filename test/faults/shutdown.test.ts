@@ -11,14 +11,14 @@ import { addressOf, crowd, lockOutfits, readNothing, sendPart } from './clients.
 const limit = 5_000;
 
 /** A server on PostgreSQL whose lists answer only while nobody has locked them. */
-async function startServer() {
+async function startServer(settings: Record<string, string> = {}) {
   const environment = await environmentOf('PostgreSQL');
   const databaseUrl = environment['DATABASE_URL'] ?? '';
   const database = await openDatabase({ databaseUrl, databasePoolMax: 1, dataDir: '' });
   await migrate(database.pool, () => {});
-  await saveOutfits(database.pool, [...generateOutfits({ outfits: 100, users: 5 })]);
+  await saveOutfits(database.pool, [...generateOutfits({ outfits: 500, users: 5 })]);
   await database.close();
-  const server = runServer({ ...environment, HOST: '127.0.0.1' });
+  const server = runServer({ ...environment, ...settings, HOST: '127.0.0.1' });
   const base = await baseOf(server);
   return { server, base, lock: () => lockOutfits(databaseUrl) };
 }
@@ -72,7 +72,7 @@ test('a running request is finished', async () => {
   await sleep(2_000);
   await unlock();
   const response = await running;
-  expect(await response.json()).toEqual({ data: { outfits: { count: 100 } } });
+  expect(await response.json()).toEqual({ data: { outfits: { count: 500 } } });
   expect(response.headers.get('connection')).toBe('close');
   const { code, milliseconds } = await ended;
   expect(code).toBe(0);
@@ -80,7 +80,7 @@ test('a running request is finished', async () => {
 });
 
 test('clients that are slow, read nothing or wait for a stuck database do not hold it up', async () => {
-  const { server, base, lock } = await startServer();
+  const { server, base, lock } = await startServer({ PAGE_SIZE: '1000' });
   const address = addressOf(base);
   const kept = await fetch(`${base}/api/outfits/`, { headers: { connection: 'keep-alive' } });
   await kept.text();
@@ -129,7 +129,11 @@ test('a second signal ends it at once', async () => {
 });
 
 test('the embedded database is closed, let go of, and opens again with the same data', async () => {
-  const environment = { ...(await environmentOf('embedded')), HOST: '127.0.0.1' };
+  const environment = {
+    ...(await environmentOf('embedded')),
+    HOST: '127.0.0.1',
+    PAGE_SIZE: '300',
+  };
   const server = runServer(environment);
   const base = await baseOf(server);
   const before = await (await fetch(`${base}/api/outfits/`)).json();
