@@ -5,6 +5,8 @@ export default defineConfig({
   resolve: { alias: { graphql: 'graphql/index.js' } },
   test: {
     include: ['test/**/*.test.ts'],
+    // npm run test:faults, with a configuration of their own.
+    exclude: ['test/faults/**'],
     globalSetup: ['test/postgres.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
