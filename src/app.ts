@@ -13,12 +13,14 @@ import type { Database } from './database/database.ts';
 import type { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
 import { serveGraphQL } from './graphql/server.ts';
+import { type Health, serveHealth } from './health.ts';
 import { createViewerReader, type Viewer } from './identity/viewer.ts';
 import { createUserPageLoader } from './outfits/user-pages.ts';
 import { visibilityFor } from './outfits/visibility.ts';
 import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
+import { type StartWork, Work } from './work.ts';
 
 /** What of the configuration is not about the process and its database. */
 export type AppConfig = Omit<
@@ -30,11 +32,13 @@ export type AppConfig = Omit<
  * The whole service on an open database, complete but not listening. Closing it leaves the
  * database open: whoever opened that closes it.
  * @param logger where the log goes; none when absent
+ * @param health what GET /health/ready asks; ready when absent
  */
 export async function buildApp(
   config: AppConfig,
   database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
   logger?: FastifyBaseLogger,
+  health: Health = {},
 ): Promise<FastifyInstance> {
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : {}),
@@ -72,8 +76,10 @@ export async function buildApp(
   });
 
   const admit: Admit = createAdmission(createViewerReader(config));
-  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
-  const shared = { schema, cache, admit, createContext };
+  const startWork: StartWork = (work) => new Work(config.requestTimeout, work);
+  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes, startWork);
+  const shared = { schema, cache, admit, createContext, startWork };
+  serveHealth(app, health);
   await app.register((scope) => serveGraphQL(scope, shared));
   await app.register((scope) =>
     serveRest(scope, { ...shared, routes, publicUrl: config.publicUrl }),

@@ -2,6 +2,8 @@ import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql'
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Plugin } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
+import { refusalFor } from '../database/refusals.ts';
+import type { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
 
 /** A query that yoga has found valid and has answered without an error. */
@@ -14,6 +16,8 @@ export interface KnownQuery {
 export interface Outcome {
   /** Set when the request was such a query: then the same request gives the same answer. */
   query?: KnownQuery;
+  /** Set when the request as a whole is turned away, because the database is away, say. */
+  refusal?: Refusal | undefined;
 }
 
 /** Notes the outcome of an execution in the context. */
@@ -24,11 +28,16 @@ export function useOutcome(): Plugin<{ outcome: Outcome }> {
       return {
         onExecuteDone({ result }) {
           const failed = !('data' in result) || result.errors !== undefined;
+          if ('errors' in result) contextValue.outcome.refusal = refusalIn(result.errors);
           if (isQuery && !failed) contextValue.outcome.query = { document, operationName };
         },
       };
     },
   };
+}
+
+function refusalIn(errors: readonly unknown[] = []): Refusal | undefined {
+  return errors.map(refusalFor).find((refusal) => refusal !== undefined);
 }
 
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
@@ -65,6 +74,7 @@ export class HotQueries {
   /**
    * @returns undefined when yoga must answer: the query is not hot yet, cannot be compiled, or gave
    *   an error, which yoga reports in its own form
+   * @throws Refusal
    */
   async execute(
     key: string,
@@ -78,6 +88,8 @@ export class HotQueries {
     query.compiled ??= this.#compile(query);
     if (!query.compiled) return undefined;
     const result = await query.compiled.query(undefined, context, variables);
+    const refusal = refusalIn(result.errors);
+    if (refusal) throw refusal;
     if (result.errors) return undefined;
     return { contentType: query.contentType, body: Buffer.from(JSON.stringify(result)) };
   }

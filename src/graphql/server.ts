@@ -6,6 +6,7 @@ import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
+import type { StartWork, Waiter } from '../work.ts';
 import type { Context } from './context.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
@@ -15,6 +16,7 @@ export interface GraphQLOptions {
   readonly cache: AnswerCache;
   readonly admit: Admit;
   readonly createContext: (viewer: Viewer | undefined) => Context;
+  readonly startWork: StartWork;
 }
 
 const path = '/graphql';
@@ -54,7 +56,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
 
       const context = options.createContext(await options.admit(request));
-      const { status, contentType, body, tag } = await answer(request, context);
+      const { status, contentType, body, tag } = await answer(request, context, reply.raw);
       if (status === 405) reply.header('Allow', allow);
       if (status === 415) return sendMessage(reply, 415, 'This content type is not supported.');
       const isShareable = context.visibility.private !== 'own';
@@ -74,7 +76,7 @@ interface HttpAnswer extends Answer {
   readonly tag: string;
 }
 
-function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions) {
+function answerRequests(app: FastifyInstance, { schema, cache, startWork }: GraphQLOptions) {
   const yoga = createYoga<Context & { outcome: Outcome }>({
     schema,
     graphqlEndpoint: path,
@@ -107,6 +109,7 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
       },
       { ...context, outcome },
     );
+    if (outcome.refusal) throw outcome.refusal;
     const contentType = response.headers.get('content-type') ?? 'application/json';
     const body = Buffer.from(await response.arrayBuffer());
     return answerOf(response.status, contentType, body, outcome.query !== undefined);
@@ -114,7 +117,7 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
 
   const hot = new HotQueries(schema);
 
-  return async (request: FastifyRequest, context: Context): Promise<HttpAnswer> => {
+  return async (request: FastifyRequest, context: Context, waiter: Waiter): Promise<HttpAnswer> => {
     const operation = readOperation(request);
     // Only what is known to be a query is answered from memory or together with others: of an
     // unknown document it is not known whether it is a mutation.
@@ -125,10 +128,13 @@ function answerRequests(app: FastifyInstance, { schema, cache }: GraphQLOptions)
         return askYoga(request, context, {});
       };
       // What a viewer alone sees is given to nobody else.
-      return context.visibility.private === 'own' ? read() : cache.get(operation.key, read);
+      return context.visibility.private === 'own'
+        ? startWork(read).join(waiter)
+        : cache.get(operation.key, read, waiter);
     }
     const outcome: Outcome = {};
-    const answer = await askYoga(request, context, outcome);
+    const work = startWork(() => askYoga(request, context, outcome));
+    const answer = await work.join(waiter);
     if (operation && outcome.query) hot.note(operation.document, outcome.query, answer.contentType);
     return answer;
   };

@@ -7,6 +7,7 @@ import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
+import type { StartWork, Waiter } from '../work.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
 import { internalError, methodNotAllowed, notAcceptable, notFound, RestError } from './errors.ts';
@@ -23,6 +24,7 @@ export interface RestOptions {
   readonly cache: AnswerCache;
   readonly admit: Admit;
   readonly createContext: (viewer: Viewer | undefined) => Context;
+  readonly startWork: StartWork;
 }
 
 /** Serves the legacy paths, which all begin with `/api/`. */
@@ -68,7 +70,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const asked = readRequest(rawQuery(request));
-      const page = await readPage(asked, list, context, options);
+      const page = await readPage(asked, list, context, options, reply.raw);
       const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
       if (sendIfUnchanged(request, reply, tag, context.visibility.private !== 'own')) return reply;
       return sendBytes(reply, 200, body);
@@ -136,7 +138,8 @@ async function readPage(
   { key, variables }: Asked,
   list: PreparedList,
   context: Context,
-  { cache }: RestOptions,
+  { cache, startWork }: RestOptions,
+  waiter: Waiter,
 ): Promise<KeptPage> {
   const read = async () => {
     const { count, next, previous, results } = await list.readPage(variables, context);
@@ -152,7 +155,9 @@ async function readPage(
     };
   };
   // What a viewer alone sees is given to nobody else.
-  return context.visibility.private === 'own' ? read() : cache.get(key, read);
+  return context.visibility.private === 'own'
+    ? startWork(read).join(waiter)
+    : cache.get(key, read, waiter);
 }
 
 function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {

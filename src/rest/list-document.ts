@@ -53,7 +53,7 @@ export function prepareList(schema: GraphQLSchema, document: Route['list']): Pre
     async readPage(variables, context) {
       const { data, errors } = await compiled.query(undefined, context, variables);
       const [error] = errors ?? [];
-      if (error) throw error.extensions['code'] === 'PAGE_NOT_FOUND' ? invalidPage() : error;
+      if (error) throw error.extensions?.['code'] === 'PAGE_NOT_FOUND' ? invalidPage() : error;
       return (data as { page: Page }).page;
     },
   };
