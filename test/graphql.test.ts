@@ -241,14 +241,23 @@ test('when the database is away, clients learn nothing about it', async () => {
         url: '/graphql',
         payload: { query: `{ ${field} }` },
       });
-      expect(response.json().errors).toHaveLength(1);
-      expect(response.json().errors[0].message).toBe('Internal server error.');
+      expect(response.statusCode).toBe(503);
+      expect(response.headers['retry-after']).toBe('1');
+      expect(response.json()).toEqual({
+        errors: [
+          {
+            message: 'Service temporarily unavailable, try again later.',
+            extensions: { code: 'SERVICE_UNAVAILABLE' },
+          },
+        ],
+      });
       expect(response.body).not.toMatch(/prisma|connect|127\.0\.0\.1|s3cret|\bat /i);
     }
     const rest = await app.inject('/api/outfits/');
-    expect(rest.statusCode).toBe(500);
-    expect(rest.body).toBe('{"detail":"Internal server error."}');
+    expect(rest.statusCode).toBe(503);
+    expect(rest.body).toBe('{"detail":"Service temporarily unavailable, try again later."}');
     expect(rest.headers).toMatchObject({
+      'retry-after': '1',
       allow: 'GET, POST, HEAD, OPTIONS',
       vary: 'Accept',
       'content-type': 'application/json',

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import {
   baseOf,
@@ -125,14 +126,27 @@ describe('the embedded database', () => {
   });
 });
 
+/** What readiness and a request answer. */
+async function statuses(base: string): Promise<number[]> {
+  const paths = ['/health/live', '/health/ready', '/api/outfits/'];
+  return Promise.all(paths.map(async (path) => (await fetch(base + path)).status));
+}
+
+/** Waits until a server answers as expected. */
+async function untilStatuses(base: string, expected: readonly number[]): Promise<void> {
+  await expect.poll(() => statuses(base), { timeout: 10_000 }).toEqual(expected);
+}
+
 describe('PostgreSQL', () => {
-  test('must be migrated first, by npm run migrate', async () => {
+  test('that is not migrated is waited for, until npm run migrate has been run', async () => {
     const environment = await environmentOf('PostgreSQL');
     const { host, pathname } = new URL(environment['DATABASE_URL'] ?? '');
     const name = `PostgreSQL database ${pathname.slice(1)} on ${host}`;
-    expect(await failure(runServer(environment))).toBe(
-      `The ${name} lacks ${migrations.length} migration(s) (${migrations.join(', ')}): run "npm run migrate" first.`,
-    );
+    const server = runServer(environment);
+    const base = await baseOf(server);
+    const sentence = `The ${name} lacks ${migrations.length} migration(s) (${migrations.join(', ')}): run \\"npm run migrate\\" first.`;
+    expect(server.output().split(sentence)).toHaveLength(2);
+    expect(await statuses(base)).toEqual([200, 503, 503]);
 
     const command = [`${dist}database/migrate-command.js`];
     const migrating = run(command, environment);
@@ -144,22 +158,38 @@ describe('PostgreSQL', () => {
     expect(await again.ended).toBe(0);
     expect(again.output()).toContain('0 migration(s) applied');
 
-    const server = runServer(environment);
-    expect((await listing(await baseOf(server))).count).toBe(0);
-    expect(server.output()).toContain(`${name}, 0 outfits`);
+    await untilStatuses(base, [200, 200, 200]);
+    expect((await listing(base)).count).toBe(0);
+    await server.until(new RegExp(`${name}, 0 outfits`));
     expect(server.output()).not.toContain('postgres:postgres');
     expect(await stop(server)).toBe(0);
   });
 
   test('that is away is named in one sentence, without its password', async () => {
     const DATABASE_URL = `postgresql://shop:s3cret@127.0.0.1:${await findFreePort()}/shop`;
-    for (const program of ['server.js', 'database/migrate-command.js']) {
-      const message = await failure(run([dist + program], { DATABASE_URL, PORT: '0' }));
-      expect(message).toMatch(
-        /^The PostgreSQL database shop on 127\.0\.0\.1:\d+ cannot be reached \(.+\): start it, or correct DATABASE_URL\.$/,
-      );
-      expect(message).not.toContain('s3cret');
-    }
+    const sentence =
+      /The PostgreSQL database shop on 127\.0\.0\.1:\d+ cannot be reached \(.+\): start it, or correct DATABASE_URL\./;
+    const message = await failure(run([`${dist}database/migrate-command.js`], { DATABASE_URL }));
+    expect(message).toMatch(sentence);
+
+    const server = runServer({ DATABASE_URL });
+    const base = await baseOf(server);
+    expect(server.output()).toMatch(sentence);
+    expect(await statuses(base)).toEqual([200, 503, 503]);
+    expect(await stop(server)).toBe(0);
+    expect(message + server.output() + server.errors()).not.toContain('s3cret');
+  });
+
+  test('with an edited migration stops the process with one sentence', async () => {
+    const environment = await environmentOf('PostgreSQL');
+    await run([`${dist}database/migrate-command.js`], environment).ended;
+    const client = new pg.Client(environment['DATABASE_URL']);
+    await client.connect();
+    await client.query(`UPDATE _prisma_migrations SET checksum = 'x'`);
+    await client.end();
+    expect(await failure(runServer(environment))).toMatch(
+      /^Migration 0001_outfits is not the text that this database was migrated with: /,
+    );
   });
 });
 

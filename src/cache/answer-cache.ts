@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Snapshots } from '../database/snapshots.ts';
+import { timedOut } from '../refusal.ts';
+import type { StartWork, Waiter, Work } from '../work.ts';
 
 /** Something that was read and can be given again while the database shows the same data. */
 export interface Answer {
@@ -16,8 +18,9 @@ interface Kept {
 
 /** The reads of one key: one under way, and one that starts when it has ended. */
 interface Reads {
+  /** Never rejects. */
   underWay: Promise<unknown>;
-  next?: Promise<Answer>;
+  next?: Work<Answer>;
 }
 
 /**
@@ -28,14 +31,16 @@ interface Reads {
 export class AnswerCache {
   readonly #snapshots: Pick<Snapshots, 'takeNext'>;
   readonly #kept: LRUCache<string, Kept> | undefined;
+  readonly #startWork: StartWork;
   readonly #reads = new Map<string, Reads>();
   #latest: string | undefined;
   #hits = 0;
   #misses = 0;
 
   /** @param maxBytes most bytes of answers to keep; 0 keeps none */
-  constructor(snapshots: Pick<Snapshots, 'takeNext'>, maxBytes: number) {
+  constructor(snapshots: Pick<Snapshots, 'takeNext'>, maxBytes: number, startWork: StartWork) {
     this.#snapshots = snapshots;
+    this.#startWork = startWork;
     if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
   }
 
@@ -57,39 +62,50 @@ export class AnswerCache {
   /**
    * The answer under `key`, kept or read anew. The kind of answer must be the same for all calls
    * with a key.
+   * @throws whatever the read fails with; Refusal 503 when it takes too long
    */
-  async get<Value extends Answer>(key: string, read: () => Promise<Value>): Promise<Value> {
-    if (!this.#kept) return read();
+  async get<Value extends Answer>(
+    key: string,
+    read: () => Promise<Value>,
+    waiter: Waiter,
+  ): Promise<Value> {
+    if (!this.#kept) return this.#startWork(read).join(waiter);
     const snapshot = await this.#takeSnapshot();
-    if (snapshot === undefined) return read();
+    if (snapshot === undefined) return this.#startWork(read).join(waiter);
     const kept = this.#kept.get(key);
     if (kept?.snapshot === snapshot) {
       this.#hits += 1;
       return kept.answer as Value;
     }
     this.#misses += 1;
-    return this.#share(key, read) as Promise<Value>;
+    return this.#share(key, read).join(waiter) as Promise<Value>;
   }
 
   /**
-   * Joins the next read of `key` that has not begun: one that has may have missed what was
-   * committed before this call. So there is one read at a time, however many ask.
+   * The next read of `key` that has not begun: one that has may have missed what was committed
+   * before this call. So there is one read at a time, however many ask.
    */
-  #share(key: string, read: () => Promise<Answer>): Promise<Answer> {
+  #share(key: string, read: () => Promise<Answer>): Work<Answer> {
     const reads = this.#reads.get(key);
-    if (!reads) return this.#start(key, read);
-    reads.next ??= reads.underWay.then(() => {
-      const kept = this.#kept?.get(key);
-      if (kept && kept.snapshot === this.#latest) {
-        this.#reads.delete(key);
-        return kept.answer;
-      }
-      return this.#start(key, read);
-    });
+    if (!reads) return this.#startWork(() => this.#read(key, read));
+    if (!reads.next || reads.next.isStopped) reads.next = this.#queue(key, reads, read);
     return reads.next;
   }
 
-  #start(key: string, read: () => Promise<Answer>): Promise<Answer> {
+  #queue(key: string, reads: Reads, read: () => Promise<Answer>): Work<Answer> {
+    const next: Work<Answer> = this.#startWork(async () => {
+      await reads.underWay;
+      const kept = this.#kept?.get(key);
+      const isCurrent = kept !== undefined && kept.snapshot === this.#latest;
+      if (reads.next === next && (isCurrent || next.isStopped)) this.#reads.delete(key);
+      if (isCurrent) return kept.answer;
+      if (next.isStopped) throw timedOut();
+      return this.#read(key, read);
+    });
+    return next;
+  }
+
+  #read(key: string, read: () => Promise<Answer>): Promise<Answer> {
     const before = this.#latest;
     const answer = read();
     const reads: Reads = {

@@ -1,10 +1,13 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded.ts';
+import { WorkPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
+import { Sockets } from './sockets.ts';
+import { keepWatch, type OnChange, type Watch } from './watch.ts';
 
 /** PostgreSQL or the embedded database, the same to everyone who uses it. */
 export interface Database {
@@ -19,6 +22,11 @@ export interface Database {
   readonly snapshots: Snapshots;
   /** Resolves if the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
+  /**
+   * From now on, whatever needs the database fails at once while PostgreSQL is away or not migrated.
+   * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
+   */
+  watch(onChange: OnChange): Promise<Watch>;
   close(): Promise<void>;
 }
 
@@ -27,85 +35,116 @@ export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databasePoolMax' | 'd
 /** Milliseconds to wait for a free connection before the request fails. */
 const connectionTimeout = 5_000;
 /** Milliseconds after which PostgreSQL ends a statement, or a transaction nobody goes on with. */
-const statementTimeout = 30_000;
+const defaultStatementTimeout = 30_000;
+/** Milliseconds that closing may take: a server that does not answer must not hold it up. */
+const closeTimeout = 1_000;
 
 /**
  * Opens the database that the configuration names. PostgreSQL is not contacted until first use.
  * @throws EmbeddedDatabaseError when the embedded database cannot be opened
  */
-export async function openDatabase(config: DatabaseConfig): Promise<Database> {
-  if (config.databaseUrl === undefined) {
-    const embedded = await openEmbedded(config.dataDir);
-    const pool = embeddedPool(embedded);
-    const description = `embedded database in ${config.dataDir}`;
-    return connect('embedded', description, pool, watchEmbedded(pool), embedded);
-  }
-  const { hostname, port, pathname } = new URL(config.databaseUrl);
-  const description = `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
-  const session = serverSession(config.databaseUrl);
-  const pool = new pg.Pool({ ...session, max: config.databasePoolMax });
-  return connect(
-    'PostgreSQL',
-    description,
-    pool,
-    watchServer({ ...session, query_timeout: connectionTimeout }),
-  );
+export async function openDatabase(
+  config: DatabaseConfig,
+  statementTimeout = defaultStatementTimeout,
+): Promise<Database> {
+  return config.databaseUrl === undefined
+    ? openInProcess(config.dataDir)
+    : openServer(config.databaseUrl, config.databasePoolMax, statementTimeout);
 }
 
-function connect(
-  kind: Database['kind'],
-  description: string,
-  pool: pg.Pool,
-  snapshots: Snapshots,
-  embedded?: EmbeddedDatabase,
-): Database {
-  // An idle connection that breaks is replaced by the pool; without a listener it ends the process.
-  pool.on('error', () => {});
-  const prisma = new PrismaClient({
-    adapter: new PrismaPg(pool, { statementNameGenerator: ({ sql }) => nameStatement(sql) }),
-  });
+async function openInProcess(dataDir: string): Promise<Database> {
+  const embedded = await openEmbedded(dataDir);
+  const pool = embeddedPool(embedded);
+  const prisma = createPrisma(pool);
   return {
-    kind,
+    kind: 'embedded',
+    description: `embedded database in ${dataDir}`,
+    prisma,
+    pool,
+    read: readRows(pool),
+    snapshots: watchEmbedded(pool),
+    failed: embedded.failed,
+    // It is migrated when it is opened, and goes away with the process only.
+    watch: async () => ({ fault: () => undefined, ready: Promise.resolve(), close: () => {} }),
+    async close() {
+      await prisma.$disconnect();
+      await pool.end();
+      await embedded.close();
+    },
+  };
+}
+
+function openServer(url: string, max: number, statementTimeout: number): Database {
+  const { hostname, port, pathname } = new URL(url);
+  const description = `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
+  const session = serverSession(url, statementTimeout);
+  const sockets = new Sockets();
+  const guarded = { ...session, stream: sockets.open };
+  const pool = new WorkPool({ ...guarded, max }, true);
+  const prisma = createPrisma(pool);
+  const snapshots = watchServer(guarded);
+  let watch: Watch | undefined;
+  return {
+    kind: 'PostgreSQL',
     description,
     prisma,
     pool,
     read: readRows(pool),
     snapshots,
-    failed: embedded?.failed ?? new Promise(() => {}),
+    failed: new Promise(() => {}),
+    async watch(onChange) {
+      watch = await keepWatch(session, description, sockets, onChange);
+      return watch;
+    },
     async close() {
+      watch?.close();
+      const timer = setTimeout(() => sockets.refuse(new Error('closed')), closeTimeout);
       await snapshots.close();
       await prisma.$disconnect();
       await pool.end();
-      await embedded?.close();
+      clearTimeout(timer);
     },
   };
 }
 
+function createPrisma(pool: pg.Pool): PrismaClient {
+  // An idle connection that breaks is replaced by the pool; without a listener it ends the process.
+  pool.on('error', () => {});
+  return new PrismaClient({
+    adapter: new PrismaPg(pool, { statementNameGenerator: ({ sql }) => nameStatement(sql) }),
+  });
+}
+
 /** How every connection to PostgreSQL is made. */
-function serverSession(connectionString: string) {
+function serverSession(connectionString: string, statementTimeout: number) {
   return {
     connectionString,
     connectionTimeoutMillis: connectionTimeout,
     statement_timeout: statementTimeout,
     idle_in_transaction_session_timeout: statementTimeout,
     application_name: 'outfit-gateway',
-    // Sessions in another time zone shift timestamps without a word.
-    options: '-c TimeZone=UTC',
+    // Sessions in another time zone shift timestamps without a word. The interval lets PostgreSQL
+    // notice in the middle of a statement that nobody waits for it any more.
+    options: '-c TimeZone=UTC -c client_connection_check_interval=500',
   };
 }
 
 function embeddedPool({ socketFolder }: EmbeddedDatabase): pg.Pool {
-  return new pg.Pool({
-    host: socketFolder,
-    user: 'postgres',
-    database: 'postgres',
-    // PGlite is one session: a second connection would interleave with the first one's statements.
-    max: 1,
-    idleTimeoutMillis: 0,
-    connectionTimeoutMillis: statementTimeout,
-    // What a lost connection had prepared is still there, and its names would clash.
-    onConnect: async (client) => {
-      await client.query('DEALLOCATE ALL');
+  return new WorkPool(
+    {
+      host: socketFolder,
+      user: 'postgres',
+      database: 'postgres',
+      // PGlite is one session: a second connection would interleave with the first one's statements.
+      max: 1,
+      idleTimeoutMillis: 0,
+      connectionTimeoutMillis: defaultStatementTimeout,
+      // What a lost connection had prepared is still there, and its names would clash.
+      onConnect: async (client) => {
+        await client.query('DEALLOCATE ALL');
+      },
     },
-  });
+    // Its one thread goes on with a statement, whoever has left.
+    false,
+  );
 }

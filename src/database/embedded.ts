@@ -40,8 +40,19 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
       socketPath: join(socketFolder, '.s.PGSQL.5432'),
     },
   });
+  const exited = once(worker, 'exit').catch(() => {});
+  let isClosing = false;
   const failed = new Promise<Error>((settle) => {
     worker.once('error', settle);
+    // PostgreSQL's PANIC, when it cannot write its log, ends the thread without an error.
+    worker.once('exit', () => {
+      if (isClosing) return;
+      settle(
+        new EmbeddedDatabaseError(
+          `The embedded database in ${dataDir} has stopped: make room if its disk is full, then start again. What was answered is saved.`,
+        ),
+      );
+    });
   });
   const opened = await Promise.race([once(worker, 'message').then(() => undefined), failed]);
   if (opened) {
@@ -56,7 +67,7 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
     socketFolder,
     failed,
     async close() {
-      const exited = once(worker, 'exit');
+      isClosing = true;
       worker.postMessage('close');
       await exited;
       await release();

@@ -33,11 +33,11 @@ interface Migration {
 }
 
 /** The names of the migrations that the database lacks, oldest first. */
-export async function findPendingMigrations(pool: pg.Pool): Promise<string[]> {
-  const { rows } = await pool.query(
+export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): Promise<string[]> {
+  const { rows } = await queryable.query(
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
   );
-  const applied = rows[0]?.exists ? await readHistory(pool) : new Map<string, string>();
+  const applied = rows[0]?.exists ? await readHistory(queryable) : new Map<string, string>();
   return pendingOf(applied).map((migration) => migration.name);
 }
 
@@ -116,8 +116,11 @@ function pendingOf(applied: ReadonlyMap<string, string>): Migration[] {
   return migrations.filter(({ name }) => !applied.has(name));
 }
 
+let migrations: Migration[] | undefined;
+
+/** Read once: the database is compared with them all the time. */
 function readMigrations(): Migration[] {
-  return readdirSync(folder, { withFileTypes: true })
+  migrations ??= readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
     .sort()
@@ -125,4 +128,5 @@ function readMigrations(): Migration[] {
       const script = readFileSync(`${folder}${name}/migration.sql`, 'utf8');
       return { name, script, checksum: createHash('sha256').update(script).digest('hex') };
     });
+  return migrations;
 }

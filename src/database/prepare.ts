@@ -1,10 +1,22 @@
+import type pg from 'pg';
 import type { Database } from './database.ts';
-import { findPendingMigrations, migrate } from './migrations.ts';
+import { findPendingMigrations, MigrationError, migrate } from './migrations.ts';
 
 /** The database cannot be used as it is; the message is one sentence that says what to change. */
 export class DatabaseNotReadyError extends Error {
   override readonly name = 'DatabaseNotReadyError';
+
+  constructor(
+    message: string,
+    /** Whether it can come right while the gateway waits. */
+    readonly mayPass: boolean,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
 }
+
+type Queryable = Pick<pg.Pool, 'query'>;
 
 /**
  * Brings the embedded database to the current migrations. PostgreSQL is only checked: there,
@@ -17,15 +29,23 @@ export async function prepareDatabase(
   { kind, description, pool }: Database,
   onApply: (name: string) => void,
 ): Promise<void> {
-  if (kind === 'embedded') {
-    await migrate(pool, onApply);
-    return;
-  }
-  await checkServer(pool, description);
-  const pending = await findPendingMigrations(pool);
+  if (kind === 'embedded') await migrate(pool, onApply);
+  else await checkPrepared(pool, description);
+}
+
+/**
+ * @throws DatabaseNotReadyError when PostgreSQL is away, too old or not migrated
+ * @throws MigrationError when an applied migration has been edited since
+ */
+export async function checkPrepared(queryable: Queryable, description: string): Promise<void> {
+  await checkServer(queryable, description);
+  const pending = await findPendingMigrations(queryable).catch((error) => {
+    throw error instanceof MigrationError ? error : unreachable(description, error);
+  });
   if (pending.length > 0) {
     throw new DatabaseNotReadyError(
       `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run "npm run migrate" first.`,
+      true,
     );
   }
 }
@@ -33,25 +53,31 @@ export async function prepareDatabase(
 /**
  * @throws DatabaseNotReadyError when the server is away or older than PostgreSQL 14
  */
-export async function checkServer(pool: Database['pool'], description: string): Promise<void> {
+export async function checkServer(queryable: Queryable, description: string): Promise<void> {
   let version: number;
   try {
-    const { rows } = await pool.query<{ version: number }>(
+    const { rows } = await queryable.query<{ version: number }>(
       `SELECT current_setting('server_version_num')::int AS version`,
     );
     version = rows[0]?.version ?? 0;
   } catch (error) {
-    const reason = reasonOf(error);
-    throw new DatabaseNotReadyError(
-      `The ${description} cannot be reached (${reason}): start it, or correct DATABASE_URL.`,
-      { cause: error },
-    );
+    throw unreachable(description, error);
   }
   if (version < 140_000) {
     throw new DatabaseNotReadyError(
       `The ${description} is version ${Math.floor(version / 10_000)}: use PostgreSQL 14 or newer.`,
+      false,
     );
   }
+}
+
+/** @param error what the connection or statement failed with */
+export function unreachable(description: string, error: unknown): DatabaseNotReadyError {
+  return new DatabaseNotReadyError(
+    `The ${description} cannot be reached (${reasonOf(error)}): start it, or correct DATABASE_URL.`,
+    true,
+    { cause: error },
+  );
 }
 
 /** Node tries all addresses of a host and gives an AggregateError without a message. */

@@ -1,5 +1,4 @@
 import { GraphQLError } from 'graphql';
-import { maskError } from 'graphql-yoga';
 import { Refusal } from '../refusal.ts';
 
 // The errors that are meant for the client. Every other one is masked and logged.
@@ -65,26 +64,3 @@ export const unsupportedType = () =>
     'UNSUPPORTED_MEDIA_TYPE',
     'The Content-Type of a POST must be application/json.',
   );
-
-/** The refusal that a resolver threw, from what has become of it in an answer. */
-export function findRefusal(error: unknown): Refusal | undefined {
-  const cause = error instanceof GraphQLError ? error.originalError : error;
-  return cause instanceof Refusal ? cause : undefined;
-}
-
-/**
- * What the client gets of an error in an answer. A refusal keeps its status and headers; what is
- * not meant for the client is masked.
- */
-export function publishError(error: unknown, maskedMessage: string): Error {
-  const refusal = findRefusal(error);
-  // Told to, because NODE_ENV=development would show stack traces.
-  if (!refusal) return maskError(error, maskedMessage, false);
-  const { code, headers, message, status } = refusal;
-  const place = error instanceof GraphQLError ? error : undefined;
-  return new GraphQLError(message, {
-    nodes: place?.nodes ?? null,
-    path: place?.path ?? null,
-    extensions: { code, http: { status, headers } },
-  });
-}

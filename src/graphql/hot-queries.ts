@@ -2,6 +2,8 @@ import { type GraphQLSchema, getOperationAST } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Plugin } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
+import { refusalFor } from '../database/refusals.ts';
+import type { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
 import type { FindFaults, Query } from './limits.ts';
 
@@ -14,6 +16,8 @@ export interface Outcome {
   query?: Query;
   /** Name of the operation that was executed. */
   operationName?: string | undefined;
+  /** Set when the request as a whole is turned away, because the database is away, say. */
+  refusal?: Refusal | undefined;
 }
 
 /** Notes the outcome of an execution in the context. */
@@ -26,6 +30,7 @@ export function useOutcome(): Plugin<{ outcome: Outcome }> {
       return {
         onExecuteDone({ result }) {
           const failed = !('data' in result) || result.errors !== undefined;
+          if ('errors' in result) contextValue.outcome.refusal = refusalIn(result.errors);
           if (isQuery && !failed) {
             contextValue.outcome.query = { document, operationName: operation.name?.value };
           }
@@ -33,6 +38,10 @@ export function useOutcome(): Plugin<{ outcome: Outcome }> {
       };
     },
   };
+}
+
+function refusalIn(errors: readonly unknown[] = []): Refusal | undefined {
+  return errors.map(refusalFor).find((refusal) => refusal !== undefined);
 }
 
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
@@ -78,6 +87,7 @@ export class HotQueries {
   /**
    * @returns undefined when yoga must answer: the query is not hot yet, cannot be compiled, may not
    *   be executed with these variables, or gave an error, which yoga reports in its own form
+   * @throws Refusal
    */
   async execute(
     key: string,
@@ -92,6 +102,8 @@ export class HotQueries {
     if (!query.compiled) return undefined;
     if (this.#findFaults(query, variables, context).length > 0) return undefined;
     const result = await query.compiled.query(undefined, context, variables);
+    const refusal = refusalIn(result.errors);
+    if (refusal) throw refusal;
     if (result.errors) return undefined;
     return { contentType: query.contentType, body: Buffer.from(JSON.stringify(result)) };
   }

@@ -7,9 +7,10 @@ import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Config } from '../config.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
+import type { StartWork, Waiter } from '../work.ts';
 import type { Context } from './context.ts';
 import { createErrorLog } from './error-log.ts';
-import { badRequest, publishError, tooLarge, unsupportedType } from './errors.ts';
+import { badRequest, tooLarge, unsupportedType } from './errors.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
 import { createFaultFinder, useLimits } from './limits.ts';
@@ -21,6 +22,7 @@ export interface GraphQLOptions {
   readonly admit: Admit;
   readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
   readonly config: Pick<Config, 'graphiql' | 'graphqlIntrospection' | 'graphqlMaxCost'>;
+  readonly startWork: StartWork;
 }
 
 const path = '/graphql';
@@ -66,6 +68,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
         request,
         readRequest(request),
         context,
+        reply.raw,
       );
       if (status === 405) reply.header('Allow', 'POST');
       const isShareable = context.visibility.private !== 'own';
@@ -98,7 +101,10 @@ interface Asked {
   readonly asked: GraphQLRequest;
 }
 
-function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQLOptions) {
+function answerRequests(
+  app: FastifyInstance,
+  { schema, cache, config, startWork }: GraphQLOptions,
+) {
   const findFaults = createFaultFinder(schema, config);
   const errorLog = createErrorLog(app.log);
   const yoga = createYoga<Context & Asked & { outcome: Outcome; log: FastifyBaseLogger }>({
@@ -109,7 +115,8 @@ function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQL
     cors: false,
     // Queries that come again are compiled. A thousand documents of 1 MiB are too many to keep.
     parserAndValidationCache: false,
-    maskedErrors: { errorMessage: internalError, maskError: publishError },
+    // Or else NODE_ENV=development would show stack traces.
+    maskedErrors: { errorMessage: internalError, isDev: false },
     plugins: [useRequest(), useLimits(findFaults, config), useOutcome(), errorLog.plugin],
     logging: {
       debug: () => {},
@@ -131,6 +138,7 @@ function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQL
       { method: isRead(request) ? 'GET' : 'POST', headers: { accept: asked.answerType } },
       { ...context, asked, outcome, log: request.log },
     );
+    if (outcome.refusal) throw outcome.refusal;
     const contentType = response.headers.get('content-type') ?? asked.answerType;
     const body = Buffer.from(await response.arrayBuffer());
     request.operationName = outcome.operationName;
@@ -143,6 +151,7 @@ function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQL
     request: FastifyRequest,
     asked: GraphQLRequest,
     context: Context,
+    waiter: Waiter,
   ): Promise<HttpAnswer> => {
     // Only what is known to be a query is answered from memory or together with others: of an
     // unknown document it is not known whether it is a mutation.
@@ -155,10 +164,13 @@ function answerRequests(app: FastifyInstance, { schema, cache, config }: GraphQL
         return askYoga(request, asked, context);
       };
       // What a viewer alone sees is given to nobody else.
-      return context.visibility.private === 'own' ? read() : cache.get(asked.key, read);
+      return context.visibility.private === 'own'
+        ? startWork(read).join(waiter)
+        : cache.get(asked.key, read, waiter);
     }
     const outcome: Outcome = {};
-    const answer = await askYoga(request, asked, context, outcome);
+    const work = startWork(() => askYoga(request, asked, context, outcome));
+    const answer = await work.join(waiter);
     if (outcome.query) hot.note(asked.document, outcome.query, answer.contentType);
     return answer;
   };

@@ -6,6 +6,7 @@ import { sendIfUnchanged } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
 import type { Viewer } from '../identity/viewer.ts';
 import { Refusal } from '../refusal.ts';
+import type { StartWork } from '../work.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
 import { mediaTypes, readBody } from './body.ts';
@@ -34,6 +35,7 @@ export interface RestOptions {
   readonly cache: AnswerCache;
   readonly admit: Admit;
   readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
+  readonly startWork: StartWork;
 }
 
 /** Serves the legacy paths, which all begin with `/api/`. */
@@ -98,7 +100,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const asked = readRequest(rawQuery(request));
-      const page = await readPage(asked, list, context, options.cache);
+      const page = await readPage(asked, list, context, options, reply.raw);
       const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
       const isShareable = context.visibility.private !== 'own';
       if (sendIfUnchanged(request, reply, tag, isShareable)) return reply;
@@ -109,7 +111,8 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       const context = contexts.get(request);
       if (!context) throw internalError();
       const body = readBody(request.headers['content-type'], request.body as Buffer | undefined);
-      return send(reply, 201, await create.create(body, context));
+      const work = options.startWork(() => create.create(body, context));
+      return send(reply, 201, await work.join(reply.raw));
     },
   });
 

@@ -13,7 +13,6 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import type { Context } from '../graphql/context.ts';
-import { findRefusal } from '../graphql/errors.ts';
 import type { Body } from './body.ts';
 import { invalidFields, notAnObject } from './errors.ts';
 import { coerceField } from './fields.ts';
@@ -50,7 +49,7 @@ export function prepareCreate(schema: GraphQLSchema, document: Route['create']):
   const run = async (variableValues: Record<string, unknown>, contextValue: Context) => {
     const { data, errors } = await execute({ schema, document, variableValues, contextValue });
     const [error] = errors ?? [];
-    if (error) throw findRefusal(error) ?? error;
+    if (error) throw error;
     return (data as unknown as { created: Created }).created;
   };
 

@@ -11,7 +11,6 @@ import {
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Context } from '../graphql/context.ts';
-import { findRefusal } from '../graphql/errors.ts';
 import { invalidChoice, invalidPage } from './errors.ts';
 import { parsePageNumber } from './page-number.ts';
 import { type QueryParameters, readParameter } from './query-string.ts';
@@ -56,7 +55,7 @@ export function prepareList(schema: GraphQLSchema, document: Route['list']): Pre
       const [error] = errors ?? [];
       // The compiled query leaves extensions out when there are none.
       if (error?.extensions?.['code'] === 'PAGE_NOT_FOUND') throw invalidPage();
-      if (error) throw findRefusal(error) ?? error;
+      if (error) throw error;
       return (data as { page: Page }).page;
     },
   };

@@ -1,7 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
+import type { Answer } from '../cache/answer-cache.ts';
 import { entityTag } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
+import type { Waiter } from '../work.ts';
+import type { RestOptions } from './adapter.ts';
 import { encodeJson } from './json.ts';
 import type { PreparedList } from './list-document.ts';
 import { formatQuery, parseQuery, type QueryParameters } from './query-string.ts';
@@ -55,7 +57,8 @@ export async function readPage(
   { key, variables }: Asked,
   list: PreparedList,
   context: Context,
-  cache: AnswerCache,
+  { cache, startWork }: Pick<RestOptions, 'cache' | 'startWork'>,
+  waiter: Waiter,
 ): Promise<KeptPage> {
   const read = async () => {
     const { count, next, previous, results } = await list.readPage(variables, context);
@@ -71,7 +74,9 @@ export async function readPage(
     };
   };
   // What a viewer alone sees is given to nobody else.
-  return context.visibility.private === 'own' ? read() : cache.get(key, read);
+  return context.visibility.private === 'own'
+    ? startWork(read).join(waiter)
+    : cache.get(key, read, waiter);
 }
 
 export function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {

@@ -1,0 +1,65 @@
+import { Refusal, timedOut, unavailable } from '../refusal.ts';
+
+/**
+ * What a request is told when the database is away, out of something, or has stopped a statement.
+ * Undefined for every other error: that is a fault of ours.
+ * @param error as it was thrown, or wrapped by Prisma or GraphQL
+ */
+export function refusalFor(error: unknown): Refusal | undefined {
+  if (!isObject(error)) return undefined;
+  if (error instanceof Refusal) return error;
+  // Prisma keeps PostgreSQL's code as `originalCode`.
+  const codes = [error['code'], error['originalCode']].filter((code) => typeof code === 'string');
+  if (codes.includes(queryCanceled)) return timedOut();
+  if (codes.some(isOfDatabase) || isOfConnection(error)) return unavailable({ cause: error });
+  for (const inner of innerErrors(error)) {
+    const refusal = refusalFor(inner);
+    if (refusal) return refusal;
+  }
+  return undefined;
+}
+
+type ErrorLike = Readonly<Record<string, unknown>>;
+
+/** The statement was stopped: by its time limit, or by an operator. */
+const queryCanceled = '57014';
+
+const sqlStates = [
+  /^08/, // the connection broke
+  /^25006$/, // a standby, or a server that only reads for now
+  /^3D000$/, // the database is gone, and may be on its way back
+  /^40001$|^40P01$/, // lost against other transactions
+  /^53/, // out of disk, memory or connections
+  /^55P03$/, // a lock was not to be had in time
+  /^57P0[1-5]$/, // shutting down, crashed, starting up, dropped, idle for too long
+  /^58/, // the system under the server fails
+];
+
+/** Prisma: not reachable, too slow, closed, too many connections, transaction not begun or lost. */
+const prismaCodes = /^P1001$|^P1002$|^P1008$|^P1017$|^P2024$|^P2028$|^P2034$|^P2037$/;
+
+function isOfDatabase(code: string): boolean {
+  return prismaCodes.test(code) || sqlStates.some((state) => code.length === 5 && state.test(code));
+}
+
+/** What `pg` says without a code. */
+const connectionMessages =
+  /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
+
+function isOfConnection({ code, syscall, message }: ErrorLike): boolean {
+  // Of the sockets that the work on a request opens, all lead to the database.
+  if (typeof code === 'string' && /^(?:connect|getaddrinfo|read|write)$/.test(String(syscall))) {
+    return true;
+  }
+  return code === undefined && connectionMessages.test(String(message));
+}
+
+function innerErrors({ cause, errors, meta, originalError }: ErrorLike): unknown[] {
+  const ofPrisma = isObject(meta) ? meta['driverAdapterError'] : undefined;
+  // Node tries all addresses of a host, and gives an AggregateError.
+  return [cause, originalError, ofPrisma, ...(Array.isArray(errors) ? errors : [])];
+}
+
+function isObject(value: unknown): value is ErrorLike {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,37 @@
+import type { FastifyInstance } from 'fastify';
+import { encodeJson } from './rest/json.ts';
+
+/** What readiness depends on. */
+export interface Health {
+  /** Whether the database is away or not migrated. */
+  readonly isDatabaseAway?: (() => boolean) | undefined;
+  /** Whether the process is about to end. */
+  readonly isClosing?: () => boolean;
+}
+
+/**
+ * Serves `/health/live`, which answers as long as the process does, and `/health/ready`, which is
+ * 503 while requests would be. Both cost nothing and need no token.
+ */
+export function serveHealth(app: FastifyInstance, health: Health): void {
+  addProbe(app, '/health/live', () => undefined);
+  addProbe(app, '/health/ready', () => {
+    if (health.isClosing?.()) return 'The gateway is closing.';
+    return health.isDatabaseAway?.() ? 'The database is away or not migrated.' : undefined;
+  });
+}
+
+/** @param findFault why the answer is 503; undefined: it is 200 */
+function addProbe(app: FastifyInstance, url: string, findFault: () => string | undefined): void {
+  app.route({
+    method: ['GET', 'HEAD'],
+    url,
+    handler: (_request, reply) => {
+      const fault = findFault();
+      return reply
+        .code(fault ? 503 : 200)
+        .headers({ 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
+        .send(encodeJson(fault ? { status: 'unavailable', detail: fault } : { status: 'ok' }));
+    },
+  });
+}

@@ -1,0 +1,66 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { EventEmitter } from 'node:events';
+import { refusalFor } from './database/refusals.ts';
+import { timedOut } from './refusal.ts';
+
+/** The response that somebody waits for: it closes early when they leave. */
+export type Waiter = Pick<EventEmitter, 'once' | 'off'>;
+
+export type StartWork = <Result>(work: () => Promise<Result>) => Work<Result>;
+
+const signals = new AsyncLocalStorage<AbortSignal>();
+
+/** Aborted when the work that this code belongs to has been stopped; undefined outside of any. */
+export function currentSignal(): AbortSignal | undefined {
+  return signals.getStore();
+}
+
+/**
+ * Work that one or more requests wait for. It is stopped when the last of them has left or has
+ * waited too long: the connection it uses is cut, and the database drops the statement.
+ */
+export class Work<Result> {
+  readonly #stop = new AbortController();
+  readonly #result: Promise<Result>;
+  readonly #limit: number;
+  #waiting = 0;
+
+  /** @param limit seconds that a request waits at most */
+  constructor(limit: number, work: () => Promise<Result>) {
+    this.#limit = limit;
+    this.#result = signals.run(this.#stop.signal, work).catch((error) => {
+      throw refusalFor(error) ?? error;
+    });
+    // Whoever waited may have left.
+    this.#result.catch(() => {});
+  }
+
+  /** Whether nobody may join any more. */
+  get isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  /**
+   * The result, for one more request.
+   * @throws Refusal 503 when the time is over, or the database fails
+   */
+  join(waiter: Waiter): Promise<Result> {
+    this.#waiting++;
+    return new Promise((settle, reject) => {
+      const leave = () => {
+        release();
+        const refusal = timedOut();
+        reject(refusal);
+        this.#waiting--;
+        if (this.#waiting === 0) this.#stop.abort(refusal);
+      };
+      const timer = setTimeout(leave, this.#limit * 1000);
+      waiter.once('close', leave);
+      const release = () => {
+        clearTimeout(timer);
+        waiter.off('close', leave);
+      };
+      this.#result.finally(release).then(settle, reject);
+    });
+  }
+}

@@ -1,0 +1,186 @@
+// PostgreSQL goes away under load, in every way there is, and comes back.
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startEmbeddedPostgres } from '../embedded-postgres.js';
+import { baseOf, dist, type Run, run, runServer, stop } from '../process.ts';
+import { type Answered, type Load, send, startLoad } from './load.ts';
+import { type Network, openNetwork } from './network.ts';
+
+type Postgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+
+let postgres: Postgres;
+let network: Network;
+let server: Run;
+let base: string;
+let load: Load | undefined;
+
+beforeAll(async () => {
+  postgres = await startEmbeddedPostgres();
+  await run([`${dist}database/migrate-command.js`], { DATABASE_URL: postgres.url }).ended;
+  network = await openNetwork(postgres.port);
+});
+
+afterAll(async () => {
+  network.close();
+  await postgres.close();
+});
+
+beforeEach(async () => {
+  const url = new URL(postgres.url);
+  url.port = String(network.port);
+  server = runServer({ DATABASE_URL: url.href, SEED: 'demo' });
+  base = await baseOf(server);
+});
+
+afterEach(async () => {
+  await load?.stop();
+  load = undefined;
+});
+
+async function pause(milliseconds: number): Promise<void> {
+  await new Promise((settle) => setTimeout(settle, milliseconds));
+}
+
+/** Runs a statement beside the gateway. */
+async function administer(statement: string, database = 'postgres'): Promise<pg.QueryResult> {
+  const url = new URL(postgres.url);
+  url.pathname = `/${database}`;
+  const client = new pg.Client(url.href);
+  await client.connect();
+  try {
+    return await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+async function statusOf(path: string): Promise<number> {
+  return (await send(base, path)).status;
+}
+
+/** The answers that are neither right nor a 503 as it must be, or that took 2 s or longer. */
+function wrongAnswers(answers: readonly Answered[]): Answered[] {
+  return answers.filter(({ what, status, retryAfter, body, milliseconds }) => {
+    if (milliseconds >= 2_000) return true;
+    if (status === 200) return body.includes('"errors"');
+    const code = what.startsWith('{') ? '"code":"SERVICE_UNAVAILABLE"' : '{"detail":"Service temp';
+    return status !== 503 || retryAfter !== '1' || !body.includes(code);
+  });
+}
+
+/** Waits for the first 200, at most the 3 s that a return may take. */
+async function untilBack(): Promise<void> {
+  await expect.poll(() => statusOf('/api/outfits/'), { interval: 50, timeout: 3_000 }).toBe(200);
+}
+
+const faults: Record<string, { begin(): unknown; end(): unknown }> = {
+  'is shut down': { begin: () => postgres.stop(), end: () => postgres.start() },
+  crashes: { begin: () => postgres.crash(), end: () => postgres.start() },
+  freezes: { begin: () => postgres.freeze(), end: () => postgres.thaw() },
+  'is behind a network that swallows everything': {
+    begin: () => network.swallow(),
+    end: () => network.restore(),
+  },
+};
+
+describe.each(Object.entries(faults))('a PostgreSQL that %s', (_name, fault) => {
+  test('means 503 within 2 s, nothing that hangs, and service within 3 s of its return', async () => {
+    load = startLoad(base);
+    await pause(1_000);
+    expect(load.answers.filter(({ status }) => status === 200).length).toBeGreaterThan(50);
+
+    await fault.begin();
+    const before = load.answers.length;
+    await pause(4_000);
+    expect(await statusOf('/health/live')).toBe(200);
+    expect(await statusOf('/health/ready')).toBe(503);
+    expect(
+      load.answers.slice(before).filter(({ status }) => status === 503).length,
+    ).toBeGreaterThan(50);
+    // Once it is known, nothing waits for it any more.
+    expect(load.answers.slice(-20).every(({ status }) => status === 503)).toBe(true);
+
+    await fault.end();
+    await untilBack();
+    expect(await statusOf('/health/ready')).toBe(200);
+    const back = load.answers.length;
+    await pause(1_000);
+    await load.stop();
+    expect(wrongAnswers(load.answers)).toEqual([]);
+    // What had begun just before may still be answered with a 503.
+    expect(load.answers.slice(back + 12).filter(({ status }) => status !== 200)).toEqual([]);
+
+    const messages = server.output().match(/cannot be reached \(/g) ?? [];
+    expect(messages.length).toBeGreaterThanOrEqual(1);
+    expect(messages.length).toBeLessThan(10);
+    expect(await stop(server)).toBe(0);
+  });
+});
+
+test('what is written while the gateway is cut off is in its first answers afterwards', async () => {
+  const first = async () => JSON.parse((await send(base, '/api/outfits/')).body).results[0];
+  const { id } = await first();
+  for (let round = 0; round < 3; round++) {
+    expect(await statusOf('/api/outfits/')).toBe(200);
+    network.swallow();
+    await administer(`UPDATE outfits SET title = 'round ${round}' WHERE id = ${id}`);
+    await expect.poll(() => statusOf('/health/ready'), { timeout: 5_000 }).toBe(503);
+    network.restore();
+    await untilBack();
+    expect(await first()).toMatchObject({ id, title: `round ${round}` });
+  }
+});
+
+test('connections that an operator ends under load cost at most a 503 each', async () => {
+  load = startLoad(base);
+  for (let round = 0; round < 10; round++) {
+    await pause(200);
+    await administer(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outfit-gateway'`,
+    );
+  }
+  await untilBack();
+  const back = load.answers.length;
+  await pause(500);
+  await load.stop();
+  expect(wrongAnswers(load.answers)).toEqual([]);
+  expect(load.answers.slice(back + 12).filter(({ status }) => status !== 200)).toEqual([]);
+  expect(load.answers.filter(({ status }) => status === 200).length).toBeGreaterThan(100);
+});
+
+test('a server without free connections means 503 for some, and does not stop the others', async () => {
+  await administer(`CREATE ROLE gateway LOGIN PASSWORD 'gateway' CONNECTION LIMIT 3`);
+  await administer('GRANT SELECT ON ALL TABLES IN SCHEMA public TO gateway');
+  const url = new URL(postgres.url);
+  url.username = 'gateway';
+  url.password = 'gateway';
+  const limited = runServer({ DATABASE_URL: url.href, CACHE_MAX_BYTES: '0' });
+  load = startLoad(await baseOf(limited), 30);
+  await pause(3_000);
+  await load.stop();
+  expect(wrongAnswers(load.answers)).toEqual([]);
+  expect(load.answers.filter(({ status }) => status === 503).length).toBeGreaterThan(0);
+  expect(load.answers.filter(({ status }) => status === 200).length).toBeGreaterThan(100);
+});
+
+test('a database that is dropped and made anew is waited for until it is migrated', async () => {
+  await administer('CREATE DATABASE shop');
+  const url = new URL(postgres.url);
+  url.pathname = '/shop';
+  const environment = { DATABASE_URL: url.href };
+  await run([`${dist}database/migrate-command.js`], environment).ended;
+  const other = runServer(environment);
+  base = await baseOf(other);
+  expect(await statusOf('/api/outfits/')).toBe(200);
+
+  await administer('DROP DATABASE shop WITH (FORCE)');
+  await expect.poll(() => statusOf('/health/ready'), { timeout: 5_000 }).toBe(503);
+  expect(await statusOf('/api/outfits/')).toBe(503);
+  await administer('CREATE DATABASE shop');
+  await other.until(/lacks 2 migration/);
+  expect(await statusOf('/health/ready')).toBe(503);
+  expect(await statusOf('/api/outfits/')).toBe(503);
+  await run([`${dist}database/migrate-command.js`], environment).ended;
+  await untilBack();
+  expect(await statusOf('/health/ready')).toBe(200);
+});

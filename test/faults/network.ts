@@ -1,0 +1,50 @@
+// A way to a server on which packets can get lost.
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+export interface Network {
+  readonly port: number;
+  /** From now on nothing arrives, and nothing says so. */
+  swallow(): void;
+  restore(): void;
+  close(): void;
+}
+
+export async function openNetwork(to: number): Promise<Network> {
+  const sockets = new Set<Socket>();
+  let isDead = false;
+  const keep = (socket: Socket, peer: () => Socket) => {
+    sockets.add(socket);
+    if (isDead) socket.pause();
+    socket.on('data', (chunk) => peer().write(chunk));
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      sockets.delete(socket);
+      peer().destroy();
+    });
+  };
+  const server = createServer((near) => {
+    const far = connect(to, '127.0.0.1');
+    keep(near, () => far);
+    keep(far, () => near);
+    if (isDead) near.pause();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address ? address.port : 0,
+    swallow() {
+      isDead = true;
+      for (const socket of sockets) socket.pause();
+    },
+    restore() {
+      isDead = false;
+      for (const socket of sockets) socket.resume();
+    },
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
