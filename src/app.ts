@@ -45,7 +45,7 @@ export async function buildApp(
     // One line per answer, at debug: two per request at info took a third of the throughput.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 1_048_576,
-    // The REST adapter and yoga read the query string themselves, each by its own rules.
+    // REST and GraphQL read the query string themselves, each by its own rules.
     routerOptions: { querystringParser: () => ({}) },
     // A request without Host gets an answer in the shape of the others.
     http: { requireHostHeader: false },
