@@ -69,7 +69,7 @@ export async function buildApp(
     ...timeLimits,
     // What comes while the service closes, on a connection that is still open, is answered.
     return503OnClosing: false,
-    // The REST adapter and yoga read the query string themselves, each by its own rules.
+    // REST and GraphQL read the query string themselves, each by its own rules.
     routerOptions: { querystringParser: () => ({}) },
     // A request without Host gets an answer in the shape of the others.
     http: { requireHostHeader: false, ...headTimeLimits },

@@ -101,7 +101,7 @@ export function readConfig(environment: Environment): Config {
       wholeNumber(1, 100_000),
     ),
     requestTimeout: read(environment, 'REQUEST_TIMEOUT', 10, wholeNumber(1, 600)),
-    graphqlMaxCost: read(environment, 'GRAPHQL_MAX_COST', 10_000, wholeNumber(1, 1_000_000_000)),
+    graphqlMaxCost: read(environment, 'GRAPHQL_MAX_COST', 5_000, wholeNumber(1, 1_000_000_000)),
     graphqlIntrospection: read(environment, 'GRAPHQL_INTROSPECTION', true, onOrOff),
     graphiql: read(environment, 'GRAPHIQL', true, onOrOff),
     corsOrigins: read(environment, 'CORS_ORIGINS', [], origins),

@@ -36,7 +36,7 @@ describe('the configuration', () => {
       rateLimit: undefined,
       maxConcurrentRequests: 128,
       requestTimeout: 10,
-      graphqlMaxCost: 10_000,
+      graphqlMaxCost: 5_000,
       graphqlIntrospection: true,
       graphiql: true,
       corsOrigins: [],

@@ -259,7 +259,12 @@ describe('every answer has the security headers', () => {
     ['an unknown path', { url: '/nope' }, 404],
     [
       'an unknown path with a body',
-      { url: '/nope', method: 'POST', headers: { 'content-type': 'a/b' }, payload: 'x' },
+      {
+        url: '/nope',
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        payload: '{',
+      },
       404,
     ],
     ['a path that cannot be decoded', { url: '/%zz' }, 404],
@@ -271,6 +276,14 @@ describe('every answer has the security headers', () => {
     const response = await open.app.inject(options);
     expect(response.statusCode).toBe(status);
     expect(response.headers).toMatchObject(expected);
+  });
+
+  test('and a path that there is not is said so, whatever the body', async () => {
+    for (const type of ['application/json', 'nonsense']) {
+      const headers = { 'content-type': type };
+      const response = await send({ method: 'POST', url: '/nope', headers, payload: '{' });
+      expect(response.body).toBe('{"detail":"Not found."}');
+    }
   });
 
   test('also one that says that nothing has changed', async () => {

@@ -38,6 +38,7 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
       gateway = await openGateway(kind, outfits, {
         CACHE_MAX_BYTES: '0',
         PAGE_SIZE: String(pageSize),
+        GRAPHQL_MAX_COST: '1000000',
       });
     });
     afterAll(() => gateway.close());

@@ -30,7 +30,7 @@ export function readRequest(request: FastifyRequest): GraphQLRequest {
   try {
     const text = isRead(request) ? queryStringOf(request) : bodyOf(request);
     const parameters = isRead(request) ? readQueryString(text) : readBody(text);
-    return checkParameters(parameters, answerType, `${request.method === 'POST'} ${text}`);
+    return checkParameters(parameters, answerType, `${isRead(request) ? 'GET' : 'POST'} ${text}`);
   } catch (error) {
     throw error instanceof JsonInputError ? badRequest(error.message) : error;
   }
