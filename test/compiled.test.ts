@@ -158,7 +158,10 @@ describe('a query that is asked again and again', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     // Without the cache, so that each is executed.
-    gateway = await openGateway('PostgreSQL', rows, { CACHE_MAX_BYTES: '0' });
+    gateway = await openGateway('PostgreSQL', rows, {
+      CACHE_MAX_BYTES: '0',
+      GRAPHQL_MAX_COST: '20000',
+    });
   });
   afterAll(() => gateway.close());
 
