@@ -35,7 +35,7 @@ export function createViewerReader(config: IdentityConfig): ReadViewer {
   return async (authorization) => {
     const [scheme = '', token = '', ...more] = authorization?.trim().split(/ +/) ?? [];
     if (scheme.toLowerCase() !== 'bearer') return undefined;
-    if (token === '' || more.length > 0) throw invalidToken();
+    if (more.length > 0) throw invalidToken();
     const userId = readUserId(await verify(token));
     if (userId === undefined) throw invalidToken();
     return { userId };
