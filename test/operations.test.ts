@@ -210,9 +210,9 @@ describe('metrics', () => {
       expect(requests('method="POST",route="/graphql",operation="Newest",status="200"')).toBe(1);
       expect(
         value(
-          'gateway_request_duration_seconds_count{method="GET",route="/api/outfits/",operation=""}',
+          'gateway_request_duration_seconds_count{method="GET",route="/api/outfits/",operation="",status="200"}',
         ),
-      ).toBe(4);
+      ).toBe(3);
       expect(value('gateway_cache_hits_total')).toBe(2);
       expect(value('gateway_cache_misses_total')).toBe(1);
       expect(value('gateway_cache_bytes')).toBeGreaterThan(1000);
