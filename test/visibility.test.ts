@@ -286,6 +286,59 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
+    test.each(viewerNames)(
+      '%s learns nothing of hidden outfits from what writes answer',
+      async (viewer) => {
+        const userId = viewers[viewer];
+        const visible = visibleTo(viewer);
+        const target = rows.find((row) => row.private && row.userId === 1) as OutfitRow;
+        const isSeen = visible.includes(target);
+        const codeOf = async (field: string) => {
+          const { errors } = await askOf(viewer).query(`mutation { ${field} { __typename } }`);
+          return errors?.[0]?.extensions.code;
+        };
+        const changes = [
+          `updateOutfit(id: ${target.id}, input: {})`,
+          `deleteOutfit(id: ${target.id})`,
+        ];
+        if (userId === undefined) {
+          for (const field of [...changes, `likeOutfit(id: ${target.id})`]) {
+            expect(await codeOf(field)).toBe('UNAUTHENTICATED');
+          }
+          return;
+        }
+        if (userId !== target.userId) {
+          for (const field of changes)
+            expect(await codeOf(field)).toBe(isSeen ? 'FORBIDDEN' : 'NOT_FOUND');
+        }
+        // The stranger is no user at all, so its token does not hold for writing.
+        if (viewer === 'stranger') {
+          expect(await codeOf(`likeOutfit(id: ${target.id})`)).toBe(
+            isSeen ? 'UNAUTHENTICATED' : 'NOT_FOUND',
+          );
+          return;
+        }
+        for (const field of ['likeOutfit', 'unlikeOutfit']) {
+          const { data, errors } = await askOf(viewer).query<Record<string, unknown>>(
+            `mutation { ${field}(id: ${target.id}) { outfit { id user { outfits { count } } } } }`,
+          );
+          const theirs = visible.filter((row) => row.userId === target.userId);
+          if (isSeen) {
+            expect(data).toEqual({
+              [field]: { outfit: { id: target.id, user: { outfits: { count: theirs.length } } } },
+            });
+          } else {
+            expect(errors).toMatchObject([
+              {
+                message: `There is no outfit with the id ${target.id}.`,
+                extensions: { code: 'NOT_FOUND' },
+              },
+            ]);
+          }
+        }
+      },
+    );
+
     const path = (query: string) => `/graphql?${new URLSearchParams({ query })}`;
     const url = path('{ outfits(ordering: ID_ASC) { count results { id } } }');
     const single = rows.find((row) => row.private && row.userId === 1) as OutfitRow;
