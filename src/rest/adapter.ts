@@ -75,8 +75,9 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
 function addRoute(app: FastifyInstance, route: Route, options: RestOptions): void {
   const list = prepareList(options.schema, route.list);
   const readRequest = rememberRequests(route, list);
-  const create = prepareCreate(options.schema, route.create);
-  const fields = describeRecord(options.schema, route.create, create.fields);
+  const create = route.create && prepareCreate(options.schema, route.create);
+  const fields =
+    route.create && create && describeRecord(options.schema, route.create, create.fields);
   const contexts = new WeakMap<FastifyRequest, Context>();
 
   app.route({
@@ -87,12 +88,13 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       reply.header('Allow', route.allow).header('Vary', 'Accept');
       const base = baseUrlOf(request, options);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
-      const viewer = await options.admit(request, request.method === 'POST');
+      const isCreate = create !== undefined && request.method === 'POST';
+      const viewer = await options.admit(request, isCreate);
       const context = options.createContext(request, viewer);
       if (request.method === 'OPTIONS') {
         return send(reply, 200, describe(route, context.viewer && fields));
       }
-      if (request.method === 'POST') {
+      if (isCreate) {
         contexts.set(request, context);
         return;
       }
@@ -109,7 +111,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     // Only POST comes as far as here.
     handler: async (request, reply) => {
       const context = contexts.get(request);
-      if (!context) throw internalError();
+      if (!context || !create) throw internalError();
       const body = readBody(request.headers['content-type'], request.body as Buffer | undefined);
       const work = options.startWork(() => create.create(body, context));
       return send(reply, 201, await work.join(reply.raw));

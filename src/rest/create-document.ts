@@ -41,7 +41,10 @@ export interface PreparedCreate {
  * Checks a stored create document, once.
  * @throws when the document does not fit the schema
  */
-export function prepareCreate(schema: GraphQLSchema, document: Route['create']): PreparedCreate {
+export function prepareCreate(
+  schema: GraphQLSchema,
+  document: NonNullable<Route['create']>,
+): PreparedCreate {
   const [invalid] = validate(schema, document);
   if (invalid) throw invalid;
   const fields = findFields(schema, document);

@@ -31,10 +31,10 @@ export interface Route {
    */
   readonly list: TypedDocumentNode<{ page: Page }, Record<string, unknown>>;
   /**
-   * Answers POST. The fields of the body are the variables of the document; `$validate_only` is set
+   * Answers POST, where there is one. The fields of the body are the variables of the document; `$validate_only` is set
    * when one of them has already been found wrong.
    */
-  readonly create: TypedDocumentNode<{ created: Created }, Record<string, unknown>>;
+  readonly create?: TypedDocumentNode<{ created: Created }, Record<string, unknown>>;
 }
 
 export const routes: readonly Route[] = [
