@@ -33,7 +33,12 @@ async function openReplica(
   limit: string,
   environment: Record<string, string> = {},
 ): Promise<Gateway> {
-  const config = readConfig({ AUTH_JWT_SECRET: secret, RATE_LIMIT: limit, ...environment });
+  const config = readConfig({
+    AUTH_JWT_SECRET: secret,
+    RATE_LIMIT: limit,
+    MAX_CONCURRENT_REQUESTS: '1000',
+    ...environment,
+  });
   const app = await buildApp(config, database);
   onTestFinished(() => app.close());
   return { app, database };
@@ -253,8 +258,9 @@ describe.each(databaseKinds)('on %s, a rate limit', (kind) => {
     const sent = query.mock.calls
       .map(([statement]) => JSON.stringify(statement))
       .filter((statement) => !statement.includes('pg_current_snapshot'));
-    // One lease and one page.
-    expect(sent).toHaveLength(2);
+    expect(sent.filter((statement) => statement.includes('rate_limits'))).toHaveLength(1);
+    // One page; others who use the same PostgreSQL meanwhile make it read the page again.
+    if (kind === 'embedded') expect(sent).toHaveLength(2);
   });
 
   test('asks the database for nothing more once it is used up', async () => {
@@ -380,7 +386,7 @@ describe('a rate limit of several gateways on one PostgreSQL', () => {
 });
 
 test('without a rate limit nothing is counted', async () => {
-  const gateway = await openGateway('PostgreSQL', rows);
+  const gateway = await openGateway('PostgreSQL', rows, { MAX_CONCURRENT_REQUESTS: '1000' });
   onTestFinished(() => gateway.close());
   expect(await admittedAtOnce(300, () => ask(gateway))).toBe(300);
   const { rows: counted } = await gateway.database.pool.query('SELECT * FROM rate_limits');
