@@ -26,9 +26,15 @@ export function useOutcome(): Plugin<{ outcome: Outcome }> {
     onExecute({ args: { document, operationName, contextValue } }) {
       const isQuery = getOperationAST(document, operationName)?.operation === 'query';
       return {
-        onExecuteDone({ result }) {
+        onExecuteDone({ result, setResult }) {
           const failed = !('data' in result) || result.errors !== undefined;
-          if ('errors' in result) contextValue.outcome.refusal = refusalIn(result.errors);
+          const refusal = 'errors' in result ? refusalIn(result.errors) : undefined;
+          if (refusal) {
+            contextValue.outcome.refusal = refusal;
+            // Yoga would log what it masks, once per request.
+            setResult({ data: null });
+            return;
+          }
           if (isQuery && !failed) contextValue.outcome.query = { document, operationName };
         },
       };
