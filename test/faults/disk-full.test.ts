@@ -1,6 +1,6 @@
 // The disk of the embedded database is full: a small file system really is.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -41,10 +41,12 @@ afterEach(() => {
 function fillDisk(free: number): void {
   const { bavail, bsize } = statfsSync(folder);
   try {
-    writeFileSync(join(folder, 'filler'), Buffer.alloc(Math.max(0, bavail * bsize - free)));
+    writeFileSync(join(folder, 'filling'), Buffer.alloc(Math.max(0, bavail * bsize - free)));
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith('ENOSPC'))) throw error;
   }
+  // The writer waits for this name.
+  renameSync(join(folder, 'filling'), join(folder, 'filler'));
 }
 
 function freeDisk(): void {
