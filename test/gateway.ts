@@ -84,7 +84,7 @@ export async function openGateway(
 ): Promise<TestGateway> {
   const place = await makePlace(kind);
   const config = readConfig({ ...place.environment, ...environment });
-  const database = await openDatabase(config);
+  const database = await openDatabase(config, config.requestTimeout * 1000);
   await migrate(database.pool, () => {});
   if (rows.length > 0) await saveOutfits(database.pool, rows);
   await raiseSequences(database.pool);

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Snapshots } from '../database/snapshots.ts';
-import { timedOut } from '../refusal.ts';
+import { Refusal, timedOut } from '../refusal.ts';
 import type { StartWork, Waiter, Work } from '../work.ts';
 
 /** Something that was read and can be given again while the database shows the same data. */
@@ -129,9 +129,15 @@ export class AnswerCache {
     this.#kept?.set(key, { snapshot: before, answer }, { size: answer.size + key.length });
   }
 
-  /** Forgets everything that an older snapshot showed. Undefined when there is no way to know. */
+  /**
+   * Forgets everything that an older snapshot showed. Undefined when there is no way to know.
+   * @throws Refusal 503 when that took as long as a request may take
+   */
   async #takeSnapshot(): Promise<string | undefined> {
-    const snapshot = await this.#snapshots.takeNext().catch(() => undefined);
+    const snapshot = await this.#snapshots.takeNext().catch((error) => {
+      if (error instanceof Refusal) throw error;
+      return undefined;
+    });
     if (snapshot !== this.#latest) {
       this.#latest = snapshot;
       this.#kept?.clear();

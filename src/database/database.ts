@@ -41,6 +41,7 @@ const closeTimeout = 1_000;
 
 /**
  * Opens the database that the configuration names. PostgreSQL is not contacted until first use.
+ * @param statementTimeout milliseconds that a statement may take, unless its transaction says else
  * @throws EmbeddedDatabaseError when the embedded database cannot be opened
  */
 export async function openDatabase(
@@ -48,11 +49,11 @@ export async function openDatabase(
   statementTimeout = defaultStatementTimeout,
 ): Promise<Database> {
   return config.databaseUrl === undefined
-    ? openInProcess(config.dataDir)
+    ? openInProcess(config.dataDir, statementTimeout)
     : openServer(config.databaseUrl, config.databasePoolMax, statementTimeout);
 }
 
-async function openInProcess(dataDir: string): Promise<Database> {
+async function openInProcess(dataDir: string, statementTimeout: number): Promise<Database> {
   const embedded = await openEmbedded(dataDir);
   const pool = embeddedPool(embedded);
   const prisma = createPrisma(pool);
@@ -62,7 +63,7 @@ async function openInProcess(dataDir: string): Promise<Database> {
     prisma,
     pool,
     read: readRows(pool),
-    snapshots: watchEmbedded(pool),
+    snapshots: watchEmbedded(pool, statementTimeout),
     failed: embedded.failed,
     // It is migrated when it is opened, and goes away with the process only.
     watch: async () => ({ fault: () => undefined, ready: Promise.resolve(), close: () => {} }),

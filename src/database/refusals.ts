@@ -1,22 +1,35 @@
 import { Refusal, timedOut, unavailable } from '../refusal.ts';
 
+/** Why a connection was cut or refused: the database is known to be away, and the log says so. */
+export class DatabaseAwayError extends Error {
+  override readonly name = 'DatabaseAwayError';
+}
+
 /**
  * What a request is told when the database is away, out of something, or has stopped a statement.
  * Undefined for every other error: that is a fault of ours.
  * @param error as it was thrown, or wrapped by Prisma or GraphQL
  */
 export function refusalFor(error: unknown): Refusal | undefined {
-  if (!isObject(error)) return undefined;
-  if (error instanceof Refusal) return error;
-  // Prisma keeps PostgreSQL's code as `originalCode`.
-  const codes = [error['code'], error['originalCode']].filter((code) => typeof code === 'string');
-  if (codes.includes(queryCanceled)) return timedOut();
-  if (codes.some(isOfDatabase) || isOfConnection(error)) return unavailable({ cause: error });
-  for (const inner of innerErrors(error)) {
-    const refusal = refusalFor(inner);
-    if (refusal) return refusal;
+  const chain = chainOf(error);
+  const refusal = chain.find((link) => link instanceof Refusal);
+  if (refusal) return refusal;
+  if (chain.some((link) => link instanceof DatabaseAwayError)) return unavailable();
+  if (chain.some((link) => codesOf(link).includes(queryCanceled))) return timedOut();
+  if (chain.some((link) => codesOf(link).some(isOfDatabase) || isOfConnection(link))) {
+    return unavailable(sampleCause(error));
   }
   return undefined;
+}
+
+let lastSample = Number.NEGATIVE_INFINITY;
+
+/** An outage fails thousands of requests in the same way: one in a second is enough for the log. */
+function sampleCause(cause: unknown): ErrorOptions {
+  const now = performance.now();
+  if (now - lastSample < 1_000) return {};
+  lastSample = now;
+  return { cause };
 }
 
 type ErrorLike = Readonly<Record<string, unknown>>;
@@ -54,10 +67,19 @@ function isOfConnection({ code, syscall, message }: ErrorLike): boolean {
   return code === undefined && connectionMessages.test(String(message));
 }
 
-function innerErrors({ cause, errors, meta, originalError }: ErrorLike): unknown[] {
+/** An error and all that it wraps. */
+function chainOf(error: unknown): ErrorLike[] {
+  if (!isObject(error)) return [];
+  const { cause, errors, meta, originalError } = error;
   const ofPrisma = isObject(meta) ? meta['driverAdapterError'] : undefined;
   // Node tries all addresses of a host, and gives an AggregateError.
-  return [cause, originalError, ofPrisma, ...(Array.isArray(errors) ? errors : [])];
+  const inner = [cause, originalError, ofPrisma, ...(Array.isArray(errors) ? errors : [])];
+  return [error, ...inner.flatMap(chainOf)];
+}
+
+/** Prisma keeps PostgreSQL's code as `originalCode`. */
+function codesOf({ code, originalCode }: ErrorLike): string[] {
+  return [code, originalCode].filter((text) => typeof text === 'string');
 }
 
 function isObject(value: unknown): value is ErrorLike {

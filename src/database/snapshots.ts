@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { timedOut } from '../refusal.ts';
 
 /**
  * Names what the database shows: as long as two names are equal, nothing has been committed in
@@ -10,7 +11,7 @@ export interface Snapshots {
    * The name of a snapshot that is taken after this call. One statement serves all calls that
    * were made before it was sent.
    * @returns undefined on a standby, whose snapshots say nothing about its own state
-   * @throws whatever the connection fails with
+   * @throws Refusal 503 when it takes too long, or whatever the connection fails with
    */
   takeNext(): Promise<string | undefined>;
   /** Tells how many milliseconds each statement takes. */
@@ -65,13 +66,17 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
   };
 }
 
-/** Takes snapshots on the one session of the embedded database. */
-export function watchEmbedded(pool: pg.Pool): Snapshots {
+/**
+ * Takes snapshots on the one session of the embedded database.
+ * @param limit milliseconds that a call may wait for a statement of others
+ */
+export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
+  const take = async () => {
+    const { rows } = await pool.query<{ name: string | null }>(statement);
+    return rows[0]?.name ?? undefined;
+  };
   return {
-    ...shareCalls(async () => {
-      const { rows } = await pool.query<{ name: string | null }>(statement);
-      return rows[0]?.name ?? undefined;
-    }),
+    ...shareCalls(take, limit),
     close: async () => {},
   };
 }
@@ -80,7 +85,7 @@ export function watchEmbedded(pool: pg.Pool): Snapshots {
  * Calls that come while one is under way share the next. That starts only when what waited for the
  * last one has been answered and new requests have been read, so that it serves many.
  */
-function shareCalls(take: Take): Pick<Snapshots, 'observe' | 'takeNext'> {
+function shareCalls(take: Take, limit?: number): Pick<Snapshots, 'observe' | 'takeNext'> {
   let onTaken: ((milliseconds: number) => void) | undefined;
   let underWay: Promise<unknown> = Promise.resolve();
   let next: Promise<string | undefined> | undefined;
@@ -95,11 +100,21 @@ function shareCalls(take: Take): Pick<Snapshots, 'observe' | 'takeNext'> {
   };
   return {
     takeNext() {
-      next ??= underWay.then(() => new Promise<void>(setImmediate)).then(start);
+      if (!next) {
+        const started = underWay.then(() => new Promise<void>(setImmediate)).then(start);
+        next = limit === undefined ? started : withLimit(started, limit);
+      }
       return next;
     },
     observe(report) {
       onTaken = report;
     },
   };
+}
+
+function withLimit<Result>(promise: Promise<Result>, limit: number): Promise<Result> {
+  return new Promise((settle, reject) => {
+    const timer = setTimeout(() => reject(timedOut()), limit);
+    promise.finally(() => clearTimeout(timer)).then(settle, reject);
+  });
 }

@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { unavailable } from '../refusal.ts';
 import { checkPrepared, DatabaseNotReadyError, unreachable } from './prepare.ts';
+import { DatabaseAwayError } from './refusals.ts';
 import type { Sockets } from './sockets.ts';
 
 /** Knows at any time whether the database can be used. */
@@ -65,19 +65,15 @@ export async function keepWatch(
       discard(new Error(`no answer within ${limit / 1000} s`));
     });
     try {
-      if (client) {
+      // A connection that broke says little: an operator may have ended just this one.
+      for (let attempt = 0; ; attempt++) {
         try {
-          return await checkPrepared(client, description);
+          return await checkPrepared(client ?? (await connect()), description);
         } catch (error) {
-          if (isLate) throw error;
-          // A connection that broke says little: an operator may have ended just this one.
           discard();
+          if (isLate || attempt === 2) throw error;
         }
       }
-      await checkPrepared(await connect(), description);
-    } catch (error) {
-      discard();
-      throw error;
     } finally {
       clear();
     }
@@ -88,7 +84,7 @@ export async function keepWatch(
     // The server is there, and the connections that are open work.
     if (found && !fault && isFull(found)) return;
     fault = found;
-    if (found) sockets.refuse(unavailable());
+    if (found) sockets.refuse(new DatabaseAwayError(found.message));
     else sockets.admit();
     onChange(found);
   };

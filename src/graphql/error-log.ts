@@ -1,6 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Plugin } from 'graphql-yoga';
-import { refusalFor } from '../database/refusals.ts';
 
 /**
  * Logs what yoga masks. Yoga has one logger for all requests: the plugin notes whose execution an
@@ -23,9 +22,7 @@ export function createErrorLog(others: FastifyBaseLogger) {
     plugin,
     log(error: unknown) {
       const log = (typeof error === 'object' && error && logs.get(error)) || others;
-      const refusal = refusalFor(error);
-      if (!refusal) log.error({ err: error }, 'unexpected error');
-      else if (refusal.cause) log.error({ err: refusal.cause }, refusal.message);
+      log.error({ err: error }, 'unexpected error');
     },
   };
 }

@@ -28,9 +28,15 @@ export function useOutcome(): Plugin<{ outcome: Outcome }> {
       const isQuery = operation?.operation === 'query';
       contextValue.outcome.operationName = operation?.name?.value;
       return {
-        onExecuteDone({ result }) {
+        onExecuteDone({ result, setResult }) {
           const failed = !('data' in result) || result.errors !== undefined;
-          if ('errors' in result) contextValue.outcome.refusal = refusalIn(result.errors);
+          const refusal = 'errors' in result ? refusalIn(result.errors) : undefined;
+          if (refusal) {
+            contextValue.outcome.refusal = refusal;
+            // Yoga would log what it masks, once per request.
+            setResult({ data: null });
+            return;
+          }
           if (isQuery && !failed) {
             contextValue.outcome.query = { document, operationName: operation.name?.value };
           }

@@ -1,0 +1,154 @@
+// The disk of the embedded database is full: a small file system really is.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, renameSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { baseOf, dist, type Run, run, runServer, stop } from '../process.ts';
+import { send } from './load.ts';
+
+function mount(folder: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=90m', 'tmpfs', folder], { stdio: 'ignore' });
+}
+
+function canMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+  try {
+    mount(folder);
+    execFileSync('umount', [folder]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+  mount(folder);
+});
+
+afterEach(() => {
+  // Lazily: a process that failed its test may still be open.
+  execFileSync('umount', ['-l', folder]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Leaves so many bytes free, at most. */
+function fillDisk(free: number): void {
+  const { bavail, bsize } = statfsSync(folder);
+  try {
+    writeFileSync(join(folder, 'filling'), Buffer.alloc(Math.max(0, bavail * bsize - free)));
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('ENOSPC'))) throw error;
+  }
+  // The writer waits for this name.
+  renameSync(join(folder, 'filling'), join(folder, 'filler'));
+}
+
+function freeDisk(): void {
+  truncateSync(join(folder, 'filler'));
+}
+
+/**
+ * A process on the database that first saves 100 outfits, then waits until its folder is full, runs
+ * the given steps, and says what became of each.
+ */
+function startWriter(steps: string): Run {
+  const script = join(tmpdir(), `outfit-gateway-${process.pid}-writer.mjs`);
+  writeFileSync(
+    script,
+    `
+    import { setTimeout } from 'node:timers/promises';
+    import { existsSync } from 'node:fs';
+    import { openDatabase } from '${dist}database/database.js';
+    import { migrate } from '${dist}database/migrations.js';
+    import { refusalFor } from '${dist}database/refusals.js';
+    import { generateOutfits } from '${dist}demo/generate.js';
+    import { saveOutfits } from '${dist}outfits/bulk.js';
+    const database = await openDatabase({ dataDir: process.env.DATA_DIR, databasePoolMax: 1 });
+    database.failed.then((error) => console.log('failed: ' + error.message));
+    const { pool } = database;
+    const say = (work, name) => work.then(
+      () => console.log(name + ' done'),
+      (error) => console.log(name + ' ' + refusalFor(error)?.status + ' ' + error.message),
+    );
+    await migrate(pool, () => {});
+    const rows = [...generateOutfits({ outfits: 30_000, users: 50 })];
+    await saveOutfits(pool, rows.slice(0, 100));
+    console.log('ready');
+    while (!existsSync(process.env.DATA_DIR + '/../filler')) await setTimeout(20);
+    ${steps}
+    console.log('end');
+    await setTimeout(60_000);`,
+  );
+  return run([script], { DATA_DIR: join(folder, 'data') });
+}
+
+/** What a gateway finds there, with room again. */
+async function count(): Promise<number> {
+  const environment = { DATA_DIR: join(folder, 'data'), SEED: 'none' };
+  const checking = run([`${dist}outfits/counts-command.js`, 'check'], environment);
+  expect(await checking.ended, checking.output() + checking.errors()).toBe(0);
+  const server = runServer(environment);
+  const { status, body } = await send(await baseOf(server), '/api/outfits/');
+  expect(status).toBe(200);
+  expect(await stop(server)).toBe(0);
+  return JSON.parse(body).count;
+}
+
+describe.skipIf(!canMount())('a full disk under the embedded database', () => {
+  test('fails the write that needs room with a clear 503; reads go on, and all answered is kept', async () => {
+    const writer = startWriter(`
+      for (let from = 100; ; from += 1000) {
+        const saved = await saveOutfits(pool, rows.slice(from, from + 1000)).catch((error) => error);
+        if (saved instanceof Error) { await say(Promise.reject(saved), 'write'); break; }
+        console.log('saved up to ' + (from + 1000));
+      }
+      await say(pool.query('SELECT * FROM outfits ORDER BY created LIMIT 20'), 'read');`);
+    await writer.until(/ready/);
+    fillDisk(2_000_000);
+    await writer.until(/^end$/m);
+    expect(writer.output()).toMatch(/^write 503 .*No space left on device$/m);
+    expect(writer.output()).toMatch(/^read done$/m);
+    writer.child.kill('SIGKILL');
+    await writer.ended;
+    const saved = [...writer.output().matchAll(/saved up to (\d+)/g)].map(([, to]) => Number(to));
+    freeDisk();
+    expect(await count()).toBe(saved.at(-1) ?? 100);
+  });
+
+  test('ends it with one sentence when its log cannot grow, and the data opens again', async () => {
+    const writer = startWriter(`
+      await say(pool.query('UPDATE outfits SET likes = 4242 WHERE id = 1'), 'small write');
+      await pool.query('SELECT pg_switch_wal()');
+      await say(pool.query('UPDATE outfits SET likes = 4343 WHERE id = 1'), 'write');
+      await setTimeout(500);`);
+    await writer.until(/ready/);
+    fillDisk(0);
+    await writer.until(/^end$/m);
+    expect(writer.output()).toMatch(/^small write done$/m);
+    expect(writer.output()).toMatch(/^write 503 .*No space left on device$/m);
+    expect(writer.output()).toMatch(
+      /^failed: The embedded database in .* has stopped: make room /m,
+    );
+    writer.child.kill('SIGKILL');
+    await writer.ended;
+    freeDisk();
+    expect(await count()).toBe(100);
+  });
+
+  test('lets the gateway end with one sentence when it cannot even start', async () => {
+    fillDisk(1_000_000);
+    const server = runServer({ DATA_DIR: join(folder, 'data') });
+    expect(await server.ended).toBe(1);
+    expect(server.errors()).toMatch(
+      /^The embedded database in .* cannot be opened \(.*\): [^\n]*\n$/,
+    );
+    freeDisk();
+    expect(await baseOf(runServer({ DATA_DIR: join(folder, 'data') }))).toMatch(/^http/);
+  });
+});

@@ -1,0 +1,150 @@
+// A statement that takes too long, or that nobody waits for any more, is stopped.
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openGateway } from '../gateway.ts';
+import { baseOf, dist, environmentOf, run, runServer } from '../process.ts';
+import { send } from './load.ts';
+
+const requests: [string, string][] = [
+  ['the REST listing', '/api/outfits/'],
+  ['a list in GraphQL', '{ outfits { count results { id } } }'],
+  [
+    'a connection in GraphQL',
+    '{ outfitConnection(first: 3) { totalCount edges { node { id } } } }',
+  ],
+  ['a single outfit', '{ outfit(id: 1) { title } }'],
+];
+
+let environment: Record<string, string>;
+/** A session that makes statements of the gateway wait. */
+let blocker: pg.Client;
+
+beforeEach(async () => {
+  environment = await environmentOf('PostgreSQL');
+  await run([`${dist}database/migrate-command.js`], environment).ended;
+  blocker = new pg.Client(environment['DATABASE_URL']);
+  await blocker.connect();
+});
+
+afterEach(async () => {
+  await blocker.end();
+});
+
+async function block(): Promise<void> {
+  // A commit: what is kept in memory would be answered without the table.
+  await blocker.query('SELECT pg_current_xact_id()');
+  await blocker.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
+}
+
+/** Statements of the gateway that wait for the lock. */
+async function countWaiting(): Promise<number> {
+  // Within a transaction the view would stay as it was when first read.
+  const { rows } = await blocker.query(
+    `SELECT pg_stat_clear_snapshot(), (
+       SELECT count(*)::int FROM pg_stat_activity
+       WHERE application_name = 'outfit-gateway' AND state = 'active' AND wait_event_type = 'Lock'
+     ) AS count`,
+  );
+  return rows[0].count;
+}
+
+async function untilWaiting(count: number, timeout = 10_000): Promise<void> {
+  await expect.poll(countWaiting, { interval: 50, timeout }).toBe(count);
+}
+
+describe.each(requests)('%s', (_name, what) => {
+  test('is stopped by the time limit, also when it was fast before', async () => {
+    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '1' }));
+    // Once unknown, and once as a query that is known and compiled.
+    for (const times of [0, 6]) {
+      for (let time = 0; time < times; time++) expect((await send(base, what)).status).toBe(200);
+      await block();
+      const answer = await send(base, what);
+      expect(answer).toMatchObject({ status: 503, retryAfter: '1' });
+      expect(answer.body).toContain('The request took too long and was stopped.');
+      if (what.startsWith('{')) expect(answer.body).toContain('"code":"TIMEOUT"');
+      expect(answer.milliseconds).toBeGreaterThan(900);
+      expect(answer.milliseconds).toBeLessThan(3_000);
+      await untilWaiting(0, 3_000);
+      await blocker.query('ROLLBACK');
+      expect((await send(base, what)).status).toBe(200);
+    }
+  });
+
+  test('is stopped when its client leaves', async () => {
+    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60' }));
+    for (const times of [0, 6]) {
+      for (let time = 0; time < times; time++) await send(base, what);
+      await block();
+      const client = new AbortController();
+      const answer = send(base, what, client.signal);
+      await untilWaiting(1);
+      client.abort();
+      expect((await answer).status).toBe(0);
+      await untilWaiting(0, 3_000);
+      await blocker.query('ROLLBACK');
+      expect((await send(base, what)).status).toBe(200);
+    }
+  });
+});
+
+test('a read that several wait for goes on until the last of them has left', async () => {
+  const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60' }));
+  expect((await send(base, '/api/outfits/')).status).toBe(200);
+  await block();
+  const clients = Array.from({ length: 4 }, () => new AbortController());
+  const [first, second, third, fourth] = clients as [
+    AbortController,
+    AbortController,
+    AbortController,
+    AbortController,
+  ];
+  const answers = [];
+  for (const client of clients) {
+    answers.push(send(base, '/api/outfits/', client.signal));
+    await untilWaiting(1);
+    await new Promise((settle) => setTimeout(settle, 200));
+  }
+  // The first one reads alone, as it came before the others; the others share the next read.
+  first.abort();
+  second.abort();
+  await new Promise((settle) => setTimeout(settle, 1_500));
+  expect(await countWaiting()).toBe(1);
+  await blocker.query('ROLLBACK');
+  expect((await answers[2])?.status).toBe(200);
+  expect((await answers[3])?.status).toBe(200);
+
+  await block();
+  const again = [third, fourth].map(() => new AbortController());
+  const waiting = again.map(({ signal }) => send(base, '/api/outfits/?page=2', signal));
+  await untilWaiting(1);
+  await new Promise((settle) => setTimeout(settle, 300));
+  for (const client of again) client.abort();
+  await Promise.all(waiting);
+  await untilWaiting(0, 3_000);
+  await blocker.query('ROLLBACK');
+  expect((await send(base, '/api/outfits/?page=2')).status).toBe(200);
+});
+
+test('requests to the embedded database are answered in time while a statement blocks it', async () => {
+  const gateway = await openGateway('embedded', [], { REQUEST_TIMEOUT: '1' });
+  try {
+    const { pool } = gateway.database;
+    await gateway.get('/api/outfits/');
+    const long = pool.query('SELECT count(*) FROM generate_series(1, 20000000)');
+    for (const ask of [
+      () => gateway.get('/api/outfits/'),
+      () => gateway.app.inject('/graphql?query={outfit(id:1){id}}'),
+    ]) {
+      const start = performance.now();
+      const { statusCode, headers } = await ask();
+      expect(performance.now() - start).toBeLessThan(3_000);
+      expect(statusCode).toBe(503);
+      expect(headers['retry-after']).toBe('1');
+    }
+    await long;
+    expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
+  } finally {
+    await gateway.close();
+  }
+});
