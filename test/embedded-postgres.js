@@ -38,7 +38,10 @@ export async function startEmbeddedPostgres(flags = []) {
     const server = processId();
     process.kill(server, signal);
     const children = readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim();
-    for (const child of children ? children.split(' ') : []) process.kill(Number(child), signal);
+    for (const child of children ? children.split(' ') : []) {
+      // One may have ended since.
+      if (isAlive(Number(child))) process.kill(Number(child), signal);
+    }
   };
   return {
     url: `postgresql://postgres:postgres@127.0.0.1:${port}/postgres`,

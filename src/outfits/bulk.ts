@@ -97,6 +97,8 @@ async function inTransaction<Result>(
   client.on('error', onLost);
   try {
     await client.query('BEGIN');
+    // A batch is not a request: the limit of those does not hold for it.
+    await client.query('SET LOCAL statement_timeout = 0');
     const result = await work(client);
     await client.query('COMMIT');
     return result;
