@@ -23,7 +23,7 @@ import { createViewerReader, type Viewer } from './identity/viewer.ts';
 import { logAnswers } from './log.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { createUserPageLoader } from './outfits/user-pages.ts';
-import { visibilityFor } from './outfits/visibility.ts';
+import { isShareable, visibilityFor } from './outfits/visibility.ts';
 import { answerRequestIds, createRequestNamer, requestIdHeader } from './request-id.ts';
 import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
@@ -103,6 +103,7 @@ export async function buildApp(
     return {
       viewer,
       visibility,
+      isShareable: isShareable(visibility),
       idempotencyKey: headers['idempotency-key']?.toString(),
       config,
       prisma: database.prisma,

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
+import { saveOutfits } from '../src/outfits/bulk.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
 
@@ -455,7 +456,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     test('is neither changed nor deleted by another user', async () => {
       for (const field of [`updateOutfit(id: ${id}, input: {})`, `deleteOutfit(id: ${id})`]) {
         const { data, errors } = await ask(other, `mutation { ${field} { __typename } }`);
-        expect(data).toBeNull();
+        expect(Object.values(data ?? {})).toEqual([null]);
         expect(errors).toMatchObject([
           { message: `Outfit ${id} belongs to another user.`, extensions: { code: 'FORBIDDEN' } },
         ]);
@@ -484,6 +485,57 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
       expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
     });
+  });
+
+  test('a document of several tells what was done when one fails, and reads what is true then', async () => {
+    const create = (title: string) =>
+      `createOutfit(input: { imageKey: "${image}", title: "${title}" }) { outfit { title user { outfits { count } } } errors { field } }`;
+    const before = rows.filter((row) => row.userId === ownerId).length;
+    const partly = await ask(
+      { ...owner, 'idempotency-key': 'several' },
+      `mutation { a: ${create('A')} b: ${create('B')} c: likeOutfit(id: 999999) { outfit { id } } }`,
+    );
+    expect(partly.status).toBe(200);
+    expect(partly.data).toMatchObject({ a: { outfit: { title: 'A' } }, b: null, c: null });
+    expect(partly.errors).toMatchObject([
+      { path: ['b'], extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } },
+      { path: ['c'], extensions: { code: 'NOT_FOUND' } },
+    ]);
+    const { data } = await ask(owner, `mutation { a: ${create('C')} b: ${create('D')} }`);
+    const countOf = (payload: Payload | undefined) =>
+      (payload as unknown as { outfit: { user: { outfits: { count: number } } } }).outfit.user
+        .outfits.count;
+    expect(countOf(data?.['a'])).toBeGreaterThan(before);
+    expect(countOf(data?.['b'])).toBe(countOf(data?.['a']) + 1);
+  });
+
+  test('likes are given on top of what a source says, however often it is imported', async () => {
+    const row = rows.findLast(({ private: isPrivate, likes }) => !isPrivate && likes > 3);
+    if (!row) throw new Error('No outfit has likes.');
+    const likes = async () => likesOf(row.id);
+    await saveOutfits(gateway.database.pool, [row]);
+    const start = await likes();
+    await mutate(owner, 'unlikeOutfit', { id: row.id });
+    const without = await likes();
+    await mutate(owner, 'likeOutfit', { id: row.id });
+    expect(await likes()).toBe(without + 1);
+    const again = await saveOutfits(gateway.database.pool, [row]);
+    expect(again).toMatchObject({ created: 0, updated: 0, unchanged: 1 });
+    expect(await likes()).toBe(without + 1);
+    await saveOutfits(gateway.database.pool, [{ ...row, likes: row.likes + 10 }]);
+    expect(await likes()).toBe(without + 11);
+    await mutate(owner, 'unlikeOutfit', { id: row.id });
+    expect(await likes()).toBe(without + 10);
+    expect(start).toBeGreaterThanOrEqual(row.likes);
+  });
+
+  test('a like that cannot be counted any more is none, so that taking it back counts nothing', async () => {
+    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
+    const id = Number(outfit?.['id']);
+    const most = 2_147_483_647;
+    await gateway.database.pool.query('UPDATE outfits SET likes = $1 WHERE id = $2', [most, id]);
+    expect((await mutate(other, 'likeOutfit', { id })).outfit).toMatchObject({ likes: most });
+    expect((await mutate(other, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: most });
   });
 
   test('likes go on from the number that was imported, and are exact when many come at once', async () => {
@@ -540,6 +592,27 @@ describe.each(databaseKinds)('on %s', (kind) => {
       );
       expect(status).toBe(422);
       expect(errors).toMatchObject([{ extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } }]);
+    });
+
+    test('with another request is a 422 also when that one is wrong in itself', async () => {
+      const headers = { 'idempotency-key': 'wrong later' };
+      expect((await post({ image_key: image }, headers)).statusCode).toBe(201);
+      expect((await post({ title: 'x' }, headers)).statusCode).toBe(422);
+      expect(
+        (await post({ image_key: image, private: 'maybe', title: 'x' }, headers)).statusCode,
+      ).toBe(422);
+    });
+
+    test('is free again after a day', async () => {
+      const headers = { 'idempotency-key': 'yesterday' };
+      const first = (await post({ image_key: image }, headers)).json();
+      await gateway.database.pool.query(
+        'UPDATE idempotency_keys SET created = created - 86400000001 WHERE key = $1',
+        ['yesterday'],
+      );
+      const second = await post({ image_key: image, title: 'Another' }, headers);
+      expect(second.statusCode).toBe(201);
+      expect(second.json().id).not.toBe(first.id);
     });
 
     test('creates one outfit when the same request comes ten times at once', async () => {

@@ -18,6 +18,7 @@ const context = () => ({
   viewer,
   idempotencyKey,
   visibility,
+  isShareable: true,
   config,
   prisma,
   read,

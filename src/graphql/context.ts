@@ -10,6 +10,8 @@ export interface Context {
   /** Who is asking; undefined: nobody in particular. */
   readonly viewer: Viewer | undefined;
   readonly visibility: Visibility;
+  /** Whether what the viewer sees may be given to others: by the cache, and by those between. */
+  readonly isShareable: boolean;
   readonly prisma: PrismaClient;
   /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;

@@ -1,54 +1,9 @@
-import { type GraphQLSchema, getOperationAST } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
-import type { Plugin } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
-import { refusalFor } from '../database/refusals.ts';
-import type { Refusal } from '../refusal.ts';
 import type { Context } from './context.ts';
 import type { FindFaults, Query } from './limits.ts';
-
-/** What became of a request, for whoever sends the answer. */
-export interface Outcome {
-  /**
-   * Set when the request was a query, valid and answered without an error: then the same request
-   * gives the same answer.
-   */
-  query?: Query;
-  /** Name of the operation that was executed. */
-  operationName?: string | undefined;
-  /** Set when the request as a whole is turned away, because the database is away, say. */
-  refusal?: Refusal | undefined;
-}
-
-/** Notes the outcome of an execution in the context. */
-export function useOutcome(): Plugin<{ outcome: Outcome }> {
-  return {
-    onExecute({ args: { document, operationName, contextValue } }) {
-      const operation = getOperationAST(document, operationName);
-      const isQuery = operation?.operation === 'query';
-      contextValue.outcome.operationName = operation?.name?.value;
-      return {
-        onExecuteDone({ result, setResult }) {
-          const failed = !('data' in result) || result.errors !== undefined;
-          const refusal = 'errors' in result ? refusalIn(result.errors) : undefined;
-          if (refusal) {
-            contextValue.outcome.refusal = refusal;
-            // Yoga would log what it masks, once per request.
-            setResult({ data: null });
-            return;
-          }
-          if (isQuery && !failed) {
-            contextValue.outcome.query = { document, operationName: operation.name?.value };
-          }
-        },
-      };
-    },
-  };
-}
-
-function refusalIn(errors: readonly unknown[] = []): Refusal | undefined {
-  return errors.map(refusalFor).find((refusal) => refusal !== undefined);
-}
+import { refusalIn } from './outcome.ts';
 
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
 const interpretedTimes = 3;

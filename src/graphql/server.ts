@@ -12,8 +12,9 @@ import type { Context } from './context.ts';
 import { createErrorLog } from './error-log.ts';
 import { badRequest, tooLarge, unsupportedType } from './errors.ts';
 import { createGraphiQL } from './graphiql.ts';
-import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
+import { HotQueries } from './hot-queries.ts';
 import { createFaultFinder, useLimits } from './limits.ts';
+import { type Outcome, useOutcome } from './outcome.ts';
 import { allow, type GraphQLRequest, isRead, readRequest } from './request.ts';
 
 export interface GraphQLOptions {
@@ -71,9 +72,8 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
         reply.raw,
       );
       if (status === 405) reply.header('Allow', 'POST');
-      const isShareable = context.visibility.private !== 'own';
-      if (isRead(request) && status === 200 && sendIfUnchanged(request, reply, tag, isShareable)) {
-        return reply;
+      if (isRead(request) && status === 200) {
+        if (sendIfUnchanged(request, reply, tag, context.isShareable)) return reply;
       }
       return reply.code(status).header('Content-Type', contentType).send(body);
     },
@@ -164,9 +164,9 @@ function answerRequests(
         return askYoga(request, asked, context);
       };
       // What a viewer alone sees is given to nobody else.
-      return context.visibility.private === 'own'
-        ? startWork(read).join(waiter)
-        : cache.get(asked.key, read, waiter);
+      return context.isShareable
+        ? cache.get(asked.key, read, waiter)
+        : startWork(read).join(waiter);
     }
     const outcome: Outcome = {};
     const work = startWork(() => askYoga(request, asked, context, outcome));

@@ -11,7 +11,10 @@ export interface SaveResult {
 }
 
 const upsertUsers = writeUpsert('users', userColumns);
-const upsertOutfits = writeUpsert('outfits', outfitColumns);
+const upsertOutfits = writeUpsert('outfits', outfitColumns, {
+  // A source knows nothing of the likes that were given here: its number is what they go on from.
+  likes: `least(likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id), 2147483647)::int`,
+});
 
 /**
  * Writes outfits and their users by id in one transaction: new ones are created, those that differ
@@ -129,14 +132,19 @@ async function upsert(
 }
 
 // One JSON parameter takes as many rows as there are, in one statement whose text never changes.
-function writeUpsert<Row>(table: string, columns: Columns<Row>): string {
+/** @param computed SQL for the values of some fields, instead of what the rows have */
+function writeUpsert<Row>(
+  table: string,
+  columns: Columns<Row>,
+  computed: { readonly [Field in keyof Row]?: string } = {},
+): string {
   const entries = Object.entries<readonly [string, string]>(columns);
   const names = entries.map(([, [name]]) => name);
   const values = names.filter((name) => name !== 'id');
   const list = (prefix: string) => values.map((name) => `${prefix}.${name}`).join(', ');
   return `
     INSERT INTO ${table} AS old (${names.join(', ')})
-    SELECT ${entries.map(([property]) => `"${property}"`).join(', ')}
+    SELECT ${entries.map(([property]) => computed[property as keyof Row] ?? `"${property}"`).join(', ')}
     FROM json_to_recordset($1::json)
       AS new(${entries.map(([property, [, type]]) => `"${property}" ${type}`).join(', ')})
     ORDER BY id

@@ -20,12 +20,13 @@ export async function setLike(
   { id, userId, liked }: Like,
   visibility: Visibility,
 ): Promise<OutfitRow> {
-  const outfit = await prisma.outfit.findFirst({ where: { id, ...whereVisible(visibility) } });
-  if (!outfit) throw new OutfitNotFoundError(id);
+  const where = { ...whereVisible(visibility), id };
+  const visible = await prisma.outfit.count({ where });
+  if (visible === 0) throw new OutfitNotFoundError(id);
   const [result] = await prisma.$queryRaw<[{ outcome: string }]>`
     SELECT set_outfit_like(${id}::int, ${userId}::int, ${liked}::boolean) AS outcome`;
   if (result.outcome === 'no such user') throw new NoSuchUserError();
-  const row = await prisma.outfit.findUnique({ where: { id }, include: { user: true } });
+  const row = await prisma.outfit.findFirst({ where, include: { user: true } });
   if (!row) throw new OutfitNotFoundError(id);
   return row;
 }

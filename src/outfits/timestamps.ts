@@ -1,9 +1,17 @@
 // Moments are microseconds since 1970-01-01T00:00:00Z, in the proleptic Gregorian calendar.
 const pattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?Z$/;
 
-/** This moment, with the microseconds that JavaScript's clock leaves out. */
+let latest = { milliseconds: 0, taken: 0 };
+
+/**
+ * This moment. JavaScript's clock has milliseconds: the microseconds count the calls within one, so
+ * that what is written later is later.
+ */
 export function takeTimestamp(): bigint {
-  return BigInt(Date.now()) * 1000n + ((process.hrtime.bigint() / 1000n) % 1000n);
+  const milliseconds = Date.now();
+  const taken = milliseconds === latest.milliseconds ? Math.min(latest.taken + 1, 999) : 0;
+  latest = { milliseconds, taken };
+  return BigInt(milliseconds) * 1000n + BigInt(taken);
 }
 
 /** Writes a moment as ISO 8601 UTC with six digits and `Z`, also when the microseconds are 0. */

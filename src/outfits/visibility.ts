@@ -17,6 +17,11 @@ export function visibilityFor(
   return viewer ? { private: 'own', userId: viewer.userId } : { private: 'none' };
 }
 
+/** Whether what is seen is the same for others too. */
+export function isShareable(visibility: Visibility): boolean {
+  return visibility.private !== 'own';
+}
+
 /** What a visible outfit is, for Prisma. */
 export function whereVisible(visibility: Visibility): Prisma.OutfitWhereInput {
   switch (visibility.private) {

@@ -1,5 +1,5 @@
 import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
-import { createOnce } from './idempotency.ts';
+import { createOnce, type RepeatableRequest } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
 import type { OutfitRow } from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
@@ -25,30 +25,29 @@ export class NoSuchUserError extends Error {}
 type NewOutfit = CheckedInput & { readonly imageKey: string };
 
 /**
- * @param key makes the same request create one outfit however often it is sent
+ * @param request makes the same request create one outfit however often it is sent
  * @throws NoSuchUserError, KeyReusedError
  */
 export async function createOutfit(
   prisma: PrismaClient,
   userId: number,
   values: NewOutfit,
-  key: string | undefined,
+  request: RepeatableRequest | undefined,
 ): Promise<OutfitRow> {
   const create = (client: Prisma.TransactionClient): Promise<OutfitRow> => {
     const now = takeTimestamp();
     const { device, ...columns } = toColumns(values);
     const data = {
-      imageKey: values.imageKey,
-      imageOriginalKey: values.imageKey,
       ...columns,
+      imageKey: values.imageKey,
+      imageOriginalKey: columns.imageOriginalKey ?? values.imageKey,
       ...(device ? { creationDevice: device } : {}),
       ...{ userId, created: now, modified: now },
     };
     return client.outfit.create({ data, include: { user: true } });
   };
   try {
-    if (key === undefined) return await create(prisma);
-    return await createOnce(prisma, { userId, key, input: values }, create);
+    return await (request ? createOnce(prisma, request, create) : create(prisma));
   } catch (error) {
     throw isPrismaError(error, foreignKeyFailed) ? new NoSuchUserError() : error;
   }
@@ -97,7 +96,10 @@ async function checkOwner(
   { id, userId }: OwnOutfit,
   visibility: Visibility,
 ): Promise<void> {
-  const outfit = await prisma.outfit.findFirst({ where: { id, ...whereVisible(visibility) } });
+  const outfit = await prisma.outfit.findFirst({
+    where: { ...whereVisible(visibility), id },
+    select: { userId: true },
+  });
   if (!outfit) throw new OutfitNotFoundError(id);
   if (outfit.userId !== userId) throw new NotTheOwnerError(id);
 }

@@ -104,8 +104,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       const asked = readRequest(rawQuery(request));
       const page = await readPage(asked, list, context, options, reply.raw);
       const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
-      const isShareable = context.visibility.private !== 'own';
-      if (sendIfUnchanged(request, reply, tag, isShareable)) return reply;
+      if (sendIfUnchanged(request, reply, tag, context.isShareable)) return reply;
       return sendBytes(reply, 200, body);
     },
     // Only POST comes as far as here.

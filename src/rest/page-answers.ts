@@ -74,9 +74,7 @@ export async function readPage(
     };
   };
   // What a viewer alone sees is given to nobody else.
-  return context.visibility.private === 'own'
-    ? startWork(read).join(waiter)
-    : cache.get(key, read, waiter);
+  return context.isShareable ? cache.get(key, read, waiter) : startWork(read).join(waiter);
 }
 
 export function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {

@@ -9,7 +9,7 @@ export interface Page {
   readonly results: readonly unknown[];
 }
 
-/** What a create document must give under the alias `created`. */
+/** What a create document must give under the alias `created`; null only with an error. */
 export interface Created {
   /** Null when the input is wrong. */
   readonly record: unknown;
@@ -34,7 +34,7 @@ export interface Route {
    * Answers POST, where there is one. The fields of the body are the variables of the document; `$validate_only` is set
    * when one of them has already been found wrong.
    */
-  readonly create?: TypedDocumentNode<{ created: Created }, Record<string, unknown>>;
+  readonly create?: TypedDocumentNode<{ created: Created | null }, Record<string, unknown>>;
 }
 
 export const routes: readonly Route[] = [

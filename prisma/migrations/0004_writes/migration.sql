@@ -20,9 +20,6 @@ CREATE TABLE "idempotency_keys" (
 -- CreateIndex
 CREATE INDEX "outfit_likes_user_id_idx" ON "outfit_likes"("user_id");
 
--- CreateIndex
-CREATE INDEX "idempotency_keys_created_idx" ON "idempotency_keys"("created");
-
 -- AddForeignKey
 ALTER TABLE "outfit_likes" ADD CONSTRAINT "outfit_likes_outfit_id_fkey" FOREIGN KEY ("outfit_id") REFERENCES "outfits"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -47,9 +44,12 @@ BEGIN
     RETURN 'no such user';
   END IF;
   IF liked THEN
-    INSERT INTO outfit_likes (outfit_id, user_id) VALUES (which, who) ON CONFLICT DO NOTHING;
+    -- One that cannot be counted is none, or else taking it back would count.
+    INSERT INTO outfit_likes (outfit_id, user_id)
+    SELECT id, who FROM outfits WHERE id = which AND likes < 2147483647
+    ON CONFLICT DO NOTHING;
     IF FOUND THEN
-      UPDATE outfits SET likes = likes + 1 WHERE id = which AND likes < 2147483647;
+      UPDATE outfits SET likes = likes + 1 WHERE id = which;
     END IF;
   ELSE
     DELETE FROM outfit_likes WHERE outfit_id = which AND user_id = who;

@@ -38,7 +38,7 @@ const content = (t: Fields, isNew: boolean) => ({
     extensions: { required: isNew },
   }),
   imageOriginalUrl: t.string({
-    description: 'The same for the image as it was uploaded; equal to imageKey when omitted.',
+    description: `The same for the image as it was uploaded. When omitted, equal to imageKey${isNew ? '' : ', if that is given'}.`,
   }),
   private: t.boolean({
     description: `Whether the outfit is private${isNew ? '; false when omitted' : ''}.`,

@@ -1,4 +1,8 @@
-import { KeyReusedError } from '../../outfits/idempotency.ts';
+import {
+  findFirstAnswer,
+  KeyReusedError,
+  type RepeatableRequest,
+} from '../../outfits/idempotency.ts';
 import { checkChanges, checkNewOutfit, type InputError } from '../../outfits/input.ts';
 import { setLike } from '../../outfits/likes.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
@@ -17,8 +21,10 @@ import { forbidden, notFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-input.ts';
 
+// The fields are nullable, so that one that fails does not hide what the others have done.
 builder.mutationType({
-  description: 'Everything that can be written. Needs a bearer token, which names the user.',
+  description:
+    'Everything that can be written. Needs a bearer token, which names the user. A field that fails is null, and those before it have been done.',
 });
 
 /** The outfit as it was written, or what was wrong with the input. */
@@ -34,7 +40,7 @@ const payload = (name: string, description: string) =>
       outfit: t.field({
         type: Outfit,
         nullable: true,
-        description: 'The outfit as it is now; null when nothing was written.',
+        description: 'The outfit as it was written; null when nothing was.',
         resolve: ({ outfit }) => outfit,
       }),
       errors: t.field({
@@ -53,6 +59,7 @@ const outfitId = { required: true, description: 'Identifier of the outfit.' } as
 builder.mutationField('createOutfit', (t) =>
   t.field({
     type: CreateOutfitPayload,
+    nullable: true,
     description:
       'Publishes an outfit of the viewer. With the header `Idempotency-Key`, the same request sent again gives the first answer again for 24 hours, and another one with that key is refused with 422.',
     args: {
@@ -61,10 +68,14 @@ builder.mutationField('createOutfit', (t) =>
     },
     resolve: async (_root, { input, validateOnly }, context) => {
       const { userId } = requireViewer(context);
+      const request = requestOf(context, userId, input);
+      // Before the input is looked at: with a key, another request is refused whatever is in it.
+      const first = request && (await explained(context, findFirstAnswer(context.prisma, request)));
       const { values, errors } = checkNewOutfit(input, context.config);
       if (errors) return { outfit: null, errors };
       if (validateOnly) return { outfit: null, errors: [] };
-      return written(createOutfit(context.prisma, userId, values, readKey(context)));
+      if (first) return { outfit: first, errors: [] };
+      return written(context, createOutfit(context.prisma, userId, values, request));
     },
   }),
 );
@@ -72,6 +83,7 @@ builder.mutationField('createOutfit', (t) =>
 builder.mutationField('updateOutfit', (t) =>
   t.field({
     type: UpdateOutfitPayload,
+    nullable: true,
     description:
       'Changes an outfit of the viewer, and sets its modified and modificationDevice. The outfit of another user is an error with the code FORBIDDEN.',
     args: {
@@ -83,7 +95,7 @@ builder.mutationField('updateOutfit', (t) =>
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
       const { prisma, visibility } = context;
-      return written(updateOutfit(prisma, { id, userId }, visibility, values));
+      return written(context, updateOutfit(prisma, { id, userId }, visibility, values));
     },
   }),
 );
@@ -96,12 +108,13 @@ const DeleteOutfitPayload = builder.objectRef<{ id: number }>('DeleteOutfitPaylo
 builder.mutationField('deleteOutfit', (t) =>
   t.field({
     type: DeleteOutfitPayload,
+    nullable: true,
     description:
       'Deletes an outfit of the viewer. The outfit of another user is an error with the code FORBIDDEN.',
     args: { id: t.arg.int(outfitId) },
     resolve: async (_root, { id }, context) => {
       const { userId } = requireViewer(context);
-      await explained(deleteOutfit(context.prisma, { id, userId }, context.visibility));
+      await explained(context, deleteOutfit(context.prisma, { id, userId }, context.visibility));
       return { id };
     },
   }),
@@ -121,6 +134,7 @@ const LikePayload = builder.objectRef<{ outfit: OutfitRow }>('LikePayload').impl
 builder.mutationField('likeOutfit', (t) =>
   t.field({
     type: LikePayload,
+    nullable: true,
     description: 'Lets the viewer like an outfit. Liking it again changes nothing.',
     args: { id: t.arg.int(outfitId) },
     resolve: (_root, { id }, context) => resolveLike(id, true, context),
@@ -130,6 +144,7 @@ builder.mutationField('likeOutfit', (t) =>
 builder.mutationField('unlikeOutfit', (t) =>
   t.field({
     type: LikePayload,
+    nullable: true,
     description: 'Takes a like of the viewer back. Changes nothing if there is none.',
     args: { id: t.arg.int(outfitId) },
     resolve: (_root, { id }, context) => resolveLike(id, false, context),
@@ -139,7 +154,7 @@ builder.mutationField('unlikeOutfit', (t) =>
 async function resolveLike(id: number, liked: boolean, context: Context) {
   const { userId } = requireViewer(context);
   const { prisma, visibility } = context;
-  return { outfit: await explained(setLike(prisma, { id, userId, liked }, visibility)) };
+  return { outfit: await explained(context, setLike(prisma, { id, userId, liked }, visibility)) };
 }
 
 function requireViewer({ viewer }: Context) {
@@ -147,17 +162,26 @@ function requireViewer({ viewer }: Context) {
   return viewer;
 }
 
-function readKey({ idempotencyKey: key }: Context): string | undefined {
-  if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) throw invalidKey();
-  return key;
+/** The request by the key that its client chose; undefined when it chose none. */
+function requestOf(
+  { idempotencyKey: key }: Context,
+  userId: number,
+  input: unknown,
+): RepeatableRequest | undefined {
+  if (key === undefined) return undefined;
+  if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw invalidKey();
+  return { userId, key, input };
 }
 
-async function written(writing: Promise<OutfitRow>): Promise<Written> {
-  return { outfit: await explained(writing), errors: [] };
+async function written(context: Context, writing: Promise<OutfitRow>): Promise<Written> {
+  return { outfit: await explained(context, writing), errors: [] };
 }
 
 /** Says what the service refused in the terms of the interface. */
-async function explained<Result>(writing: Promise<Result>): Promise<Result> {
+async function explained<Result>(
+  { userPages }: Context,
+  writing: Promise<Result>,
+): Promise<Result> {
   try {
     return await writing;
   } catch (error) {
@@ -166,5 +190,8 @@ async function explained<Result>(writing: Promise<Result>): Promise<Result> {
     if (error instanceof NoSuchUserError) throw invalidToken();
     if (error instanceof KeyReusedError) throw keyReused(error.message);
     throw error;
+  } finally {
+    // What a field before has read may be another now.
+    userPages.clearAll();
   }
 }
