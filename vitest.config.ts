@@ -7,7 +7,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // npm run test:faults, with a configuration of their own.
     exclude: ['test/faults/**'],
-    globalSetup: ['test/postgres.ts'],
+    globalSetup: ['test/postgres.ts', 'test/embedded-template.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Two cores, and each embedded database takes one.

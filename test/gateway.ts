@@ -1,6 +1,6 @@
 // The one helper of the tests: databases, and gateways on them.
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
@@ -43,6 +43,20 @@ export async function makePlace(kind: DatabaseKind): Promise<TestPlace> {
   };
 }
 
+/** The same, already migrated. */
+export async function makeMigratedPlace(kind: DatabaseKind): Promise<TestPlace> {
+  const place = await makePlace(kind);
+  if (kind === 'embedded') {
+    const folder = join(place.environment['DATA_DIR'] ?? '', 'pgdata');
+    cpSync(inject('embeddedTemplate'), folder, { recursive: true });
+    return place;
+  }
+  const database = await openDatabase(readConfig(place.environment));
+  await migrate(database.pool, () => {});
+  await database.close();
+  return place;
+}
+
 async function administer(server: string, statement: string): Promise<void> {
   const client = new pg.Client(server);
   await client.connect();
@@ -82,10 +96,9 @@ export async function openGateway(
   rows: readonly OutfitRow[] = [],
   environment: Record<string, string> = {},
 ): Promise<TestGateway> {
-  const place = await makePlace(kind);
+  const place = await makeMigratedPlace(kind);
   const config = readConfig({ ...place.environment, ...environment });
   const database = await openDatabase(config, config.requestTimeout * 1000);
-  await migrate(database.pool, () => {});
   if (rows.length > 0) await saveOutfits(database.pool, rows);
   await raiseSequences(database.pool);
   const app = await buildApp(config, database);

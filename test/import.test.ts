@@ -10,9 +10,14 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
-import { migrate } from '../src/database/migrations.ts';
 import { fetchOverHttp } from '../src/import/listing.ts';
-import { type DatabaseKind, databaseKinds, makePlace, type TestPlace } from './gateway.ts';
+import {
+  type DatabaseKind,
+  databaseKinds,
+  makeMigratedPlace,
+  makePlace,
+  type TestPlace,
+} from './gateway.ts';
 
 const sixDigits = (id: number) => String(Math.abs(id) % 1_000_000).padStart(6, '0');
 const uuid = (id: number) => `00000000-0000-4000-8000-000000${sixDigits(id)}`;
@@ -73,8 +78,7 @@ function save(name: string, content: string | Buffer): string {
 }
 
 async function openPlace(kind: DatabaseKind): Promise<void> {
-  place = await makePlace(kind);
-  if (kind === 'PostgreSQL') await withPool((pool) => migrate(pool, () => {}));
+  place = await makeMigratedPlace(kind);
 }
 
 type Pool = Awaited<ReturnType<typeof openDatabase>>['pool'];

@@ -30,7 +30,9 @@ export function coerceField(
     const choice = type.getValues().find((candidate) => candidate.value === value);
     return choice ? { value: choice.name } : { message: `"${show(value)}" is not a valid choice.` };
   }
-  if (typeof value === 'string' || Number.isFinite(value)) return { value: String(value) };
+  // Beyond these a number is not the text any more that was sent.
+  const isExact = typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+  if (typeof value === 'string' || isExact) return { value: String(value) };
   return { message: 'Not a valid string.' };
 }
 
