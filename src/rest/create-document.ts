@@ -1,8 +1,6 @@
 import {
   type DocumentNode,
   execute,
-  type GraphQLInputField,
-  type GraphQLNamedType,
   type GraphQLSchema,
   getNamedType,
   isInputObjectType,
@@ -15,16 +13,8 @@ import {
 import type { Context } from '../graphql/context.ts';
 import type { Body } from './body.ts';
 import { invalidFields, notAnObject } from './errors.ts';
-import { coerceField } from './fields.ts';
+import { coerceField, type WritableField } from './fields.ts';
 import type { Created, Route } from './routes.ts';
-
-/** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */
-export interface WritableField {
-  /** Its name on the wire. */
-  readonly name: string;
-  readonly input: GraphQLInputField;
-  readonly type: GraphQLNamedType;
-}
 
 /** A stored create document made ready. */
 export interface PreparedCreate {

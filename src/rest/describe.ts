@@ -11,7 +11,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import type { WritableField } from './create-document.ts';
+import type { WritableField } from './fields.ts';
 
 /** What OPTIONS says of a field, in the terms of Django REST Framework. */
 interface FieldDescription {

@@ -1,5 +1,12 @@
-import { GraphQLBoolean, isEnumType } from 'graphql';
-import type { WritableField } from './create-document.ts';
+import { GraphQLBoolean, type GraphQLInputField, type GraphQLNamedType, isEnumType } from 'graphql';
+
+/** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */
+export interface WritableField {
+  /** Its name on the wire. */
+  readonly name: string;
+  readonly input: GraphQLInputField;
+  readonly type: GraphQLNamedType;
+}
 
 // Values as Django REST Framework reads them, with its messages. What a right type holds is checked
 // behind the GraphQL schema, for all clients.

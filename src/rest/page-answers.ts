@@ -1,9 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import type { Answer } from '../cache/answer-cache.ts';
+import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { entityTag } from '../conditional.ts';
 import type { Context } from '../graphql/context.ts';
-import type { Waiter } from '../work.ts';
-import type { RestOptions } from './adapter.ts';
+import type { StartWork, Waiter } from '../work.ts';
 import { encodeJson } from './json.ts';
 import type { PreparedList } from './list-document.ts';
 import { formatQuery, parseQuery, type QueryParameters } from './query-string.ts';
@@ -57,7 +56,7 @@ export async function readPage(
   { key, variables }: Asked,
   list: PreparedList,
   context: Context,
-  { cache, startWork }: Pick<RestOptions, 'cache' | 'startWork'>,
+  { cache, startWork }: { readonly cache: AnswerCache; readonly startWork: StartWork },
   waiter: Waiter,
 ): Promise<KeptPage> {
   const read = async () => {
