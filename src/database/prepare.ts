@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import type { Database } from './database.ts';
-import { findPendingMigrations, MigrationError, migrate } from './migrations.ts';
+import { findPendingMigrations, MigrationError } from './migrations.ts';
 
 /** The database cannot be used as it is; the message is one sentence that says what to change. */
 export class DatabaseNotReadyError extends Error {
@@ -17,21 +16,6 @@ export class DatabaseNotReadyError extends Error {
 }
 
 type Queryable = Pick<pg.Pool, 'query'>;
-
-/**
- * Brings the embedded database to the current migrations. PostgreSQL is only checked: there,
- * migrating is a decision of its operator.
- * @param onApply called before each migration with its name
- * @throws DatabaseNotReadyError when PostgreSQL is away, too old or not migrated
- * @throws MigrationError
- */
-export async function prepareDatabase(
-  { kind, description, pool }: Database,
-  onApply: (name: string) => void,
-): Promise<void> {
-  if (kind === 'embedded') await migrate(pool, onApply);
-  else await checkPrepared(pool, description);
-}
 
 /**
  * @throws DatabaseNotReadyError when PostgreSQL is away, too old or not migrated

@@ -2,8 +2,8 @@ import pg from 'pg';
 import { type Config, ConfigError } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { MigrationError } from '../database/migrations.ts';
-import { DatabaseNotReadyError, prepareDatabase } from '../database/prepare.ts';
+import { MigrationError, migrate } from '../database/migrations.ts';
+import { checkPrepared, DatabaseNotReadyError } from '../database/prepare.ts';
 import { SourceError } from './source.ts';
 
 /**
@@ -13,7 +13,8 @@ import { SourceError } from './source.ts';
 export async function openPreparedDatabase(config: Config): Promise<Database> {
   const database = await openDatabase(config);
   try {
-    await prepareDatabase(database, () => {});
+    if (database.kind === 'embedded') await migrate(database.pool, () => {});
+    else await checkPrepared(database.pool, database.description);
     return database;
   } catch (error) {
     await database.close();
