@@ -1,12 +1,17 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
 import { describeError } from './logged-error.ts';
+import type { Refusal } from './refusal.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Name of the GraphQL operation that was executed; undefined: none, or it has no name. */
     operationName: string | undefined;
+  }
+  interface FastifyInstance {
+    /** Logs why a request was refused, if there is a cause: at most once a second. */
+    logRefusal: (log: FastifyBaseLogger, refusal: Refusal) => void;
   }
 }
 
@@ -18,19 +23,22 @@ export function createLog(level: Config['logLevel'], destination?: DestinationSt
 /** Milliseconds from which on an answer is called slow. */
 const slow = 1_000;
 
-/** Milliseconds between two lines about slow or refused requests. */
+/** Milliseconds between two lines of a kind that comes in floods. */
 const pause = 1_000;
 
 /**
- * One line per answer: at error for failures, at warn for refused and slow ones, and at debug for
- * all others, because two lines per request at info took a third of the throughput. There is the
+ * One line per answer: at error for failures, at warn for refused (503) and slow ones, and at debug
+ * for all others, because two lines per request at info took a third of the throughput. There is the
  * path in it but no query string, which may hold variables.
  */
 export function logAnswers(app: FastifyInstance): void {
-  // Under overload thousands are refused in a second: one line says how many there were.
-  let nextLine = 0;
-  let leftOut = 0;
+  const causes = createPacer();
+  const refused = createPacer();
+  const slowOnes = createPacer();
 
+  app.decorate('logRefusal', (log, { cause, message }) => {
+    if (cause) causes(log, (leftOut) => log.error({ err: cause, leftOut }, message));
+  });
   app.decorateRequest('operationName', undefined);
   app.addHook('onResponse', (request, reply, done) => {
     const { statusCode, elapsedTime } = reply;
@@ -42,20 +50,34 @@ export function logAnswers(app: FastifyInstance): void {
       status: statusCode,
       milliseconds: Math.round(elapsedTime * 10) / 10,
     });
-    if (statusCode >= 500 && statusCode !== 503) {
+    if (statusCode === 503) {
+      refused(log, (leftOut) => log.warn({ ...describe(), leftOut }, 'refused'));
+    } else if (statusCode >= 500) {
       log.error(describe(), 'failed');
-    } else if (statusCode === 503 || elapsedTime >= slow) {
-      const now = Date.now();
-      if (now < nextLine) {
-        leftOut += 1;
-      } else {
-        log.warn({ ...describe(), leftOut }, statusCode === 503 ? 'refused' : 'slow');
-        nextLine = now + pause;
-        leftOut = 0;
-      }
+    } else if (elapsedTime >= slow) {
+      slowOnes(log, (leftOut) => log.warn({ ...describe(), leftOut }, 'slow'));
     } else if (log.level === 'debug') {
       log.debug(describe(), 'answered');
     }
     done();
   });
+}
+
+/**
+ * Lets one line of a kind through in each pause, with the number of those before it that were left
+ * out, and all of them at debug: thousands of requests may be refused in a second.
+ */
+function createPacer() {
+  let nextLine = 0;
+  let leftOut = 0;
+  return (log: FastifyBaseLogger, write: (leftOut: number) => void): void => {
+    const now = Date.now();
+    if (now < nextLine && log.level !== 'debug') {
+      leftOut += 1;
+      return;
+    }
+    write(leftOut);
+    nextLine = now + pause;
+    leftOut = 0;
+  };
 }

@@ -549,13 +549,59 @@ describe('with a key set', () => {
     expect(await statusOf(app, token)).toBe(200);
   });
 
-  test('known keys go on while the server is away', async () => {
+  test.each<[string, RequestListener]>([
+    ['breaks off', (request) => request.socket.destroy()],
+    ['gives other JSON', (_request, response) => response.end('{"keys":"none"}')],
+    ['hangs', () => {}],
+  ])('known keys go on while the server %s, also when they are old', async (_name, instead) => {
     const server = await openKeyServer(publish(rsa, { kid: 'one' }));
     const app = await open({ AUTH_JWKS_URL: server.url });
-    const token = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
-    expect(await statusOf(app, token)).toBe(200);
-    server.instead = (request) => request.socket.destroy();
-    expect(await statusOf(app, token)).toBe(200);
+    const pass = holdDate();
+    const known = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
+    const unknown = await signBy(ec.privateKey, 'ES256', { kid: 'two' });
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const forged = await signBy(privateKey, 'RS256', { kid: 'one' });
+    expect(await statusOf(app, known)).toBe(200);
+
+    server.instead = instead;
+    for (const seconds of [0, 11 * 60, 2, 24 * 3600]) {
+      pass(seconds);
+      expect(await statusOf(app, known)).toBe(200);
+      expect(await statusOf(app, forged)).toBe(401);
+    }
+    expect(await statusOf(app, unknown)).toBe(503);
+    // One fetch a second, however many ask.
+    const { fetches } = server;
+    await Promise.all(Array.from({ length: 20 }, () => statusOf(app, unknown)));
+    expect(server.fetches).toBe(fetches);
+  });
+
+  describe('when the server is back, keys that are gone are refused', () => {
+    async function openAfterOutage(secondsLater: number) {
+      const server = await openKeyServer(publish(rsa, { kid: 'one' }));
+      const app = await open({ AUTH_JWKS_URL: server.url });
+      const pass = holdDate();
+      const token = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
+      expect(await statusOf(app, token)).toBe(200);
+      server.instead = (request) => request.socket.destroy();
+      pass(11 * 60);
+      expect(await statusOf(app, token)).toBe(200);
+      server.instead = undefined;
+      server.keys = [publish(ec, { kid: 'two' })];
+      pass(secondsLater);
+      return { app, token };
+    }
+
+    test('soon', async () => {
+      const { app, token } = await openAfterOutage(2);
+      await vi.waitUntil(async () => (await ask(app, `Bearer ${token}`)).statusCode === 401);
+      expect(await statusOf(app, token)).toBe(401);
+    });
+
+    test('at once after a pause', async () => {
+      const { app, token } = await openAfterOutage(3600);
+      expect(await statusOf(app, token)).toBe(401);
+    });
   });
 
   test('a bad token is a 401 while the keys are away, if that needs no key', async () => {

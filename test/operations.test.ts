@@ -1,8 +1,9 @@
 // What an operator sees: request ids, the log, and metrics.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
 import { SignJWT } from 'jose';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildApp } from '../src/app.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type AppConfig, buildApp } from '../src/app.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/log.ts';
 import { createMetrics } from '../src/metrics/metrics.ts';
@@ -53,7 +54,10 @@ describe('x-request-id', () => {
 });
 
 /** A gateway on real PostgreSQL whose log is kept, line by line. */
-async function openLoggedGateway(level: 'debug' | 'info') {
+async function openLoggedGateway(
+  level: 'debug' | 'info',
+  identity: Partial<AppConfig> = { authJwtSecret: secret },
+) {
   const gateway = await openGateway('PostgreSQL', rows);
   let text = '';
   const log = createLog(level, {
@@ -62,7 +66,7 @@ async function openLoggedGateway(level: 'debug' | 'info') {
     },
   });
   const metrics = createMetrics(gateway.database);
-  const app = await buildApp({ ...gateway.config, authJwtSecret: secret }, gateway.database, {
+  const app = await buildApp({ ...gateway.config, ...identity }, gateway.database, {
     logger: log,
     metrics,
   });
@@ -70,6 +74,15 @@ async function openLoggedGateway(level: 'debug' | 'info') {
     app,
     metrics,
     execute: (statement: string) => gateway.database.pool.query(statement),
+    /** Makes lists wait until what it gives is called. */
+    async lockOutfits() {
+      const client = await gateway.database.pool.connect();
+      await client.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
+      return async () => {
+        await client.query('ROLLBACK');
+        client.release();
+      };
+    },
     text: () => text,
     lines: (): Record<string, unknown>[] =>
       text
@@ -179,6 +192,75 @@ describe('the log', () => {
       expect(text()).not.toContain('hidden');
       expect(text()).not.toContain(token);
       expect(text()).not.toContain(token.split('.')[1]);
+    } finally {
+      await close();
+    }
+  });
+});
+
+describe('the log, when the keys of tokens cannot be fetched', () => {
+  const withoutKeys = { authJwksUrl: 'http://127.0.0.1:9/' };
+  const header = Buffer.from('{"alg":"RS256","kid":"any"}').toString('base64url');
+  const headers = { authorization: `Bearer ${header}.e30.AAAA` };
+  const doors = [
+    { url: '/api/outfits/', headers },
+    { url: '/graphql?query={__typename}', headers },
+  ];
+  const askOften = async (app: FastifyInstance, times: number) => {
+    for (let time = 0; time < times; time += 1) {
+      for (const door of doors) expect((await app.inject(door)).statusCode).toBe(503);
+    }
+  };
+
+  test('has a line a second for causes and one for answers, with the number left out', async () => {
+    const { app, lines, close } = await openLoggedGateway('info', withoutKeys);
+    let moment = Date.now();
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => moment);
+    try {
+      await askOften(app, 5);
+      const isCause = expect.objectContaining({ type: 'TypeError', stack: expect.any(String) });
+      const msg = 'Service temporarily unavailable, try again later.';
+      const firstOnes = [
+        { level: 50, msg, err: isCause, leftOut: 0 },
+        { level: 40, msg: 'refused', status: 503, leftOut: 0 },
+      ];
+      expect(lines()).toMatchObject(firstOnes);
+      moment += 1_000;
+      await askOften(app, 1);
+      expect(lines()).toMatchObject([
+        ...firstOnes,
+        { level: 50, msg, err: isCause, leftOut: 9 },
+        { level: 40, msg: 'refused', status: 503, leftOut: 9 },
+      ]);
+    } finally {
+      clock.mockRestore();
+      await close();
+    }
+  });
+
+  test('has all of them at debug', async () => {
+    const { app, lines, close } = await openLoggedGateway('debug', withoutKeys);
+    try {
+      await askOften(app, 5);
+      expect(lines().filter(({ level }) => level === 50)).toHaveLength(10);
+      expect(lines().filter(({ msg }) => msg === 'refused')).toHaveLength(10);
+    } finally {
+      await close();
+    }
+  });
+
+  test('has slow answers beside refused ones', async () => {
+    const { app, lines, lockOutfits, close } = await openLoggedGateway('info', withoutKeys);
+    try {
+      const unlock = await lockOutfits();
+      const slow = app.inject('/api/outfits/');
+      await sleep(1_100);
+      await askOften(app, 1);
+      await unlock();
+      expect((await slow).statusCode).toBe(200);
+      expect(lines()).toContainEqual(
+        expect.objectContaining({ level: 40, msg: 'slow', status: 200, leftOut: 0 }),
+      );
     } finally {
       await close();
     }

@@ -7,7 +7,8 @@ import type { CountRequest } from './rate-limit.ts';
 
 /**
  * Lets a request in and says who sends it; undefined without a token, where none is needed.
- * @throws Refusal 503 when the service is busy, 401 or 429, in this order
+ * @throws Refusal 503 when the service is busy, 401 or 429, in this order; 503 also when it has
+ * become busy meanwhile
  */
 export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<Viewer | undefined>;
 
@@ -16,16 +17,18 @@ export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<
  * @param countRequest undefined: senders may send any number of requests
  */
 export function createAdmission(
-  slots: Pick<Slots, 'take'>,
+  slots: Pick<Slots, 'refuseExcess' | 'take'>,
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
 ): Admit {
   return async (request, needsViewer) => {
-    // Room comes first, since asking for it costs least.
-    await slots.take(request);
+    // First, since it costs least.
+    await slots.refuseExcess();
     const viewer = await readViewer(request.headers.authorization);
     if (needsViewer && !viewer) throw notAuthenticated();
     await countRequest?.(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);
+    // Last: made-up tokens must not hold slots while keys are fetched.
+    await slots.take(request);
     return viewer;
   };
 }

@@ -5,15 +5,18 @@ import { overloaded } from '../refusal.ts';
 declare module 'fastify' {
   interface FastifyRequest {
     hasSlot: boolean;
+    /** Whether it was let in, and takes its slot when its body is here. */
+    awaitsSlot: boolean;
   }
 }
 
 /** A slot is held by each request that is worked on. */
 export interface Slots {
   readonly taken: number;
+  /** @returns a promise only if all slots are taken: it rejects with Refusal 503 */
+  refuseExcess(): Promise<never> | undefined;
   /**
-   * Takes a slot, unless the request has one. One with a body only learns whether there is one: its
-   * work begins when the body is here.
+   * Takes a slot, now or when the body is here: the work begins then.
    * @returns a promise only if all slots are taken: it rejects with Refusal 503
    */
   take(request: FastifyRequest): Promise<never> | undefined;
@@ -42,16 +45,19 @@ export function createSlots(app: FastifyInstance, most: number): Slots {
     refused -= 1;
     throw overloaded();
   };
+  const refuseExcess = () => (taken >= most ? refuse() : undefined);
   const give = (request: FastifyRequest) => {
-    if (taken >= most) return refuse();
+    const refusal = refuseExcess();
+    if (refusal) return refusal;
     taken += 1;
     request.hasSlot = true;
     return undefined;
   };
 
   app.decorateRequest('hasSlot', false);
+  app.decorateRequest('awaitsSlot', false);
   app.addHook('preHandler', (request, _reply, done) => {
-    const refusal = hasBody(request) ? give(request) : undefined;
+    const refusal = request.awaitsSlot ? give(request) : undefined;
     if (refusal) refusal.catch(done);
     else done();
   });
@@ -67,14 +73,16 @@ export function createSlots(app: FastifyInstance, most: number): Slots {
     get taken() {
       return taken;
     },
+    refuseExcess,
     take(request) {
-      if (request.hasSlot) return undefined;
-      if (!hasBody(request)) return give(request);
-      return taken >= most ? refuse() : undefined;
+      if (!isBodyComing(request)) return give(request);
+      request.awaitsSlot = true;
+      return undefined;
     },
   };
 }
 
-function hasBody({ method }: FastifyRequest): boolean {
-  return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
+function isBodyComing({ body, method }: FastifyRequest): boolean {
+  const mayHaveBody = method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
+  return mayHaveBody && body === undefined;
 }

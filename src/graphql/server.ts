@@ -44,8 +44,8 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       request.log.error({ err: error }, 'unexpected error');
       return reply.code(500).send({ errors: [{ message: internalError }] });
     }
-    const { cause, code, headers, message, status } = refusal;
-    if (cause) request.log.error({ err: cause }, message);
+    const { code, headers, message, status } = refusal;
+    app.logRefusal(request.log, refusal);
     return reply
       .code(status)
       .headers(headers)

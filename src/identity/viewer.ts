@@ -1,7 +1,9 @@
 import {
+  createLocalJWKSet,
   createRemoteJWKSet,
   errors,
   type JWTPayload,
+  type JWTVerifyGetKey,
   type JWTVerifyOptions,
   jwtVerify,
 } from 'jose';
@@ -76,9 +78,13 @@ function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
   };
 }
 
+/** Milliseconds between two fetches of a key set. */
+const fetchInterval = 1_000;
+/** Milliseconds without a fetch after which a server is no longer taken to be away. */
+const outageMemory = 4_000;
+
 function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
-  // A key that is not known is looked for again after a second: keys are rotated without notice.
-  const keys = createRemoteJWKSet(url, { cooldownDuration: 1_000, timeoutDuration: 1_500 });
+  const keys = createKeySet(url);
   const options = { ...claims, algorithms: keyAlgorithms };
   return async (token) => {
     try {
@@ -95,6 +101,59 @@ function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
       throw isAboutKeySet(error) ? unavailable({ cause: error }) : invalidToken();
     }
   };
+}
+
+/** The keys of a set: fetched anew when they are ten minutes old, the last ones if that fails. */
+function createKeySet(url: URL): JWTVerifyGetKey {
+  // A key that is not known is looked for again soon: keys are rotated without notice.
+  const current = createRemoteJWKSet(url, {
+    cooldownDuration: fetchInterval,
+    timeoutDuration: 1_500,
+  });
+  let outage: Outage | undefined;
+
+  const fetchAgain = async (begun: Outage) => {
+    begun.nextFetch = Date.now() + fetchInterval;
+    try {
+      await current.reload();
+      outage = undefined;
+    } catch (error) {
+      begun.error = error;
+    }
+  };
+
+  return async (header, token) => {
+    const now = Date.now();
+    // After a pause nothing is known of the server: it may have been back for long.
+    if (outage && now > outage.nextFetch + outageMemory) outage = undefined;
+    if (!outage) {
+      try {
+        return await current(header, token);
+      } catch (error) {
+        const last = current.jwks();
+        if (!last || !isAboutKeySet(error)) throw error;
+        outage = { keys: createLocalJWKSet(last), error, nextFetch: Date.now() + fetchInterval };
+      }
+    } else if (now >= outage.nextFetch) {
+      // Nobody waits for it: a server that hangs must not hold up those whose keys are known.
+      fetchAgain(outage);
+    }
+    const { keys, error } = outage;
+    try {
+      return await keys(header, token);
+    } catch (fault) {
+      throw fault instanceof errors.JWKSNoMatchingKey ? error : fault;
+    }
+  };
+}
+
+/** While the keys cannot be fetched. */
+interface Outage {
+  /** The last ones. */
+  readonly keys: JWTVerifyGetKey;
+  /** Why others cannot be had. */
+  error: unknown;
+  nextFetch: number;
 }
 
 /** Whether the keys could not be had, which says nothing about the token. */

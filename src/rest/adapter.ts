@@ -52,7 +52,7 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
     }
     if (error.statusCode === 400) return sendError(reply, unreadableBody());
     if (error instanceof Refusal) {
-      if (error.cause) request.log.error({ err: error.cause }, error.message);
+      app.logRefusal(request.log, error);
       return send(reply.headers(error.headers), error.status, { detail: error.message });
     }
     request.log.error({ err: error }, 'unexpected error');

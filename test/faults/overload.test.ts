@@ -1,8 +1,9 @@
 // More clients than there is room for: who is let in is served as ever, the others are told at once.
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
@@ -91,8 +92,15 @@ describe.each([
 });
 
 describe('a slot is not held', () => {
-  const startSmall = () =>
-    baseOf(runServer({ ...environment, MAX_CONCURRENT_REQUESTS: '2', PAGE_SIZE: '1000' }));
+  const startSmall = (settings = {}) =>
+    baseOf(
+      runServer({
+        ...environment,
+        MAX_CONCURRENT_REQUESTS: '2',
+        PAGE_SIZE: '1000',
+        ...settings,
+      }),
+    );
   const expectRoom = async (base: string) => {
     for (let time = 0; time < 3; time += 1) {
       const response = await fetch(`${base}/api/outfits/?ordering=id&time=${time}`);
@@ -138,6 +146,31 @@ describe('a slot is not held', () => {
     }
     await sleep(500);
     await expectRoom(base);
+  });
+
+  test('by made-up tokens while the keys are fetched', async () => {
+    const keys = createServer(() => {}).listen(0, '127.0.0.1');
+    onTestFinished(() => {
+      keys.closeAllConnections();
+      keys.close();
+    });
+    await once(keys, 'listening');
+    const { port } = keys.address() as AddressInfo;
+    const base = await startSmall({ AUTH_JWKS_URL: `http://127.0.0.1:${port}/` });
+    const header = Buffer.from('{"alg":"RS256","kid":"made-up"}').toString('base64url');
+    const head = `HTTP/1.1\r\nHost: shop.test\r\nAuthorization: Bearer ${header}.e30.AAAA\r\n`;
+    const body = '{"query":"{ __typename }"}';
+    const withBody = `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    for (const text of [`GET /api/outfits/ ${head}\r\n`, `POST /graphql ${withBody}`]) {
+      const sockets = await Promise.all(
+        Array.from({ length: 5 }, () => sendPart(addressOf(base), text)),
+      );
+      await sleep(200);
+      await expectRoom(base);
+      for (const socket of sockets) socket.destroy();
+      // Until the keys are given up.
+      await sleep(1_500);
+    }
   });
 });
 
