@@ -243,6 +243,26 @@ describe('metrics', () => {
     }
   });
 
+  test('have no name that is longer than 64 characters, and the log cuts it', async () => {
+    const { app, lines, metrics, close } = await openLoggedGateway('debug');
+    try {
+      for (const length of [64, 65, 1_000_000]) {
+        const payload = { query: `query ${'x'.repeat(length)} { __typename }` };
+        const response = await app.inject({ method: 'POST', url: '/graphql', payload });
+        expect(response.statusCode).toBe(200);
+      }
+      const { text } = await metrics.print();
+      const counts = [...text.matchAll(/^gateway_requests_total.*operation="(\w*)".* (\d+)$/gm)];
+      expect(counts.map(([, name, count]) => [name, count])).toEqual([
+        ['x'.repeat(64), '1'],
+        ['other', '2'],
+      ]);
+      expect(lines().map((line) => line['operation'])).toEqual(Array(3).fill('x'.repeat(64)));
+    } finally {
+      await close();
+    }
+  });
+
   test('are served on METRICS_PORT and not on the port of the service', async () => {
     const metricsPort = await findFreePort();
     const server = runServer({
