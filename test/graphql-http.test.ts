@@ -263,9 +263,45 @@ describe('GraphiQL', () => {
     expect(head.rawPayload).toHaveLength(0);
   });
 
+  test.each([
+    'text/html',
+    'Text/HTML; charset=utf-8',
+    'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
+    'application/json;q=0.4, text/html;q=0.5',
+    'application/json;q=0, text/html;q=0.1',
+  ])('is what Accept: %s asks for', async (accept) => {
+    const response = await send({ method: 'GET', headers: { accept } });
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+
+  test('is for those who may come in', async () => {
+    const badToken = { ...browser, authorization: 'Bearer nonsense' };
+    expect((await gateway.get('/graphql', badToken)).statusCode).toBe(401);
+    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
+    try {
+      const statuses = [];
+      for (let time = 0; time < 3; time += 1) {
+        statuses.push((await limited.get('/graphql', browser)).statusCode);
+      }
+      expect(statuses).toContain(200);
+      expect(statuses.at(-1)).toBe(429);
+    } finally {
+      await limited.close();
+    }
+  });
+
   test('does not get in the way of clients that prefer JSON', async () => {
     const target = `/graphql?query=${encodeURIComponent(query)}`;
-    for (const accept of ['application/json', '*/*', undefined]) {
+    for (const accept of [
+      'application/json',
+      '*/*',
+      undefined,
+      'application/json, text/html;q=0.1',
+      'application/json, text/html;q=0',
+      'text/html;q=0, */*',
+      'text/html;q=0.5, application/*;q=0.5',
+    ]) {
       const headers = accept ? { accept } : {};
       const response = await send({ method: 'GET', url: target, headers });
       expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });

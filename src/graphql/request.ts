@@ -47,17 +47,30 @@ const answerTypes = new Map<string, AnswerType>([
   ['application/graphql-response+json', 'application/graphql-response+json'],
 ]);
 
+const pageTypes = new Map([['text/html', 'text/html']]);
+
 /** By the weights of an `Accept` header; undefined when it takes neither type. */
 function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';
-  let best: { type: AnswerType; weight: number } | undefined;
+  return heaviest(accept, answerTypes)?.type;
+}
+
+/** Whether an `Accept` header takes HTML rather than any type of an answer, as browsers do. */
+export function prefersPage(accept = ''): boolean {
+  const page = heaviest(accept, pageTypes);
+  return page !== undefined && page.weight > (heaviest(accept, answerTypes)?.weight ?? 0);
+}
+
+/** The type with the greatest weight, the first of equals. Undefined: none has a weight over 0. */
+function heaviest<Type>(accept: string, types: ReadonlyMap<string, Type>) {
+  let best: { type: Type; weight: number } | undefined;
   for (const part of accept.toLowerCase().split(',')) {
     const [range = '', ...parameters] = part.split(';').map((piece) => piece.trim());
-    const type = answerTypes.get(range);
+    const type = types.get(range);
     const weight = Number(parameters.find((piece) => piece.startsWith('q='))?.slice(2) ?? 1);
     if (type && weight > (best?.weight ?? 0)) best = { type, weight };
   }
-  return best?.type;
+  return best;
 }
 
 type Parameters = Record<string, unknown>;

@@ -14,7 +14,7 @@ import { badRequest, tooLarge, unsupportedType } from './errors.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
 import { createFaultFinder, useLimits } from './limits.ts';
-import { allow, type GraphQLRequest, isRead, readRequest } from './request.ts';
+import { allow, type GraphQLRequest, isRead, prefersPage, readRequest } from './request.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
@@ -55,13 +55,12 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     method: app.supportedMethods,
     url: path,
     handler: async (request, reply) => {
-      const { graphiql } = options.config;
-      if (graphiql && isRead(request) && request.headers.accept?.includes('text/html')) {
-        return sendGraphiQL(request, reply);
-      }
       reply.header('Vary', 'Accept');
       const viewer = await options.admit(request);
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
+      if (options.config.graphiql && isRead(request) && prefersPage(request.headers.accept)) {
+        return sendGraphiQL(request, reply);
+      }
 
       const context = options.createContext(request, viewer);
       const { status, contentType, body, tag } = await answer(
