@@ -168,6 +168,43 @@ describe('bodies', () => {
   });
 });
 
+describe('persisted queries', () => {
+  const extensions = { persistedQuery: { version: 1, sha256Hash: 'a'.repeat(64) } };
+  const target = (parameters: object) =>
+    `/graphql?${new URLSearchParams({ operationName: 'A', ...parameters })}`;
+
+  test('are not supported, in the words that make clients send the whole query', async () => {
+    const url = target({ extensions: JSON.stringify(extensions) });
+    for (const options of [
+      { method: 'GET', url },
+      { method: 'POST', payload: { operationName: 'A', variables: {}, extensions } },
+      { method: 'POST', payload: { query: null, extensions } },
+    ] as const) {
+      for (const accept of ['*/*', 'application/graphql-response+json,application/json;q=0.9']) {
+        const response = await send({ ...options, headers: { accept } });
+        expect(response.statusCode).toBe(200);
+        expect(response.headers['cache-control']).toBe('no-store');
+        expect(response.body).toBe(
+          '{"errors":[{"message":"PersistedQueryNotSupported","extensions":{"code":"PERSISTED_QUERY_NOT_SUPPORTED"}}]}',
+        );
+      }
+    }
+  });
+
+  test('are queries like others when the query is there', async () => {
+    const response = await send({ method: 'POST', payload: { query, extensions } });
+    expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
+  });
+
+  test.each([{}, { persistedQuery: null }, { persistedQuery: 'x' }, { other: {} }])(
+    'are not meant by the extensions %j',
+    async (others) => {
+      const options = { method: 'POST', payload: { extensions: others } } as const;
+      expectErrors(await send(options), 400);
+    },
+  );
+});
+
 describe('what is asked for', () => {
   test('an Accept that nothing can satisfy is 406', async () => {
     const response = await send({

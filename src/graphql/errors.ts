@@ -46,6 +46,15 @@ export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError
 /** A request from which no GraphQL request can be read; `message` names what is wrong. */
 export const badRequest = (message: string) => new Refusal(400, 'BAD_REQUEST', message);
 
+/**
+ * A persisted query is asked for by its hash. Nothing is wrong with that: the status, message and
+ * code make clients send the whole query at once, and from then on.
+ */
+export const persistedQueryNotSupported = () =>
+  new Refusal(200, 'PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported', {
+    'Cache-Control': 'no-store',
+  });
+
 export const notAcceptable = () =>
   new Refusal(
     406,

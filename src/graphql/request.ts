@@ -1,6 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import { decodeBody, JsonInputError, readJson } from '../json-input.ts';
-import { badRequest, methodNotAllowed, notAcceptable, unsupportedType } from './errors.ts';
+import {
+  badRequest,
+  methodNotAllowed,
+  notAcceptable,
+  persistedQueryNotSupported,
+  unsupportedType,
+} from './errors.ts';
 
 export const allow = 'GET, HEAD, POST, OPTIONS';
 
@@ -21,7 +27,7 @@ export type AnswerType = 'application/json' | 'application/graphql-response+json
 /**
  * Reads a GraphQL request. A body has the one type that a page of another origin cannot send
  * without a preflight, so no page writes behind its visitor's back.
- * @throws Refusal 405, 406, 415 or 400, in this order
+ * @throws Refusal 405, 406, 415 or 400, in this order; 200 for a persisted query
  */
 export function readRequest(request: FastifyRequest): GraphQLRequest {
   if (!isRead(request) && request.method !== 'POST') throw methodNotAllowed(request.method, allow);
@@ -124,7 +130,12 @@ function checkParameters(
   text: string,
 ): GraphQLRequest {
   const { query, operationName, variables, extensions } = parameters;
-  if (query === undefined || query === null) throw badRequest('The parameter query is missing.');
+  if (query === undefined || query === null) {
+    if (isRecord(extensions) && isRecord(extensions['persistedQuery'])) {
+      throw persistedQueryNotSupported();
+    }
+    throw badRequest('The parameter query is missing.');
+  }
   if (typeof query !== 'string') throw badRequest('The parameter query must be a string.');
   if (typeof (operationName ?? '') !== 'string') {
     throw badRequest('The parameter operationName must be a string.');
