@@ -215,6 +215,42 @@ describe('what is asked for', () => {
     expect(response.statusCode).toBe(406);
   });
 
+  test.each<[string, InjectOptions, number]>([
+    ['a bad token', { method: 'GET', headers: { authorization: 'Bearer x' } }, 401],
+    ['another method', { method: 'PUT' }, 405],
+    ['too much', { method: 'POST', headers: json, payload: 'x'.repeat(1_048_577) }, 413],
+    ['another type', { method: 'POST', payload: 'x', headers: { 'content-type': 'a/b' } }, 415],
+  ])('%s is refused in the type that is preferred', async (_name, options, status) => {
+    for (const [accept, type] of [
+      ['application/graphql-response+json, application/json;q=0.9', 'graphql-response\\+json'],
+      ['application/graphql-response+json;q=0.9, application/json', 'json'],
+      ['*/*', 'json'],
+    ] as const) {
+      const response = await send({ ...options, headers: { ...options.headers, accept } });
+      expectErrors(response, status);
+      expect(response.headers['content-type']).toMatch(
+        new RegExp(`^application/${type}; charset=utf-8$`),
+      );
+    }
+  });
+
+  test('what clients send again, or sent as a batch, is refused in JSON', async () => {
+    const accept = 'application/graphql-response+json';
+    const batch = await send({ method: 'POST', headers: { accept }, payload: [{ query }] });
+    expectErrors(batch, 400);
+    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
+    try {
+      let last = await limited.get('/graphql', { accept });
+      for (let time = 0; time < 2; time += 1) last = await limited.get('/graphql', { accept });
+      expectErrors(last, 429);
+      for (const { headers } of [batch, last]) {
+        expect(headers['content-type']).toBe('application/json; charset=utf-8');
+      }
+    } finally {
+      await limited.close();
+    }
+  });
+
   test('answers are not shared by caches across media types', async () => {
     const response = await send({ method: 'POST', headers: json, payload: { query } });
     expect(response.headers['vary']).toMatch(/\bAccept\b/);

@@ -56,7 +56,7 @@ const answerTypes = new Map<string, AnswerType>([
 const pageTypes = new Map([['text/html', 'text/html']]);
 
 /** By the weights of an `Accept` header; undefined when it takes neither type. */
-function chooseType(accept: string | undefined): AnswerType | undefined {
+export function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';
   return heaviest(accept, answerTypes)?.type;
 }

@@ -14,7 +14,15 @@ import { badRequest, tooLarge, unsupportedType } from './errors.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { HotQueries, type Outcome, useOutcome } from './hot-queries.ts';
 import { createFaultFinder, useLimits } from './limits.ts';
-import { allow, type GraphQLRequest, isRead, prefersPage, readRequest } from './request.ts';
+import {
+  type AnswerType,
+  allow,
+  chooseType,
+  type GraphQLRequest,
+  isRead,
+  prefersPage,
+  readRequest,
+} from './request.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
@@ -48,6 +56,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     return reply
       .code(status)
       .headers(headers)
+      .type(`${refusalType(refusal, request.headers.accept)}; charset=utf-8`)
       .send({ errors: [{ message, extensions: { code } }] });
   });
 
@@ -85,6 +94,16 @@ function asRefusal({ statusCode = 500 }: { statusCode?: number }): Refusal | und
   if (statusCode === 415) return unsupportedType();
   if (statusCode < 500) return badRequest('The body is not as long as Content-Length says.');
   return undefined;
+}
+
+/**
+ * Clients read the code of a refusal only in the type of GraphQL that they prefer: in JSON, a status
+ * of 400 and more is a failure of the network to them. That is what the links of clients that send
+ * again after 429 and 503 wait for, and those that send batches, as one error answers no batch.
+ */
+function refusalType({ code, status }: Refusal, accept: string | undefined): AnswerType {
+  if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
+  return chooseType(accept) ?? 'application/json';
 }
 
 /** An answer as bytes. */
