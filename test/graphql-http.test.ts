@@ -125,6 +125,15 @@ describe('bodies', () => {
     expectErrors(response, response.statusCode === 200 ? 200 : 400);
   });
 
+  test.each(['"id":"x"', '"documentId":"x","doc_id":1', '"__proto__":{"operationName":1}'])(
+    'with %s beside the query are read without it, as query strings are',
+    async (others) => {
+      const payload = `{"query":"${query}",${others}}`;
+      const response = await send({ method: 'POST', headers: json, payload });
+      expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
+    },
+  );
+
   test.each(['text/plain', 'application/xml', 'application/x-yaml', 'image/png', 'nonsense'])(
     'of type %s are 415',
     async (type) => {
@@ -203,6 +212,40 @@ describe('persisted queries', () => {
       expectErrors(await send(options), 400);
     },
   );
+});
+
+describe('subscriptions', () => {
+  test.each([
+    ['subscription { outfits { count } }', undefined],
+    ['subscription A { outfits { count } } query B { __typename }', 'A'],
+  ])('are not supported, which %s is told', async (text, operationName) => {
+    for (const accept of ['application/json', 'application/graphql-response+json']) {
+      const response = await send({
+        method: 'POST',
+        headers: { accept },
+        payload: { query: text, operationName },
+      });
+      expectErrors(response, 400);
+      expect(response.json().errors[0]).toMatchObject({
+        message: expect.stringMatching(/^Subscriptions are not supported/),
+        extensions: { code: 'SUBSCRIPTIONS_NOT_SUPPORTED' },
+      });
+    }
+  });
+
+  test('do not keep a query of the same document from being answered', async () => {
+    const text = 'subscription A { outfits { count } } query B { __typename }';
+    const payload = { query: text, operationName: 'B' };
+    const response = await send({ method: 'POST', payload });
+    expect(response.json()).toEqual({ data: { __typename: 'Query' } });
+  });
+
+  test('are what a client hears of that takes a stream of events', async () => {
+    const headers = { accept: 'text/event-stream' };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expectErrors(response, 406);
+    expect(response.json().errors[0].message).toMatch(/Subscriptions are not supported\.$/);
+  });
 });
 
 describe('what is asked for', () => {

@@ -37,6 +37,13 @@ export function overLimit(code: LimitCode, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { status: 400 } } });
 }
 
+/** The operation that is meant is a subscription. */
+export function subscriptionsNotSupported(): GraphQLError {
+  return new GraphQLError('Subscriptions are not supported: ask with a query from time to time.', {
+    extensions: { code: 'SUBSCRIPTIONS_NOT_SUPPORTED', http: { status: 400 } },
+  });
+}
+
 /** The variables do not fit the document: 400, but 200 to clients of the older media type. */
 export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError {
   const extensions = { code: 'BAD_USER_INPUT', http: { spec: true, status: 400 } };
@@ -55,11 +62,14 @@ export const persistedQueryNotSupported = () =>
     'Cache-Control': 'no-store',
   });
 
-export const notAcceptable = () =>
+/** @param accept the `Accept` header */
+export const notAcceptable = (accept: string) =>
   new Refusal(
     406,
     'NOT_ACCEPTABLE',
-    'The answer can be application/json or application/graphql-response+json, but Accept names neither.',
+    `The answer can be application/json or application/graphql-response+json, but Accept names neither.${
+      /text\/event-stream/i.test(accept) ? ' Subscriptions are not supported.' : ''
+    }`,
   );
 
 export const methodNotAllowed = (method: string, allow: string) =>
