@@ -63,6 +63,17 @@ describe('methods', () => {
     expect(Number(response.headers.get('content-length'))).toBeGreaterThan(10);
   });
 
+  test.each(['GET', 'POST', 'OPTIONS'] as const)(
+    '%s of the path with a slash redirects, with the query as it was',
+    async (method) => {
+      const response = await send({ method, url: '/graphql/?query={a}&x=%zz' });
+      expect(response.statusCode).toBe(308);
+      expect(response.headers.location).toBe('/graphql?query={a}&x=%zz');
+      const without = await send({ method, url: '/graphql/' });
+      expect(without.headers.location).toBe('/graphql');
+    },
+  );
+
   test('a variable of a GET request is read from its query string', async () => {
     const parameters = new URLSearchParams({
       query: 'query Find($page: Int) { outfits(page: $page) { page } }',

@@ -83,7 +83,8 @@ type Parameters = Record<string, unknown>;
 
 const parameterNames = ['query', 'operationName', 'variables', 'extensions'];
 
-function queryStringOf({ url }: FastifyRequest): string {
+/** What follows the first `?` of the request target, undecoded. */
+export function queryStringOf({ url }: FastifyRequest): string {
   const start = url.indexOf('?');
   return start === -1 ? '' : url.slice(start + 1);
 }

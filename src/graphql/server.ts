@@ -21,6 +21,7 @@ import {
   type GraphQLRequest,
   isRead,
   prefersPage,
+  queryStringOf,
   readRequest,
 } from './request.ts';
 
@@ -85,6 +86,16 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       }
       return reply.code(status).header('Content-Type', contentType).send(body);
     },
+  });
+
+  app.route({
+    method: app.supportedMethods,
+    url: `${path}/`,
+    onRequest: async (request, reply) => {
+      const query = queryStringOf(request);
+      return reply.redirect(`${path}${query && `?${query}`}`, 308);
+    },
+    handler: () => {},
   });
 }
 
