@@ -153,6 +153,19 @@ describe('bodies', () => {
     },
   );
 
+  test.each(['gzip', 'br', 'GZIP, identity'])('in the encoding %s are 415', async (encoding) => {
+    const headers = { ...json, 'content-encoding': encoding };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expectErrors(response, 415);
+    expect(response.json().errors[0].message).toContain(`Content-Encoding is "${encoding}"`);
+  });
+
+  test('in the encoding identity are as they are', async () => {
+    const headers = { ...json, 'content-encoding': 'Identity' };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expect(response.statusCode).toBe(200);
+  });
+
   test('without a type are refused', async () => {
     const response = await fetch(url, {
       method: 'POST',

@@ -77,6 +77,13 @@ export const methodNotAllowed = (method: string, allow: string) =>
 
 export const tooLarge = () => new Refusal(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
 
+export const unsupportedEncoding = (encoding: string) =>
+  new Refusal(
+    415,
+    'UNSUPPORTED_MEDIA_TYPE',
+    `The body of a POST must not be encoded, but its Content-Encoding is "${encoding}".`,
+  );
+
 export const unsupportedType = () =>
   new Refusal(
     415,

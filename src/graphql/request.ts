@@ -1,10 +1,12 @@
 import type { FastifyRequest } from 'fastify';
+import { foreignEncoding } from '../content-encoding.ts';
 import { decodeBody, JsonInputError, readJson } from '../json-input.ts';
 import {
   badRequest,
   methodNotAllowed,
   notAcceptable,
   persistedQueryNotSupported,
+  unsupportedEncoding,
   unsupportedType,
 } from './errors.ts';
 
@@ -107,7 +109,10 @@ function readQueryString(text: string): Parameters {
 function bodyOf({ headers, body }: FastifyRequest): string {
   if (!/^application\/json[ \t]*(;|$)/i.test(headers['content-type'] ?? ''))
     throw unsupportedType();
-  return body instanceof Buffer ? decodeBody(body) : '';
+  if (!(body instanceof Buffer) || body.length === 0) return '';
+  const encoding = foreignEncoding(headers);
+  if (encoding) throw unsupportedEncoding(encoding);
+  return decodeBody(body);
 }
 
 function readBody(text: string): Parameters {

@@ -112,7 +112,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     handler: async (request, reply) => {
       const context = contexts.get(request);
       if (!context || !create) throw internalError();
-      const body = readBody(request.headers['content-type'], request.body as Buffer | undefined);
+      const body = readBody(request.headers, request.body as Buffer | undefined);
       const work = options.startWork(() => create.create(body, context));
       return send(reply, 201, await work.join(reply.raw));
     },
