@@ -8,6 +8,7 @@ import { createLog } from '../src/log.ts';
 import { createMetrics } from '../src/metrics/metrics.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
+import { sendRaw } from './raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const secret = 'a secret that is at least 32 bytes long';
@@ -104,6 +105,22 @@ describe('the log', () => {
       ]);
       expect(lines()[0]?.['milliseconds']).toBeGreaterThan(0);
       expect(text()).not.toContain('hidden');
+    } finally {
+      await close();
+    }
+  });
+
+  test('has a line at debug for bytes that are no request, with the id in the answer', async () => {
+    const { app, lines, close } = await openLoggedGateway('debug');
+    try {
+      const tooLong = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
+      const answers = [await sendRaw(app, 'nonsense\r\n\r\n'), await sendRaw(app, tooLong)];
+      const ids = answers.map((answer) => /\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1]);
+      expect(new Set(ids).size).toBe(2);
+      expect(lines().filter(({ msg }) => msg === 'unreadable')).toMatchObject([
+        { level: 20, requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
+        { level: 20, requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
+      ]);
     } finally {
       await close();
     }

@@ -254,6 +254,12 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     },
   );
 
+  test('an expectation that nobody knows does not keep a request from being answered', async () => {
+    const head = 'Host: a\r\nConnection: close\r\nExpect: foo\r\n';
+    const answer = await sendRaw(gateway.app, `GET /api/outfits/ HTTP/1.1\r\n${head}\r\n`);
+    expect(answer).toMatch(/^HTTP\/1.1 200 [\s\S]*{"count":45,/);
+  });
+
   test('requests without Host, with raw bytes or a huge target get a clear error over a socket', async () => {
     expect(
       await sendRaw(gateway.app, 'GET /api/outfits/ HTTP/1.1\r\nConnection: close\r\n\r\n'),
