@@ -24,7 +24,12 @@ import { logAnswers } from './log.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { createUserPageLoader } from './outfits/user-pages.ts';
 import { isShareable, visibilityFor } from './outfits/visibility.ts';
-import { answerRequestIds, createRequestNamer, requestIdHeader } from './request-id.ts';
+import {
+  answerRequestIds,
+  createRequestNamer,
+  type NameRequest,
+  requestIdHeader,
+} from './request-id.ts';
 import { serveRest } from './rest/adapter.ts';
 import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
@@ -56,11 +61,12 @@ export async function buildApp(
   database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
   { logger, metrics, closing, isDatabaseAway }: Surroundings = {},
 ): Promise<FastifyInstance> {
+  const nameRequest = createRequestNamer();
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : {}),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     exposeHeadRoutes: false,
-    genReqId: createRequestNamer(),
+    genReqId: nameRequest,
     logController: new LogController({
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',
@@ -73,7 +79,7 @@ export async function buildApp(
     routerOptions: { querystringParser: () => ({}) },
     // A request without Host gets an answer in the shape of the others.
     http: { requireHostHeader: false, ...headTimeLimits },
-    clientErrorHandler: answerUnreadable,
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, nameRequest, logger),
     // A path that cannot be decoded is just another unknown one.
     frameworkErrors: (_error, { id }, reply) => {
       reply.header(requestIdHeader, id);
@@ -86,6 +92,10 @@ export async function buildApp(
       app.addHttpMethod(method, { hasBody: true });
     }
   }
+  // An expectation that Node does not know is none of ours: it would answer 417 with nothing in it.
+  app.server.on('checkExpectation', (request, response) => {
+    app.server.emit('request', request, response);
+  });
   answerRequestIds(app);
   logAnswers(app);
   metrics?.countAnswers(app);
@@ -153,7 +163,12 @@ function sendNotFound(reply: FastifyReply): FastifyReply {
 }
 
 /** Answers bytes that Node cannot read as an HTTP request, such as a raw non-ASCII target. */
-function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
+function answerUnreadable(
+  error: Error & { code?: string },
+  socket: Socket,
+  nameRequest: NameRequest,
+  log: FastifyBaseLogger | undefined,
+): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
@@ -164,8 +179,11 @@ function answerUnreadable(error: Error & { code?: string }, socket: Socket): voi
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? ['408 Request Timeout', 'The request took too long to arrive.']
         : ['400 Bad Request', 'The request is not valid HTTP.'];
+  const requestId = nameRequest({ headers: {} });
+  log?.debug({ requestId, status: Number.parseInt(status, 10), code: error.code }, 'unreadable');
   const body = encodeJson({ detail });
   const headers = {
+    [requestIdHeader]: requestId,
     ...securityHeaders,
     'content-type': 'application/json',
     'content-length': body.length,

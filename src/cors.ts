@@ -2,9 +2,10 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 
 const preflightHeaders = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST',
-  'Access-Control-Allow-Headers': 'authorization, content-type, idempotency-key, x-request-id',
   'Access-Control-Max-Age': '600',
 };
+
+const exposedHeaders = 'ETag, Retry-After, WWW-Authenticate, X-Request-Id';
 
 /**
  * Lets the pages of these origins read answers, and write with a bearer token. Not with cookies:
@@ -20,9 +21,13 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
     if (origin === undefined || !allowed.has(origin)) return;
     reply.header('Access-Control-Allow-Origin', origin);
     if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
+      const asked = headers['access-control-request-headers'];
+      // Whichever it asks for: without cookies, a page can send nothing that its server could not.
+      if (asked !== undefined) reply.header('Access-Control-Allow-Headers', asked);
+      reply.header('Vary', 'Access-Control-Request-Headers');
       return reply.code(204).headers(preflightHeaders).send();
     }
-    reply.header('Access-Control-Expose-Headers', 'ETag, Retry-After, X-Request-Id');
+    reply.header('Access-Control-Expose-Headers', exposedHeaders);
   });
 
   // Last, because routes set their own `Vary`. Answers to other origins vary too: they lack headers.

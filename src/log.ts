@@ -20,6 +20,9 @@ export function createLog(level: Config['logLevel'], destination?: DestinationSt
   return destination ? pino(options, destination) : pino(options);
 }
 
+/** Characters of an operation name that are kept: a client may send a megabyte. */
+export const longestName = 64;
+
 /** Milliseconds from which on an answer is called slow. */
 const slow = 1_000;
 
@@ -46,7 +49,7 @@ export function logAnswers(app: FastifyInstance): void {
     const describe = () => ({
       method: request.method,
       path: request.url.split('?', 1)[0],
-      operation: request.operationName,
+      operation: request.operationName?.slice(0, longestName),
       status: statusCode,
       milliseconds: Math.round(elapsedTime * 10) / 10,
     });

@@ -8,7 +8,9 @@ export const requestIdHeader = 'x-request-id';
 const wellFormed = /^[\w.:+/=-]{1,64}$/;
 
 /** Names each request: as its sender did, or else anew, unlike any other of any process. */
-export function createRequestNamer(): (request: IncomingMessage) => string {
+export type NameRequest = (request: Pick<IncomingMessage, 'headers'>) => string;
+
+export function createRequestNamer(): NameRequest {
   const prefix = randomBytes(6).toString('hex');
   let count = 0;
   return ({ headers }) => {

@@ -47,7 +47,7 @@ describe('with CORS_ORIGINS', () => {
         const response = await gateway.get(url, { origin });
         expect(corsHeaders(response.headers)).toEqual({
           'access-control-allow-origin': origin,
-          'access-control-expose-headers': 'ETag, Retry-After, X-Request-Id',
+          'access-control-expose-headers': 'ETag, Retry-After, WWW-Authenticate, X-Request-Id',
         });
         expect(response.headers.vary).toMatch(/^(Accept, )?Origin$/);
       }
@@ -71,20 +71,24 @@ describe('with CORS_ORIGINS', () => {
     }
   });
 
-  test('a preflight is answered for writing with a token', async () => {
+  test.each([
+    'authorization,content-type,idempotency-key,x-request-id',
+    'apollographql-client-name, if-none-match, traceparent',
+    undefined,
+  ])('a preflight is answered for a request with the headers %s', async (asked) => {
     for (const url of ['/api/outfits/', '/graphql']) {
-      const headers = { origin: listed, ...preflight };
+      const more = asked === undefined ? {} : { 'access-control-request-headers': asked };
+      const headers = { origin: listed, ...preflight, ...more };
       const response = await gateway.app.inject({ method: 'OPTIONS', url, headers });
       expect(response.statusCode).toBe(204);
       expect(response.body).toBe('');
       expect(corsHeaders(response.headers)).toEqual({
         'access-control-allow-origin': listed,
         'access-control-allow-methods': 'GET, HEAD, POST',
-        'access-control-allow-headers':
-          'authorization, content-type, idempotency-key, x-request-id',
+        ...(asked === undefined ? {} : { 'access-control-allow-headers': asked }),
         'access-control-max-age': '600',
       });
-      expect(response.headers.vary).toBe('Origin');
+      expect(response.headers.vary).toBe('Access-Control-Request-Headers, Origin');
     }
   });
 

@@ -63,6 +63,17 @@ describe('methods', () => {
     expect(Number(response.headers.get('content-length'))).toBeGreaterThan(10);
   });
 
+  test.each(['GET', 'POST', 'OPTIONS'] as const)(
+    '%s of the path with a slash redirects, with the query as it was',
+    async (method) => {
+      const response = await send({ method, url: '/graphql/?query={a}&x=%zz' });
+      expect(response.statusCode).toBe(308);
+      expect(response.headers.location).toBe('/graphql?query={a}&x=%zz');
+      const without = await send({ method, url: '/graphql/' });
+      expect(without.headers.location).toBe('/graphql');
+    },
+  );
+
   test('a variable of a GET request is read from its query string', async () => {
     const parameters = new URLSearchParams({
       query: 'query Find($page: Int) { outfits(page: $page) { page } }',
@@ -125,6 +136,15 @@ describe('bodies', () => {
     expectErrors(response, response.statusCode === 200 ? 200 : 400);
   });
 
+  test.each(['"id":"x"', '"documentId":"x","doc_id":1', '"__proto__":{"operationName":1}'])(
+    'with %s beside the query are read without it, as query strings are',
+    async (others) => {
+      const payload = `{"query":"${query}",${others}}`;
+      const response = await send({ method: 'POST', headers: json, payload });
+      expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
+    },
+  );
+
   test.each(['text/plain', 'application/xml', 'application/x-yaml', 'image/png', 'nonsense'])(
     'of type %s are 415',
     async (type) => {
@@ -132,6 +152,19 @@ describe('bodies', () => {
       expectErrors(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
     },
   );
+
+  test.each(['gzip', 'br', 'GZIP, identity'])('in the encoding %s are 415', async (encoding) => {
+    const headers = { ...json, 'content-encoding': encoding };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expectErrors(response, 415);
+    expect(response.json().errors[0].message).toContain(`Content-Encoding is "${encoding}"`);
+  });
+
+  test('in the encoding identity are as they are', async () => {
+    const headers = { ...json, 'content-encoding': 'Identity' };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expect(response.statusCode).toBe(200);
+  });
 
   test('without a type are refused', async () => {
     const response = await fetch(url, {
@@ -168,6 +201,77 @@ describe('bodies', () => {
   });
 });
 
+describe('persisted queries', () => {
+  const extensions = { persistedQuery: { version: 1, sha256Hash: 'a'.repeat(64) } };
+  const target = (parameters: object) =>
+    `/graphql?${new URLSearchParams({ operationName: 'A', ...parameters })}`;
+
+  test('are not supported, in the words that make clients send the whole query', async () => {
+    const url = target({ extensions: JSON.stringify(extensions) });
+    for (const options of [
+      { method: 'GET', url },
+      { method: 'POST', payload: { operationName: 'A', variables: {}, extensions } },
+      { method: 'POST', payload: { query: null, extensions } },
+    ] as const) {
+      for (const accept of ['*/*', 'application/graphql-response+json,application/json;q=0.9']) {
+        const response = await send({ ...options, headers: { accept } });
+        expect(response.statusCode).toBe(200);
+        expect(response.headers['cache-control']).toBe('no-store');
+        expect(response.body).toBe(
+          '{"errors":[{"message":"PersistedQueryNotSupported","extensions":{"code":"PERSISTED_QUERY_NOT_SUPPORTED"}}]}',
+        );
+      }
+    }
+  });
+
+  test('are queries like others when the query is there', async () => {
+    const response = await send({ method: 'POST', payload: { query, extensions } });
+    expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
+  });
+
+  test.each([{}, { persistedQuery: null }, { persistedQuery: 'x' }, { other: {} }])(
+    'are not meant by the extensions %j',
+    async (others) => {
+      const options = { method: 'POST', payload: { extensions: others } } as const;
+      expectErrors(await send(options), 400);
+    },
+  );
+});
+
+describe('subscriptions', () => {
+  test.each([
+    ['subscription { outfits { count } }', undefined],
+    ['subscription A { outfits { count } } query B { __typename }', 'A'],
+  ])('are not supported, which %s is told', async (text, operationName) => {
+    for (const accept of ['application/json', 'application/graphql-response+json']) {
+      const response = await send({
+        method: 'POST',
+        headers: { accept },
+        payload: { query: text, operationName },
+      });
+      expectErrors(response, 400);
+      expect(response.json().errors[0]).toMatchObject({
+        message: expect.stringMatching(/^Subscriptions are not supported/),
+        extensions: { code: 'SUBSCRIPTIONS_NOT_SUPPORTED' },
+      });
+    }
+  });
+
+  test('do not keep a query of the same document from being answered', async () => {
+    const text = 'subscription A { outfits { count } } query B { __typename }';
+    const payload = { query: text, operationName: 'B' };
+    const response = await send({ method: 'POST', payload });
+    expect(response.json()).toEqual({ data: { __typename: 'Query' } });
+  });
+
+  test('are what a client hears of that takes a stream of events', async () => {
+    const headers = { accept: 'text/event-stream' };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expectErrors(response, 406);
+    expect(response.json().errors[0].message).toMatch(/Subscriptions are not supported\.$/);
+  });
+});
+
 describe('what is asked for', () => {
   test('an Accept that nothing can satisfy is 406', async () => {
     const response = await send({
@@ -176,6 +280,42 @@ describe('what is asked for', () => {
       payload: { query },
     });
     expect(response.statusCode).toBe(406);
+  });
+
+  test.each<[string, InjectOptions, number]>([
+    ['a bad token', { method: 'GET', headers: { authorization: 'Bearer x' } }, 401],
+    ['another method', { method: 'PUT' }, 405],
+    ['too much', { method: 'POST', headers: json, payload: 'x'.repeat(1_048_577) }, 413],
+    ['another type', { method: 'POST', payload: 'x', headers: { 'content-type': 'a/b' } }, 415],
+  ])('%s is refused in the type that is preferred', async (_name, options, status) => {
+    for (const [accept, type] of [
+      ['application/graphql-response+json, application/json;q=0.9', 'graphql-response\\+json'],
+      ['application/graphql-response+json;q=0.9, application/json', 'json'],
+      ['*/*', 'json'],
+    ] as const) {
+      const response = await send({ ...options, headers: { ...options.headers, accept } });
+      expectErrors(response, status);
+      expect(response.headers['content-type']).toMatch(
+        new RegExp(`^application/${type}; charset=utf-8$`),
+      );
+    }
+  });
+
+  test('what clients send again, or sent as a batch, is refused in JSON', async () => {
+    const accept = 'application/graphql-response+json';
+    const batch = await send({ method: 'POST', headers: { accept }, payload: [{ query }] });
+    expectErrors(batch, 400);
+    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
+    try {
+      let last = await limited.get('/graphql', { accept });
+      for (let time = 0; time < 2; time += 1) last = await limited.get('/graphql', { accept });
+      expectErrors(last, 429);
+      for (const { headers } of [batch, last]) {
+        expect(headers['content-type']).toBe('application/json; charset=utf-8');
+      }
+    } finally {
+      await limited.close();
+    }
   });
 
   test('answers are not shared by caches across media types', async () => {
@@ -263,9 +403,45 @@ describe('GraphiQL', () => {
     expect(head.rawPayload).toHaveLength(0);
   });
 
+  test.each([
+    'text/html',
+    'Text/HTML; charset=utf-8',
+    'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
+    'application/json;q=0.4, text/html;q=0.5',
+    'application/json;q=0, text/html;q=0.1',
+  ])('is what Accept: %s asks for', async (accept) => {
+    const response = await send({ method: 'GET', headers: { accept } });
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+
+  test('is for those who may come in', async () => {
+    const badToken = { ...browser, authorization: 'Bearer nonsense' };
+    expect((await gateway.get('/graphql', badToken)).statusCode).toBe(401);
+    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
+    try {
+      const statuses = [];
+      for (let time = 0; time < 3; time += 1) {
+        statuses.push((await limited.get('/graphql', browser)).statusCode);
+      }
+      expect(statuses).toContain(200);
+      expect(statuses.at(-1)).toBe(429);
+    } finally {
+      await limited.close();
+    }
+  });
+
   test('does not get in the way of clients that prefer JSON', async () => {
     const target = `/graphql?query=${encodeURIComponent(query)}`;
-    for (const accept of ['application/json', '*/*', undefined]) {
+    for (const accept of [
+      'application/json',
+      '*/*',
+      undefined,
+      'application/json, text/html;q=0.1',
+      'application/json, text/html;q=0',
+      'text/html;q=0, */*',
+      'text/html;q=0.5, application/*;q=0.5',
+    ]) {
       const headers = accept ? { accept } : {};
       const response = await send({ method: 'GET', url: target, headers });
       expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });

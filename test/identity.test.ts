@@ -11,6 +11,7 @@ import { readConfig } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { baseOf, dist, environmentOf, run, runServer, stop } from './process.ts';
+import { sendRaw } from './raw-http.ts';
 
 const secret = 'a secret of this test, long enough';
 
@@ -246,6 +247,23 @@ describe('with a secret', () => {
       { numRuns: 1000 },
     );
   });
+});
+
+test('two Authorization lines are 401, as it is not known who is meant', async () => {
+  const app = await open({ AUTH_JWT_SECRET: secret });
+  const token = await sign({ sub: '7' });
+  for (const path of ['/api/outfits/', '/graphql?query={__typename}']) {
+    const ask = (...values: string[]) => {
+      const lines = values.map((value) => `authorization: ${value}\r\n`).join('');
+      return sendRaw(app, `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${lines}\r\n`);
+    };
+    expect(await ask(`Bearer ${token}`)).toMatch(/^HTTP\/1.1 200 /);
+    for (const first of [`Bearer ${token}`, 'Basic YTpi']) {
+      const answer = await ask(first, `Bearer ${token}`);
+      expect(answer).toMatch(/^HTTP\/1.1 401 [\s\S]*"Invalid token\."/);
+      expect(answer).toMatch(/\r\nwww-authenticate: Bearer error="invalid_token"\r\n/i);
+    }
+  }
 });
 
 describe('a token that does not hold', () => {

@@ -9,6 +9,7 @@ import { createLog } from '../src/log.ts';
 import { createMetrics } from '../src/metrics/metrics.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
+import { sendRaw } from './raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const secret = 'a secret that is at least 32 bytes long';
@@ -117,6 +118,22 @@ describe('the log', () => {
       ]);
       expect(lines()[0]?.['milliseconds']).toBeGreaterThan(0);
       expect(text()).not.toContain('hidden');
+    } finally {
+      await close();
+    }
+  });
+
+  test('has a line at debug for bytes that are no request, with the id in the answer', async () => {
+    const { app, lines, close } = await openLoggedGateway('debug');
+    try {
+      const tooLong = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
+      const answers = [await sendRaw(app, 'nonsense\r\n\r\n'), await sendRaw(app, tooLong)];
+      const ids = answers.map((answer) => /\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1]);
+      expect(new Set(ids).size).toBe(2);
+      expect(lines().filter(({ msg }) => msg === 'unreadable')).toMatchObject([
+        { level: 20, requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
+        { level: 20, requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
+      ]);
     } finally {
       await close();
     }
@@ -320,6 +337,26 @@ describe('metrics', () => {
       const names = new Set([...text.matchAll(/operation="(\w+)"/g)].map(([, name]) => name));
       expect(names.size).toBe(101);
       expect(text).toContain('operation="other",status="200"} 50\n');
+    } finally {
+      await close();
+    }
+  });
+
+  test('have no name that is longer than 64 characters, and the log cuts it', async () => {
+    const { app, lines, metrics, close } = await openLoggedGateway('debug');
+    try {
+      for (const length of [64, 65, 1_000_000]) {
+        const payload = { query: `query ${'x'.repeat(length)} { __typename }` };
+        const response = await app.inject({ method: 'POST', url: '/graphql', payload });
+        expect(response.statusCode).toBe(200);
+      }
+      const { text } = await metrics.print();
+      const counts = [...text.matchAll(/^gateway_requests_total.*operation="(\w*)".* (\d+)$/gm)];
+      expect(counts.map(([, name, count]) => [name, count])).toEqual([
+        ['x'.repeat(64), '1'],
+        ['other', '2'],
+      ]);
+      expect(lines().map((line) => line['operation'])).toEqual(Array(3).fill('x'.repeat(64)));
     } finally {
       await close();
     }

@@ -1,5 +1,6 @@
 // Publishing, changing, deleting and liking, by POST and by GraphQL, on both databases.
 import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
@@ -272,6 +273,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
         'x',
         415,
         'Unsupported media type "x" in request.',
+      ],
+      [
+        'compressed bytes',
+        { ...json, 'content-encoding': 'gzip' },
+        gzipSync('{"title":"a"}'),
+        415,
+        'Unsupported content encoding "gzip" in request.',
       ],
       ['more than it may have', json, ' '.repeat(1_048_577), 413, 'Request body is too large.'],
     ])('of %s is refused', async (_name, headers, body, status, detail) => {

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
+import { isRepeated } from '../header-lines.ts';
 import type { ReadViewer, Viewer } from '../identity/viewer.ts';
-import { notAuthenticated } from '../refusal.ts';
+import { invalidToken, notAuthenticated } from '../refusal.ts';
 import { groupAddress } from './address.ts';
 import type { Slots } from './overload.ts';
 import type { CountRequest } from './rate-limit.ts';
@@ -24,6 +25,7 @@ export function createAdmission(
   return async (request, needsViewer) => {
     // First, since it costs least.
     await slots.refuseExcess();
+    if (isRepeated(request, 'authorization')) throw invalidToken();
     const viewer = await readViewer(request.headers.authorization);
     if (needsViewer && !viewer) throw notAuthenticated();
     await countRequest?.(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);

@@ -37,6 +37,13 @@ export function overLimit(code: LimitCode, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { status: 400 } } });
 }
 
+/** The operation that is meant is a subscription. */
+export function subscriptionsNotSupported(): GraphQLError {
+  return new GraphQLError('Subscriptions are not supported: ask with a query from time to time.', {
+    extensions: { code: 'SUBSCRIPTIONS_NOT_SUPPORTED', http: { status: 400 } },
+  });
+}
+
 /** The variables do not fit the document: 400, but 200 to clients of the older media type. */
 export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError {
   const extensions = { code: 'BAD_USER_INPUT', http: { spec: true, status: 400 } };
@@ -46,17 +53,36 @@ export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError
 /** A request from which no GraphQL request can be read; `message` names what is wrong. */
 export const badRequest = (message: string) => new Refusal(400, 'BAD_REQUEST', message);
 
-export const notAcceptable = () =>
+/**
+ * A persisted query is asked for by its hash. Nothing is wrong with that: the status, message and
+ * code make clients send the whole query at once, and from then on.
+ */
+export const persistedQueryNotSupported = () =>
+  new Refusal(200, 'PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported', {
+    'Cache-Control': 'no-store',
+  });
+
+/** @param accept the `Accept` header */
+export const notAcceptable = (accept: string) =>
   new Refusal(
     406,
     'NOT_ACCEPTABLE',
-    'The answer can be application/json or application/graphql-response+json, but Accept names neither.',
+    `The answer can be application/json or application/graphql-response+json, but Accept names neither.${
+      /text\/event-stream/i.test(accept) ? ' Subscriptions are not supported.' : ''
+    }`,
   );
 
 export const methodNotAllowed = (method: string, allow: string) =>
   new Refusal(405, 'METHOD_NOT_ALLOWED', `Method ${method} is not allowed.`, { Allow: allow });
 
 export const tooLarge = () => new Refusal(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
+
+export const unsupportedEncoding = (encoding: string) =>
+  new Refusal(
+    415,
+    'UNSUPPORTED_MEDIA_TYPE',
+    `The body of a POST must not be encoded, but its Content-Encoding is "${encoding}".`,
+  );
 
 export const unsupportedType = () =>
   new Refusal(

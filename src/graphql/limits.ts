@@ -13,7 +13,12 @@ import type { Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
 import type { Context } from './context.ts';
 import { createCounter } from './cost.ts';
-import { invalidVariables, type LimitCode, overLimit } from './errors.ts';
+import {
+  invalidVariables,
+  type LimitCode,
+  overLimit,
+  subscriptionsNotSupported,
+} from './errors.ts';
 import { countOccurrences, countTokens, measureDepth } from './measures.ts';
 
 /**
@@ -78,8 +83,8 @@ export function useLimits(findFaults: FindFaults, config: LimitConfig): Plugin<C
   // Suggestions would tell the names that introspection may not tell.
   const options = { maxErrors: limits.errors, hideSuggestions: !introspection };
   return {
-    onParams({ params: { query = '' }, setResult }) {
-      const error = findExcess(query);
+    onParams({ params: { query = '', operationName }, setResult }) {
+      const error = findFault(query, operationName);
       if (error) setResult({ errors: [error] });
     },
     onValidate({ params: { schema, documentAST }, setResult }) {
@@ -96,8 +101,8 @@ export function useLimits(findFaults: FindFaults, config: LimitConfig): Plugin<C
   };
 }
 
-/** What a document has too much of. Undefined also for one that cannot be parsed. */
-function findExcess(text: string): GraphQLError | undefined {
+/** What forbids even to validate a document. Undefined also for one that cannot be parsed. */
+function findFault(text: string, operationName: string | undefined): GraphQLError | undefined {
   if (countTokens(text, limits.tokens) > limits.tokens) {
     return overLimit(
       'TOO_MANY_TOKENS',
@@ -106,6 +111,8 @@ function findExcess(text: string): GraphQLError | undefined {
   }
   const document = parseIfPossible(text);
   if (!document) return undefined;
+  const operation = getOperationAST(document, operationName);
+  if (operation?.operation === 'subscription') return subscriptionsNotSupported();
   const { aliases, introspectionAliases, directives, repeats } = countOccurrences(document);
   return (
     compare('QUERY_TOO_DEEP', measureDepth(document), limits.depth, 'levels of fields') ??

@@ -1,6 +1,14 @@
 import type { FastifyRequest } from 'fastify';
+import { foreignEncoding } from '../content-encoding.ts';
 import { decodeBody, JsonInputError, readJson } from '../json-input.ts';
-import { badRequest, methodNotAllowed, notAcceptable, unsupportedType } from './errors.ts';
+import {
+  badRequest,
+  methodNotAllowed,
+  notAcceptable,
+  persistedQueryNotSupported,
+  unsupportedEncoding,
+  unsupportedType,
+} from './errors.ts';
 
 export const allow = 'GET, HEAD, POST, OPTIONS';
 
@@ -21,12 +29,12 @@ export type AnswerType = 'application/json' | 'application/graphql-response+json
 /**
  * Reads a GraphQL request. A body has the one type that a page of another origin cannot send
  * without a preflight, so no page writes behind its visitor's back.
- * @throws Refusal 405, 406, 415 or 400, in this order
+ * @throws Refusal 405, 406, 415 or 400, in this order; 200 for a persisted query
  */
 export function readRequest(request: FastifyRequest): GraphQLRequest {
   if (!isRead(request) && request.method !== 'POST') throw methodNotAllowed(request.method, allow);
   const answerType = chooseType(request.headers.accept);
-  if (!answerType) throw notAcceptable();
+  if (!answerType) throw notAcceptable(request.headers.accept ?? '');
   try {
     const text = isRead(request) ? queryStringOf(request) : bodyOf(request);
     const parameters = isRead(request) ? readQueryString(text) : readBody(text);
@@ -47,24 +55,38 @@ const answerTypes = new Map<string, AnswerType>([
   ['application/graphql-response+json', 'application/graphql-response+json'],
 ]);
 
+const pageTypes = new Map([['text/html', 'text/html']]);
+
 /** By the weights of an `Accept` header; undefined when it takes neither type. */
-function chooseType(accept: string | undefined): AnswerType | undefined {
+export function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';
-  let best: { type: AnswerType; weight: number } | undefined;
+  return heaviest(accept, answerTypes)?.type;
+}
+
+/** Whether an `Accept` header takes HTML rather than any type of an answer, as browsers do. */
+export function prefersPage(accept = ''): boolean {
+  const page = heaviest(accept, pageTypes);
+  return page !== undefined && page.weight > (heaviest(accept, answerTypes)?.weight ?? 0);
+}
+
+/** The type with the greatest weight, the first of equals. Undefined: none has a weight over 0. */
+function heaviest<Type>(accept: string, types: ReadonlyMap<string, Type>) {
+  let best: { type: Type; weight: number } | undefined;
   for (const part of accept.toLowerCase().split(',')) {
     const [range = '', ...parameters] = part.split(';').map((piece) => piece.trim());
-    const type = answerTypes.get(range);
+    const type = types.get(range);
     const weight = Number(parameters.find((piece) => piece.startsWith('q='))?.slice(2) ?? 1);
     if (type && weight > (best?.weight ?? 0)) best = { type, weight };
   }
-  return best?.type;
+  return best;
 }
 
 type Parameters = Record<string, unknown>;
 
 const parameterNames = ['query', 'operationName', 'variables', 'extensions'];
 
-function queryStringOf({ url }: FastifyRequest): string {
+/** What follows the first `?` of the request target, undecoded. */
+export function queryStringOf({ url }: FastifyRequest): string {
   const start = url.indexOf('?');
   return start === -1 ? '' : url.slice(start + 1);
 }
@@ -87,7 +109,10 @@ function readQueryString(text: string): Parameters {
 function bodyOf({ headers, body }: FastifyRequest): string {
   if (!/^application\/json[ \t]*(;|$)/i.test(headers['content-type'] ?? ''))
     throw unsupportedType();
-  return body instanceof Buffer ? decodeBody(body) : '';
+  if (!(body instanceof Buffer) || body.length === 0) return '';
+  const encoding = foreignEncoding(headers);
+  if (encoding) throw unsupportedEncoding(encoding);
+  return decodeBody(body);
 }
 
 function readBody(text: string): Parameters {
@@ -96,12 +121,6 @@ function readBody(text: string): Parameters {
     throw badRequest('The body must be one object: requests cannot be sent in batches.');
   }
   if (!isRecord(body)) throw badRequest('The body must be an object with the parameter query.');
-  const unknown = Object.keys(body).find((name) => !parameterNames.includes(name));
-  if (unknown !== undefined) {
-    throw badRequest(
-      `The body may have ${parameterNames.join(', ')}, but it has ${JSON.stringify(unknown.slice(0, 50))}.`,
-    );
-  }
   return body;
 }
 
@@ -111,7 +130,12 @@ function checkParameters(
   text: string,
 ): GraphQLRequest {
   const { query, operationName, variables, extensions } = parameters;
-  if (query === undefined || query === null) throw badRequest('The parameter query is missing.');
+  if (query === undefined || query === null) {
+    if (isRecord(extensions) && isRecord(extensions['persistedQuery'])) {
+      throw persistedQueryNotSupported();
+    }
+    throw badRequest('The parameter query is missing.');
+  }
   if (typeof query !== 'string') throw badRequest('The parameter query must be a string.');
   if (typeof (operationName ?? '') !== 'string') {
     throw badRequest('The parameter operationName must be a string.');

@@ -15,7 +15,16 @@ import { createGraphiQL } from './graphiql.ts';
 import { HotQueries } from './hot-queries.ts';
 import { createFaultFinder, useLimits } from './limits.ts';
 import { type Outcome, useOutcome } from './outcome.ts';
-import { allow, type GraphQLRequest, isRead, readRequest } from './request.ts';
+import {
+  type AnswerType,
+  allow,
+  chooseType,
+  type GraphQLRequest,
+  isRead,
+  prefersPage,
+  queryStringOf,
+  readRequest,
+} from './request.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
@@ -49,6 +58,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     return reply
       .code(status)
       .headers(headers)
+      .type(`${refusalType(refusal, request.headers.accept)}; charset=utf-8`)
       .send({ errors: [{ message, extensions: { code } }] });
   });
 
@@ -56,13 +66,12 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     method: app.supportedMethods,
     url: path,
     handler: async (request, reply) => {
-      const { graphiql } = options.config;
-      if (graphiql && isRead(request) && request.headers.accept?.includes('text/html')) {
-        return sendGraphiQL(request, reply);
-      }
       reply.header('Vary', 'Accept');
       const viewer = await options.admit(request);
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
+      if (options.config.graphiql && isRead(request) && prefersPage(request.headers.accept)) {
+        return sendGraphiQL(request, reply);
+      }
 
       const context = options.createContext(request, viewer);
       const { status, contentType, body, tag } = await answer(
@@ -78,6 +87,16 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       return reply.code(status).header('Content-Type', contentType).send(body);
     },
   });
+
+  app.route({
+    method: app.supportedMethods,
+    url: `${path}/`,
+    onRequest: async (request, reply) => {
+      const query = queryStringOf(request);
+      return reply.redirect(`${path}${query && `?${query}`}`, 308);
+    },
+    handler: () => {},
+  });
 }
 
 /** What Fastify finds wrong with a body, in our own words. Undefined: it is nothing of the kind. */
@@ -86,6 +105,16 @@ function asRefusal({ statusCode = 500 }: { statusCode?: number }): Refusal | und
   if (statusCode === 415) return unsupportedType();
   if (statusCode < 500) return badRequest('The body is not as long as Content-Length says.');
   return undefined;
+}
+
+/**
+ * Clients read the code of a refusal only in the type of GraphQL that they prefer: in JSON, a status
+ * of 400 and more is a failure of the network to them. That is what the links of clients that send
+ * again after 429 and 503 wait for, and those that send batches, as one error answers no batch.
+ */
+function refusalType({ code, status }: Refusal, accept: string | undefined): AnswerType {
+  if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
+  return chooseType(accept) ?? 'application/json';
 }
 
 /** An answer as bytes. */

@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Slots } from '../admission/overload.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
+import { longestName } from '../log.ts';
 
 /** What is measured of one gateway. */
 export interface Metrics {
@@ -107,7 +108,7 @@ function countAnswers(app: FastifyInstance, registry: Registry): void {
   const operations = new Set<string>();
   const label = (name: string | undefined) => {
     if (name === undefined || operations.has(name)) return name ?? '';
-    if (operations.size === mostOperations) return 'other';
+    if (name.length > longestName || operations.size === mostOperations) return 'other';
     operations.add(name);
     return name;
   };

@@ -65,7 +65,7 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
     method: app.supportedMethods,
     url: '/api/*',
     onRequest: async (request) => {
-      baseUrlOf(request, options);
+      readBaseUrl(request, options.publicUrl);
       throw notFound();
     },
     handler: () => {},
@@ -86,7 +86,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     // Before the body is read: a method that is not allowed must not fail for its body first.
     onRequest: async (request, reply) => {
       reply.header('Allow', route.allow).header('Vary', 'Accept');
-      const base = baseUrlOf(request, options);
+      const base = readBaseUrl(request, options.publicUrl);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
       const isCreate = create !== undefined && request.method === 'POST';
       const viewer = await options.admit(request, isCreate);
@@ -111,7 +111,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     handler: async (request, reply) => {
       const context = contexts.get(request);
       if (!context || !create) throw internalError();
-      const body = readBody(request.headers['content-type'], request.body as Buffer | undefined);
+      const body = readBody(request.headers, request.body as Buffer | undefined);
       const work = options.startWork(() => create.create(body, context));
       return send(reply, 201, await work.join(reply.raw));
     },
@@ -121,16 +121,13 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     method: app.supportedMethods,
     url: route.path.slice(0, -1),
     onRequest: async (request, reply) => {
+      readBaseUrl(request, options.publicUrl);
       const permanent = request.method === 'GET' || request.method === 'HEAD' ? 301 : 308;
       const query = rawQuery(request);
       return reply.redirect(`${route.path}${query && `?${query}`}`, permanent);
     },
     handler: () => {},
   });
-}
-
-function baseUrlOf(request: FastifyRequest, { publicUrl }: RestOptions): string {
-  return publicUrl ?? readBaseUrl(request);
 }
 
 /** What follows the first `?` of the request target, undecoded, up to a fragment that does not belong. */

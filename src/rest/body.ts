@@ -1,5 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { foreignEncoding } from '../content-encoding.ts';
 import { decodeBody, JsonInputError, readJson } from '../json-input.ts';
-import { parseError, unsupportedMediaType } from './errors.ts';
+import { parseError, unsupportedEncoding, unsupportedMediaType } from './errors.ts';
 import { parseQuery } from './query-string.ts';
 
 /** The body of a request, read as its type says. */
@@ -14,10 +16,13 @@ export const mediaTypes = ['application/json', 'application/x-www-form-urlencode
 /**
  * Reads a body. An empty one is an empty object, whatever its type, as in DRF.
  * @param bytes undefined when the request has none
- * @throws RestError 415 for another type, 400 for what cannot be read as that type
+ * @throws RestError 415 for another encoding or type, 400 for what cannot be read as that type
  */
-export function readBody(contentType: string | undefined, bytes: Buffer | undefined): Body {
+export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined): Body {
   if (bytes === undefined || bytes.length === 0) return { value: {}, isForm: false };
+  const encoding = foreignEncoding(headers);
+  if (encoding) throw unsupportedEncoding(encoding);
+  const contentType = headers['content-type'];
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase();
   if (mediaType === mediaTypes[0]) return { value: parseJson(bytes), isForm: false };
   if (mediaType !== mediaTypes[1]) throw unsupportedMediaType(contentType ?? '');

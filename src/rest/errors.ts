@@ -24,6 +24,9 @@ export const notAcceptable = () =>
 export const unsupportedMediaType = (type: string) =>
   new RestError(415, { detail: `Unsupported media type "${type}" in request.` });
 
+export const unsupportedEncoding = (encoding: string) =>
+  new RestError(415, { detail: `Unsupported content encoding "${encoding}" in request.` });
+
 export const parseError = (reason: string) =>
   new RestError(400, { detail: `JSON parse error - ${reason}` });
 
