@@ -7,8 +7,9 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
-import { saveOutfits } from '../../src/outfits/bulk.ts';
+import { raiseSequences, saveOutfits } from '../../src/outfits/bulk.ts';
 import { baseOf, environmentOf, runServer } from '../process.ts';
+import { secret, signIn } from '../tokens.ts';
 import {
   type Address,
   type Answer,
@@ -27,6 +28,7 @@ beforeEach(async () => {
   const database = await openDatabase({ databaseUrl, databasePoolMax: 1, dataDir: '' });
   await migrate(database.pool, () => {});
   await saveOutfits(database.pool, [...generateOutfits({ outfits: 500, users: 5 })]);
+  await raiseSequences(database.pool);
   await database.close();
 });
 
@@ -172,6 +174,26 @@ describe('a slot is not held', () => {
       await sleep(1_500);
     }
   });
+});
+
+test.each([
+  [
+    '/api/outfits/',
+    { title: 'New', image_key: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' },
+  ],
+  ['/graphql', { query: '{ outfits { count } }' }],
+])('a slot is held by a POST to %s while it is worked on', async (path, content) => {
+  const settings = { AUTH_JWT_SECRET: secret, MAX_CONCURRENT_REQUESTS: '1' };
+  const base = await baseOf(runServer({ ...environment, ...settings }));
+  const unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');
+  const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
+  const body = JSON.stringify(content);
+  const running = fetch(`${base}${path}`, { method: 'POST', headers, body });
+  await sleep(500);
+  expect((await fetch(`${base}/api/outfits/`)).status).toBe(503);
+  await unlock();
+  expect((await running).ok).toBe(true);
+  expect((await fetch(`${base}/api/outfits/`)).status).toBe(200);
 });
 
 test('is said in the form of REST and of GraphQL, and not by health', async () => {
