@@ -16,7 +16,9 @@ export function refusalFor(error: unknown): Refusal | undefined {
   if (refusal) return refusal;
   if (chain.some((link) => link instanceof DatabaseAwayError)) return unavailable();
   if (chain.some((link) => codesOf(link).includes(queryCanceled))) return timedOut();
-  if (chain.some((link) => codesOf(link).some(isOfDatabase) || isOfConnection(link))) {
+  const isOfServer = (link: ErrorLike) =>
+    codesOf(link).some(isOfDatabase) || isOfConnection(link) || isOfAdapter(link);
+  if (chain.some(isOfServer)) {
     return unavailable(sampleCause(error));
   }
   return undefined;
@@ -58,6 +60,14 @@ function isOfDatabase(code: string): boolean {
 /** What `pg` says without a code. */
 const connectionMessages =
   /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
+
+/** What Prisma's driver adapter says of raw queries, which get no code. */
+const adapterKinds =
+  /^(?:ConnectionClosed|DatabaseNotReachable|SocketTimeout|TlsConnectionError|TooManyConnections|TransactionWriteConflict)$/;
+
+function isOfAdapter({ kind }: ErrorLike): boolean {
+  return typeof kind === 'string' && adapterKinds.test(kind);
+}
 
 function isOfConnection({ code, syscall, message }: ErrorLike): boolean {
   // Of the sockets that the work on a request opens, all lead to the database.

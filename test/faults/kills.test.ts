@@ -96,7 +96,7 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
       gateway.child.kill('SIGKILL');
       await Promise.all([gateway.ended, ...writing]);
       // A database that goes away is no fault of ours.
-      expect(gateway.output()).not.toContain('unexpected error');
+      expect(gateway.output()).not.toContain('"msg":"unexpected error"');
       inFlight += clients.length;
       if (isServerKilled) await postgres.start();
     }
