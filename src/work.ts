@@ -9,6 +9,7 @@ export type Waiter = Pick<EventEmitter, 'once' | 'off'>;
 export type StartWork = <Result>(work: () => Promise<Result>) => Work<Result>;
 
 const signals = new AsyncLocalStorage<AbortSignal>();
+let running = 0;
 
 /** Aborted when the work that this code belongs to has been stopped; undefined outside of any. */
 export function currentSignal(): AbortSignal | undefined {
@@ -28,9 +29,17 @@ export class Work<Result> {
   /** @param limit seconds that a request waits at most */
   constructor(limit: number, work: () => Promise<Result>) {
     this.#limit = limit;
-    this.#result = signals.run(this.#stop.signal, work).catch((error) => {
-      throw refusalFor(error) ?? error;
-    });
+    running++;
+    this.#result = signals
+      .run(this.#stop.signal, work)
+      .catch((error) => {
+        throw refusalFor(error) ?? error;
+      })
+      .finally(() => {
+        running--;
+        // In use, it makes every promise of the process dearer, those of cached answers too.
+        if (running === 0) signals.disable();
+      });
     // Whoever waited may have left.
     this.#result.catch(() => {});
   }
