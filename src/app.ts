@@ -82,7 +82,8 @@ export async function buildApp(
     clientErrorHandler: (error, socket) => answerUnreadable(error, socket, nameRequest, logger),
     // A path that cannot be decoded is just another unknown one.
     frameworkErrors: (_error, { id }, reply) => {
-      reply.header(requestIdHeader, id);
+      // No hook has set them.
+      reply.header(requestIdHeader, id).headers(securityHeaders);
       sendNotFound(reply as unknown as FastifyReply);
     },
   });
@@ -157,7 +158,6 @@ const headTimeLimits = {
 function sendNotFound(reply: FastifyReply): FastifyReply {
   return reply
     .code(404)
-    .headers(securityHeaders)
     .header('Content-Type', 'application/json')
     .send(encodeJson({ detail: 'Not found.' }));
 }

@@ -6,6 +6,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
+import { sendRaw } from './raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -224,23 +225,15 @@ describe('a page of another site', () => {
   );
 
   test('cannot hide behind a second Content-Type, or behind none', async () => {
-    await open.app.listen({ port: 0, host: '127.0.0.1' });
-    const { port } = open.app.server.address() as AddressInfo;
-    const sendRaw = (lines: string[]) =>
-      new Promise<string>((settle) => {
-        let answer = '';
-        const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
-        const text = [...head, `Content-Length: ${payload.length}`, '', payload].join('\r\n');
-        const socket = connect(port, '127.0.0.1', () => socket.write(text));
-        socket.on('data', (chunk) => {
-          answer += chunk;
-        });
-        socket.on('close', () => settle(answer));
-      });
+    const sendLines = (lines: string[]) => {
+      const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
+      const length = `Content-Length: ${payload.length}`;
+      return sendRaw(open.app, [...head, length, '', payload].join('\r\n'));
+    };
     const type = (value: string) => `Content-Type: ${value}`;
-    expect(await sendRaw([type('application/json')])).toMatch(/^HTTP\/1.1 200 /);
+    expect(await sendLines([type('application/json')])).toMatch(/^HTTP\/1.1 200 /);
     for (const lines of [[], [type('')], [type('text/plain'), type('application/json')]]) {
-      expect(await sendRaw(lines)).toMatch(/^HTTP\/1.1 4(00|15) /);
+      expect(await sendLines(lines)).toMatch(/^HTTP\/1.1 4(00|15) /);
     }
   });
 });

@@ -18,20 +18,7 @@ export function refusalFor(error: unknown): Refusal | undefined {
   if (chain.some((link) => codesOf(link).includes(queryCanceled))) return timedOut();
   const isOfServer = (link: ErrorLike) =>
     codesOf(link).some(isOfDatabase) || isOfConnection(link) || isOfAdapter(link);
-  if (chain.some(isOfServer)) {
-    return unavailable(sampleCause(error));
-  }
-  return undefined;
-}
-
-let lastSample = Number.NEGATIVE_INFINITY;
-
-/** An outage fails thousands of requests in the same way: one in a second is enough for the log. */
-function sampleCause(cause: unknown): ErrorOptions {
-  const now = performance.now();
-  if (now - lastSample < 1_000) return {};
-  lastSample = now;
-  return { cause };
+  return chain.some(isOfServer) ? unavailable({ cause: error }) : undefined;
 }
 
 type ErrorLike = Readonly<Record<string, unknown>>;

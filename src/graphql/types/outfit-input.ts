@@ -23,7 +23,8 @@ export const InputErrorRef = builder.objectRef<InputError>('InputError').impleme
 
 type Fields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
-// `extensions` are for whoever reads these fields from forms and describes them, as REST does. A field that is missing or null is an InputError like any other, so none is non-null here.
+// `extensions` are for whoever reads these fields from forms and describes them, as REST does. A
+// field that is missing or null is an InputError like any other, so none is non-null here.
 const content = (t: Fields, isNew: boolean) => ({
   title: t.string({
     description: `At most ${longest.title} characters; may be empty.`,
