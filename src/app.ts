@@ -1,5 +1,4 @@
 import { METHODS } from 'node:http';
-import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -8,33 +7,29 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import { createAdmission } from './admission/admission.ts';
-import { createSlots } from './admission/overload.ts';
+import { createConcurrencyLimit } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
+import { createViewerReader, type Viewer } from './admission/viewer.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
-import type { Closing } from './closing.ts';
 import type { Config } from './config.ts';
-import { allowOrigins } from './cors.ts';
 import type { Database } from './database/database.ts';
+import { SharedTask, type StartTask } from './database/task.ts';
 import type { Context } from './graphql/context.ts';
+import { serveGraphQL } from './graphql/route.ts';
 import { schema } from './graphql/schema.ts';
-import { serveGraphQL } from './graphql/server.ts';
-import { serveHealth } from './health.ts';
-import { createViewerReader, type Viewer } from './identity/viewer.ts';
-import { logAnswers } from './log.ts';
-import type { Metrics } from './metrics/metrics.ts';
+import { allowOrigins } from './http/cors.ts';
+import { serveHealth } from './http/health.ts';
+import { encodeJson } from './http/json.ts';
+import { answerRequestIds, createRequestNamer, requestIdHeader } from './http/request-id.ts';
+import { securityHeaders, setSecurityHeaders } from './http/security-headers.ts';
+import type { Shutdown } from './http/shutdown.ts';
+import { answerUnreadable } from './http/unreadable.ts';
+import { logAnswers } from './observability/log.ts';
+import type { Metrics } from './observability/metrics.ts';
 import { createUserPageLoader } from './outfits/user-pages.ts';
 import { isShareable, visibilityFor } from './outfits/visibility.ts';
-import {
-  answerRequestIds,
-  createRequestNamer,
-  type NameRequest,
-  requestIdHeader,
-} from './request-id.ts';
 import { serveRest } from './rest/adapter.ts';
-import { encodeJson } from './rest/json.ts';
 import { routes } from './rest/routes.ts';
-import { securityHeaders, setSecurityHeaders } from './security-headers.ts';
-import { type StartWork, Work } from './work.ts';
 
 /** What of the configuration is not about the process and its database. */
 export type AppConfig = Omit<
@@ -43,23 +38,23 @@ export type AppConfig = Omit<
 >;
 
 /** What watches over a service in a process of its own. */
-export interface Surroundings {
+export interface AppOptions {
   /** Where the log goes; nowhere when absent. */
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
-  readonly closing?: Closing;
+  readonly shutdown?: Shutdown;
   /** Whether the database is away or not migrated; asked by `GET /health/ready`. */
   readonly isDatabaseAway?: (() => boolean) | undefined;
 }
 
 /**
- * The whole service on an open database, complete but not listening. Closing it leaves the
+ * The whole service on an open database, complete but not listening. Shutdown it leaves the
  * database open: whoever opened that closes it.
  */
 export async function buildApp(
   config: AppConfig,
   database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
-  { logger, metrics, closing, isDatabaseAway }: Surroundings = {},
+  { logger, metrics, shutdown, isDatabaseAway }: AppOptions = {},
 ): Promise<FastifyInstance> {
   const nameRequest = createRequestNamer();
   const app = Fastify({
@@ -100,7 +95,7 @@ export async function buildApp(
   answerRequestIds(app);
   logAnswers(app);
   metrics?.countAnswers(app);
-  closing?.follow(app);
+  shutdown?.follow(app);
   app.addHook('onRequest', setSecurityHeaders);
   allowOrigins(app, config.corsOrigins);
   // Before the body is read: a path that there is not must not fail for its body first.
@@ -124,14 +119,14 @@ export async function buildApp(
   };
 
   const countRequest = config.rateLimit && createRateLimiter(config.rateLimit, database.read);
-  const startWork: StartWork = (work) => new Work(config.requestTimeout, work);
-  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes, startWork);
-  serveHealth(app, { isDatabaseAway, isClosing: () => closing?.isClosing ?? false });
+  const startTask: StartTask = (work) => new SharedTask(config.requestTimeout, work);
+  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes, startTask);
+  serveHealth(app, { isDatabaseAway, isClosing: () => shutdown?.isClosing ?? false });
   await app.register(async (scope) => {
-    const slots = createSlots(scope, config.maxConcurrentRequests);
+    const slots = createConcurrencyLimit(scope, config.maxConcurrentRequests);
     const admit = createAdmission(slots, createViewerReader(config), countRequest);
     metrics?.watch({ cache, slots });
-    const shared = { schema, cache, admit, createContext, startWork };
+    const shared = { schema, cache, admit, createContext, startTask };
     await scope.register((inner) => serveGraphQL(inner, { ...shared, config }));
     await scope.register((inner) =>
       serveRest(inner, { ...shared, routes, publicUrl: config.publicUrl }),
@@ -160,35 +155,4 @@ function sendNotFound(reply: FastifyReply): FastifyReply {
     .code(404)
     .header('Content-Type', 'application/json')
     .send(encodeJson({ detail: 'Not found.' }));
-}
-
-/** Answers bytes that Node cannot read as an HTTP request, such as a raw non-ASCII target. */
-function answerUnreadable(
-  error: Error & { code?: string },
-  socket: Socket,
-  nameRequest: NameRequest,
-  log: FastifyBaseLogger | undefined,
-): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const [status, detail] =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', 'The request target or a header is too large.']
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', 'The request took too long to arrive.']
-        : ['400 Bad Request', 'The request is not valid HTTP.'];
-  const requestId = nameRequest({ headers: {} });
-  log?.debug({ requestId, status: Number.parseInt(status, 10), code: error.code }, 'unreadable');
-  const body = encodeJson({ detail });
-  const headers = {
-    [requestIdHeader]: requestId,
-    ...securityHeaders,
-    'content-type': 'application/json',
-    'content-length': body.length,
-    connection: 'close',
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`);
 }

@@ -138,12 +138,12 @@ function read<Value, Default>(
 
 const text: Kind<string> = { allowed: 'any text', parse: (value) => value };
 
-function wholeNumber(least: number, most: number): Kind<number> {
+function wholeNumber(min: number, max: number): Kind<number> {
   return {
-    allowed: `a whole number from ${least} to ${most}`,
+    allowed: `a whole number from ${min} to ${max}`,
     parse: (value) => {
       const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
-      return number >= least && number <= most ? number : undefined;
+      return number >= min && number <= max ? number : undefined;
     },
   };
 }
@@ -225,6 +225,6 @@ const addresses: Kind<readonly string[]> = {
 
 function isAddressOrRange(text: string): boolean {
   const [address = '', bits = '0', ...more] = text.split('/');
-  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-  return more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+  const max = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= max;
 }

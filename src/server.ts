@@ -2,16 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import pretty from 'pino-pretty';
+import { canIdentify } from './admission/viewer.ts';
 import { buildApp } from './app.ts';
-import { createClosing } from './closing.ts';
 import { type Config, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import { seedDemo } from './demo/seed.ts';
-import { canIdentify } from './identity/viewer.ts';
-import { createLog } from './log.ts';
-import { createMetrics } from './metrics/metrics.ts';
-import { serveMetrics } from './metrics/server.ts';
+import { createShutdown } from './http/shutdown.ts';
+import { createLog } from './observability/log.ts';
+import { createMetrics } from './observability/metrics.ts';
+import { serveMetrics } from './observability/metrics-server.ts';
 import { countOutfits } from './outfits/pages.ts';
 
 /** Milliseconds that the database has to close. */
@@ -49,18 +49,23 @@ async function start(config: Config): Promise<void> {
     if (watch.fault()) watch.ready.then(announce).catch((error) => log.error({ err: error }));
     else await announce();
 
-    const closing = createClosing();
+    const shutdown = createShutdown();
     const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
     const isDatabaseAway = () => watch.fault() !== undefined;
-    const app = await buildApp(config, database, { logger: log, metrics, closing, isDatabaseAway });
+    const app = await buildApp(config, database, {
+      logger: log,
+      metrics,
+      shutdown,
+      isDatabaseAway,
+    });
     const close = async (announce: boolean) => {
-      await closing.close(app, announce);
+      await shutdown.close(app, announce);
       // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
       await Promise.race([database.close(), sleep(databaseGrace)]);
     };
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, () => {
-        if (closing.isClosing) process.exit(1);
+        if (shutdown.isClosing) process.exit(1);
         log.info(`${signal}: closing`);
         // SIGINT is a person at the terminal, who has nobody to tell.
         close(signal === 'SIGTERM').then(() => process.exit(0), fail);

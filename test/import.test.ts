@@ -101,7 +101,7 @@ interface Run {
 }
 
 function start(command: string, args: readonly string[], input?: string | Buffer) {
-  const child = spawn(process.execPath, [join('dist/import', `${command}.js`), ...args], {
+  const child = spawn(process.execPath, [join('dist/commands', `${command}.js`), ...args], {
     env: { PATH: process.env['PATH'], DATA_DIR: join(folder, 'data'), ...place.environment },
   });
   let stdout = '';
@@ -116,8 +116,8 @@ function start(command: string, args: readonly string[], input?: string | Buffer
 }
 
 const runImport = (args: readonly string[], input?: string | Buffer) =>
-  start('command', args, input).ended;
-const runVerify = (...args: string[]) => start('verify-command', args).ended;
+  start('import', args, input).ended;
+const runVerify = (...args: string[]) => start('verify', args).ended;
 
 interface Listing {
   readonly url: string;
@@ -435,7 +435,7 @@ describe('a live listing', () => {
   test('is resumed after SIGINT, unless --restart says otherwise', async () => {
     const listing = await serveListing(makeRecords(60));
     listing.intercept = (request) => Boolean(request.url?.includes('page=4'));
-    const { child, ended } = start('command', [listing.url]);
+    const { child, ended } = start('import', [listing.url]);
     while (!listing.requests.some((url) => url.includes('page=4'))) {
       await new Promise((settle) => setTimeout(settle, 20));
     }
@@ -460,7 +460,7 @@ describe('a file', () => {
 
   test('is resumed where a killed import had saved it, and read anew once it was changed', async () => {
     const source = save('records.ndjson', toLines(makeRecords(60_000)));
-    const killed = start('command', [source]);
+    const killed = start('import', [source]);
     const countSaved = async () => Number((await query('SELECT count(*) FROM outfits'))[0]?.count);
     while ((await countSaved()) < 3_000) await new Promise((settle) => setTimeout(settle, 20));
     killed.child.kill('SIGKILL');
@@ -468,7 +468,7 @@ describe('a file', () => {
     const saved = await countSaved();
     expect(saved).toBeLessThan(60_000);
 
-    const stopped = start('command', [source]);
+    const stopped = start('import', [source]);
     while ((await countSaved()) < saved + 2_000)
       await new Promise((settle) => setTimeout(settle, 20));
     stopped.child.kill('SIGINT');
@@ -489,7 +489,7 @@ describe('a database', () => {
 
   test('that goes away ends the import in a sentence, and the next run goes on', async () => {
     const source = save('records.ndjson', toLines(makeRecords(60_000)));
-    const { ended } = start('command', [source]);
+    const { ended } = start('import', [source]);
     const result = await withPool(async (pool) => {
       const countSaved = async () => (await pool.query('SELECT FROM outfits')).rowCount ?? 0;
       while ((await countSaved()) < 3_000) await new Promise((settle) => setTimeout(settle, 20));

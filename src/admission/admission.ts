@@ -1,14 +1,14 @@
 import type { FastifyRequest } from 'fastify';
-import { isRepeated } from '../header-lines.ts';
-import type { ReadViewer, Viewer } from '../identity/viewer.ts';
-import { invalidToken, notAuthenticated } from '../refusal.ts';
+import { invalidToken, notAuthenticated } from '../errors.ts';
+import { isRepeated } from '../http/headers.ts';
 import { groupAddress } from './address.ts';
-import type { Slots } from './overload.ts';
+import type { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { CountRequest } from './rate-limit.ts';
+import type { ReadViewer, Viewer } from './viewer.ts';
 
 /**
  * Lets a request in and says who sends it; undefined without a token, where none is needed.
- * @throws Refusal 503 when the service is busy, 401 or 429, in this order; 503 also when it has
+ * @throws HttpError 503 when the service is busy, 401 or 429, in this order; 503 also when it has
  * become busy meanwhile
  */
 export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<Viewer | undefined>;
@@ -18,7 +18,7 @@ export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<
  * @param countRequest undefined: senders may send any number of requests
  */
 export function createAdmission(
-  slots: Pick<Slots, 'refuseExcess' | 'take'>,
+  slots: Pick<ConcurrencyLimit, 'refuseExcess' | 'take'>,
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
 ): Admit {

@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
-import { throttled } from '../refusal.ts';
+import { throttled } from '../errors.ts';
 
 /**
  * Counts a request of a sender, who may be any text.
  * @returns nothing when it could be counted without asking the database
- * @throws Refusal 429 when the sender has used up its window, whatever the database fails with
+ * @throws HttpError 429 when the sender has used up its window, whatever the database fails with
  */
 export type CountRequest = (sender: string) => Promise<void> | undefined;
 
@@ -29,7 +29,7 @@ interface Window {
 }
 
 /** Most senders that are remembered; for others the database is asked. */
-const mostSenders = 50_000;
+const maxSenders = 50_000;
 /** Milliseconds between two clearings of what has ended. */
 const clearingInterval = 60_000;
 
@@ -40,7 +40,7 @@ const clearingInterval = 60_000;
  * together the gateways never admit more than the limit.
  */
 export function createRateLimiter(limit: RateLimit, read: ReadRows): CountRequest {
-  const windows = new LRUCache<string, Window>({ max: mostSenders });
+  const windows = new LRUCache<string, Window>({ max: maxSenders });
   const lease = createLessor(limit, read);
   return (sender) => {
     const window = windows.get(sender) ?? remember(windows, sender);

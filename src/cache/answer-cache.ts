@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Snapshots } from '../database/snapshots.ts';
-import { Refusal, timedOut } from '../refusal.ts';
-import type { StartWork, Waiter, Work } from '../work.ts';
+import type { SharedTask, StartTask, Waiter } from '../database/task.ts';
+import { HttpError, timedOut } from '../errors.ts';
 
 /** Something that was read and can be given again while the database shows the same data. */
 export interface Answer {
@@ -20,7 +20,7 @@ interface Kept {
 interface Reads {
   /** Never rejects. */
   underWay: Promise<unknown>;
-  next?: Work<Answer>;
+  next?: SharedTask<Answer>;
 }
 
 /**
@@ -31,16 +31,16 @@ interface Reads {
 export class AnswerCache {
   readonly #snapshots: Pick<Snapshots, 'takeNext'>;
   readonly #kept: LRUCache<string, Kept> | undefined;
-  readonly #startWork: StartWork;
+  readonly #startTask: StartTask;
   readonly #reads = new Map<string, Reads>();
   #latest: string | undefined;
   #hits = 0;
   #misses = 0;
 
   /** @param maxBytes most bytes of answers to keep; 0 keeps none */
-  constructor(snapshots: Pick<Snapshots, 'takeNext'>, maxBytes: number, startWork: StartWork) {
+  constructor(snapshots: Pick<Snapshots, 'takeNext'>, maxBytes: number, startTask: StartTask) {
     this.#snapshots = snapshots;
-    this.#startWork = startWork;
+    this.#startTask = startTask;
     if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
   }
 
@@ -62,16 +62,16 @@ export class AnswerCache {
   /**
    * The answer under `key`, kept or read anew. The kind of answer must be the same for all calls
    * with a key.
-   * @throws whatever the read fails with; Refusal 503 when it takes too long
+   * @throws whatever the read fails with; HttpError 503 when it takes too long
    */
   async get<Value extends Answer>(
     key: string,
     read: () => Promise<Value>,
     waiter: Waiter,
   ): Promise<Value> {
-    if (!this.#kept) return this.#startWork(read).join(waiter);
+    if (!this.#kept) return this.#startTask(read).join(waiter);
     const snapshot = await this.#takeSnapshot();
-    if (snapshot === undefined) return this.#startWork(read).join(waiter);
+    if (snapshot === undefined) return this.#startTask(read).join(waiter);
     const kept = this.#kept.get(key);
     if (kept?.snapshot === snapshot) {
       this.#hits += 1;
@@ -85,15 +85,15 @@ export class AnswerCache {
    * The next read of `key` that has not begun: one that has may have missed what was committed
    * before this call. So there is one read at a time, however many ask.
    */
-  #share(key: string, read: () => Promise<Answer>): Work<Answer> {
+  #share(key: string, read: () => Promise<Answer>): SharedTask<Answer> {
     const reads = this.#reads.get(key);
-    if (!reads) return this.#startWork(() => this.#read(key, read));
+    if (!reads) return this.#startTask(() => this.#read(key, read));
     if (!reads.next || reads.next.isStopped) reads.next = this.#queue(key, reads, read);
     return reads.next;
   }
 
-  #queue(key: string, reads: Reads, read: () => Promise<Answer>): Work<Answer> {
-    const next: Work<Answer> = this.#startWork(async () => {
+  #queue(key: string, reads: Reads, read: () => Promise<Answer>): SharedTask<Answer> {
+    const next: SharedTask<Answer> = this.#startTask(async () => {
       await reads.underWay;
       const kept = this.#kept?.get(key);
       const isCurrent = kept !== undefined && kept.snapshot === this.#latest;
@@ -131,11 +131,11 @@ export class AnswerCache {
 
   /**
    * Forgets everything that an older snapshot showed. Undefined when there is no way to know.
-   * @throws Refusal 503 when that took as long as a request may take
+   * @throws HttpError 503 when that took as long as a request may take
    */
   async #takeSnapshot(): Promise<string | undefined> {
     const snapshot = await this.#snapshots.takeNext().catch((error) => {
-      if (error instanceof Refusal) throw error;
+      if (error instanceof HttpError) throw error;
       return undefined;
     });
     if (snapshot !== this.#latest) {

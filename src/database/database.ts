@@ -3,11 +3,11 @@ import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded.ts';
-import { WorkPool } from './pool.ts';
+import { type OnChange, startMonitor, type Watch } from './monitor.ts';
+import { TaskPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
-import { keepWatch, type OnChange, type Watch } from './watch.ts';
 
 /** PostgreSQL or the embedded database, the same to everyone who uses it. */
 export interface Database {
@@ -81,7 +81,7 @@ function openServer(url: string, max: number, statementTimeout: number): Databas
   const session = serverSession(url, statementTimeout);
   const sockets = new Sockets();
   const guarded = { ...session, stream: sockets.open };
-  const pool = new WorkPool({ ...guarded, max }, true);
+  const pool = new TaskPool({ ...guarded, max }, true);
   const prisma = createPrisma(pool);
   const snapshots = watchServer(guarded);
   let watch: Watch | undefined;
@@ -94,7 +94,7 @@ function openServer(url: string, max: number, statementTimeout: number): Databas
     snapshots,
     failed: new Promise(() => {}),
     async watch(onChange) {
-      watch = await keepWatch(session, description, sockets, onChange);
+      watch = await startMonitor(session, description, sockets, onChange);
       return watch;
     },
     async close() {
@@ -131,7 +131,7 @@ function serverSession(connectionString: string, statementTimeout: number) {
 }
 
 function embeddedPool({ socketFolder }: EmbeddedDatabase): pg.Pool {
-  return new WorkPool(
+  return new TaskPool(
     {
       host: socketFolder,
       user: 'postgres',

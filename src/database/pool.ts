@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { currentSignal } from '../work.ts';
+import { currentSignal } from './task.ts';
 
 type OnConnect = (
   error: Error | undefined,
@@ -11,7 +11,7 @@ type OnConnect = (
  * Gives connections to the work that asks for them. When that is stopped, its connection is cut,
  * and PostgreSQL, which looks after its clients, drops the statement that runs on it.
  */
-export class WorkPool extends pg.Pool {
+export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
 
   /** @param canCut false where a statement runs to its end anyway */

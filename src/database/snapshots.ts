@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { timedOut } from '../refusal.ts';
+import { timedOut } from '../errors.ts';
 
 /**
  * Names what the database shows: as long as two names are equal, nothing has been committed in
@@ -11,7 +11,7 @@ export interface Snapshots {
    * The name of a snapshot that is taken after this call. One statement serves all calls that
    * were made before it was sent.
    * @returns undefined on a standby, whose snapshots say nothing about its own state
-   * @throws Refusal 503 when it takes too long, or whatever the connection fails with
+   * @throws HttpError 503 when it takes too long, or whatever the connection fails with
    */
   takeNext(): Promise<string | undefined>;
   /** Tells how many milliseconds each statement takes. */

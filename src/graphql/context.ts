@@ -1,7 +1,7 @@
+import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import type { Viewer } from '../identity/viewer.ts';
 import type { UserPageLoader } from '../outfits/user-pages.ts';
 import type { Visibility } from '../outfits/visibility.ts';
 

@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { Refusal } from '../refusal.ts';
+import { HttpError } from '../errors.ts';
 
 // The errors that are meant for the client. Every other one is masked and logged.
 
@@ -51,20 +51,20 @@ export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError
 }
 
 /** A request from which no GraphQL request can be read; `message` names what is wrong. */
-export const badRequest = (message: string) => new Refusal(400, 'BAD_REQUEST', message);
+export const badRequest = (message: string) => new HttpError(400, 'BAD_REQUEST', message);
 
 /**
  * A persisted query is asked for by its hash. Nothing is wrong with that: the status, message and
  * code make clients send the whole query at once, and from then on.
  */
 export const persistedQueryNotSupported = () =>
-  new Refusal(200, 'PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported', {
+  new HttpError(200, 'PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported', {
     'Cache-Control': 'no-store',
   });
 
 /** @param accept the `Accept` header */
 export const notAcceptable = (accept: string) =>
-  new Refusal(
+  new HttpError(
     406,
     'NOT_ACCEPTABLE',
     `The answer can be application/json or application/graphql-response+json, but Accept names neither.${
@@ -73,19 +73,19 @@ export const notAcceptable = (accept: string) =>
   );
 
 export const methodNotAllowed = (method: string, allow: string) =>
-  new Refusal(405, 'METHOD_NOT_ALLOWED', `Method ${method} is not allowed.`, { Allow: allow });
+  new HttpError(405, 'METHOD_NOT_ALLOWED', `Method ${method} is not allowed.`, { Allow: allow });
 
-export const tooLarge = () => new Refusal(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
+export const tooLarge = () => new HttpError(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
 
 export const unsupportedEncoding = (encoding: string) =>
-  new Refusal(
+  new HttpError(
     415,
     'UNSUPPORTED_MEDIA_TYPE',
     `The body of a POST must not be encoded, but its Content-Encoding is "${encoding}".`,
   );
 
 export const unsupportedType = () =>
-  new Refusal(
+  new HttpError(
     415,
     'UNSUPPORTED_MEDIA_TYPE',
     'The Content-Type of a POST must be application/json.',

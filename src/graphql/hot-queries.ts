@@ -48,7 +48,7 @@ export class HotQueries {
   /**
    * @returns undefined when yoga must answer: the query is not hot yet, cannot be compiled, may not
    *   be executed with these variables, or gave an error, which yoga reports in its own form
-   * @throws Refusal
+   * @throws HttpError
    */
   async execute(
     key: string,

@@ -13,13 +13,13 @@ import type { Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
 import type { Context } from './context.ts';
 import { createCounter } from './cost.ts';
+import { countOccurrences, countTokens, measureDepth } from './document-size.ts';
 import {
   invalidVariables,
   type LimitCode,
   overLimit,
   subscriptionsNotSupported,
 } from './errors.ts';
-import { countOccurrences, countTokens, measureDepth } from './measures.ts';
 
 /**
  * How much of each a document may have: far more than a screen of an app needs, and so little that
@@ -141,13 +141,13 @@ function parseIfPossible(text: string): DocumentNode | undefined {
 function compare(
   code: LimitCode,
   found: number,
-  most: number,
+  max: number,
   things: string,
 ): GraphQLError | undefined {
-  if (found <= most) return undefined;
+  if (found <= max) return undefined;
   const verb = code === 'QUERY_TOO_COSTLY' ? 'can give' : 'has';
   return overLimit(
     code,
-    `The document ${verb} ${found} ${things}, but at most ${most} are allowed.`,
+    `The document ${verb} ${found} ${things}, but at most ${max} are allowed.`,
   );
 }

@@ -1,7 +1,7 @@
 import { type ExecutionResult, GraphQLError, getOperationAST } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
-import { refusalFor } from '../database/refusals.ts';
-import type { Refusal } from '../refusal.ts';
+import { httpErrorFor } from '../database/errors.ts';
+import type { HttpError } from '../errors.ts';
 import type { Query } from './limits.ts';
 
 /** What became of a request, for whoever sends the answer. */
@@ -14,7 +14,7 @@ export interface Outcome {
   /** Name of the operation that was executed. */
   operationName?: string | undefined;
   /** Set when the request as a whole is turned away, because the database is away, say. */
-  refusal?: Refusal | undefined;
+  refusal?: HttpError | undefined;
 }
 
 /** Notes the outcome of an execution in the context. */
@@ -52,7 +52,7 @@ function hasWritten(data: ExecutionResult['data']): boolean {
 }
 
 function publishRefusal(error: GraphQLError): GraphQLError {
-  const refusal = refusalFor(error);
+  const refusal = httpErrorFor(error);
   if (!refusal) return error;
   const { code, message } = refusal;
   return new GraphQLError(message, {
@@ -63,6 +63,6 @@ function publishRefusal(error: GraphQLError): GraphQLError {
 }
 
 /** The first of these errors that turns a request away; undefined: none does. */
-export function refusalIn(errors: readonly unknown[] = []): Refusal | undefined {
-  return errors.map(refusalFor).find((refusal) => refusal !== undefined);
+export function refusalIn(errors: readonly unknown[] = []): HttpError | undefined {
+  return errors.map(httpErrorFor).find((refusal) => refusal !== undefined);
 }

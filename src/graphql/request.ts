@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import { foreignEncoding } from '../content-encoding.ts';
-import { decodeBody, JsonInputError, readJson } from '../json-input.ts';
+import { unsupportedEncodingOf } from '../http/headers.ts';
+import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
 import {
   badRequest,
   methodNotAllowed,
@@ -29,7 +29,7 @@ export type AnswerType = 'application/json' | 'application/graphql-response+json
 /**
  * Reads a GraphQL request. A body has the one type that a page of another origin cannot send
  * without a preflight, so no page writes behind its visitor's back.
- * @throws Refusal 405, 406, 415 or 400, in this order; 200 for a persisted query
+ * @throws HttpError 405, 406, 415 or 400, in this order; 200 for a persisted query
  */
 export function readRequest(request: FastifyRequest): GraphQLRequest {
   if (!isRead(request) && request.method !== 'POST') throw methodNotAllowed(request.method, allow);
@@ -110,7 +110,7 @@ function bodyOf({ headers, body }: FastifyRequest): string {
   if (!/^application\/json[ \t]*(;|$)/i.test(headers['content-type'] ?? ''))
     throw unsupportedType();
   if (!(body instanceof Buffer) || body.length === 0) return '';
-  const encoding = foreignEncoding(headers);
+  const encoding = unsupportedEncodingOf(headers);
   if (encoding) throw unsupportedEncoding(encoding);
   return decodeBody(body);
 }

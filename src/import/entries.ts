@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import type { SourceRecord, UnreadablePart } from './batch.ts';
 import { asEnvelope, isInDefaultOrder } from './envelope.ts';
-import type { SourceRecord, UnreadablePart } from './source.ts';
 
 /** One record of a file, or a part of the file that holds none. */
 export type Entry = (SourceRecord & { readonly inDefaultOrder: boolean }) | UnreadablePart;

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Batch, type Position, type ReadOptions, SourceError } from './batch.ts';
 import { type Entry, readEntries } from './entries.ts';
-import { type Batch, type Position, type ReadOptions, SourceError } from './source.ts';
 
 const batchSize = 500;
 

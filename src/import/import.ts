@@ -2,10 +2,11 @@ import type { Readable } from 'node:stream';
 import type pg from 'pg';
 import { raiseSequences, saveOutfits } from '../outfits/bulk.ts';
 import type { OutfitRow } from '../outfits/row.ts';
+import type { Batch } from './batch.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { type Bases, createCheck, findBases, readProperty } from './record.ts';
 import type { Reporter } from './reporter.ts';
-import { type Batch, joinBatches, readSource } from './source.ts';
+import { joinBatches, readSource } from './source.ts';
 
 /** Records per transaction, and milliseconds after which fewer will do. */
 const batchSize = 1_000;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Batch, type ReadOptions, SourceError } from './batch.ts';
 import { asEnvelope, type Envelope, isInDefaultOrder } from './envelope.ts';
-import { type Batch, type ReadOptions, SourceError } from './source.ts';
 
 /** The answer to a request for a page. */
 export interface PageAnswer {
@@ -23,7 +23,7 @@ const tries = 7;
 /** Milliseconds before the second try; doubles with each further one. */
 const firstDelay = 500;
 /** Milliseconds that a server may ask to be left alone with Retry-After. */
-const longestDelay = 300_000;
+const maxDelay = 300_000;
 
 /**
  * Follows a live listing from `start` (or `options.from`) by its `next` links to the end.
@@ -87,7 +87,7 @@ async function readPage(
       throw new SourceError(`${url} failed ${tries} times; the last time it ${outcome.problem}.`);
     }
     const backOff = firstDelay * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
-    const delay = Math.min(Math.max(backOff, outcome.delay), longestDelay);
+    const delay = Math.min(Math.max(backOff, outcome.delay), maxDelay);
     const seconds = (delay / 1000).toFixed(1);
     options.notify(`${url} ${outcome.problem}; trying again in ${seconds} s.`);
     await sleep(delay, undefined, { signal: options.signal });

@@ -20,9 +20,9 @@ export type Checked =
 const boolean = z.boolean('true or false');
 const object = 'an object with the fields of the contract';
 
-const integer = (least: number) => {
-  const allowed = `a whole number from ${least} to 2147483647`;
-  return z.int32(allowed).min(least, allowed);
+const integer = (min: number) => {
+  const allowed = `a whole number from ${min} to 2147483647`;
+  return z.int32(allowed).min(min, allowed);
 };
 
 const textLike = (pattern: RegExp, allowed: string) => z.string(allowed).regex(pattern, allowed);

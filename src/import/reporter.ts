@@ -15,7 +15,7 @@ export interface Reporter {
   finish(): void;
 }
 
-const mostFaults = 100;
+const maxFaults = 100;
 
 /**
  * Progress is one line that is rewritten in place on a terminal, and a line every few seconds
@@ -36,8 +36,8 @@ export function createReporter(output: Output, already = 0): Reporter {
     note: print,
     fault(text) {
       faults++;
-      if (faults <= mostFaults) print(text);
-      if (faults === mostFaults) print('More will be counted, but not printed.');
+      if (faults <= maxFaults) print(text);
+      if (faults === maxFaults) print('More will be counted, but not printed.');
     },
     progress(read, total) {
       if (Date.now() - shown < interval) return;
@@ -52,7 +52,7 @@ export function createReporter(output: Output, already = 0): Reporter {
     finish() {
       if (line) output.write('\n');
       line = '';
-      if (faults > mostFaults) print(`${formatNumber(faults - mostFaults)} more are not printed.`);
+      if (faults > maxFaults) print(`${formatNumber(faults - maxFaults)} more are not printed.`);
     },
   };
 }

@@ -1,55 +1,6 @@
-import type { Readable } from 'node:stream';
+import { type Batch, type ReadOptions, SourceError } from './batch.ts';
 import { readFiles } from './files.ts';
 import { fetchOverHttp, readListing } from './listing.ts';
-
-/** One record as the source has it, not yet checked. */
-export interface SourceRecord {
-  readonly value: unknown;
-  /** Page, or file and line, for messages. */
-  readonly where: string;
-}
-
-/** A part of a source from which no record could be read, such as a line that is not JSON. */
-export interface UnreadablePart {
-  readonly where: string;
-  readonly reason: string;
-}
-
-/** A point between two records of a source, to go on from. */
-export interface Position {
-  /** URL of a page, or path of a file. */
-  readonly at: string;
-  /** Records and unreadable parts of it that are done; 0 for a page. */
-  readonly done: number;
-}
-
-/** Some records of a source, in its order. */
-export interface Batch {
-  readonly records: readonly SourceRecord[];
-  readonly unreadable: readonly UnreadablePart[];
-  /** Where to go on once this batch is dealt with; undefined behind the last page of a listing. */
-  readonly next: Position | undefined;
-  /** How many records the listing says it has in all. */
-  readonly count: number | undefined;
-  /** Whether the records are in the default order of the listing, also across such batches. */
-  readonly inDefaultOrder: boolean;
-}
-
-/** The source cannot be read (on); the message is one sentence that says why. */
-export class SourceError extends Error {
-  override readonly name = 'SourceError';
-}
-
-export interface ReadOptions {
-  /** Undefined: from the beginning. */
-  readonly from?: Position | undefined;
-  /** Ends the reading with the error of the signal. */
-  readonly signal: AbortSignal;
-  /** What `-` stands for. */
-  readonly stdin: Readable;
-  /** Told, in a sentence, about what happens without ending the reading. */
-  readonly notify: (sentence: string) => void;
-}
 
 /** The URL of a live listing, or undefined when the sources are files. */
 export function findListingUrl(sources: readonly string[]): string | undefined {

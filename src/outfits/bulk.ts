@@ -47,7 +47,7 @@ export async function saveOutfits(
 
 const highestId = 2_147_483_647;
 /** Ids that must be left behind the highest one in use, or else new ones come from a gap. */
-const leastRoom = 1_000_000;
+const minRoom = 1_000_000;
 
 /**
  * Moves both id sequences behind the highest id in use, so that no id is handed out twice; never
@@ -63,7 +63,7 @@ export async function raiseSequences(pool: pg.Pool): Promise<void> {
         `SELECT max(id) AS highest FROM ${table}`,
       );
       const highest = rows[0]?.highest ?? 0;
-      const isNearEnd = highest > highestId - leastRoom;
+      const isNearEnd = highest > highestId - minRoom;
       await client.query(isNearEnd ? moveToGap(table) : moveToHighest(table));
     }
   });

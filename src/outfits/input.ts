@@ -8,7 +8,7 @@ export const devices = ['ios', 'android', 'web'] as const;
 export type Device = (typeof devices)[number];
 
 /** Most code points of the texts. */
-export const longest = { title: 255, description: 10_000 } as const;
+export const maxLength = { title: 255, description: 10_000 } as const;
 
 /** The fields of an outfit that its owner writes, as they come. Undefined: not given. */
 export interface OutfitInput {
@@ -66,13 +66,13 @@ function trim(value: string): string {
   return value.slice(0, end).replace(leading, '');
 }
 
-const text = (most: number) =>
+const text = (max: number) =>
   z
     .string({ error: missing })
     .transform(trim)
     .superRefine((value, { addIssue }) => {
-      if ([...value].length > most) {
-        addIssue(`Ensure this field has no more than ${most} characters.`);
+      if ([...value].length > max) {
+        addIssue(`Ensure this field has no more than ${max} characters.`);
       }
       for (const message of findForbiddenCharacters(value)) addIssue(message);
     });
@@ -105,8 +105,8 @@ const notAUrl = 'Enter a valid URL.';
 
 // In the order of the fields on the wire, which is that of the errors.
 const whole = z.object({
-  title: text(longest.title).exactOptional(),
-  description: text(longest.description).exactOptional(),
+  title: text(maxLength.title).exactOptional(),
+  description: text(maxLength.description).exactOptional(),
   imageKey: formatted(imageKey, notAUrl),
   imageOriginalUrl: formatted(imageKey, notAUrl).exactOptional(),
   private: z.boolean({ error: missing }).exactOptional(),

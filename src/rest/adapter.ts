@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
+import type { Viewer } from '../admission/viewer.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
-import { sendIfUnchanged } from '../conditional.ts';
+import type { StartTask } from '../database/task.ts';
+import { HttpError } from '../errors.ts';
 import type { Context } from '../graphql/context.ts';
-import type { Viewer } from '../identity/viewer.ts';
-import { Refusal } from '../refusal.ts';
-import type { StartWork } from '../work.ts';
+import { sendIfUnchanged } from '../http/etag.ts';
+import { encodeJson } from '../http/json.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
 import { mediaTypes, readBody } from './body.ts';
@@ -22,7 +23,6 @@ import {
   unreadableBody,
   unsupportedMediaType,
 } from './errors.ts';
-import { encodeJson } from './json.ts';
 import { prepareList } from './list-document.ts';
 import { encloseFor, readPage, rememberRequests } from './page-answers.ts';
 import type { Route } from './routes.ts';
@@ -35,7 +35,7 @@ export interface RestOptions {
   readonly cache: AnswerCache;
   readonly admit: Admit;
   readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
-  readonly startWork: StartWork;
+  readonly startTask: StartTask;
 }
 
 /** Serves the legacy paths, which all begin with `/api/`. */
@@ -51,8 +51,8 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
       return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
     }
     if (error.statusCode === 400) return sendError(reply, unreadableBody());
-    if (error instanceof Refusal) {
-      app.logRefusal(request.log, error);
+    if (error instanceof HttpError) {
+      app.logHttpError(request.log, error);
       return send(reply.headers(error.headers), error.status, { detail: error.message });
     }
     request.log.error({ err: error }, 'unexpected error');
@@ -112,7 +112,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       const context = contexts.get(request);
       if (!context || !create) throw internalError();
       const body = readBody(request.headers, request.body as Buffer | undefined);
-      const work = options.startWork(() => create.create(body, context));
+      const work = options.startTask(() => create.create(body, context));
       return send(reply, 201, await work.join(reply.raw));
     },
   });

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { isRepeated } from '../header-lines.ts';
+import { isRepeated } from '../http/headers.ts';
 import { invalidHost } from './errors.ts';
 
 const hostPattern = /^([a-z0-9.-]+|\[[a-f0-9:.]+\])(:\d+)?$/;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { foreignEncoding } from '../content-encoding.ts';
-import { decodeBody, JsonInputError, readJson } from '../json-input.ts';
+import { unsupportedEncodingOf } from '../http/headers.ts';
+import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
 import { parseError, unsupportedEncoding, unsupportedMediaType } from './errors.ts';
 import { parseQuery } from './query-string.ts';
 
@@ -20,7 +20,7 @@ export const mediaTypes = ['application/json', 'application/x-www-form-urlencode
  */
 export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined): Body {
   if (bytes === undefined || bytes.length === 0) return { value: {}, isForm: false };
-  const encoding = foreignEncoding(headers);
+  const encoding = unsupportedEncodingOf(headers);
   if (encoding) throw unsupportedEncoding(encoding);
   const contentType = headers['content-type'];
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase();

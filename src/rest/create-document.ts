@@ -22,7 +22,7 @@ export interface PreparedCreate {
   readonly fields: readonly WritableField[];
   /**
    * Creates what a body asks for; gives the record.
-   * @throws RestError 400 with what is wrong with every field, Refusal
+   * @throws RestError 400 with what is wrong with every field, HttpError
    */
   create(body: Body, context: Context): Promise<unknown>;
 }

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
-import { entityTag } from '../conditional.ts';
+import type { StartTask, Waiter } from '../database/task.ts';
 import type { Context } from '../graphql/context.ts';
-import type { StartWork, Waiter } from '../work.ts';
-import { encodeJson } from './json.ts';
+import { entityTag } from '../http/etag.ts';
+import { encodeJson } from '../http/json.ts';
 import type { PreparedList } from './list-document.ts';
 import { formatQuery, parseQuery, type QueryParameters } from './query-string.ts';
 import type { Page, Route } from './routes.ts';
@@ -56,7 +56,7 @@ export async function readPage(
   { key, variables }: Asked,
   list: PreparedList,
   context: Context,
-  { cache, startWork }: { readonly cache: AnswerCache; readonly startWork: StartWork },
+  { cache, startTask }: { readonly cache: AnswerCache; readonly startTask: StartTask },
   waiter: Waiter,
 ): Promise<KeptPage> {
   const read = async () => {
@@ -73,7 +73,7 @@ export async function readPage(
     };
   };
   // What a viewer alone sees is given to nobody else.
-  return context.isShareable ? cache.get(key, read, waiter) : startWork(read).join(waiter);
+  return context.isShareable ? cache.get(key, read, waiter) : startTask(read).join(waiter);
 }
 
 export function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {

@@ -1,6 +1,6 @@
 // A connection that breaks in the middle of a transaction ends nothing but that transaction.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { refusalFor } from '../../src/database/refusals.ts';
+import { httpErrorFor } from '../../src/database/errors.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
 import { openGateway, type TestGateway } from '../gateway.ts';
@@ -43,7 +43,7 @@ test('a transaction of Prisma fails as a 503, and leaves no broken connection be
       await transaction.outfit.update({ where: { id: 2 }, data: { title } });
     })
     .catch((error: unknown) => error);
-  expect(refusalFor(failure)?.status).toBe(503);
+  expect(httpErrorFor(failure)?.status).toBe(503);
   expect(await prisma.outfit.count({ where: { title } })).toBe(0);
   await expectHealthy();
 });
@@ -64,7 +64,7 @@ test('so does one of ours that breaks between two statements', async () => {
     )
     .toBeGreaterThan(0);
   await endOthers();
-  expect(refusalFor(await saving)?.status).toBe(503);
+  expect(httpErrorFor(await saving)?.status).toBe(503);
   await expectHealthy();
   expect((await gateway.get('/api/outfits/')).json().count).toBe(50);
 });

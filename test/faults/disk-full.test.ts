@@ -66,7 +66,7 @@ function startWriter(steps: string): Run {
     import { existsSync } from 'node:fs';
     import { openDatabase } from '${dist}database/database.js';
     import { migrate } from '${dist}database/migrations.js';
-    import { refusalFor } from '${dist}database/refusals.js';
+    import { httpErrorFor } from '${dist}database/refusals.js';
     import { generateOutfits } from '${dist}demo/generate.js';
     import { saveOutfits } from '${dist}outfits/bulk.js';
     const database = await openDatabase({ dataDir: process.env.DATA_DIR, databasePoolMax: 1 });
@@ -74,7 +74,7 @@ function startWriter(steps: string): Run {
     const { pool } = database;
     const say = (work, name) => work.then(
       () => console.log(name + ' done'),
-      (error) => console.log(name + ' ' + refusalFor(error)?.status + ' ' + error.message),
+      (error) => console.log(name + ' ' + httpErrorFor(error)?.status + ' ' + error.message),
     );
     await migrate(pool, () => {});
     const rows = [...generateOutfits({ outfits: 30_000, users: 50 })];
@@ -91,7 +91,7 @@ function startWriter(steps: string): Run {
 /** What a gateway finds there, with room again. */
 async function count(): Promise<number> {
   const environment = { DATA_DIR: join(folder, 'data'), SEED: 'none' };
-  const checking = run([`${dist}outfits/counts-command.js`, 'check'], environment);
+  const checking = run([`${dist}commands/counts.js`, 'check'], environment);
   expect(await checking.ended, checking.output() + checking.errors()).toBe(0);
   const server = runServer(environment);
   const { status, body } = await send(await baseOf(server), '/api/outfits/');

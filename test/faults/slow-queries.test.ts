@@ -21,7 +21,7 @@ let blocker: pg.Client;
 
 beforeEach(async () => {
   environment = await environmentOf('PostgreSQL');
-  await run([`${dist}database/migrate-command.js`], environment).ended;
+  await run([`${dist}commands/migrate.js`], environment).ended;
   blocker = new pg.Client(environment['DATABASE_URL']);
   await blocker.connect();
 });

@@ -1,8 +1,8 @@
 import { formatCursor, parseCursor } from '../../outfits/cursor.ts';
+import { findKeysetPage, hasOutfitAt, maxRows } from '../../outfits/keyset-page.ts';
 import { type Ordering, type SortKey, sortKeyOf } from '../../outfits/ordering.ts';
 import { countOutfits } from '../../outfits/pages.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
-import { findSlice, hasOutfitAt, mostRows } from '../../outfits/slices.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { badUserInput } from '../errors.ts';
@@ -10,7 +10,7 @@ import { Outfit } from './outfit.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
 
 /** One less than a slice can have: the one more tells whether there is a next page. */
-const mostPerRequest = mostRows - 1;
+const maxPerRequest = maxRows - 1;
 
 interface Range {
   readonly first?: number | null | undefined;
@@ -34,7 +34,7 @@ builder.queryField('outfitConnection', (t) =>
       complexity: ({ first, last }, { config }) => ({
         field: 1,
         // A list of none is still written out once when it is compiled.
-        multiplier: Math.min(Math.max(first ?? last ?? config.pageSize, 1), mostPerRequest),
+        multiplier: Math.min(Math.max(first ?? last ?? config.pageSize, 1), maxPerRequest),
       }),
       resolve: (_root, args, context) =>
         resolveConnection(orderingOf(args.ordering), args, context),
@@ -63,7 +63,7 @@ async function resolveConnection(ordering: Ordering, range: Range, context: Cont
   const forward = first !== undefined || last === undefined;
   const size = first ?? last ?? config.pageSize;
   const [rows, beyondAfter, beyondBefore] = await Promise.all([
-    findSlice(read, visibility, {
+    findKeysetPage(read, visibility, {
       ordering,
       after,
       before,
@@ -97,8 +97,8 @@ function edgeOf(row: OutfitRow, { field }: Ordering) {
 
 function readLimit(name: 'first' | 'last', value: number | null | undefined): number | undefined {
   if (value === null || value === undefined) return undefined;
-  if (value >= 0 && value <= mostPerRequest) return value;
-  throw badUserInput(`${name} must be from 0 to ${mostPerRequest}, but it is ${value}.`);
+  if (value >= 0 && value <= maxPerRequest) return value;
+  throw badUserInput(`${name} must be from 0 to ${maxPerRequest}, but it is ${value}.`);
 }
 
 function readCursor(

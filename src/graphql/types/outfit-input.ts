@@ -1,5 +1,5 @@
 import type { InputFieldBuilder } from '@pothos/core';
-import { devices, type InputError, longest } from '../../outfits/input.ts';
+import { devices, type InputError, maxLength } from '../../outfits/input.ts';
 import { builder } from '../builder.ts';
 
 const Device = builder.enumType('Device', {
@@ -27,12 +27,12 @@ type Fields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>
 // field that is missing or null is an InputError like any other, so none is non-null here.
 const content = (t: Fields, isNew: boolean) => ({
   title: t.string({
-    description: `At most ${longest.title} characters; may be empty.`,
-    extensions: { maxLength: longest.title, mayBeBlank: true },
+    description: `At most ${maxLength.title} characters; may be empty.`,
+    extensions: { maxLength: maxLength.title, mayBeBlank: true },
   }),
   description: t.string({
-    description: `At most ${longest.description} characters; may be empty.`,
-    extensions: { maxLength: longest.description, mayBeBlank: true },
+    description: `At most ${maxLength.description} characters; may be empty.`,
+    extensions: { maxLength: maxLength.description, mayBeBlank: true },
   }),
   imageKey: t.string({
     description: `Absolute URL of the image below the media host, or its key, \`outfits/<uuid>.<jpeg|png>\`.${isNew ? ' Required.' : ''}`,

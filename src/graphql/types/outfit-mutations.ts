@@ -1,3 +1,4 @@
+import { invalidKey, invalidToken, keyReused, notAuthenticated } from '../../errors.ts';
 import {
   findFirstAnswer,
   KeyReusedError,
@@ -14,7 +15,6 @@ import {
   OutfitNotFoundError,
   updateOutfit,
 } from '../../outfits/writes.ts';
-import { invalidKey, invalidToken, keyReused, notAuthenticated } from '../../refusal.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { forbidden, notFound } from '../errors.ts';
@@ -70,7 +70,7 @@ builder.mutationField('createOutfit', (t) =>
       const { userId } = requireViewer(context);
       const request = requestOf(context, userId, input);
       // Before the input is looked at: with a key, another request is refused whatever is in it.
-      const first = request && (await explained(context, findFirstAnswer(context.prisma, request)));
+      const first = request && (await mapErrors(context, findFirstAnswer(context.prisma, request)));
       const { values, errors } = checkNewOutfit(input, context.config);
       if (errors) return { outfit: null, errors };
       if (validateOnly) return { outfit: null, errors: [] };
@@ -114,7 +114,7 @@ builder.mutationField('deleteOutfit', (t) =>
     args: { id: t.arg.int(outfitId) },
     resolve: async (_root, { id }, context) => {
       const { userId } = requireViewer(context);
-      await explained(context, deleteOutfit(context.prisma, { id, userId }, context.visibility));
+      await mapErrors(context, deleteOutfit(context.prisma, { id, userId }, context.visibility));
       return { id };
     },
   }),
@@ -154,7 +154,7 @@ builder.mutationField('unlikeOutfit', (t) =>
 async function resolveLike(id: number, liked: boolean, context: Context) {
   const { userId } = requireViewer(context);
   const { prisma, visibility } = context;
-  return { outfit: await explained(context, setLike(prisma, { id, userId, liked }, visibility)) };
+  return { outfit: await mapErrors(context, setLike(prisma, { id, userId, liked }, visibility)) };
 }
 
 function requireViewer({ viewer }: Context) {
@@ -174,11 +174,11 @@ function requestOf(
 }
 
 async function written(context: Context, writing: Promise<OutfitRow>): Promise<Written> {
-  return { outfit: await explained(context, writing), errors: [] };
+  return { outfit: await mapErrors(context, writing), errors: [] };
 }
 
 /** Says what the service refused in the terms of the interface. */
-async function explained<Result>(
+async function mapErrors<Result>(
   { userPages }: Context,
   writing: Promise<Result>,
 ): Promise<Result> {

@@ -1,5 +1,5 @@
+import { readProperty, shorten } from '../import/record.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
-import { readProperty, shorten } from './record.ts';
 
 /** Records by id, in the order of their listing. */
 export type Records = Map<number, unknown>;

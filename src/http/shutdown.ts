@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
 /** How the service goes away. */
-export interface Closing {
+export interface Shutdown {
   /** Readiness says so before anything is refused. */
   readonly isClosing: boolean;
   /** Follows the requests of `app`; to be called before its routes are added. */
@@ -20,7 +20,7 @@ const notice = 1_000;
 /** Milliseconds that requests under way then have to finish. */
 const grace = 2_500;
 
-export function createClosing(): Closing {
+export function createShutdown(): Shutdown {
   let isClosing = false;
   // Fastify listens on each address of localhost with a server of its own, and waits for one of them
   // only: so requests are counted here.

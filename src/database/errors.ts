@@ -1,4 +1,4 @@
-import { Refusal, timedOut, unavailable } from '../refusal.ts';
+import { HttpError, timedOut, unavailable } from '../errors.ts';
 
 /** Why a connection was cut or refused: the database is known to be away, and the log says so. */
 export class DatabaseAwayError extends Error {
@@ -10,9 +10,9 @@ export class DatabaseAwayError extends Error {
  * Undefined for every other error: that is a fault of ours.
  * @param error as it was thrown, or wrapped by Prisma or GraphQL
  */
-export function refusalFor(error: unknown): Refusal | undefined {
+export function httpErrorFor(error: unknown): HttpError | undefined {
   const chain = chainOf(error);
-  const refusal = chain.find((link) => link instanceof Refusal);
+  const refusal = chain.find((link) => link instanceof HttpError);
   if (refusal) return refusal;
   if (chain.some((link) => link instanceof DatabaseAwayError)) return unavailable();
   if (chain.some((link) => codesOf(link).includes(queryCanceled))) return timedOut();

@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import type { Database } from '../database/database.ts';
-import { type Checkpoint, openCheckpoint, type Progress } from './checkpoint.ts';
-import { fingerprintFiles } from './files.ts';
-import { type ImportOutcome, importOutfits } from './import.ts';
-import { describeError, openPreparedDatabase } from './open.ts';
-import { createReporter, formatNumber } from './reporter.ts';
-import { findListingUrl } from './source.ts';
+import { type Checkpoint, openCheckpoint, type Progress } from '../import/checkpoint.ts';
+import { fingerprintFiles } from '../import/files.ts';
+import { type ImportOutcome, importOutfits } from '../import/import.ts';
+import { createReporter, formatNumber } from '../import/reporter.ts';
+import { findListingUrl } from '../import/source.ts';
+import { describeError, openPreparedDatabase } from './cli.ts';
 
 const help = `Usage: npm run import -- SOURCE [options]
 

@@ -1,6 +1,6 @@
 // npm run counts: checks the bucket counts against the outfits, or counts anew. See counting.md.
 import { ConfigError, readConfig } from '../config.ts';
-import { describeError, openPreparedDatabase } from '../import/open.ts';
+import { describeError, openPreparedDatabase } from './cli.ts';
 
 const help = `Usage: npm run counts -- check|rebuild
 

@@ -10,12 +10,12 @@ import {
   visit,
 } from 'graphql';
 
-/** Counts the tokens of a document up to `most + 1`, or to where it cannot be read. */
-export function countTokens(text: string, most: number): number {
+/** Counts the tokens of a document up to `max + 1`, or to where it cannot be read. */
+export function countTokens(text: string, max: number): number {
   const lexer = new Lexer(new Source(text));
   let tokens = 0;
   try {
-    while (tokens <= most && lexer.advance().kind !== TokenKind.EOF) tokens++;
+    while (tokens <= max && lexer.advance().kind !== TokenKind.EOF) tokens++;
   } catch (error) {
     // The parser stumbles there too, and says where.
     if (!(error instanceof GraphQLError)) throw error;
@@ -69,7 +69,7 @@ function isIntrospection(node: ASTNode): boolean {
   return node.kind === Kind.FRAGMENT_DEFINITION && node.typeCondition.name.value.startsWith('__');
 }
 
-/** The most fields in fields, through fragments. */
+/** The max fields in fields, through fragments. */
 export function measureDepth({ definitions }: DocumentNode): number {
   const fragments = new Map(
     definitions

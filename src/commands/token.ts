@@ -48,9 +48,9 @@ async function main(): Promise<number> {
   return 0;
 }
 
-function wholeNumber(option: string, text: string | undefined, most: number): number {
+function wholeNumber(option: string, text: string | undefined, max: number): number {
   const number = /^\d{1,10}$/.test(text ?? '') ? Number(text) : Number.NaN;
-  if (number >= 1 && number <= most) return number;
+  if (number >= 1 && number <= max) return number;
   const given = text === undefined ? 'missing' : JSON.stringify(text);
-  throw new ConfigError(`${option} is ${given}, but it must be a whole number from 1 to ${most}.`);
+  throw new ConfigError(`${option} is ${given}, but it must be a whole number from 1 to ${max}.`);
 }

@@ -1,6 +1,6 @@
 import pg from 'pg';
+import { DatabaseAwayError } from './errors.ts';
 import { checkPrepared, DatabaseNotReadyError, unreachable } from './prepare.ts';
-import { DatabaseAwayError } from './refusals.ts';
 import type { Sockets } from './sockets.ts';
 
 /** Knows at any time whether the database can be used. */
@@ -27,7 +27,7 @@ const limit = 1_200;
  * every other connection is cut and new ones are refused, so that requests fail at once.
  * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
  */
-export async function keepWatch(
+export async function startMonitor(
   session: pg.ClientConfig,
   description: string,
   sockets: Sockets,

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
-import { refusalFor } from './database/refusals.ts';
-import { timedOut } from './refusal.ts';
+import { timedOut } from '../errors.ts';
+import { httpErrorFor } from './errors.ts';
 
 /** The response that somebody waits for: it closes early when they leave. */
 export type Waiter = Pick<EventEmitter, 'once' | 'off'>;
 
-export type StartWork = <Result>(work: () => Promise<Result>) => Work<Result>;
+export type StartTask = <Result>(work: () => Promise<Result>) => SharedTask<Result>;
 
 const signals = new AsyncLocalStorage<AbortSignal>();
 let running = 0;
@@ -20,7 +20,7 @@ export function currentSignal(): AbortSignal | undefined {
  * Work that one or more requests wait for. It is stopped when the last of them has left or has
  * waited too long: the connection it uses is cut, and the database drops the statement.
  */
-export class Work<Result> {
+export class SharedTask<Result> {
   readonly #stop = new AbortController();
   readonly #result: Promise<Result>;
   readonly #limit: number;
@@ -33,7 +33,7 @@ export class Work<Result> {
     this.#result = signals
       .run(this.#stop.signal, work)
       .catch((error) => {
-        throw refusalFor(error) ?? error;
+        throw httpErrorFor(error) ?? error;
       })
       .finally(() => {
         running--;
@@ -51,7 +51,7 @@ export class Work<Result> {
 
   /**
    * The result, for one more request.
-   * @throws Refusal 503 when the time is over, or the database fails
+   * @throws HttpError 503 when the time is over, or the database fails
    */
   join(waiter: Waiter): Promise<Result> {
     this.#waiting++;

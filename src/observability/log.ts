@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import type { Config } from './config.ts';
-import { describeError } from './logged-error.ts';
-import type { Refusal } from './refusal.ts';
+import type { Config } from '../config.ts';
+import type { HttpError } from '../errors.ts';
+import { serializeError } from './error-serializer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -11,17 +11,17 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /** Logs why a request was refused, if there is a cause: at most once a second. */
-    logRefusal: (log: FastifyBaseLogger, refusal: Refusal) => void;
+    logHttpError: (log: FastifyBaseLogger, refusal: HttpError) => void;
   }
 }
 
 export function createLog(level: Config['logLevel'], destination?: DestinationStream): Logger {
-  const options = { level, serializers: { err: describeError } };
+  const options = { level, serializers: { err: serializeError } };
   return destination ? pino(options, destination) : pino(options);
 }
 
 /** Characters of an operation name that are kept: a client may send a megabyte. */
-export const longestName = 64;
+export const maxNameLength = 64;
 
 /** Milliseconds from which on an answer is called slow. */
 const slow = 1_000;
@@ -39,7 +39,7 @@ export function logAnswers(app: FastifyInstance): void {
   const refused = createPacer();
   const slowOnes = createPacer();
 
-  app.decorate('logRefusal', (log, { cause, message }) => {
+  app.decorate('logHttpError', (log, { cause, message }) => {
     if (cause) causes(log, (leftOut) => log.error({ err: cause, leftOut }, message));
   });
   app.decorateRequest('operationName', undefined);
@@ -49,7 +49,7 @@ export function logAnswers(app: FastifyInstance): void {
     const describe = () => ({
       method: request.method,
       path: request.url.split('?', 1)[0],
-      operation: request.operationName?.slice(0, longestName),
+      operation: request.operationName?.slice(0, maxNameLength),
       status: statusCode,
       milliseconds: Math.round(elapsedTime * 10) / 10,
     });

@@ -1,8 +1,8 @@
 // npm run migrate: brings the database that the environment names to the current migrations.
 import { readConfig } from '../config.ts';
-import { openDatabase } from './database.ts';
-import { migrate } from './migrations.ts';
-import { checkServer } from './prepare.ts';
+import { openDatabase } from '../database/database.ts';
+import { migrate } from '../database/migrations.ts';
+import { checkServer } from '../database/prepare.ts';
 
 try {
   const database = await openDatabase(readConfig(process.env));

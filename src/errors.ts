@@ -2,8 +2,8 @@
  * A request that is turned away, whatever it asked for. REST and GraphQL say it in their own forms,
  * with the same status and headers.
  */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
 
   constructor(
     readonly status: number,
@@ -18,29 +18,29 @@ export class Refusal extends Error {
 }
 
 export const notAuthenticated = () =>
-  new Refusal(401, 'UNAUTHENTICATED', 'Authentication credentials were not provided.', {
+  new HttpError(401, 'UNAUTHENTICATED', 'Authentication credentials were not provided.', {
     'WWW-Authenticate': 'Bearer',
   });
 
 export const invalidToken = () =>
-  new Refusal(401, 'UNAUTHENTICATED', 'Invalid token.', {
+  new HttpError(401, 'UNAUTHENTICATED', 'Invalid token.', {
     'WWW-Authenticate': 'Bearer error="invalid_token"',
   });
 
 /** An idempotency key that cannot be one. */
 export const invalidKey = () =>
-  new Refusal(
+  new HttpError(
     400,
     'BAD_USER_INPUT',
     'Idempotency-Key must be 1 to 255 printable ASCII characters.',
   );
 
 /** An idempotency key came again with another request. */
-export const keyReused = (message: string) => new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', message);
+export const keyReused = (message: string) => new HttpError(422, 'IDEMPOTENCY_KEY_REUSED', message);
 
 /** @param seconds whole seconds until the next request is taken */
 export const throttled = (seconds: number) =>
-  new Refusal(
+  new HttpError(
     429,
     'TOO_MANY_REQUESTS',
     `Request was throttled. Expected available in ${seconds} second${seconds === 1 ? '' : 's'}.`,
@@ -49,7 +49,7 @@ export const throttled = (seconds: number) =>
 
 /** What the gateway needs is away for now; the cause is for the log. */
 export const unavailable = (options?: ErrorOptions) =>
-  new Refusal(
+  new HttpError(
     503,
     'SERVICE_UNAVAILABLE',
     'Service temporarily unavailable, try again later.',
@@ -58,9 +58,11 @@ export const unavailable = (options?: ErrorOptions) =>
   );
 
 export const overloaded = () =>
-  new Refusal(503, 'SERVICE_UNAVAILABLE', 'The service is busy, try again later.', {
+  new HttpError(503, 'SERVICE_UNAVAILABLE', 'The service is busy, try again later.', {
     'Retry-After': '1',
   });
 
 export const timedOut = () =>
-  new Refusal(503, 'TIMEOUT', 'The request took too long and was stopped.', { 'Retry-After': '1' });
+  new HttpError(503, 'TIMEOUT', 'The request took too long and was stopped.', {
+    'Retry-After': '1',
+  });

@@ -2,12 +2,12 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Admit } from '../admission/admission.ts';
+import type { Viewer } from '../admission/viewer.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
-import { entityTag, sendIfUnchanged } from '../conditional.ts';
 import type { Config } from '../config.ts';
-import type { Viewer } from '../identity/viewer.ts';
-import { Refusal } from '../refusal.ts';
-import type { StartWork, Waiter } from '../work.ts';
+import type { StartTask, Waiter } from '../database/task.ts';
+import { HttpError } from '../errors.ts';
+import { entityTag, sendIfUnchanged } from '../http/etag.ts';
 import type { Context } from './context.ts';
 import { createErrorLog } from './error-log.ts';
 import { badRequest, tooLarge, unsupportedType } from './errors.ts';
@@ -32,7 +32,7 @@ export interface GraphQLOptions {
   readonly admit: Admit;
   readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
   readonly config: Pick<Config, 'graphiql' | 'graphqlIntrospection' | 'graphqlMaxCost'>;
-  readonly startWork: StartWork;
+  readonly startTask: StartTask;
 }
 
 const path = '/graphql';
@@ -48,13 +48,13 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
-    const refusal = error instanceof Refusal ? error : asRefusal(error);
+    const refusal = error instanceof HttpError ? error : asRefusal(error);
     if (!refusal) {
       request.log.error({ err: error }, 'unexpected error');
       return reply.code(500).send({ errors: [{ message: internalError }] });
     }
     const { code, headers, message, status } = refusal;
-    app.logRefusal(request.log, refusal);
+    app.logHttpError(request.log, refusal);
     return reply
       .code(status)
       .headers(headers)
@@ -100,7 +100,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
 }
 
 /** What Fastify finds wrong with a body, in our own words. Undefined: it is nothing of the kind. */
-function asRefusal({ statusCode = 500 }: { statusCode?: number }): Refusal | undefined {
+function asRefusal({ statusCode = 500 }: { statusCode?: number }): HttpError | undefined {
   if (statusCode === 413) return tooLarge();
   if (statusCode === 415) return unsupportedType();
   if (statusCode < 500) return badRequest('The body is not as long as Content-Length says.');
@@ -112,7 +112,7 @@ function asRefusal({ statusCode = 500 }: { statusCode?: number }): Refusal | und
  * of 400 and more is a failure of the network to them. That is what the links of clients that send
  * again after 429 and 503 wait for, and those that send batches, as one error answers no batch.
  */
-function refusalType({ code, status }: Refusal, accept: string | undefined): AnswerType {
+function refusalType({ code, status }: HttpError, accept: string | undefined): AnswerType {
   if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
   return chooseType(accept) ?? 'application/json';
 }
@@ -132,7 +132,7 @@ interface Asked {
 
 function answerRequests(
   app: FastifyInstance,
-  { schema, cache, config, startWork }: GraphQLOptions,
+  { schema, cache, config, startTask }: GraphQLOptions,
 ) {
   const findFaults = createFaultFinder(schema, config);
   const errorLog = createErrorLog(app.log);
@@ -195,10 +195,10 @@ function answerRequests(
       // What a viewer alone sees is given to nobody else.
       return context.isShareable
         ? cache.get(asked.key, read, waiter)
-        : startWork(read).join(waiter);
+        : startTask(read).join(waiter);
     }
     const outcome: Outcome = {};
-    const work = startWork(() => askYoga(request, asked, context, outcome));
+    const work = startTask(() => askYoga(request, asked, context, outcome));
     const answer = await work.join(waiter);
     if (outcome.query) hot.note(asked.document, outcome.query, answer.contentType);
     return answer;

@@ -1,7 +1,8 @@
+import type { Batch, ReadOptions } from '../import/batch.ts';
+import { type FetchPage, readListing } from '../import/listing.ts';
+import { readProperty, shorten } from '../import/record.ts';
+import { findListingUrl, readSource } from '../import/source.ts';
 import { compareRecords, type Records } from './compare.ts';
-import { type FetchPage, readListing } from './listing.ts';
-import { readProperty, shorten } from './record.ts';
-import { type Batch, findListingUrl, type ReadOptions, readSource } from './source.ts';
 
 export interface VerifyOptions extends Omit<ReadOptions, 'from'> {
   /** The URL of a live listing, or files and folders, or `-` for standard input. */

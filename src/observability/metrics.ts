@@ -1,21 +1,21 @@
 import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Slots } from '../admission/overload.ts';
+import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
-import { longestName } from '../log.ts';
+import { maxNameLength } from './log.ts';
 
 /** What is measured of one gateway. */
 export interface Metrics {
   /** Counts and times the answers of `app`; to be called before its routes are added. */
   countAnswers(app: FastifyInstance): void;
-  watch(parts: { cache: AnswerCache; slots: Slots }): void;
+  watch(parts: { cache: AnswerCache; slots: ConcurrencyLimit }): void;
   /** All values in the text format of Prometheus. */
   print(): Promise<{ contentType: string; text: string }>;
 }
 
 /** Operation names that are told apart: clients choose them, and every one costs memory for good. */
-const mostOperations = 100;
+const maxOperations = 100;
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -108,7 +108,7 @@ function countAnswers(app: FastifyInstance, registry: Registry): void {
   const operations = new Set<string>();
   const label = (name: string | undefined) => {
     if (name === undefined || operations.has(name)) return name ?? '';
-    if (name.length > longestName || operations.size === mostOperations) return 'other';
+    if (name.length > maxNameLength || operations.size === maxOperations) return 'other';
     operations.add(name);
     return name;
   };

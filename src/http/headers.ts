@@ -1,3 +1,5 @@
+// What a header says that Node does not tell by itself.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 
 /**
@@ -12,4 +14,10 @@ export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string
     if (header?.length === name.length && header.toLowerCase() === name) lines += 1;
   }
   return lines > 1;
+}
+
+/** The encoding of a body that is not sent as it is, as its header names it: none such is taken. */
+export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | undefined {
+  const encoding = headers['content-encoding']?.trim();
+  return encoding && encoding.toLowerCase() !== 'identity' ? encoding : undefined;
 }

@@ -1,19 +1,19 @@
 /** What the log keeps of an error. */
-export interface LoggedError {
+export interface SerializedError {
   readonly type: string;
   /** Left out when it may repeat what a client sent. */
   readonly message?: string;
   readonly code?: string;
   /** The frames of the stack, without the message that Node puts before them. */
   readonly stack?: string;
-  readonly cause?: LoggedError;
+  readonly cause?: SerializedError;
 }
 
 /**
  * Chooses what of an error may be in the log: never a value that came with a request. Errors of the
  * database carry such values in `detail`, `where` and `meta`, and some in their messages.
  */
-export function describeError(error: unknown): LoggedError {
+export function serializeError(error: unknown): SerializedError {
   if (!(error instanceof Error)) return { type: typeof error };
   const fields = error as Error & ErrorFields;
   const inner = [error.cause, fields.originalError, fields.meta?.driverAdapterError].find(
@@ -26,7 +26,7 @@ export function describeError(error: unknown): LoggedError {
     ...(isFixedText(fields) ? { message: error.message } : {}),
     ...(typeof code === 'string' ? { code } : {}),
     ...(stack.length > 0 ? { stack: stack.map((line) => line.trim()).join('\n') } : {}),
-    ...(inner ? { cause: describeError(inner) } : {}),
+    ...(inner ? { cause: serializeError(inner) } : {}),
   };
 }
 

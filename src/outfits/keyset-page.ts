@@ -5,14 +5,14 @@ import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues } from './visibility.ts';
 
 /** Most outfits that a slice can have. */
-export const mostRows = 101;
+export const maxRows = 101;
 
 /** The outfits strictly between two places of a list. */
-export interface SliceRequest {
+export interface KeysetPageRequest {
   readonly ordering: Ordering;
   readonly after?: SortKey | undefined;
   readonly before?: SortKey | undefined;
-  /** Most outfits to read, at most `mostRows`. */
+  /** Most outfits to read, at most `maxRows`. */
   readonly limit: number;
   /** Which end of the range to read from. */
   readonly from: 'start' | 'end';
@@ -22,15 +22,15 @@ export interface SliceRequest {
  * Reads a slice, in list order. Seeks the index at the given place: the cost is that of the rows
  * read, wherever in the list they are.
  */
-export async function findSlice(
+export async function findKeysetPage(
   read: ReadRows,
   visibility: Visibility,
-  { ordering, after, before, limit, from }: SliceRequest,
+  { ordering, after, before, limit, from }: KeysetPageRequest,
 ): Promise<OutfitRow[]> {
   const reading = from === 'start' ? ordering : reverse(ordering);
   const [low, high] = from === 'start' ? [after, before] : [before, after];
   const flat = await read<FlatRow>(
-    sliceStatement(visibility, reading, limit, low !== undefined, high !== undefined),
+    keysetStatement(visibility, reading, limit, low !== undefined, high !== undefined),
     [limit, ...keyValues(reading, low), ...keyValues(reading, high), ...viewerValues(visibility)],
   );
   const rows = flat.map(rowOf);
@@ -65,7 +65,7 @@ export async function hasOutfitAt(
  * $1 limit, then the sort key to start after, then the one to stop before, then the viewer.
  * @param limit decides which of a few texts it is, so that few statements are prepared
  */
-function sliceStatement(
+function keysetStatement(
   visibility: Visibility,
   ordering: Ordering,
   limit: number,
@@ -76,7 +76,7 @@ function sliceStatement(
   const keySize = keyColumns(ordering.field).length;
   const highStart = 2 + (hasLow ? keySize : 0);
   const viewer = `$${highStart + (hasHigh ? keySize : 0)}`;
-  const ranges = rangesOf(visibility, viewer, ordering, limit <= 21 ? 21 : mostRows, [
+  const ranges = rangesOf(visibility, viewer, ordering, limit <= 21 ? 21 : maxRows, [
     ...(hasLow ? [boundOf(ordering, beyond, 2)] : []),
     ...(hasHigh ? [boundOf(ordering, short, highStart)] : []),
   ]);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { overloaded } from '../refusal.ts';
+import { overloaded } from '../errors.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -11,13 +11,13 @@ declare module 'fastify' {
 }
 
 /** A slot is held by each request that is worked on. */
-export interface Slots {
+export interface ConcurrencyLimit {
   readonly taken: number;
-  /** @returns a promise only if all slots are taken: it rejects with Refusal 503 */
+  /** @returns a promise only if all slots are taken: it rejects with HttpError 503 */
   refuseExcess(): Promise<never> | undefined;
   /**
    * Takes a slot, now or when the body is here: the work begins then.
-   * @returns a promise only if all slots are taken: it rejects with Refusal 503
+   * @returns a promise only if all slots are taken: it rejects with HttpError 503
    */
   take(request: FastifyRequest): Promise<never> | undefined;
 }
@@ -25,14 +25,14 @@ export interface Slots {
 /** Refusals per second that leave most of the time for work. */
 const refusalRate = 1_500;
 /** Milliseconds that a client waits at most to be refused. */
-const longestWait = 500;
+const maxWait = 500;
 
 /**
  * Bounds the requests that are worked on: from when they can be answered until their answers are
  * handed over, so that neither slow uploads nor slow readers take the place of others.
- * @param most slots that there are
+ * @param max slots that there are
  */
-export function createSlots(app: FastifyInstance, most: number): Slots {
+export function createConcurrencyLimit(app: FastifyInstance, max: number): ConcurrencyLimit {
   let taken = 0;
   let refused = 0;
 
@@ -41,11 +41,11 @@ export function createSlots(app: FastifyInstance, most: number): Slots {
   // longer each waits.
   const refuse = async (): Promise<never> => {
     refused += 1;
-    await sleep(Math.min((refused * 1000) / refusalRate, longestWait));
+    await sleep(Math.min((refused * 1000) / refusalRate, maxWait));
     refused -= 1;
     throw overloaded();
   };
-  const refuseExcess = () => (taken >= most ? refuse() : undefined);
+  const refuseExcess = () => (taken >= max ? refuse() : undefined);
   const give = (request: FastifyRequest) => {
     const refusal = refuseExcess();
     if (refusal) return refusal;

@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
 import { MigrationError, migrate } from '../database/migrations.ts';
 import { checkPrepared, DatabaseNotReadyError } from '../database/prepare.ts';
-import { SourceError } from './source.ts';
+import { SourceError } from '../import/batch.ts';
 
 /**
  * Opens the configured database for a command: the embedded one is migrated, PostgreSQL must be.

@@ -1,4 +1,17 @@
+// JSON on the wire: bytes of an answer, and what a client has sent.
 import { isUtf8 } from 'node:buffer';
+
+/**
+ * Compact UTF-8 JSON. U+2028 and U+2029 are escaped, as old clients evaluate answers as
+ * JavaScript. A Buffer, because Fastify adds `; charset=utf-8` to the type of a string.
+ */
+export function encodeJson(value: unknown): Buffer {
+  return Buffer.from(
+    JSON.stringify(value).replace(/[\u2028\u2029]/g, (separator) =>
+      separator === '\u2028' ? '\\u2028' : '\\u2029',
+    ),
+  );
+}
 
 /** Input that is not the JSON it should be; the message is a sentence for whoever sent it. */
 export class JsonInputError extends Error {
@@ -6,7 +19,7 @@ export class JsonInputError extends Error {
 }
 
 /** No input of this service has more than a few levels, and each costs stack later on. */
-const mostLevels = 32;
+const maxLevels = 32;
 
 /**
  * The text of a body.
@@ -24,8 +37,8 @@ export function decodeBody(bytes: Buffer): string {
  */
 export function readJson(text: string, what: string): unknown {
   const value = parse(text, what);
-  if (isDeeper(value, mostLevels)) {
-    throw new JsonInputError(`${what} is nested deeper than ${mostLevels} levels.`);
+  if (isDeeper(value, maxLevels)) {
+    throw new JsonInputError(`${what} is nested deeper than ${maxLevels} levels.`);
   }
   return value;
 }

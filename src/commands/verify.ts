@@ -3,11 +3,11 @@ import { parseArgs } from 'node:util';
 import { buildApp } from '../app.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { type FetchPage, fetchOverHttp } from './listing.ts';
-import { describeError, openPreparedDatabase } from './open.ts';
-import { formatNumber } from './reporter.ts';
-import { findListingUrl } from './source.ts';
-import { type VerifyOutcome, verifyOutfits } from './verify.ts';
+import { type FetchPage, fetchOverHttp } from '../import/listing.ts';
+import { formatNumber } from '../import/reporter.ts';
+import { findListingUrl } from '../import/source.ts';
+import { type VerifyOutcome, verifyOutfits } from '../legacy/verify.ts';
+import { describeError, openPreparedDatabase } from './cli.ts';
 
 const help = `Usage: npm run verify -- SOURCE [--against URL]
 
@@ -21,7 +21,7 @@ Exit code: 0 nothing differs, 1 something does, 2 it could not be compared.
 `;
 
 /** Differences that are printed; all are counted. */
-const mostPrinted = 20;
+const maxPrinted = 20;
 
 /** The most that the setting allows: fewer pages are read sooner, and hold the same records. */
 const pageSize = 1_000;
@@ -107,11 +107,11 @@ function verifyListing(
 }
 
 function describeOutcome({ compared, differences }: VerifyOutcome): void {
-  for (const difference of [...differences].slice(0, mostPrinted)) {
+  for (const difference of [...differences].slice(0, maxPrinted)) {
     process.stdout.write(`${difference}\n`);
   }
   const found =
     differences.size === 0 ? 'nothing differs' : `${formatNumber(differences.size)} differences`;
-  const shown = differences.size > mostPrinted ? ` (the first ${mostPrinted} are shown)` : '';
+  const shown = differences.size > maxPrinted ? ` (the first ${maxPrinted} are shown)` : '';
   process.stdout.write(`${formatNumber(compared)} records compared: ${found}${shown}.\n`);
 }

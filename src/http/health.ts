@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { encodeJson } from './rest/json.ts';
+import { encodeJson } from './json.ts';
 
 /** What readiness depends on. */
 export interface Health {

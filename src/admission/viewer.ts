@@ -8,7 +8,7 @@ import {
   jwtVerify,
 } from 'jose';
 import type { Config } from '../config.ts';
-import { invalidToken, unavailable } from '../refusal.ts';
+import { invalidToken, unavailable } from '../errors.ts';
 
 /** Who is asking. */
 export interface Viewer {
@@ -22,7 +22,7 @@ export type IdentityConfig = Pick<
 
 /**
  * The viewer that an `Authorization` header names; undefined without a bearer token.
- * @throws Refusal 401 for a token that does not hold, 503 when the keys cannot be fetched
+ * @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched
  */
 export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
 
