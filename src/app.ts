@@ -6,6 +6,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
 import { createAdmission } from './admission/admission.ts';
 import { createConcurrencyLimit } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
@@ -14,9 +15,10 @@ import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import { SharedTask, type StartTask } from './database/task.ts';
-import type { Context } from './graphql/context.ts';
+import { createContextFactory } from './graphql/context.ts';
+import { type Asker, createEngine } from './graphql/engine.ts';
 import { serveGraphQL } from './graphql/route.ts';
-import { schema } from './graphql/schema.ts';
+import { schema as ownSchema } from './graphql/schema.ts';
 import { allowOrigins } from './http/cors.ts';
 import { serveHealth } from './http/health.ts';
 import { encodeJson } from './http/json.ts';
@@ -26,10 +28,8 @@ import type { Shutdown } from './http/shutdown.ts';
 import { answerUnreadable } from './http/unreadable.ts';
 import { logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
-import { createUserPageLoader } from './outfits/user-pages.ts';
-import { isShareable, visibilityFor } from './outfits/visibility.ts';
 import { serveRest } from './rest/adapter.ts';
-import { routes } from './rest/routes.ts';
+import { routes as ownRoutes, type Route } from './rest/routes.ts';
 
 /** What of the configuration is not about the process and its database. */
 export type AppConfig = Omit<
@@ -37,7 +37,7 @@ export type AppConfig = Omit<
   'databasePoolMax' | 'databaseUrl' | 'dataDir' | 'host' | 'metricsPort' | 'port' | 'seed'
 >;
 
-/** What watches over a service in a process of its own. */
+/** What a service is made with beside its configuration. */
 export interface AppOptions {
   /** Where the log goes; nowhere when absent. */
   readonly logger?: FastifyBaseLogger;
@@ -45,6 +45,9 @@ export interface AppOptions {
   readonly shutdown?: Shutdown;
   /** Whether the database is away or not migrated; asked by `GET /health/ready`. */
   readonly isDatabaseAway?: (() => boolean) | undefined;
+  /** Another schema than this service's own, and other legacy paths. */
+  readonly schema?: GraphQLSchema;
+  readonly routes?: readonly Route[];
 }
 
 /**
@@ -54,7 +57,14 @@ export interface AppOptions {
 export async function buildApp(
   config: AppConfig,
   database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
-  { logger, metrics, shutdown, isDatabaseAway }: AppOptions = {},
+  {
+    logger,
+    metrics,
+    shutdown,
+    isDatabaseAway,
+    schema = ownSchema,
+    routes = ownRoutes,
+  }: AppOptions = {},
 ): Promise<FastifyInstance> {
   const nameRequest = createRequestNamer();
   const app = Fastify({
@@ -104,20 +114,6 @@ export async function buildApp(
     else done();
   });
 
-  const createContext = ({ headers }: FastifyRequest, viewer: Viewer | undefined): Context => {
-    const visibility = visibilityFor(config.privateOutfits, viewer);
-    return {
-      viewer,
-      visibility,
-      isShareable: isShareable(visibility),
-      idempotencyKey: headers['idempotency-key']?.toString(),
-      config,
-      prisma: database.prisma,
-      read: database.read,
-      userPages: createUserPageLoader(database.read, visibility),
-    };
-  };
-
   const countRequest = config.rateLimit && createRateLimiter(config.rateLimit, database.read);
   const startTask: StartTask = (work) => new SharedTask(config.requestTimeout, work);
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes, startTask);
@@ -126,13 +122,20 @@ export async function buildApp(
     const slots = createConcurrencyLimit(scope, config.maxConcurrentRequests);
     const admit = createAdmission(slots, createViewerReader(config), countRequest);
     metrics?.watch({ cache, slots });
-    const shared = { schema, cache, admit, createContext, startTask };
-    await scope.register((inner) => serveGraphQL(inner, { ...shared, config }));
-    await scope.register((inner) =>
-      serveRest(inner, { ...shared, routes, publicUrl: config.publicUrl }),
-    );
+    const contexts = createContextFactory(config, database);
+    const engine = createEngine({ schema, config, cache, startTask, contexts });
+    const shared = { engine, admit, askerOf, config };
+    scope.decorateRequest('viewer', undefined);
+    await scope.register((inner) => serveGraphQL(inner, shared));
+    await scope.register((inner) => serveRest(inner, { ...shared, schema, routes }));
   });
   return app;
+}
+
+/** Who asks, and with what: all that the engine knows of a request. */
+function askerOf(request: FastifyRequest, viewer: Viewer | undefined): Asker {
+  const { headers, log } = request;
+  return { viewer, idempotencyKey: headers['idempotency-key']?.toString(), waiter: request, log };
 }
 
 /** Milliseconds that a client has, so that slow ones do not hold connections for good. */

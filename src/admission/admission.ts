@@ -6,6 +6,13 @@ import type { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { CountRequest } from './rate-limit.ts';
 import type { ReadViewer, Viewer } from './viewer.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sends it, once it has been let in; undefined: nobody in particular. */
+    viewer: Viewer | undefined;
+  }
+}
+
 /**
  * Lets a request in and says who sends it; undefined without a token, where none is needed.
  * @throws HttpError 503 when the service is busy, 401 or 429, in this order; 503 also when it has

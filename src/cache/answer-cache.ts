@@ -69,16 +69,16 @@ export class AnswerCache {
     read: () => Promise<Value>,
     waiter: Waiter,
   ): Promise<Value> {
-    if (!this.#kept) return this.#startTask(read).join(waiter);
+    if (!this.#kept) return this.#startTask(read).wait(waiter);
     const snapshot = await this.#takeSnapshot();
-    if (snapshot === undefined) return this.#startTask(read).join(waiter);
+    if (snapshot === undefined) return this.#startTask(read).wait(waiter);
     const kept = this.#kept.get(key);
     if (kept?.snapshot === snapshot) {
       this.#hits += 1;
       return kept.answer as Value;
     }
     this.#misses += 1;
-    return this.#share(key, read).join(waiter) as Promise<Value>;
+    return this.#share(key, read).wait(waiter) as Promise<Value>;
   }
 
   /**

@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { EventEmitter } from 'node:events';
 import { timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';
 
 /** The response that somebody waits for: it closes early when they leave. */
-export type Waiter = Pick<EventEmitter, 'once' | 'off'>;
+export interface Waiter {
+  readonly signal: AbortSignal;
+}
 
 export type StartTask = <Result>(work: () => Promise<Result>) => SharedTask<Result>;
 
@@ -53,7 +54,7 @@ export class SharedTask<Result> {
    * The result, for one more request.
    * @throws HttpError 503 when the time is over, or the database fails
    */
-  join(waiter: Waiter): Promise<Result> {
+  wait({ signal }: Waiter): Promise<Result> {
     this.#waiting++;
     return new Promise((settle, reject) => {
       const leave = () => {
@@ -64,10 +65,11 @@ export class SharedTask<Result> {
         if (this.#waiting === 0) this.#stop.abort(refusal);
       };
       const timer = setTimeout(leave, this.#limit * 1000);
-      waiter.once('close', leave);
+      if (signal.aborted) leave();
+      else signal.addEventListener('abort', leave, { once: true });
       const release = () => {
         clearTimeout(timer);
-        waiter.off('close', leave);
+        signal.removeEventListener('abort', leave);
       };
       this.#result.finally(release).then(settle, reject);
     });

@@ -1,5 +1,4 @@
 import SchemaBuilder from '@pothos/core';
-import ComplexityPlugin from '@pothos/plugin-complexity';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
 import type PrismaTypes from '../generated/pothos-types.ts';
@@ -13,13 +12,7 @@ export const builder = new SchemaBuilder<{
   Scalars: { DateTime: { Input: bigint; Output: bigint } };
 }>({
   defaultFieldNullability: false,
-  plugins: [PrismaPlugin, RelayPlugin, ComplexityPlugin],
-  complexity: {
-    // Counted before execution, by limits.ts.
-    disabled: true,
-    // An object counts 1; a list is multiplied by the field that knows its length.
-    fieldComplexity: () => ({ field: 1, multiplier: 1 }),
-  },
+  plugins: [PrismaPlugin, RelayPlugin],
   prisma: {
     // The client comes with the request, so that building the schema needs no database.
     client: (context) => context.prisma,

@@ -1,23 +1,84 @@
+// What every resolver gets, the same for GraphQL and REST.
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
+import type { Database } from '../database/database.ts';
 import type { ReadRows } from '../database/read.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import type { UserPageLoader } from '../outfits/user-pages.ts';
-import type { Visibility } from '../outfits/visibility.ts';
+import { createUserPageLoader, type UserPageLoader } from '../outfits/user-pages.ts';
+import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
 
-/** What every resolver gets, the same for GraphQL and REST. */
 export interface Context {
   /** Who is asking; undefined: nobody in particular. */
   readonly viewer: Viewer | undefined;
-  readonly visibility: Visibility;
-  /** Whether what the viewer sees may be given to others: by the cache, and by those between. */
-  readonly isShareable: boolean;
-  readonly prisma: PrismaClient;
   /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
-  /** Reads lists. */
+  readonly visibility: Visibility;
+  readonly prisma: PrismaClient;
+  /** Reads lists and single outfits. */
   readonly read: ReadRows;
   /** Reads users' outfits for all users of a request at once. */
   readonly userPages: UserPageLoader;
-  readonly config: Pick<Config, 'mediaUrl' | 'pageSize' | 'videoUrl'>;
+  readonly config: ContextConfig;
+}
+
+type ContextConfig = Pick<Config, 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'videoUrl'>;
+
+/** What of a context is one request's own. */
+export type Personal = Pick<Context, 'idempotencyKey' | 'viewer'>;
+
+/** A context of an answer that is given to others too. */
+export interface SharedContext {
+  readonly context: Context;
+  /** Whether a resolver has asked for something personal: then the answer must not be shared. */
+  readonly isPersonal: boolean;
+}
+
+export interface ContextFactory {
+  forOne(personal: Personal): Context;
+  /** Undefined when this viewer sees what others do not. */
+  shared(viewer: Viewer | undefined): (() => SharedContext) | undefined;
+}
+
+/** Makes the context of each execution: loaders in it remember what they have read. */
+export function createContextFactory(
+  config: ContextConfig,
+  { prisma, read }: Pick<Database, 'prisma' | 'read'>,
+): ContextFactory {
+  const impersonal = (visibility: Visibility) => ({
+    visibility,
+    prisma,
+    read,
+    userPages: createUserPageLoader(read, visibility),
+    config,
+  });
+
+  /** Has nothing personal to give, and notes that it was asked: a resolver cannot forget to say so. */
+  const createShared = (visibility: Visibility): SharedContext => {
+    let isPersonal = false;
+    const note = () => {
+      isPersonal = true;
+      return undefined;
+    };
+    const context = Object.defineProperties(impersonal(visibility), {
+      viewer: { get: note },
+      idempotencyKey: { get: note },
+    }) as Context;
+    return {
+      context,
+      get isPersonal() {
+        return isPersonal;
+      },
+    };
+  };
+
+  return {
+    forOne: (personal) => ({
+      ...personal,
+      ...impersonal(visibilityFor(config.privateOutfits, personal.viewer)),
+    }),
+    shared(viewer) {
+      const visibility = visibilityFor(config.privateOutfits, viewer);
+      return isShareable(visibility) ? () => createShared(visibility) : undefined;
+    },
+  };
 }

@@ -34,7 +34,7 @@ export type LimitCode =
 
 /** A document is over a limit, so nothing of it is executed; `message` names both numbers. */
 export function overLimit(code: LimitCode, message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code, http: { status: 400 } } });
+  return new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
 }
 
 /** The operation that is meant is a subscription. */

@@ -1,25 +1,19 @@
+// How much a document may have and cost: checked before it is parsed, validated and executed.
 import {
   type DocumentNode,
-  GraphQLError,
+  type GraphQLError,
   type GraphQLSchema,
-  getOperationAST,
   getVariableValues,
   NoSchemaIntrospectionCustomRule,
-  parse,
+  type OperationDefinitionNode,
   specifiedRules,
   validate,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
-import type { Context } from './context.ts';
-import { createCounter } from './cost.ts';
+import { countCost } from './cost.ts';
 import { countOccurrences, countTokens, measureDepth } from './document-size.ts';
-import {
-  invalidVariables,
-  type LimitCode,
-  overLimit,
-  subscriptionsNotSupported,
-} from './errors.ts';
+import { invalidVariables, type LimitCode, overLimit } from './errors.ts';
 
 /**
  * How much of each a document may have: far more than a screen of an app needs, and so little that
@@ -36,83 +30,65 @@ const limits = {
   directives: 50,
   /** Fields of one name in one pair of braces, each compared with each. No tool writes any. */
   repeats: 20,
+  /**
+   * Fields for each object of GRAPHQL_MAX_COST: an outfit and its user have 23. Aliases could give an
+   * object fifty more, and nothing else is answered while the fields of a list are.
+   */
+  fieldsPerObject: 12,
   /** Errors that are told of one document, or of its variables. */
   errors: 5,
 };
 
-type LimitConfig = Pick<Config, 'graphqlIntrospection' | 'graphqlMaxCost'>;
+export type LimitConfig = Pick<Config, 'graphqlIntrospection' | 'graphqlMaxCost' | 'pageSize'>;
 
-/** A valid document, and which of its operations is meant. */
-export interface Query {
-  readonly document: DocumentNode;
-  readonly operationName: string | null | undefined;
-}
-
-/** Finds what forbids to execute a query with these variables. Empty: nothing does. */
-export type FindFaults = (
-  query: Query,
+/** Finds what forbids to execute an operation with these variables. Empty: nothing does. */
+export type CheckVariables = (
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
   variables: Record<string, unknown>,
-  context: Context,
 ) => readonly GraphQLError[];
 
-/**
- * Cost depends on variables, so it cannot be a rule of validation: yoga and the compiled queries
- * ask here before they execute. The plugin's own check would run inside of execution, once for
- * each field of Query, where the answer can no longer be a 400.
- */
-export function createFaultFinder(schema: GraphQLSchema, config: LimitConfig): FindFaults {
+/** What depends on the variables of a request, and so is asked each time before a read. */
+export function createVariableCheck(schema: GraphQLSchema, config: LimitConfig): CheckVariables {
   const options = { maxErrors: limits.errors, hideSuggestions: !config.graphqlIntrospection };
-  const countObjects = createCounter(schema);
-  return ({ document, operationName }, variables, context) => {
-    const operation = getOperationAST(document, operationName);
-    // There is no such operation: execution says so.
-    if (!operation) return [];
+  const maxFields = limits.fieldsPerObject * config.graphqlMaxCost;
+  return (document, operation, given) => {
     const definitions = operation.variableDefinitions ?? [];
-    const { errors } = getVariableValues(schema, definitions, variables, options);
+    const { errors, coerced: variables } = getVariableValues(schema, definitions, given, options);
     if (errors) return errors.map(invalidVariables);
-    const objects = countObjects(document, operation, variables, context);
-    const error = compare('QUERY_TOO_COSTLY', objects, config.graphqlMaxCost, 'objects');
+    const { objects, fields } = countCost(schema, document, operation, { variables, config });
+    const error =
+      compare('QUERY_TOO_COSTLY', objects, config.graphqlMaxCost, 'objects') ??
+      compare('QUERY_TOO_COSTLY', fields, maxFields, 'fields');
     return error ? [error] : [];
   };
 }
 
-/** Keeps documents within the limits: before they are parsed, validated and executed. */
-export function useLimits(findFaults: FindFaults, config: LimitConfig): Plugin<Context> {
+/** Keeps documents that nobody has seen yet within the limits. */
+export function useLimits(config: Pick<LimitConfig, 'graphqlIntrospection'>): Plugin {
   const introspection = config.graphqlIntrospection;
   const rules = [...specifiedRules, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])];
   // Suggestions would tell the names that introspection may not tell.
   const options = { maxErrors: limits.errors, hideSuggestions: !introspection };
   return {
-    onParams({ params: { query = '', operationName }, setResult }) {
-      const error = findFault(query, operationName);
-      if (error) setResult({ errors: [error] });
-    },
-    onValidate({ params: { schema, documentAST }, setResult }) {
-      setResult(validate(schema as GraphQLSchema, documentAST as DocumentNode, rules, options));
-    },
-    onExecute({ args, setResultAndStopExecution }) {
-      const errors = findFaults(
-        { document: args.document, operationName: args.operationName },
-        args.variableValues ?? {},
-        args.contextValue,
+    onParse({ params: { source } }) {
+      const tokens = countTokens(String(source), limits.tokens);
+      if (tokens <= limits.tokens) return;
+      throw overLimit(
+        'TOO_MANY_TOKENS',
+        `The document has more than the ${limits.tokens} tokens that are allowed.`,
       );
-      if (errors.length > 0) setResultAndStopExecution({ errors });
+    },
+    onValidate({ params, setResult }) {
+      const document: DocumentNode = params.documentAST;
+      const error = checkSize(document);
+      setResult(error ? [error] : validate(params.schema, document, rules, options));
     },
   };
 }
 
-/** What forbids even to validate a document. Undefined also for one that cannot be parsed. */
-function findFault(text: string, operationName: string | undefined): GraphQLError | undefined {
-  if (countTokens(text, limits.tokens) > limits.tokens) {
-    return overLimit(
-      'TOO_MANY_TOKENS',
-      `The document has more than the ${limits.tokens} tokens that are allowed.`,
-    );
-  }
-  const document = parseIfPossible(text);
-  if (!document) return undefined;
-  const operation = getOperationAST(document, operationName);
-  if (operation?.operation === 'subscription') return subscriptionsNotSupported();
+/** What forbids even to validate a document. */
+function checkSize(document: DocumentNode): GraphQLError | undefined {
   const { aliases, introspectionAliases, directives, repeats } = countOccurrences(document);
   return (
     compare('QUERY_TOO_DEEP', measureDepth(document), limits.depth, 'levels of fields') ??
@@ -126,16 +102,6 @@ function findFault(text: string, operationName: string | undefined): GraphQLErro
     compare('TOO_MANY_DIRECTIVES', directives, limits.directives, 'directives') ??
     compare('TOO_MANY_REPEATS', repeats, limits.repeats, 'repeated fields')
   );
-}
-
-function parseIfPossible(text: string): DocumentNode | undefined {
-  try {
-    return parse(text);
-  } catch (error) {
-    // Yoga stumbles over it too, and reports it.
-    if (error instanceof GraphQLError) return undefined;
-    throw error;
-  }
 }
 
 function compare(

@@ -1,17 +1,16 @@
+// The legacy paths over HTTP: the table becomes routes. The order of errors is the contract's.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
-import type { AnswerCache } from '../cache/answer-cache.ts';
-import type { StartTask } from '../database/task.ts';
-import { HttpError } from '../errors.ts';
-import type { Context } from '../graphql/context.ts';
+import { httpErrorFor } from '../database/errors.ts';
+import type { Asker, Engine } from '../graphql/engine.ts';
 import { sendIfUnchanged } from '../http/etag.ts';
 import { encodeJson } from '../http/json.ts';
 import { acceptsJson } from './accept.ts';
 import { readBaseUrl } from './base-url.ts';
 import { mediaTypes, readBody } from './body.ts';
-import { prepareCreate } from './create-document.ts';
+import { storeCreate } from './create-document.ts';
 import { describeRecord } from './describe.ts';
 import {
   bodyTooLarge,
@@ -23,23 +22,26 @@ import {
   unreadableBody,
   unsupportedMediaType,
 } from './errors.ts';
-import { prepareList } from './list-document.ts';
+import { storeList } from './list-document.ts';
 import { encloseFor, readPage, rememberRequests } from './page-answers.ts';
-import type { Route } from './routes.ts';
+import { parseQuery } from './query-string.ts';
+import { storeRecord } from './record-document.ts';
+import { allowOf, type Route } from './routes.ts';
+import type { PathParameters } from './variables.ts';
 
 export interface RestOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
-  /** Base of the links; undefined: the request's own scheme and host. */
-  readonly publicUrl: string | undefined;
-  readonly cache: AnswerCache;
+  readonly engine: Engine;
   readonly admit: Admit;
-  readonly createContext: (request: FastifyRequest, viewer: Viewer | undefined) => Context;
-  readonly startTask: StartTask;
+  readonly askerOf: (request: FastifyRequest, viewer: Viewer | undefined) => Asker;
+  /** `publicUrl` is the base of the links; undefined: the request's own scheme and host. */
+  readonly config: { readonly publicUrl: string | undefined };
 }
 
 /** Serves the legacy paths, which all begin with `/api/`. */
 export async function serveRest(app: FastifyInstance, options: RestOptions): Promise<void> {
+  const { publicUrl } = options.config;
   // Bodies are read by their own rules, once it is known that they are wanted.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
@@ -51,21 +53,27 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
       return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
     }
     if (error.statusCode === 400) return sendError(reply, unreadableBody());
-    if (error instanceof HttpError) {
-      app.logHttpError(request.log, error);
-      return send(reply.headers(error.headers), error.status, { detail: error.message });
+    const httpError = httpErrorFor(error);
+    if (httpError) {
+      app.logHttpError(request.log, httpError);
+      return send(reply.headers(httpError.headers), httpError.status, {
+        detail: httpError.message,
+      });
     }
     request.log.error({ err: error }, 'unexpected error');
     return sendError(reply, internalError());
   });
 
-  for (const route of options.routes) addRoute(app, route, options);
+  for (const route of options.routes) {
+    addRoute(app, route, options);
+    addRedirect(app, route, publicUrl);
+  }
 
   app.route({
     method: app.supportedMethods,
     url: '/api/*',
     onRequest: async (request) => {
-      readBaseUrl(request, options.publicUrl);
+      readBaseUrl(request, publicUrl);
       throw notFound();
     },
     handler: () => {},
@@ -73,58 +81,83 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
 }
 
 function addRoute(app: FastifyInstance, route: Route, options: RestOptions): void {
-  const list = prepareList(options.schema, route.list);
-  const readRequest = rememberRequests(route, list);
-  const create = route.create && prepareCreate(options.schema, route.create);
-  const fields =
-    route.create && create && describeRecord(options.schema, route.create, create.fields);
-  const contexts = new WeakMap<FastifyRequest, Context>();
+  const { engine, schema, admit, askerOf, config } = options;
+  const allow = allowOf(route);
+  const read = createReader(route, options);
+  const create = route.create && storeCreate(engine, schema, route.create);
+  const fields = route.create && create && describeRecord(schema, route.create, create.fields);
 
   app.route({
     method: app.supportedMethods,
     url: route.path,
     // Before the body is read: a method that is not allowed must not fail for its body first.
     onRequest: async (request, reply) => {
-      reply.header('Allow', route.allow).header('Vary', 'Accept');
-      const base = readBaseUrl(request, options.publicUrl);
+      reply.header('Allow', allow).header('Vary', 'Accept');
+      const base = readBaseUrl(request, config.publicUrl);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
       const isCreate = create !== undefined && request.method === 'POST';
-      const viewer = await options.admit(request, isCreate);
-      const context = options.createContext(request, viewer);
+      request.viewer = await admit(request, isCreate);
       if (request.method === 'OPTIONS') {
-        return send(reply, 200, describe(route, context.viewer && fields));
+        return send(reply, 200, describe(route, request.viewer && fields));
       }
-      if (isCreate) {
-        contexts.set(request, context);
-        return;
-      }
+      if (isCreate) return;
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         throw methodNotAllowed(request.method);
       }
-      const asked = readRequest(rawQuery(request));
-      const page = await readPage(asked, list, context, options, reply.raw);
-      const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
-      if (sendIfUnchanged(request, reply, tag, context.isShareable)) return reply;
+      const { body, tag, shareable } = await read(request, base, askerOf(request, request.viewer));
+      if (sendIfUnchanged(request, reply, tag, shareable)) return reply;
       return sendBytes(reply, 200, body);
     },
     // Only POST comes as far as here.
     handler: async (request, reply) => {
-      const context = contexts.get(request);
-      if (!context || !create) throw internalError();
+      if (!create) throw internalError();
       const body = readBody(request.headers, request.body as Buffer | undefined);
-      const work = options.startTask(() => create.create(body, context));
-      return send(reply, 201, await work.join(reply.raw));
+      return send(reply, 201, await create.create(body, askerOf(request, request.viewer)));
     },
   });
+}
 
+interface Found {
+  readonly body: Buffer;
+  readonly tag: string;
+  readonly shareable: boolean;
+}
+
+/** What answers GET and HEAD of a path. */
+function createReader(
+  route: Route,
+  { engine, schema }: RestOptions,
+): (request: FastifyRequest, base: string, asker: Asker) => Promise<Found> {
+  const { list, record, path } = route;
+  if (list) {
+    const document = storeList(engine, schema, list);
+    const readRequest = rememberRequests(route, document);
+    return async (request, base, asker) => {
+      const asked = readRequest(rawQuery(request));
+      const page = await readPage(engine, document, asked, asker);
+      return { ...encloseFor(`${base}${path}`, page, asked), shareable: page.shareable };
+    };
+  }
+  if (!record) throw new Error(`The path ${path} has neither a list nor a record.`);
+  const readRecord = storeRecord(engine, schema, { ...route, record });
+  return (request, _base, asker) =>
+    readRecord(parseQuery(rawQuery(request)), request.params as PathParameters, asker);
+}
+
+/** The path without its slash leads to the one with it. */
+function addRedirect(app: FastifyInstance, { path }: Route, publicUrl: string | undefined): void {
   app.route({
     method: app.supportedMethods,
-    url: route.path.slice(0, -1),
+    url: path.slice(0, -1),
     onRequest: async (request, reply) => {
-      readBaseUrl(request, options.publicUrl);
+      readBaseUrl(request, publicUrl);
       const permanent = request.method === 'GET' || request.method === 'HEAD' ? 301 : 308;
       const query = rawQuery(request);
-      return reply.redirect(`${route.path}${query && `?${query}`}`, permanent);
+      const parameters = request.params as PathParameters;
+      const target = path.replace(/:(\w+)/g, (_all, name: string) =>
+        encodeURIComponent(parameters[name] ?? ''),
+      );
+      return reply.redirect(`${target}${query && `?${query}`}`, permanent);
     },
     handler: () => {},
   });

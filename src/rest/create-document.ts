@@ -1,54 +1,53 @@
+// A stored document that creates a record from a body.
 import {
   type DocumentNode,
-  execute,
+  type ExecutionResult,
   type GraphQLSchema,
   getNamedType,
   isInputObjectType,
   Kind,
   TypeInfo,
-  validate,
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import type { Context } from '../graphql/context.ts';
+import type { Asker, Engine } from '../graphql/engine.ts';
 import type { Body } from './body.ts';
-import { invalidFields, notAnObject } from './errors.ts';
+import { invalidFields, notAnObject, restErrorFor } from './errors.ts';
 import { coerceField, type WritableField } from './fields.ts';
 import type { Created, Route } from './routes.ts';
 
 /** A stored create document made ready. */
-export interface PreparedCreate {
+export interface CreateDocument {
   /** In the order of the document. */
   readonly fields: readonly WritableField[];
   /**
    * Creates what a body asks for; gives the record.
    * @throws RestError 400 with what is wrong with every field, HttpError
    */
-  create(body: Body, context: Context): Promise<unknown>;
+  create(body: Body, asker: Asker): Promise<unknown>;
 }
 
-/**
- * Checks a stored create document, once.
- * @throws when the document does not fit the schema
- */
-export function prepareCreate(
+/** @throws when the document does not fit the schema */
+export function storeCreate(
+  engine: Engine,
   schema: GraphQLSchema,
   document: NonNullable<Route['create']>,
-): PreparedCreate {
-  const [invalid] = validate(schema, document);
-  if (invalid) throw invalid;
+): CreateDocument {
+  const operation = engine.store(document);
   const fields = findFields(schema, document);
 
-  const run = async (variableValues: Record<string, unknown>, contextValue: Context) => {
-    const { data, errors } = await execute({ schema, document, variableValues, contextValue });
-    const [error] = errors ?? [];
-    if (error) throw error;
-    return (data as unknown as { created: Created }).created;
+  const run = async (variables: Record<string, unknown>, asker: Asker): Promise<Created> => {
+    const toAnswer = ({ data, errors }: ExecutionResult) => {
+      const [error] = errors ?? [];
+      if (error) throw restErrorFor(error);
+      return { ...(data as { created: Created }), size: 0, shareable: false };
+    };
+    return (await engine.answer({ operation, variables, key: '', toAnswer }, asker)).created;
   };
 
   return {
     fields,
-    async create({ value, isForm }, context) {
+    async create({ value, isForm }, asker) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) {
         throw notAnObject(value);
       }
@@ -63,7 +62,7 @@ export function prepareCreate(
       }
       // Wrong ones are left out, but the others are checked too: all errors are told at once.
       if (wrong.size > 0) variables['validate_only'] = true;
-      const { record, errors } = await run(variables, context);
+      const { record, errors } = await run(variables, asker);
       for (const { field, messages } of errors) {
         const name = fields.find(({ input }) => input.name === field)?.name ?? field;
         if (!wrong.has(name)) wrong.set(name, messages);

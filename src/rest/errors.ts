@@ -1,3 +1,5 @@
+import type { GraphQLError } from 'graphql';
+
 /** An error that is meant for the client of the REST interface. */
 export class RestError extends Error {
   constructor(
@@ -63,4 +65,27 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
     ],
   });
 
+/** What is wrong with a parameter of the query string. */
+export const invalidParameter = (parameter: string, message: string) =>
+  new RestError(400, { [parameter]: [message] });
+
 export const internalError = () => new RestError(500, { detail: 'Internal server error.' });
+
+/** What an error of a stored document is to the client of a legacy path. */
+export function restErrorFor(error: GraphQLError): Error {
+  switch (error.extensions['code']) {
+    case 'PAGE_NOT_FOUND':
+      return invalidPage();
+    case 'NOT_FOUND':
+      return notFound();
+    case 'FORBIDDEN':
+      return new RestError(403, { detail: error.message });
+    case 'BAD_USER_INPUT':
+      return new RestError(400, { detail: error.message });
+    // Masked, and in the log.
+    case 'INTERNAL_SERVER_ERROR':
+      return internalError();
+    default:
+      return error;
+  }
+}

@@ -43,9 +43,15 @@ export function coerceField(
   return { message: 'Not a valid string.' };
 }
 
-function coerceBoolean(value: unknown): Coerced {
-  if (trueWords.has(value)) return { value: true };
-  return falseWords.has(value) ? { value: false } : { message: 'Must be a valid boolean.' };
+function coerceBoolean(given: unknown): Coerced {
+  const value = parseBoolean(given);
+  return value === undefined ? { message: 'Must be a valid boolean.' } : { value };
+}
+
+/** Undefined for a word that stands for neither. */
+export function parseBoolean(value: unknown): boolean | undefined {
+  if (trueWords.has(value)) return true;
+  return falseWords.has(value) ? false : undefined;
 }
 
 function show(value: unknown): string {

@@ -1,10 +1,11 @@
+// Pages as they are kept, and their envelopes with links.
+import type { ExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
-import type { StartTask, Waiter } from '../database/task.ts';
-import type { Context } from '../graphql/context.ts';
+import type { Answer } from '../cache/answer-cache.ts';
+import type { Asker, Engine } from '../graphql/engine.ts';
 import { entityTag } from '../http/etag.ts';
 import { encodeJson } from '../http/json.ts';
-import type { PreparedList } from './list-document.ts';
+import { type ListDocument, pageOf } from './list-document.ts';
 import { formatQuery, parseQuery, type QueryParameters } from './query-string.ts';
 import type { Page, Route } from './routes.ts';
 
@@ -18,7 +19,7 @@ export interface Asked {
 }
 
 /** Query strings are few and come again: reading one anew took as long as sending the page. */
-export function rememberRequests(route: Route, list: PreparedList): (query: string) => Asked {
+export function rememberRequests(route: Route, list: ListDocument): (query: string) => Asked {
   const known = new LRUCache<string, Asked>({ maxSize: 1_000_000 });
   return (query) => {
     const remembered = known.get(query);
@@ -52,15 +53,14 @@ export interface Envelope {
   readonly tag: string;
 }
 
-export async function readPage(
+export function readPage(
+  engine: Engine,
+  { operation }: ListDocument,
   { key, variables }: Asked,
-  list: PreparedList,
-  context: Context,
-  { cache, startTask }: { readonly cache: AnswerCache; readonly startTask: StartTask },
-  waiter: Waiter,
+  asker: Asker,
 ): Promise<KeptPage> {
-  const read = async () => {
-    const { count, next, previous, results } = await list.readPage(variables, context);
+  const toAnswer = (result: ExecutionResult, isForAll: boolean): KeptPage => {
+    const { count, next, previous, results } = pageOf(result);
     const bytes = encodeJson(results);
     return {
       count,
@@ -69,11 +69,10 @@ export async function readPage(
       results: bytes,
       resultsTag: entityTag(bytes),
       size: 2 * bytes.length,
-      shareable: true,
+      shareable: isForAll,
     };
   };
-  // What a viewer alone sees is given to nobody else.
-  return context.isShareable ? cache.get(key, read, waiter) : startTask(read).join(waiter);
+  return engine.answer({ operation, variables, key, toAnswer }, asker);
 }
 
 export function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {

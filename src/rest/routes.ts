@@ -1,3 +1,4 @@
+// The table of the legacy paths.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { CreateOutfitDocument, ListOutfitsDocument } from '../generated/rest.ts';
 
@@ -17,24 +18,31 @@ export interface Created {
   readonly errors: readonly { readonly field: string; readonly messages: readonly string[] }[];
 }
 
-/** A legacy path, and the stored GraphQL document that answers it. */
+type Document<Data> = TypedDocumentNode<Data, Record<string, unknown>>;
+
+/**
+ * A legacy path, and the stored GraphQL documents that answer it. Each scalar variable of a document
+ * is a parameter of the query string, or of the path.
+ */
 export interface Route {
-  /** With the trailing slash; the path without it redirects here. */
+  /** With the trailing slash; the path without it redirects here. `:name` is a parameter. */
   readonly path: string;
   readonly name: string;
   readonly description: string;
-  /** The `Allow` header, in its order. */
-  readonly allow: string;
+  /** Answers GET and HEAD with a page; `page` and `last` are read from the parameter `page`. */
+  readonly list?: Document<{ page: Page }>;
+  /** Or answers them with one record; null is 404. */
+  readonly record?: Document<{ record: unknown }>;
   /**
-   * Answers GET and HEAD. The query parameters `page` and any that a variable of the document is
-   * named for are read from the request.
+   * Answers POST, where there is one. The fields of the body are the variables of the document;
+   * `$validate_only` is set when one of them has already been found wrong.
    */
-  readonly list: TypedDocumentNode<{ page: Page }, Record<string, unknown>>;
-  /**
-   * Answers POST, where there is one. The fields of the body are the variables of the document; `$validate_only` is set
-   * when one of them has already been found wrong.
-   */
-  readonly create?: TypedDocumentNode<{ created: Created | null }, Record<string, unknown>>;
+  readonly create?: Document<{ created: Created | null }>;
+}
+
+/** The `Allow` header of a path, in its order. */
+export function allowOf({ create }: Route): string {
+  return create ? 'GET, POST, HEAD, OPTIONS' : 'GET, HEAD, OPTIONS';
 }
 
 export const routes: readonly Route[] = [
@@ -42,7 +50,6 @@ export const routes: readonly Route[] = [
     path: '/api/outfits/',
     name: 'Outfit List',
     description: 'The outfits that users have published, page by page.',
-    allow: 'GET, POST, HEAD, OPTIONS',
     list: ListOutfitsDocument,
     create: CreateOutfitDocument,
   },

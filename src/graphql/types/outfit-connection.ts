@@ -5,6 +5,7 @@ import { countOutfits } from '../../outfits/pages.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
+import type { CountItems } from '../cost.ts';
 import { badUserInput } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
@@ -19,6 +20,10 @@ interface Range {
   readonly before?: string | null | undefined;
 }
 
+/** Also a range of none counts as one, since it is read. */
+const countItems: CountItems = ({ first, last }, { pageSize }) =>
+  Math.min(Math.max(Number(first ?? last ?? pageSize), 1), maxPerRequest);
+
 builder.queryField('outfitConnection', (t) =>
   t.connection(
     {
@@ -31,11 +36,7 @@ builder.queryField('outfitConnection', (t) =>
           description: 'What to sort by; newest first when omitted.',
         }),
       },
-      complexity: ({ first, last }, { config }) => ({
-        field: 1,
-        // A list of none is still written out once when it is compiled.
-        multiplier: Math.min(Math.max(first ?? last ?? config.pageSize, 1), maxPerRequest),
-      }),
+      extensions: { countItems },
       resolve: (_root, args, context) =>
         resolveConnection(orderingOf(args.ordering), args, context),
     },

@@ -7,6 +7,7 @@ import {
 } from '../../outfits/pages.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
+import type { CountItems } from '../cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
@@ -47,11 +48,8 @@ const pageArguments = builder.args((t) => ({
   }),
 }));
 
-/** A page costs as many objects as it can have; only `results` has any below it. */
-const pageComplexity = (_args: object, { config }: Context) => ({
-  field: 1,
-  multiplier: config.pageSize,
-});
+/** Only `results` has objects below it, as many as a page can have. */
+const countItems: CountItems = (_args, { pageSize }) => pageSize;
 
 type PageArguments = InputShapeFromFields<typeof pageArguments>;
 
@@ -61,7 +59,7 @@ builder.queryField('outfits', (t) =>
     description:
       'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
     args: pageArguments,
-    complexity: pageComplexity,
+    extensions: { countItems },
     resolve: (_root, args, context) =>
       resolvePage(args, context, (request) => findPage(context.read, context.visibility, request)),
   }),
@@ -72,7 +70,7 @@ builder.prismaObjectField(User, 'outfits', (t) =>
     type: OutfitPage,
     description: 'One page of the outfits of this user.',
     args: pageArguments,
-    complexity: pageComplexity,
+    extensions: { countItems },
     resolve: (user, args, context) =>
       resolvePage(args, context, (request) =>
         context.userPages.load({ ...request, userId: user.id }),

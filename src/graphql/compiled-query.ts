@@ -1,0 +1,63 @@
+// Queries that come again and again, as code of their own: a third of the time of interpreting.
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+  visit,
+} from 'graphql';
+import { isCompiledQuery, compileQuery as write } from 'graphql-jit';
+import type { Context } from './context.ts';
+import { countCost } from './cost.ts';
+
+export interface CompiledQuery {
+  run(
+    context: Context,
+    variables: Record<string, unknown>,
+  ): ExecutionResult | Promise<ExecutionResult>;
+  /** What its code takes in memory. */
+  readonly bytes: number;
+}
+
+/**
+ * Most fields, with fragments written out as graphql-jit does, which takes 0.05 ms for each. A
+ * document of 950 characters can have 30,000: a second of compiling, and 110 MB.
+ */
+const maxSelections = 300;
+/** Bytes of memory for each of them, measured once their code has run. */
+const bytesPerSelection = 5_000;
+
+/** @returns null for a query that is better interpreted */
+export function compileQuery(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): CompiledQuery | null {
+  if (!isSafe(document)) return null;
+  const { selections } = countCost(schema, document, operation, undefined);
+  if (selections > maxSelections) return null;
+  const compiled = write(schema, document, operation.name?.value);
+  if (!isCompiledQuery(compiled)) return null;
+  return {
+    run: (context, variables) => compiled.query(undefined, context, variables),
+    bytes: bytesPerSelection * selections,
+  };
+}
+
+/**
+ * Whether graphql-jit 0.8.9 answers as graphql does. Where `@skip` or `@include` meets a fragment or
+ * a field that is there twice, it leaves fields out, or gives excluded ones; without them, none of
+ * 33,900 random documents was answered differently. Introspection is not counted as it is written out.
+ */
+function isSafe(document: DocumentNode): boolean {
+  let found = false;
+  visit(document, {
+    Directive: () => {
+      found = true;
+    },
+    Field: ({ name }) => {
+      if (name.value === '__schema' || name.value === '__type') found = true;
+    },
+  });
+  return !found;
+}

@@ -1,0 +1,139 @@
+// The variables of a stored document, read from the query string and the path by their types.
+import {
+  type GraphQLEnumType,
+  type GraphQLInputType,
+  type GraphQLScalarType,
+  type GraphQLSchema,
+  getNullableType,
+  isEnumType,
+  isListType,
+  isNonNullType,
+  isScalarType,
+  type OperationDefinitionNode,
+  print,
+  typeFromAST,
+} from 'graphql';
+import { invalidChoice, invalidParameter, notFound, RestError } from './errors.ts';
+import { parseBoolean } from './fields.ts';
+import { type QueryParameters, readParameter } from './query-string.ts';
+
+export type Variables = Record<string, unknown>;
+
+/**
+ * Reads the variables that a request gives a document; one that is missing or blank is left out.
+ * @param path parameters of the path, which win over those of the query string
+ * @throws RestError 400 that names the parameter; 404 for one of the path
+ */
+export type ReadVariables = (query: QueryParameters, path?: PathParameters) => Variables;
+
+export type PathParameters = Readonly<Record<string, string>>;
+
+type Leaf = GraphQLEnumType | GraphQLScalarType;
+
+interface Variable {
+  readonly name: string;
+  readonly type: Leaf;
+  /** Whether it takes all values of a parameter that is repeated, or else the last one. */
+  readonly isList: boolean;
+  readonly isRequired: boolean;
+}
+
+/**
+ * @param others variables that are read by rules of their own
+ * @throws when a variable has a type that a query string cannot give
+ */
+export function createVariableReader(
+  schema: GraphQLSchema,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  others: readonly string[],
+): ReadVariables {
+  const variables = variableDefinitions.flatMap(({ variable, type, defaultValue }): Variable[] => {
+    const name = variable.name.value;
+    if (others.includes(name)) return [];
+    const whole = typeFromAST(schema, type as never) as GraphQLInputType | undefined;
+    const nullable = getNullableType(whole);
+    const isList = isListType(nullable);
+    const leaf = isList ? getNullableType(nullable.ofType) : nullable;
+    if (!isScalarType(leaf) && !isEnumType(leaf)) {
+      throw new Error(`$${name} of a stored document is ${print(type)}: no parameter can give it.`);
+    }
+    return [{ name, type: leaf, isList, isRequired: isNonNullType(whole) && !defaultValue }];
+  });
+
+  return (query, path = {}) => {
+    const values: Variables = {};
+    for (const { name, type, isList, isRequired } of variables) {
+      if (Object.hasOwn(path, name)) {
+        values[name] = readFromPath(type, name, path[name] ?? '');
+        continue;
+      }
+      const given = isList
+        ? query.filter(([parameter]) => parameter === name).map(([, text]) => text)
+        : [readParameter(query, name) ?? ''];
+      const texts = given.filter((text) => text !== '');
+      if (texts.length > 0) {
+        const read = texts.map((text) => readValue(type, name, text));
+        values[name] = isList ? read : read[0];
+      } else if (isRequired) throw invalidParameter(name, 'This field is required.');
+    }
+    return values;
+  };
+}
+
+/** There is nothing at a path that names nothing. */
+function readFromPath(type: Leaf, name: string, text: string): unknown {
+  try {
+    return readValue(type, name, text);
+  } catch (error) {
+    throw error instanceof RestError ? notFound() : error;
+  }
+}
+
+function readValue(type: Leaf, name: string, text: string): unknown {
+  if (isEnumType(type)) return readChoice(type, name, text);
+  // PostgreSQL text cannot hold it.
+  if (text.includes('\0')) throw invalidParameter(name, 'Null characters are not allowed.');
+  switch (type.name) {
+    case 'Boolean':
+      return parseBoolean(text) ?? refuse(name, 'Must be a valid boolean.');
+    case 'Float':
+      return readNumber(text) ?? refuse(name, 'A valid number is required.');
+    case 'Int': {
+      const number = readNumber(text);
+      const isInt = number !== undefined && (number | 0) === number;
+      return isInt ? number : refuse(name, 'A valid integer is required.');
+    }
+    default:
+      return readScalar(type, name, text);
+  }
+}
+
+function readNumber(text: string): number | undefined {
+  return /^\s*[+-]?\d+(?:\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
+}
+
+/** A scalar says itself what its text may be; it is given as text, and read by the engine. */
+function readScalar(type: GraphQLScalarType, name: string, text: string): string {
+  try {
+    type.parseValue(text);
+    return text;
+  } catch (error) {
+    throw invalidParameter(name, error instanceof Error ? error.message : 'Not a valid value.');
+  }
+}
+
+/** An enum's inner values are the spellings on the wire. */
+function readChoice(type: GraphQLEnumType, name: string, text: string): string {
+  const choices = type.getValues();
+  const choice = choices.find(({ value }) => value === text);
+  if (choice) return choice.name;
+  throw invalidChoice(
+    name,
+    text,
+    choices.map(({ value }) => String(value)),
+  );
+}
+
+function refuse(name: string, message: string): never {
+  throw invalidParameter(name, message);
+}
