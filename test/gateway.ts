@@ -8,7 +8,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { print } from 'graphql';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { type AppConfig, buildApp } from '../src/app.ts';
+import { type AppConfig, type AppOptions, buildApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { migrate } from '../src/database/migrations.ts';
@@ -95,13 +95,14 @@ export async function openGateway(
   kind: DatabaseKind,
   rows: readonly OutfitRow[] = [],
   environment: Record<string, string> = {},
+  options: AppOptions = {},
 ): Promise<TestGateway> {
   const place = await makeMigratedPlace(kind);
   const config = readConfig({ ...place.environment, ...environment });
   const database = await openDatabase(config, config.requestTimeout * 1000);
   if (rows.length > 0) await saveOutfits(database.pool, rows);
   await raiseSequences(database.pool);
-  const app = await buildApp(config, database);
+  const app = await buildApp(config, database, options);
   const post = async (query: string, variables = {}) => {
     const response = await app.inject({
       method: 'POST',

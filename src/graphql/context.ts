@@ -60,8 +60,9 @@ export function createContextFactory(
       return undefined;
     };
     const context = Object.defineProperties(impersonal(visibility), {
-      viewer: { get: note },
-      idempotencyKey: { get: note },
+      // Enumerable, so that a copy of the context has asked too.
+      viewer: { get: note, enumerable: true },
+      idempotencyKey: { get: note, enumerable: true },
     }) as Context;
     return {
       context,

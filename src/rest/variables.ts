@@ -109,7 +109,8 @@ function readValue(type: Leaf, name: string, text: string): unknown {
 }
 
 function readNumber(text: string): number | undefined {
-  return /^\s*[+-]?\d+(?:\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
+  const number = /^\s*[+-]?\d+(?:\.\d+)?\s*$/.test(text) ? Number(text) : Number.NaN;
+  return Number.isFinite(number) ? number : undefined;
 }
 
 /** A scalar says itself what its text may be; it is given as text, and read by the engine. */

@@ -1,0 +1,30 @@
+// The engine against plain graphql, on random documents; many more of them in soak/.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { compareWithGraphql } from './differential.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+const ids = rows.slice(0, 4).flatMap(({ id, userId }) => [id, userId]);
+const names = rows.slice(0, 3).map(({ user }) => user.username);
+const values = { Int: [-1, 0, 1, 1, 2, 3, ...ids], String: ['', 'x', ...names] };
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await openGateway('PostgreSQL', rows, {
+    CACHE_MAX_BYTES: '0',
+    // One statement at a time: which errors come before the one that ends an answer depends on it.
+    DATABASE_POOL_MAX: '1',
+    GRAPHQL_MAX_COST: '20000',
+  });
+});
+afterAll(() => gateway.close());
+
+test('random documents are answered as graphql answers them, compiled or not', async () => {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const { answers, whole } = await compareWithGraphql(gateway, values, { documents: 150, seed });
+  expect(answers).toBeGreaterThan(500);
+  // Enough of them are answers, and enough are not.
+  expect(whole).toBeGreaterThan(answers / 10);
+  expect(whole).toBeLessThan(answers);
+});

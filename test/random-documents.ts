@@ -1,0 +1,206 @@
+// Random valid documents over a schema, with variables for them: fragments, conditions, aliases,
+// defaults and explicit nulls.
+import {
+  type GraphQLArgument,
+  type GraphQLInputType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isLeafType,
+  isNonNullType,
+  isObjectType,
+  parse,
+  validate,
+} from 'graphql';
+
+export interface RandomDocument {
+  readonly text: string;
+  /** Several sets of values for its variables, some of which do not fit. */
+  readonly variables: readonly Record<string, unknown>[];
+}
+
+/** What a generator may take for the arguments of the schema, so that much is found. */
+export interface Values {
+  readonly Int: readonly number[];
+  readonly String: readonly string[];
+}
+
+/** Numbers below 1, the same for the same seed (mulberry32). */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** A document that is valid, since those that are not are thrown away. */
+export function generateDocument(
+  schema: GraphQLSchema,
+  random: () => number,
+  values: Values,
+): RandomDocument {
+  for (;;) {
+    const document = new Writer(schema, random, values).write();
+    if (validate(schema, parse(document.text)).length === 0) return document;
+  }
+}
+
+interface Variable {
+  readonly name: string;
+  readonly type: GraphQLInputType;
+  readonly fallback: string | undefined;
+}
+
+class Writer {
+  readonly #schema: GraphQLSchema;
+  readonly #random: () => number;
+  readonly #values: Values;
+  readonly #variables: Variable[] = [];
+  readonly #fragments = new Map<string, string>();
+  readonly #fragmentsOf = new Map<string, string[]>();
+  #fieldsLeft = 40;
+
+  constructor(schema: GraphQLSchema, random: () => number, values: Values) {
+    this.#schema = schema;
+    this.#random = random;
+    this.#values = values;
+  }
+
+  write(): RandomDocument {
+    const query = this.#schema.getQueryType();
+    if (!query) throw new Error('The schema has no queries.');
+    const set = this.#selectionSet(query, 0);
+    const declared = this.#variables.map(
+      ({ name, type, fallback }) => `$${name}: ${type}${fallback ? ` = ${fallback}` : ''}`,
+    );
+    const head = declared.length > 0 ? `query Random(${declared.join(', ')})` : 'query Random';
+    const text = [`${head} ${set}`, ...this.#fragments.values()].join('\n');
+    return { text, variables: Array.from({ length: 5 }, () => this.#variableValues()) };
+  }
+
+  #chance(probability: number): boolean {
+    return this.#random() < probability;
+  }
+
+  #pick<Item>(items: readonly Item[]): Item {
+    return items[Math.floor(this.#random() * items.length)] as Item;
+  }
+
+  #selectionSet(type: GraphQLObjectType, depth: number): string {
+    const selections: string[] = [];
+    const count = 1 + Math.floor(this.#random() * 5);
+    for (let index = 0; index < count; index++) {
+      const kind = this.#random();
+      if (kind < 0.12 && depth < 5) selections.push(this.#inlineFragment(type, depth));
+      else if (kind < 0.3 && depth < 5) selections.push(this.#spread(type, depth));
+      else selections.push(this.#field(type, depth));
+    }
+    return `{ ${selections.join(' ')} }`;
+  }
+
+  #field(type: GraphQLObjectType, depth: number): string {
+    const fields = Object.values(type.getFields());
+    const leaves = fields.filter((field) => isLeafType(getNamedType(field.type)));
+    const isDeep = depth >= 5 || this.#fieldsLeft <= 0;
+    if (this.#chance(0.03) || (isDeep && leaves.length === 0)) return '__typename';
+    const field = this.#pick(isDeep ? leaves : fields);
+    this.#fieldsLeft -= 1;
+    const named = getNamedType(field.type);
+    const alias = this.#chance(0.2) ? `${this.#pick(['a', 'b', 'c'])}: ` : '';
+    const set = isObjectType(named) ? ` ${this.#selectionSet(named, depth + 1)}` : '';
+    return `${alias}${field.name}${this.#arguments(field.args)}${this.#condition()}${set}`;
+  }
+
+  #inlineFragment(type: GraphQLObjectType, depth: number): string {
+    const on = this.#chance(0.5) ? ` on ${type.name}` : '';
+    return `...${on}${this.#condition()} ${this.#selectionSet(type, depth + 1)}`;
+  }
+
+  #spread(type: GraphQLObjectType, depth: number): string {
+    const known = this.#fragmentsOf.get(type.name) ?? [];
+    let name = known.length > 0 && this.#chance(0.6) ? this.#pick(known) : undefined;
+    if (!name) {
+      name = `${type.name}${this.#fragments.size}`;
+      // Reserved first, so that names stay apart; usable once it is written, so that none is in itself.
+      this.#fragments.set(name, '');
+      const set = this.#selectionSet(type, depth + 1);
+      this.#fragments.set(name, `fragment ${name} on ${type.name} ${set}`);
+      this.#fragmentsOf.set(type.name, [...(this.#fragmentsOf.get(type.name) ?? []), name]);
+    }
+    return `...${name}${this.#condition()}`;
+  }
+
+  #condition(): string {
+    if (!this.#chance(0.15)) return '';
+    const directive = this.#pick(['include', 'skip']);
+    const boolean = this.#schema.getType('Boolean') as GraphQLInputType;
+    const value = this.#chance(0.4)
+      ? String(this.#chance(0.5))
+      : this.#variable(boolean, this.#chance(0.5) ? String(this.#chance(0.5)) : undefined, true);
+    return ` @${directive}(if: ${value})`;
+  }
+
+  #arguments(args: readonly GraphQLArgument[]): string {
+    const given = args.flatMap(({ name, type }) => {
+      if (!isNonNullType(type) && this.#chance(0.6)) return [];
+      return [`${name}: ${this.#argument(type)}`];
+    });
+    return given.length > 0 ? `(${given.join(', ')})` : '';
+  }
+
+  #argument(type: GraphQLInputType): string {
+    const isRequired = isNonNullType(type);
+    if (this.#chance(0.5)) {
+      const fallback = this.#chance(0.4) ? this.#literal(type) : undefined;
+      return this.#variable(getNamedType(type) as GraphQLInputType, fallback, isRequired);
+    }
+    return !isRequired && this.#chance(0.15) ? 'null' : this.#literal(type);
+  }
+
+  /** A variable of its own: nullable with a default where null is not allowed, too. */
+  #variable(type: GraphQLInputType, fallback: string | undefined, isRequired: boolean): string {
+    const name = `v${this.#variables.length}`;
+    const declared = isRequired && fallback === undefined ? `${type}!` : `${type}`;
+    this.#variables.push({ name, type: declared as unknown as GraphQLInputType, fallback });
+    return `$${name}`;
+  }
+
+  #literal(type: GraphQLInputType): string {
+    const named = getNamedType(type);
+    if (isEnumType(named)) return this.#pick(named.getValues()).name;
+    switch (named.name) {
+      case 'Int':
+        return String(this.#pick(this.#values.Int));
+      case 'Boolean':
+        return String(this.#chance(0.5));
+      default:
+        return JSON.stringify(this.#pick(this.#values.String));
+    }
+  }
+
+  #variableValues(): Record<string, unknown> {
+    const values: Record<string, unknown> = {};
+    for (const { name, type } of this.#variables) {
+      const kind = this.#random();
+      // What must be there is left out or null now and then only, or else nothing is answered.
+      const rare = String(type).endsWith('!') ? 0.2 : 1;
+      if (kind < 0.12 * rare) continue;
+      if (kind < 0.27 * rare) values[name] = null;
+      else if (kind < 0.27 * rare + 0.02)
+        values[name] = this.#pick(['nonsense', 1.5, [], {}, 2 ** 31]);
+      else values[name] = this.#value(String(type).replace('!', ''));
+    }
+    return values;
+  }
+
+  #value(type: string): unknown {
+    const named = this.#schema.getType(type);
+    if (isEnumType(named)) return this.#pick(named.getValues()).name;
+    if (type === 'Int') return this.#pick(this.#values.Int);
+    return type === 'Boolean' ? this.#chance(0.5) : this.#pick(this.#values.String);
+  }
+}
