@@ -5,8 +5,9 @@ export default defineConfig({
   resolve: { alias: { graphql: 'graphql/index.js' } },
   test: {
     include: ['test/**/*.test.ts'],
-    // npm run test:faults, with a configuration of their own.
-    exclude: ['test/faults/**'],
+    // npm run test:soak and test:faults have configurations of their own.
+    exclude: ['test/faults/**', 'test/soak/**'],
+    provide: { lane: 'fast' },
     globalSetup: ['test/postgres.ts', 'test/embedded-template.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -1,4 +1,4 @@
-// Anything may be sent: more than 20,000 requests of every kind, and the service answers on.
+// Anything may be sent, thousands of requests of every kind, and the service answers on.
 import { type AddressInfo, connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -7,6 +7,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
+import { amount } from './lane.ts';
 
 let gateway: TestGateway;
 let port: number;
@@ -44,6 +45,7 @@ async function expectAnswer(options: InjectOptions): Promise<LightMyRequestRespo
   return response;
 }
 
+/** @param runs in the slow lane */
 const check = <Value>(
   values: fc.Arbitrary<Value>,
   runs: number,
@@ -53,7 +55,7 @@ const check = <Value>(
     fc.asyncProperty(values, async (value) => {
       await ask(value);
     }),
-    { numRuns: runs },
+    { numRuns: amount(Math.ceil(runs / 16), runs) },
   );
 
 const oddTexts = [
@@ -368,8 +370,9 @@ describe('nothing that is sent is a 5xx, a hang, or the end', () => {
   }
 });
 
-test('that was 20,000 requests, and nothing of them stays in memory but what is kept on purpose', () => {
-  expect(sent).toBeGreaterThanOrEqual(20_000);
+const least = amount(1_300, 20_000);
+test(`that was ${least} requests, and nothing of them stays in memory but what is kept on purpose`, () => {
+  expect(sent).toBeGreaterThanOrEqual(least);
   expect(measureHeap() - heapBefore).toBeLessThan(150 * 2 ** 20);
 });
 

@@ -1,0 +1,13 @@
+// How long tests may take: npm test is quick, npm run test:soak is thorough. The same tests run in both.
+import { inject } from 'vitest';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    lane: 'fast' | 'soak';
+  }
+}
+
+/** How much of something random or repeated a test does in each lane. */
+export function amount(fast: number, soak: number): number {
+  return inject('lane') === 'soak' ? soak : fast;
+}

@@ -1,0 +1,16 @@
+// npm run test:soak: storms, random inputs and long walks, in amounts that npm test has no time for.
+import { defineConfig, mergeConfig } from 'vitest/config';
+import base from '../../vitest.config.ts';
+
+const files = ['cache', 'counts', 'differential', 'fuzz', 'walks'];
+
+export default mergeConfig(
+  { ...base, test: { ...base.test, include: [], provide: {} } },
+  defineConfig({
+    test: {
+      include: [...files.map((name) => `test/${name}.test.ts`), 'test/soak/*.test.ts'],
+      provide: { lane: 'soak' },
+      testTimeout: 600_000,
+    },
+  }),
+);
