@@ -66,3 +66,8 @@ export const timedOut = () =>
   new HttpError(503, 'TIMEOUT', 'The request took too long and was stopped.', {
     'Retry-After': '1',
   });
+
+/** What went wrong, in the words of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

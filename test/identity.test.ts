@@ -634,7 +634,7 @@ describe('with a key set', () => {
 });
 
 describe('npm run token', () => {
-  const command = (...options: string[]) => [`${dist}commands/token.js`, ...options];
+  const command = (...options: string[]) => [`${dist}commands/cli.js`, 'token', ...options];
   const settings = {
     AUTH_JWT_SECRET: secret,
     AUTH_ISSUER: 'https://auth.test',

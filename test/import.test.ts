@@ -1,4 +1,5 @@
-// `npm run import` and `npm run verify` as processes, on real databases and a real HTTP server.
+// `npm run import` and `npm run verify`, on real databases and a real HTTP server. What is about the
+// process (signals, its standard input) runs as one; all else is called as a function.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,11 +7,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { type Command, runCommand } from '../src/commands/command.ts';
+import * as importCommand from '../src/commands/import.ts';
+import * as verifyCommand from '../src/commands/verify.ts';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
-import { fetchOverHttp } from '../src/import/listing.ts';
+import { createFetchPage } from '../src/import/fetch-page.ts';
 import {
   type DatabaseKind,
   databaseKinds,
@@ -101,7 +106,7 @@ interface Run {
 }
 
 function start(command: string, args: readonly string[], input?: string | Buffer) {
-  const child = spawn(process.execPath, [join('dist/commands', `${command}.js`), ...args], {
+  const child = spawn(process.execPath, ['dist/commands/cli.js', command, ...args], {
     env: { PATH: process.env['PATH'], DATA_DIR: join(folder, 'data'), ...place.environment },
   });
   let stdout = '';
@@ -115,9 +120,33 @@ function start(command: string, args: readonly string[], input?: string | Buffer
   return { child, ended };
 }
 
+async function call(
+  command: Command,
+  args: readonly string[],
+  input: string | Buffer = '',
+): Promise<Run> {
+  const [stdout, stderr] = [new Printed(), new Printed()];
+  const code = await runCommand(command, {
+    args,
+    env: { DATA_DIR: join(folder, 'data'), ...place.environment },
+    stdin: Readable.from([Buffer.from(input)], { objectMode: false }),
+    stdout,
+    stderr,
+    signal: new AbortController().signal,
+  });
+  return { code, stdout: stdout.text, stderr: stderr.text };
+}
+
+class Printed {
+  text = '';
+  write(text: string): void {
+    this.text += text;
+  }
+}
+
 const runImport = (args: readonly string[], input?: string | Buffer) =>
-  start('import', args, input).ended;
-const runVerify = (...args: string[]) => start('verify', args).ended;
+  call(importCommand, args, input);
+const runVerify = (...args: string[]) => call(verifyCommand, args);
 
 interface Listing {
   readonly url: string;
@@ -416,9 +445,8 @@ describe('a live listing', () => {
     const listing = await serveListing([]);
     listing.intercept = (_request, response) => response.write('{"count":') || true;
     const { signal } = new AbortController();
-    await expect(fetchOverHttp(listing.url, signal, 300)).rejects.toThrow(
-      'no whole answer in 0.3 s',
-    );
+    const fetchPage = createFetchPage({ listing: listing.url, timeout: 300 });
+    await expect(fetchPage(listing.url, signal)).rejects.toThrow('no whole answer in 0.3 s');
   });
 
   test('whose links go in a circle does not keep the import running', async () => {

@@ -148,7 +148,7 @@ describe('PostgreSQL', () => {
     expect(server.output().split(sentence)).toHaveLength(2);
     expect(await statuses(base)).toEqual([200, 503, 503]);
 
-    const command = [`${dist}commands/migrate.js`];
+    const command = [`${dist}commands/cli.js`, 'migrate'];
     const migrating = run(command, environment);
     expect(await migrating.ended).toBe(0);
     expect(migrating.output()).toContain(
@@ -169,7 +169,7 @@ describe('PostgreSQL', () => {
     const DATABASE_URL = `postgresql://shop:s3cret@127.0.0.1:${await findFreePort()}/shop`;
     const sentence =
       /The PostgreSQL database shop on 127\.0\.0\.1:\d+ cannot be reached \(.+\): start it, or correct DATABASE_URL\./;
-    const message = await failure(run([`${dist}commands/migrate.js`], { DATABASE_URL }));
+    const message = await failure(run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL }));
     expect(message).toMatch(sentence);
 
     const server = runServer({ DATABASE_URL });
@@ -182,7 +182,7 @@ describe('PostgreSQL', () => {
 
   test('with an edited migration stops the process with one sentence', async () => {
     const environment = await environmentOf('PostgreSQL');
-    await run([`${dist}commands/migrate.js`], environment).ended;
+    await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
     const client = new pg.Client(environment['DATABASE_URL']);
     await client.connect();
     await client.query(`UPDATE _prisma_migrations SET checksum = 'x'`);
@@ -211,7 +211,7 @@ describe('a wrong setting', () => {
 
   test('a port that is in use, or an address that is not here, is named in one sentence', async () => {
     const environment = await environmentOf('PostgreSQL');
-    await run([`${dist}commands/migrate.js`], environment).ended;
+    await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     try {

@@ -1,43 +1,36 @@
-import pg from 'pg';
-import { type Config, ConfigError } from '../config.ts';
-import { type Database, openDatabase } from '../database/database.ts';
-import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { MigrationError, migrate } from '../database/migrations.ts';
-import { checkPrepared, DatabaseNotReadyError } from '../database/prepare.ts';
-import { SourceError } from '../import/batch.ts';
+// The process of every command: node dist/commands/cli.js NAME ... runs the one of that name.
+import { type Command, runCommand } from './command.ts';
 
-/**
- * Opens the configured database for a command: the embedded one is migrated, PostgreSQL must be.
- * @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError
- */
-export async function openPreparedDatabase(config: Config): Promise<Database> {
-  const database = await openDatabase(config);
-  try {
-    if (database.kind === 'embedded') await migrate(database.pool, () => {});
-    else await checkPrepared(database.pool, database.description);
-    return database;
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
+/** Loaded when asked for: most need little of what the others do. */
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  import: () => import('./import.ts'),
+  verify: () => import('./verify.ts'),
+  migrate: () => import('./migrate.ts'),
+  counts: () => import('./counts.ts'),
+  token: () => import('./token.ts'),
+};
+
+const help = `Usage: npm run COMMAND -- ...
+
+Commands: ${Object.keys(commands).join(', ')}. Each says more with --help.
+`;
+
+const [name = '', ...args] = process.argv.slice(2);
+const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
+
+// Once each: a second signal ends the process at once.
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+
+if (load) {
+  const { env, stdin, stdout, stderr } = process;
+  const io = { args, env, stdin, stdout, stderr, signal: stop.signal };
+  process.exitCode = await runCommand(await load(), io);
+} else if (name === '--help' || name === '-h') {
+  process.stdout.write(help);
+} else {
+  process.stderr.write(`There is no command ${JSON.stringify(name)}: see --help.\n`);
+  process.exitCode = 2;
 }
-
-const meant = [
-  ConfigError,
-  DatabaseNotReadyError,
-  EmbeddedDatabaseError,
-  MigrationError,
-  SourceError,
-];
-
-/** What a command prints for an error: a meant one's sentence, anything unexpected with its stack. */
-export function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (meant.some((kind) => error instanceof kind)) return error.message;
-  // The server has gone away, or refuses: its own words say why, and a stack would add nothing.
-  const isOfDatabase =
-    error instanceof pg.DatabaseError ||
-    /^(?:Connection terminated|timeout exceeded)/.test(error.message);
-  if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
-  return error.stack ?? error.message;
-}
+// A page that is still being fetched, or a standard input that stays open, would keep it running.
+process.exit();

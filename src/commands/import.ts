@@ -1,15 +1,17 @@
+// npm run import: reads an existing listing into the database.
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { type Checkpoint, openCheckpoint, type Progress } from '../import/checkpoint.ts';
 import { fingerprintFiles } from '../import/files.ts';
-import { type ImportOutcome, importOutfits } from '../import/import.ts';
-import { createReporter, formatNumber } from '../import/reporter.ts';
-import { findListingUrl } from '../import/source.ts';
-import { describeError, openPreparedDatabase } from './cli.ts';
+import { type ImportOptions, type ImportOutcome, importOutfits } from '../import/import.ts';
+import { createReporter, formatNumber, type Output } from '../import/reporter.ts';
+import { findListingUrl, readHeaders } from '../import/source.ts';
+import { describeUnkept } from '../import/unkept.ts';
+import { type Io, readArguments } from './command.ts';
+import { withDatabase } from './database.ts';
 
-const help = `Usage: npm run import -- SOURCE [options]
+export const help = `Usage: npm run import -- SOURCE [options]
 
 Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.
 
@@ -22,6 +24,9 @@ SOURCE is one of
 Options
   --replace        empty the database first
   --restart        begin anew where an interrupted import would go on
+  --header 'Name: value'
+                   sent to the host of a live listing with each request, such as
+                   'Authorization: Token abc'; may be given more than once
   --media-url URL  base of the image URLs of the source (default: what most records have)
   --video-url URL  base of the video URLs of the source (default: what most records have)
 
@@ -29,24 +34,14 @@ Exit code: 0 all is saved, 1 some records broke the contract and were left out, 
 not be done, 130 it was interrupted (the same command goes on from there).
 `;
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  process.stderr.write(`${describeError(error)}\n`);
-  process.exitCode = 2;
-}
-// A page that is still being fetched, or a standard input that stays open, would keep it running.
-process.exit();
+export const failureCode = 2;
 
-async function main(): Promise<number> {
-  const { sources, values } = readArguments();
-  if (values.help) {
-    process.stdout.write(help);
-    return 0;
-  }
+export async function run(io: Io): Promise<number> {
+  const { words: sources, values } = readArguments(io, options, true);
   if (sources.length === 0) throw new ConfigError('SOURCE is missing: see --help.');
-  const config = readConfig(process.env);
+  const config = readConfig(io.env);
   const { replace, restart } = values;
+  const headers = readHeaders(values.header ?? [], sources);
   const bases = {
     media: readBase('--media-url', values['media-url']),
     video: readBase('--video-url', values['video-url']),
@@ -54,40 +49,32 @@ async function main(): Promise<number> {
   const hasFiles = !sources.includes('-') && findListingUrl(sources) === undefined;
   const files = hasFiles ? await fingerprintFiles(sources) : '';
 
-  const database = await openPreparedDatabase(config);
-  try {
-    const run = JSON.stringify({ database: database.description, replace, bases, files });
+  return withDatabase(config, async (database) => {
+    const same = JSON.stringify({ database: database.description, replace, bases, files });
     const checkpoint = sources.includes('-')
       ? undefined
-      : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), run);
+      : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), same);
     if (restart) checkpoint?.remove();
     const resume = await findProgress(checkpoint, database);
-    const outcome = await runImport(database, { sources, bases, replace, resume, checkpoint });
-    describeOutcome(outcome, config, checkpoint !== undefined);
+    const { stdin } = io;
+    const outcome = await runImport(
+      database,
+      { sources, stdin, headers, bases, replace, resume, checkpoint },
+      io,
+    );
+    describeOutcome(outcome, config, checkpoint !== undefined, io.stdout);
     if (outcome.interrupted) return 130;
     return outcome.totals.broken > 0 ? 1 : 0;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
-function readArguments() {
-  try {
-    const { positionals, values } = parseArgs({
-      allowPositionals: true,
-      options: {
-        help: { type: 'boolean', short: 'h', default: false },
-        replace: { type: 'boolean', default: false },
-        restart: { type: 'boolean', default: false },
-        'media-url': { type: 'string' },
-        'video-url': { type: 'string' },
-      },
-    });
-    return { sources: positionals, values };
-  } catch (error) {
-    throw new ConfigError(error instanceof Error ? error.message : String(error));
-  }
-}
+const options = {
+  replace: { type: 'boolean', default: false },
+  restart: { type: 'boolean', default: false },
+  header: { type: 'string', multiple: true },
+  'media-url': { type: 'string' },
+  'video-url': { type: 'string' },
+} as const;
 
 function readBase(option: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
@@ -108,26 +95,22 @@ async function findProgress(
   return rowCount === 1 ? progress : undefined;
 }
 
-type RunOptions = Omit<Parameters<typeof importOutfits>[1], 'signal' | 'stdin'>;
-
-async function runImport({ pool }: Database, options: RunOptions): Promise<ImportOutcome & Timing> {
+async function runImport(
+  { pool }: Database,
+  options: Omit<ImportOptions, 'signal'>,
+  { stderr, signal }: Io,
+): Promise<ImportOutcome & Timing> {
   const { resume, checkpoint } = options;
   const already = resume?.totals.read ?? 0;
-  const reporter = createReporter(process.stderr, already);
+  const reporter = createReporter(stderr, already);
   if (resume) {
     reporter.note(
       `Going on behind the ${formatNumber(already)} records that an interrupted import has read (--restart begins anew).`,
     );
   }
-  // Once: a second signal ends the process at once.
-  const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
-  process.once('SIGTERM', () => stop.abort());
   const start = performance.now();
   try {
-    const { stdin } = process;
-    const { signal } = stop;
-    const outcome = await importOutfits(pool, { ...options, stdin, signal }, reporter);
+    const outcome = await importOutfits(pool, { ...options, signal }, reporter);
     return { ...outcome, already, seconds: (performance.now() - start) / 1000 };
   } catch (error) {
     if (checkpoint?.read())
@@ -148,9 +131,10 @@ function describeOutcome(
   outcome: ImportOutcome & Timing,
   config: Config,
   canResume: boolean,
+  stdout: Output,
 ): void {
   const { totals, bases, seconds, already, foreign, lacking, interrupted } = outcome;
-  const print = (line: string) => process.stdout.write(`${line}\n`);
+  const print = (line: string) => stdout.write(`${line}\n`);
   const [read, created, updated, unchanged, broken] = [
     totals.read,
     totals.created,
@@ -172,6 +156,8 @@ function describeOutcome(
     bases.video !== undefined && bases.video !== config.videoUrl && `VIDEO_URL=${bases.video}`,
   ].filter((setting) => setting !== false);
   if (settings.length > 0) print(`To serve the URLs of the source, set ${settings.join(' and ')}.`);
+  const lost = describeUnkept(outcome.unkept);
+  if (lost) print(lost);
   if (foreign) {
     print(
       `The database holds ${formatNumber(foreign)} more outfits that are not in this source; --replace removes them.`,

@@ -1,37 +1,27 @@
 // npm run token: a bearer token for local use, signed with AUTH_JWT_SECRET.
-import { parseArgs } from 'node:util';
 import { SignJWT } from 'jose';
 import { ConfigError, readConfig } from '../config.ts';
+import { type Io, readArguments } from './command.ts';
 
-const help = `Usage: npm run token -- --user ID [--hours N]
+export const help = `Usage: npm run token -- --user ID [--hours N]
 
 Prints a bearer token that names the user with that id, for trying things out. It is signed with
 AUTH_JWT_SECRET, has AUTH_ISSUER and AUTH_AUDIENCE if they are set, and holds for 24 hours, or N.
+
+Exit code: 0 it is printed, 2 it cannot be made.
 `;
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  const isMeant = error instanceof ConfigError || (error instanceof TypeError && 'code' in error);
-  process.stderr.write(`${isMeant ? error.message : (error as Error).stack}\n`);
-  process.exitCode = 2;
-}
+export const failureCode = 2;
 
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      user: { type: 'string' },
-      hours: { type: 'string', default: '24' },
-      help: { type: 'boolean', short: 'h' },
-    },
-  });
-  if (values.help) {
-    process.stdout.write(help);
-    return 0;
-  }
+export async function run(io: Io): Promise<number> {
+  const { values } = readArguments(
+    io,
+    { user: { type: 'string' }, hours: { type: 'string', default: '24' } },
+    false,
+  );
   const user = wholeNumber('--user', values.user, 2_147_483_647);
   const hours = wholeNumber('--hours', values.hours, 87_600);
-  const { authAudience, authIssuer, authJwtSecret } = readConfig(process.env);
+  const { authAudience, authIssuer, authJwtSecret } = readConfig(io.env);
   if (authJwtSecret === undefined) {
     throw new ConfigError(
       'AUTH_JWT_SECRET is not set, so there is nothing to sign a token with: set it to the secret of the gateway.',
@@ -44,7 +34,7 @@ async function main(): Promise<number> {
     .setExpirationTime(`${hours} hours`);
   if (authIssuer !== undefined) token.setIssuer(authIssuer);
   if (authAudience !== undefined) token.setAudience(authAudience);
-  process.stdout.write(`${await token.sign(new TextEncoder().encode(authJwtSecret))}\n`);
+  io.stdout.write(`${await token.sign(new TextEncoder().encode(authJwtSecret))}\n`);
   return 0;
 }
 

@@ -53,7 +53,8 @@ function parse(text: string, what: string): unknown {
   }
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
+/** Whether a value is nested deeper than so many levels. */
+export function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }

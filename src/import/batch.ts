@@ -1,5 +1,16 @@
 // What every kind of source gives: records with their places, in batches.
 import type { Readable } from 'node:stream';
+import { isDeeper } from '../http/json.ts';
+
+/**
+ * The most bytes of a source that are held at a time, after decompression: a page of a listing, a
+ * line, or a file that is one JSON document. Real pages have some kilobytes.
+ */
+export const maxPageBytes = 64 * 1024 * 1024;
+export const maxPageSize = '64 MiB';
+
+/** A record has two levels. Whatever looks at deeper ones may run out of stack. */
+const maxLevels = 16;
 
 /** One record as the source has it, not yet checked. */
 export interface SourceRecord {
@@ -12,6 +23,12 @@ export interface SourceRecord {
 export interface UnreadablePart {
   readonly where: string;
   readonly reason: string;
+}
+
+/** A value that stands where a record should be. */
+export function toPart(value: unknown, where: string): SourceRecord | UnreadablePart {
+  if (!isDeeper(value, maxLevels)) return { value, where };
+  return { where, reason: `it is nested deeper than ${maxLevels} levels` };
 }
 
 /** A point between two records of a source, to go on from. */

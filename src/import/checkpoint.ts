@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
 
 /** How far an import has come: all that a later run needs to go on. */
 export type Progress = z.output<typeof progress>;
@@ -18,6 +19,8 @@ const progress = z.object({
     unchanged: count,
     broken: count,
   }),
+  /** Names of fields that are not kept, with the number of records that have them. */
+  unkept: z.array(z.tuple([z.string(), count])).default([]),
   /** An outfit that was saved: if the database has lost it, it is not the same database. */
   savedId: z.int().optional(),
 });
@@ -57,9 +60,8 @@ export function openCheckpoint(folder: string, source: string, run: string): Che
         writeFileSync(`${path}.new`, JSON.stringify({ run, progress: reached }));
         renameSync(`${path}.new`, path);
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
         throw new ConfigError(
-          `The state of the import cannot be kept in ${folder} (${reason}): set DATA_DIR to a folder that can be written.`,
+          `The state of the import cannot be kept in ${folder} (${messageOf(error)}): set DATA_DIR to a folder that can be written.`,
         );
       }
     },

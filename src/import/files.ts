@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { messageOf } from '../errors.ts';
 import { type Batch, type Position, type ReadOptions, SourceError } from './batch.ts';
 import { type Entry, readEntries } from './entries.ts';
 
@@ -68,7 +69,7 @@ async function isFolder(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory();
   } catch (error) {
-    throw new SourceError(`${path} cannot be read (${explain(error)}).`);
+    throw new SourceError(`${path} cannot be read (${messageOf(error)}).`);
   }
 }
 
@@ -112,8 +113,4 @@ function toBatch(entries: readonly Entry[], next: Position): Batch {
     count: undefined,
     inDefaultOrder: entries.every((entry) => !('value' in entry) || entry.inDefaultOrder),
   };
-}
-
-function explain(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,12 +1,15 @@
+// Reads a source into the database, batch by batch.
 import type { Readable } from 'node:stream';
 import type pg from 'pg';
 import { raiseSequences, saveOutfits } from '../outfits/bulk.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import type { Batch } from './batch.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
+import { IdSet } from './id-set.ts';
 import { type Bases, createCheck, findBases, readProperty } from './record.ts';
 import type { Reporter } from './reporter.ts';
 import { joinBatches, readSource } from './source.ts';
+import { countUnkept, type Unkept } from './unkept.ts';
 
 /** Records per transaction, and milliseconds after which fewer will do. */
 const batchSize = 1_000;
@@ -18,6 +21,8 @@ export interface ImportOptions {
   /** The URL of a live listing, or files and folders, or `-` for standard input. */
   readonly sources: readonly string[];
   readonly stdin: Readable;
+  /** What is sent to a live listing with each request. */
+  readonly headers: Headers;
   /** Bases that are given; the others are found in the first records. */
   readonly bases: Bases;
   /** Whether to empty the database before the first batch is saved. */
@@ -33,6 +38,8 @@ export interface ImportOptions {
 export interface ImportOutcome {
   readonly totals: Progress['totals'];
   readonly bases: Bases;
+  /** Fields of the saved records that the contract does not have. */
+  readonly unkept: Unkept;
   readonly interrupted: boolean;
   /** Outfits in the database that the source does not have; undefined when part of it was not read. */
   readonly foreign: number | undefined;
@@ -51,7 +58,8 @@ export async function importOutfits(
 ): Promise<ImportOutcome> {
   const { resume, checkpoint } = options;
   const totals = { ...(resume?.totals ?? nothing) };
-  const ids = new Set<number>();
+  const ids = new IdSet();
+  const unkept: Unkept = new Map(resume?.unkept);
   let bases: Bases = resume?.bases ?? options.bases;
   let savedId = resume?.savedId;
   let count: number | undefined;
@@ -66,6 +74,7 @@ export async function importOutfits(
       await raiseSequences(pool);
       if (isFirst) replace = false;
       for (const id of batch.ids) ids.add(id);
+      for (const record of batch.kept) countUnkept(unkept, record);
       ({ bases, count } = batch);
       savedId = batch.rows.at(-1)?.id ?? savedId;
       totals.read += batch.read;
@@ -75,7 +84,7 @@ export async function importOutfits(
       totals.unchanged += saved.unchanged;
       // A run that goes on does not empty the database, so there is none before that is done.
       if (batch.next && !replace) {
-        checkpoint?.write({ position: batch.next, bases, totals, savedId });
+        checkpoint?.write({ position: batch.next, bases, totals, unkept: [...unkept], savedId });
       }
       reporter.progress(totals.read, count);
     }
@@ -93,6 +102,7 @@ export async function importOutfits(
   return {
     totals,
     bases,
+    unkept,
     interrupted,
     foreign: isWhole ? await countOthers(pool, ids) : undefined,
     lacking: isWhole && totals.broken === 0 ? Math.max(0, (count ?? 0) - ids.size) : undefined,
@@ -101,6 +111,8 @@ export async function importOutfits(
 
 interface CheckedBatch extends Pick<Batch, 'next' | 'count'> {
   readonly rows: readonly OutfitRow[];
+  /** The records that became them. */
+  readonly kept: readonly unknown[];
   /** Ids of all records, as far as they have one. */
   readonly ids: readonly number[];
   readonly bases: Bases;
@@ -116,25 +128,27 @@ async function* checkBatches(
   startBases: Bases,
   reporter: Reporter,
 ): AsyncGenerator<CheckedBatch> {
-  const { sources, stdin, signal, resume } = options;
-  const from = resume?.position;
-  const batches = readSource(sources, { from, signal, stdin, notify: reporter.note });
+  const from = options.resume?.position;
+  const batches = readSource(options.sources, { ...options, from, notify: reporter.note });
   let bases = startBases;
   for await (const batch of joinBatches(batches, batchSize, batchTime)) {
     const values = batch.records.map((record) => record.value);
     bases = findBases(bases, values);
     const check = createCheck(bases);
     const rows: OutfitRow[] = [];
+    const kept: unknown[] = [];
     for (const { where, reason } of batch.unreadable) reporter.fault(`${where}: ${reason}`);
     for (const { where, value } of batch.records) {
       const { row, reasons } = check(value);
-      if (row) rows.push(row);
-      else reporter.fault(`${nameRecord(value)} (${where}): ${reasons.join('; ')}`);
+      if (row) {
+        rows.push(row);
+        kept.push(value);
+      } else reporter.fault(`${nameRecord(value)} (${where}): ${reasons.join('; ')}`);
     }
     const read = batch.records.length + batch.unreadable.length;
     const ids = values.map(readId).filter((id) => id !== undefined);
     const { next, count } = batch;
-    yield { rows, ids, bases, read, broken: read - rows.length, next, count };
+    yield { rows, kept, ids, bases, read, broken: read - rows.length, next, count };
   }
 }
 
@@ -159,11 +173,19 @@ function readId(record: unknown): number | undefined {
   return Number.isInteger(id) && Math.abs(Number(id)) < 2 ** 31 ? Number(id) : undefined;
 }
 
-async function countOthers(pool: pg.Pool, ids: ReadonlySet<number>): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM outfits
-     WHERE NOT EXISTS (SELECT FROM unnest($1::int[]) AS source(id) WHERE source.id = outfits.id)`,
-    [[...ids]],
-  );
-  return rows[0]?.count ?? 0;
+/** Ids of the database that are compared at a time: in the source there may be millions. */
+const idsPerPage = 50_000;
+
+async function countOthers(pool: pg.Pool, ids: IdSet): Promise<number> {
+  let others = 0;
+  let last = -(2 ** 31) - 1;
+  for (;;) {
+    const { rows } = await pool.query<{ id: number }>(
+      'SELECT id FROM outfits WHERE id > $1::bigint ORDER BY id LIMIT $2',
+      [last, idsPerPage],
+    );
+    for (const { id } of rows) if (!ids.has(id)) others++;
+    last = rows.at(-1)?.id ?? last;
+    if (rows.length < idsPerPage) return others;
+  }
 }

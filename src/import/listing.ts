@@ -1,19 +1,8 @@
+// A live listing, followed by its next links to the end, however it fails or goes on on the way.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Batch, type ReadOptions, SourceError } from './batch.ts';
+import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
 import { asEnvelope, type Envelope, isInDefaultOrder } from './envelope.ts';
-
-/** The answer to a request for a page. */
-export interface PageAnswer {
-  readonly status: number;
-  readonly body: string;
-  /** The header, when there is one: seconds or an HTTP date. */
-  readonly retryAfter?: string | null;
-  /** The URL that answered, after redirects. */
-  readonly url?: string;
-}
-
-/** Gets one page; throws on a network error, a time-out or text that is not UTF-8. */
-export type FetchPage = (url: string, signal: AbortSignal) => Promise<PageAnswer>;
+import type { FetchPage, PageAnswer } from './fetch-page.ts';
 
 export interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
@@ -25,32 +14,77 @@ const firstDelay = 500;
 /** Milliseconds that a server may ask to be left alone with Retry-After. */
 const maxDelay = 300_000;
 
+/** Pages in a row that may be without records, as they are while a listing becomes shorter. */
+const maxEmptyPages = 10;
+/** Records that a listing may have beyond twice what it counts, because it grows while it is read. */
+const maxUncounted = 10_000;
+/** Records of a batch: a page may have a million of them. */
+const maxBatch = 1_000;
+
 /**
  * Follows a live listing from `start` (or `options.from`) by its `next` links to the end.
- * @throws SourceError when a page is refused, fails too often, or the links go in a circle
+ * @throws SourceError when a page is refused, fails too often, or the links do not come to an end
  */
 export async function* readListing(start: string, options: ListingOptions): AsyncGenerator<Batch> {
-  const seen = new Set<string>();
   let url: string | undefined = options.from?.at ?? start;
-  while (url !== undefined) {
-    if (seen.has(url)) throw new SourceError(`The next links go in a circle: ${url} comes again.`);
-    seen.add(url);
-    const page: Page | undefined = await readPage(url, seen.size > 1, options);
+  const watch = createEndWatch();
+  for (let pages = 0; url !== undefined; pages++) {
+    const page: Page | undefined = await readPage(url, pages > 0, options);
     if (page === undefined) return;
     const next: string | undefined = resolveNext(page);
-    const where = url;
-    yield {
-      records: page.envelope.results.map((value, index) => ({
-        value,
-        where: `${where}, record ${index + 1}`,
-      })),
-      unreadable: [],
-      next: next === undefined ? undefined : { at: next, done: 0 },
-      count: page.envelope.count,
-      inDefaultOrder: isInDefaultOrder(page.envelope),
-    };
+    yield* toBatches(page.envelope, url, next);
+    if (next !== undefined) watch(next, page.envelope);
     url = next;
   }
+}
+
+function* toBatches(page: Envelope, url: string, next: string | undefined): Generator<Batch> {
+  const { results, count } = page;
+  for (let begin = 0; begin === 0 || begin < results.length; begin += maxBatch) {
+    const end = begin + maxBatch;
+    const parts = results
+      .slice(begin, end)
+      .map((value, index) => toPart(value, `${url}, record ${begin + index + 1}`));
+    yield {
+      records: parts.filter((part) => 'value' in part),
+      unreadable: parts.filter((part) => 'reason' in part),
+      // Only a whole page can be gone on behind.
+      next: next === undefined || end < results.length ? undefined : { at: next, done: 0 },
+      count,
+      inDefaultOrder: isInDefaultOrder(page),
+    };
+  }
+}
+
+/** Looks at each link and its page; throws a SourceError when there is no end in sight. */
+function createEndWatch(): (next: string, page: Envelope) => void {
+  let links = 0;
+  let empty = 0;
+  let read = 0;
+  // Brent's cycle detection: one link is remembered, each time for twice as long.
+  let remembered = '';
+  let untilNext = 1;
+  return (next, { results, count }) => {
+    if (next === remembered) {
+      throw new SourceError(`The next links go in a circle: ${next} comes again.`);
+    }
+    if (++links === untilNext) {
+      remembered = next;
+      untilNext *= 2;
+    }
+    empty = results.length === 0 ? empty + 1 : 0;
+    if (empty >= maxEmptyPages) {
+      throw new SourceError(
+        `The last ${maxEmptyPages} pages had no records, and there is a link to one more (${next}).`,
+      );
+    }
+    read += results.length;
+    if (count !== undefined && read > 2 * count + maxUncounted) {
+      throw new SourceError(
+        `The listing counts ${count} records, but ${read} have come, and there is a link to more (${next}).`,
+      );
+    }
+  };
 }
 
 interface Page {
@@ -111,6 +145,7 @@ async function tryPage(
     answer = await fetchPage(url, signal);
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof SourceError) throw error;
     return { problem: `did not answer (${explain(error)})`, delay: 0 };
   }
   const { status, body } = answer;
@@ -127,40 +162,6 @@ async function tryPage(
   const envelope = asEnvelope(value);
   if (envelope) return { url: answer.url ?? url, envelope };
   return { problem: `answered JSON that is not a page with results and next: ${excerpt(body)}` };
-}
-
-/**
- * Gets a page over HTTP.
- * @param timeout milliseconds that the whole answer may take
- */
-export async function fetchOverHttp(
-  url: string,
-  signal: AbortSignal,
-  timeout = 30_000,
-): Promise<PageAnswer> {
-  signal.throwIfAborted();
-  // Not AbortSignal.any with AbortSignal.timeout: on Node 20 the pair never fired on a silent server.
-  const stop = new AbortController();
-  const timer = setTimeout(
-    () => stop.abort(new Error(`no whole answer in ${timeout / 1000} s`)),
-    timeout,
-  );
-  const passOn = () => stop.abort(signal.reason);
-  signal.addEventListener('abort', passOn);
-  try {
-    const headers = { accept: 'application/json' };
-    const response = await fetch(url, { headers, signal: stop.signal });
-    const bytes = await response.arrayBuffer();
-    return {
-      status: response.status,
-      body: new TextDecoder('utf-8', { fatal: true }).decode(bytes),
-      retryAfter: response.headers.get('retry-after'),
-      url: response.url,
-    };
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', passOn);
-  }
 }
 
 function readRetryAfter(header: string | null | undefined): number {

@@ -1,3 +1,4 @@
+// What a record of a source must be to be saved, field by field, and the row that it becomes.
 import { z } from 'zod';
 import { devices } from '../outfits/input.ts';
 import { avatarKey, imageKey, uuid, videoKey } from '../outfits/keys.ts';
@@ -84,6 +85,9 @@ const outfit = (bases: Bases) =>
     },
     object,
   );
+
+export const fieldNames: ReadonlySet<string> = new Set(Object.keys(outfit({}).shape));
+export const userFieldNames: ReadonlySet<string> = new Set(Object.keys(user.shape));
 
 /** Makes the function that checks the records of a source with these bases; unknown keys pass. */
 export function createCheck(bases: Bases): (record: unknown) => Checked {

@@ -1,3 +1,5 @@
+// What a long reading says to whoever waits for it: faults, and how far it has come.
+
 /** The terminal or file that messages go to. */
 export interface Output {
   readonly isTTY?: boolean;

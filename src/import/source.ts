@@ -1,6 +1,8 @@
+// Which kind of source is meant, and batches of a size that is worth a transaction.
 import { type Batch, type ReadOptions, SourceError } from './batch.ts';
+import { createFetchPage, parseHeaders } from './fetch-page.ts';
 import { readFiles } from './files.ts';
-import { fetchOverHttp, readListing } from './listing.ts';
+import { readListing } from './listing.ts';
 
 /** The URL of a live listing, or undefined when the sources are files. */
 export function findListingUrl(sources: readonly string[]): string | undefined {
@@ -13,6 +15,22 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
   return url;
 }
 
+export interface SourceOptions extends ReadOptions {
+  /** What is sent to a live listing with each request. */
+  readonly headers: Headers;
+}
+
+/**
+ * The headers of `--header` options.
+ * @throws SourceError for one that is malformed, or when there is no listing to send them to
+ */
+export function readHeaders(lines: readonly string[], sources: readonly string[]): Headers {
+  if (lines.length > 0 && findListingUrl(sources) === undefined) {
+    throw new SourceError('--header needs a live listing as SOURCE.');
+  }
+  return parseHeaders(lines);
+}
+
 /**
  * Reads a source in batches.
  * @param sources the URL of a live listing, or files and folders, or `-` for standard input
@@ -20,11 +38,12 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
  */
 export function readSource(
   sources: readonly string[],
-  options: ReadOptions,
+  options: SourceOptions,
 ): AsyncGenerator<Batch> {
-  const url = findListingUrl(sources);
-  if (url === undefined) return readFiles(sources, options);
-  return readListing(url, { ...options, fetchPage: fetchOverHttp });
+  const { headers } = options;
+  const listing = findListingUrl(sources);
+  if (listing === undefined) return readFiles(sources, options);
+  return readListing(listing, { ...options, fetchPage: createFetchPage({ listing, headers }) });
 }
 
 /**

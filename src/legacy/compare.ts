@@ -1,32 +1,27 @@
+// What it means that a record of the old service and one of this gateway are the same.
+import { hash } from 'node:crypto';
 import { readProperty, shorten } from '../import/record.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
 
-/** Records by id, in the order of their listing. */
-export type Records = Map<number, unknown>;
-
-export interface Orders {
-  /** Of the listing, for messages. */
-  readonly name: string;
-  /** Field by which both sides are sorted, where rows of the same value may come in any order. */
-  readonly tieField?: string;
-  /** Whether the order of the source's records means something. */
-  readonly isOrdered: boolean;
+/** A sentence for each field that differs. */
+export function compareRecords(id: number, theirs: unknown, ours: unknown): Generator<string> {
+  return compareValues(`Outfit ${id}`, '', theirs, ours);
 }
 
-/**
- * Compares both sides record by record and in order.
- * @returns a sentence for each field that differs, each record that one side lacks, and each pair
- * of neighbours of the source that comes in another order here
- */
-export function* compareRecords(theirs: Records, ours: Records, orders: Orders): Generator<string> {
-  for (const [id, record] of theirs) {
-    if (!ours.has(id)) yield `Outfit ${id} is missing here.`;
-    else yield* compareValues(`Outfit ${id}`, '', record, ours.get(id));
+/** 64 bits that are the same for two records that do not differ, and for hardly any others. */
+export function digestOf(record: unknown): bigint {
+  return hash('sha1', normalize('', record), 'buffer').readBigUInt64LE();
+}
+
+function normalize(field: string, value: unknown): string {
+  if (isObject(value)) {
+    const keys = Object.keys(value).sort();
+    const members = keys.map((key) => {
+      return `${JSON.stringify(key)}:${normalize(nameField(field, key), readProperty(value, key))}`;
+    });
+    return `{${members.join()}}`;
   }
-  for (const id of ours.keys()) {
-    if (!theirs.has(id)) yield `Outfit ${id} is not in the source.`;
-  }
-  if (orders.isOrdered) yield* compareOrder(theirs, ours, orders);
+  return momentOf(field, value)?.toString() ?? JSON.stringify(value);
 }
 
 function* compareValues(
@@ -37,8 +32,12 @@ function* compareValues(
 ): Generator<string> {
   if (isObject(theirs) && isObject(ours)) {
     for (const key of new Set([...Object.keys(theirs), ...Object.keys(ours)])) {
-      const name = field ? `${field}.${key}` : key;
-      yield* compareValues(record, name, readProperty(theirs, key), readProperty(ours, key));
+      yield* compareValues(
+        record,
+        nameField(field, key),
+        readProperty(theirs, key),
+        readProperty(ours, key),
+      );
     }
   } else if (
     JSON.stringify(theirs) !== JSON.stringify(ours) &&
@@ -53,12 +52,19 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+function nameField(holder: string, key: string): string {
+  return holder ? `${holder}.${key}` : key;
+}
+
 /** A service that leaves out digits of 0 still means the same moment. */
+function momentOf(field: string, value: unknown): bigint | undefined {
+  const isMoment = (field === 'created' || field === 'modified') && typeof value === 'string';
+  return isMoment ? parseTimestamp(value) : undefined;
+}
+
 function isSameMoment(field: string, theirs: unknown, ours: unknown): boolean {
-  if (field !== 'created' && field !== 'modified') return false;
-  if (typeof theirs !== 'string' || typeof ours !== 'string') return false;
-  const moment = parseTimestamp(theirs);
-  return moment !== undefined && moment === parseTimestamp(ours);
+  const moment = momentOf(field, theirs);
+  return moment !== undefined && moment === momentOf(field, ours);
 }
 
 /** Long texts are shown from where they differ, because their beginnings look the same. */
@@ -69,37 +75,4 @@ function showBoth(theirs: unknown, ours: unknown): [string, string] {
   while (theirs[start] === ours[start]) start++;
   const show = (text: string) => `(from character ${start}) ${shorten(text.slice(start))}`;
   return [show(theirs), show(ours)];
-}
-
-/** It is enough to look at neighbours: where each comes behind the one before it, all do. */
-function* compareOrder(theirs: Records, ours: Records, orders: Orders): Generator<string> {
-  const { name, tieField } = orders;
-  const ranks = rank(ours, tieField);
-  const tieOf = (record: unknown) => tieField && readProperty(record, tieField);
-  let before: { id: number; rank: number; tie: unknown } | undefined;
-  for (const [id, record] of theirs) {
-    const place = ranks.get(id);
-    const tie = tieOf(record);
-    // Missing or sorted by another value: reported already, and no reason to doubt its neighbours.
-    if (place === undefined || tie !== tieOf(ours.get(id))) continue;
-    const isTied = tieField !== undefined && tie === before?.tie;
-    if (before && (isTied ? place !== before.rank : place <= before.rank)) {
-      yield `Order (${name}): outfit ${id} comes behind outfit ${before.id} in the source, but not here.`;
-    }
-    before = { id, rank: place, tie };
-  }
-}
-
-/** The place of each record; with a field for ties, neighbours of the same value share one. */
-function rank(records: Records, tieField: string | undefined): Map<number, number> {
-  const ranks = new Map<number, number>();
-  let last: unknown;
-  let place = 0;
-  for (const [id, record] of records) {
-    const tie = tieField && readProperty(record, tieField);
-    if (tieField === undefined || tie !== last) place++;
-    last = tie;
-    ranks.set(id, place);
-  }
-  return ranks;
 }

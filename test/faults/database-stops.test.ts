@@ -16,7 +16,7 @@ let load: Load | undefined;
 
 beforeAll(async () => {
   postgres = await startEmbeddedPostgres();
-  await run([`${dist}commands/migrate.js`], { DATABASE_URL: postgres.url }).ended;
+  await run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL: postgres.url }).ended;
   network = await openNetwork(postgres.port);
 });
 
@@ -169,7 +169,7 @@ test('a database that is dropped and made anew is waited for until it is migrate
   const url = new URL(postgres.url);
   url.pathname = '/shop';
   const environment = { DATABASE_URL: url.href };
-  await run([`${dist}commands/migrate.js`], environment).ended;
+  await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
   const other = runServer(environment);
   base = await baseOf(other);
   expect(await statusOf('/api/outfits/')).toBe(200);
@@ -181,7 +181,7 @@ test('a database that is dropped and made anew is waited for until it is migrate
   await other.until(/lacks \d+ migration/);
   expect(await statusOf('/health/ready')).toBe(503);
   expect(await statusOf('/api/outfits/')).toBe(503);
-  await run([`${dist}commands/migrate.js`], environment).ended;
+  await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
   await untilBack();
   expect(await statusOf('/health/ready')).toBe(200);
 });

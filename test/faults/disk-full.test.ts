@@ -91,7 +91,7 @@ function startWriter(steps: string): Run {
 /** What a gateway finds there, with room again. */
 async function count(): Promise<number> {
   const environment = { DATA_DIR: join(folder, 'data'), SEED: 'none' };
-  const checking = run([`${dist}commands/counts.js`, 'check'], environment);
+  const checking = run([`${dist}commands/cli.js`, 'counts', 'check'], environment);
   expect(await checking.ended, checking.output() + checking.errors()).toBe(0);
   const server = runServer(environment);
   const { status, body } = await send(await baseOf(server), '/api/outfits/');

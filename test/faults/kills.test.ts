@@ -79,7 +79,7 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
       kind === 'embedded' ? { DATA_DIR: folder } : { DATABASE_URL: postgres.url };
     const environment = { ...database, AUTH_JWT_SECRET: secret, SEED: 'demo', PAGE_SIZE: '200' };
     if (kind === 'PostgreSQL') {
-      await run([`${dist}commands/migrate.js`], environment).ended;
+      await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
     }
     const acknowledged: Acknowledged = { created: new Set(), liked: new Set() };
     let inFlight = 0;
@@ -100,7 +100,7 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
       inFlight += clients.length;
       if (isServerKilled) await postgres.start();
     }
-    const checking = run([`${dist}commands/counts.js`, 'check'], environment);
+    const checking = run([`${dist}commands/cli.js`, 'counts', 'check'], environment);
     expect(await checking.ended, checking.output() + checking.errors()).toBe(0);
 
     const server = runServer(environment);

@@ -21,7 +21,7 @@ let blocker: pg.Client;
 
 beforeEach(async () => {
   environment = await environmentOf('PostgreSQL');
-  await run([`${dist}commands/migrate.js`], environment).ended;
+  await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
   blocker = new pg.Client(environment['DATABASE_URL']);
   await blocker.connect();
 });

@@ -1,0 +1,24 @@
+// The configured database, opened for a command.
+import type { Config } from '../config.ts';
+import { type Database, openDatabase } from '../database/database.ts';
+import { migrate } from '../database/migrations.ts';
+import { checkPrepared } from '../database/prepare.ts';
+
+/**
+ * Gives the work the configured database and closes it: the embedded one is migrated before,
+ * PostgreSQL must be.
+ * @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError
+ */
+export async function withDatabase<Result>(
+  config: Config,
+  work: (database: Database) => Promise<Result>,
+): Promise<Result> {
+  const database = await openDatabase(config);
+  try {
+    if (database.kind === 'embedded') await migrate(database.pool, () => {});
+    else await checkPrepared(database.pool, database.description);
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,49 @@
+const idsPerBlock = 1 << 16;
+
+/**
+ * A set of 32-bit ids, as one bit each in blocks of 8 KiB: ten million neighbours take 1.3 MB, where
+ * a Set takes 400 MB and ends at 16.7 million.
+ */
+export class IdSet {
+  readonly #blocks = new Map<number, Uint8Array>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  has(id: number): boolean {
+    const { block, index, bit } = this.#find(id);
+    return ((block?.[index] ?? 0) & bit) !== 0;
+  }
+
+  /** False when it was there already. */
+  add(id: number): boolean {
+    const { key, index, bit, block = new Uint8Array(idsPerBlock / 8) } = this.#find(id);
+    const bits = block[index] ?? 0;
+    if (bits & bit) return false;
+    block[index] = bits | bit;
+    this.#blocks.set(key, block);
+    this.#size++;
+    return true;
+  }
+
+  /** The ids of one set that the other has not, in order within each block. */
+  *without(other: IdSet): Generator<number> {
+    for (const [key, block] of this.#blocks) {
+      const others = other.#blocks.get(key);
+      for (const [index, bits] of block.entries()) {
+        const left = bits & ~(others?.[index] ?? 0);
+        for (let bit = 0; left >> bit; bit++) {
+          if ((left >> bit) & 1) yield key * idsPerBlock + index * 8 + bit;
+        }
+      }
+    }
+  }
+
+  #find(id: number) {
+    const key = Math.floor(id / idsPerBlock);
+    const place = id - key * idsPerBlock;
+    return { key, index: place >> 3, bit: 1 << (place & 7), block: this.#blocks.get(key) };
+  }
+}

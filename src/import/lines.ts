@@ -1,0 +1,45 @@
+// A stream of bytes as lines, of which no more is held than a limit allows.
+
+export interface Line {
+  readonly number: number;
+  /** Bytes, since a decoder would replace what is not UTF-8 silently; undefined: it is too long. */
+  readonly bytes: Buffer | undefined;
+}
+
+/** Times the limit after which a line without an end is taken for one that never ends. */
+const maxSkips = 16;
+
+/**
+ * Reads lines; one that is longer than `limit` bytes is passed over.
+ * @throws Error when a line does not end even then
+ */
+export async function* readLines(
+  stream: AsyncIterable<Buffer>,
+  limit: number,
+): AsyncGenerator<Line> {
+  let begun: Buffer[] = [];
+  let length = 0;
+  let number = 1;
+  const add = (piece: Buffer) => {
+    length += piece.length;
+    if (length <= limit) begun.push(piece);
+    else begun = [];
+    if (length > limit * maxSkips) throw new Error('a line does not end');
+  };
+  const end = (): Line => {
+    const bytes = length <= limit ? Buffer.concat(begun) : undefined;
+    begun = [];
+    length = 0;
+    return { number: number++, bytes };
+  };
+  for await (const chunk of stream) {
+    let start = 0;
+    for (let feed = chunk.indexOf('\n'); feed !== -1; feed = chunk.indexOf('\n', start)) {
+      add(chunk.subarray(start, feed));
+      yield end();
+      start = feed + 1;
+    }
+    add(chunk.subarray(start));
+  }
+  if (length > 0) yield end();
+}
