@@ -1,4 +1,5 @@
 // npm run counts: checks the bucket counts against the outfits, or counts anew. See counting.md.
+import '../node-version.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { describeError, openPreparedDatabase } from './cli.ts';
 

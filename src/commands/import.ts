@@ -1,3 +1,4 @@
+import '../node-version.ts';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Config, ConfigError, readConfig } from '../config.ts';

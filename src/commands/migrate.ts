@@ -1,4 +1,5 @@
 // npm run migrate: brings the database that the environment names to the current migrations.
+import '../node-version.ts';
 import { readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';

@@ -1,4 +1,5 @@
 // npm run token: a bearer token for local use, signed with AUTH_JWT_SECRET.
+import '../node-version.ts';
 import { parseArgs } from 'node:util';
 import { SignJWT } from 'jose';
 import { ConfigError, readConfig } from '../config.ts';

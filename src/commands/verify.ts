@@ -1,4 +1,5 @@
 // npm run verify: compares a source with this service.
+import '../node-version.ts';
 import { parseArgs } from 'node:util';
 import { buildApp } from '../app.ts';
 import { ConfigError, readConfig } from '../config.ts';
