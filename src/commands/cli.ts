@@ -1,4 +1,5 @@
 // The process of every command: node dist/commands/cli.js NAME ... runs the one of that name.
+import '../node-version.ts';
 import { type Command, runCommand } from './command.ts';
 
 /** Loaded when asked for: most need little of what the others do. */

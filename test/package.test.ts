@@ -1,0 +1,90 @@
+// npm run package: what it makes runs with node alone, where no node_modules is above it.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { baseOf, run, stop } from './process.ts';
+import { secret } from './tokens.ts';
+
+const script = fileURLToPath(new URL('../.ci/package.js', import.meta.url));
+const made = mkdtempSync(join(tmpdir(), 'outfit-gateway-made-'));
+const unpacked = mkdtempSync(join(tmpdir(), 'outfit-gateway-unpacked-'));
+const environment = { DATA_DIR: join(unpacked, 'data'), AUTH_JWT_SECRET: secret };
+
+let folder = '';
+let scripts: Record<string, string> = {};
+
+beforeAll(() => {
+  execFileSync(process.execPath, [script, made]);
+  const archive = readdirSync(made).find((name) => name.endsWith('.tar.gz')) ?? '';
+  execFileSync('tar', ['-xzf', join(made, archive), '-C', unpacked]);
+  rmSync(made, { recursive: true });
+  folder = join(unpacked, readdirSync(unpacked)[0] ?? '');
+  scripts = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).scripts;
+}, 180_000);
+
+afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
+
+/** What npm would run, without npm. */
+function runScript(name: string, ...args: string[]) {
+  const [, ...words] = scripts[name]?.split(' ') ?? [];
+  const paths = words.map((word) => (word.startsWith('dist/') ? join(folder, word) : word));
+  return run([...paths, ...args], { PORT: '0', ...environment });
+}
+
+async function outputOf(name: string, ...args: string[]): Promise<string> {
+  const command = runScript(name, ...args);
+  expect(await command.ended, command.errors()).toBe(0);
+  return command.output();
+}
+
+describe('the package', () => {
+  test('serves REST, GraphQL and GraphiQL, is written to, and ends', async () => {
+    const token = (await outputOf('token', '--user', '1')).trim();
+    const server = runScript('start');
+    const base = await baseOf(server);
+
+    const page = await (await fetch(`${base}/api/outfits/`)).text();
+    expect(JSON.parse(page)).toMatchObject({ count: 2400, previous: null });
+    writeFileSync(join(unpacked, 'page.json'), page);
+
+    const graphql = await fetch(`${base}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+      body: '{"query":"mutation { likeOutfit(id: 1) { outfit { id } } }"}',
+    });
+    expect(await graphql.json()).toEqual({ data: { likeOutfit: { outfit: { id: 1 } } } });
+
+    const graphiql = await fetch(`${base}/graphql`, { headers: { Accept: 'text/html' } });
+    expect(graphiql.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(await graphiql.text()).toContain('YogaGraphiQL.renderYogaGraphiQL(');
+
+    expect(await stop(server), server.errors()).toBe(0);
+  });
+
+  test('has every command', async () => {
+    expect(Object.keys(scripts)).toEqual(
+      expect.arrayContaining(['start', 'migrate', 'import', 'verify', 'token', 'counts']),
+    );
+    for (const name of Object.keys(scripts)) {
+      if (name !== 'start') await outputOf(name, '--help');
+    }
+    expect(await outputOf('import', join(unpacked, 'page.json'))).toContain('20 records read');
+    expect(await outputOf('counts', 'check')).toContain('all counts are right');
+  });
+
+  test('holds what runs, and none of what builds', () => {
+    const packages = readdirSync(join(folder, 'node_modules'));
+    expect(packages).toContain('fastify');
+    for (const name of ['typescript', 'prisma', 'vitest', 'react-dom']) {
+      expect(packages).not.toContain(name);
+    }
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true });
+    const bytes = files
+      .filter((file) => file.isFile())
+      .reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
+    expect(bytes).toBeLessThan(60e6);
+  });
+});
