@@ -55,6 +55,7 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   }
 
   const [socketFolder] = opened;
+  worker.once('exit', () => rmSync(socketFolder, { recursive: true, force: true }));
   return {
     socketFolder,
     failed,
@@ -62,7 +63,6 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
       isClosing = true;
       worker.postMessage('close');
       await exited;
-      rmSync(socketFolder, { recursive: true, force: true });
       await release();
     },
   };

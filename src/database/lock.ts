@@ -29,7 +29,10 @@ export async function takeLock(path: string): Promise<() => Promise<void>> {
     if (found !== undefined) removeStale(path, found);
   }
   server.unref();
+  const taken = identify(path);
   return async () => {
+    // Closing removes what lies at the path, be it the lock of another process in another folder.
+    if (identify(path) !== taken) return;
     server.close();
     await once(server, 'close');
   };
