@@ -13,6 +13,7 @@ import { createLog } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
 import { countOutfits } from './outfits/pages.ts';
+import { closeOnSignal, isEnding } from './signals.ts';
 
 /** Milliseconds that the database has to close. */
 const databaseGrace = 1_000;
@@ -20,7 +21,7 @@ const databaseGrace = 1_000;
 try {
   await start(readConfig(process.env));
 } catch (error) {
-  fail(error);
+  if (!isEnding()) fail(error);
 }
 
 async function start(config: Config): Promise<void> {
@@ -33,6 +34,13 @@ async function start(config: Config): Promise<void> {
   );
 
   const database = await openDatabase(config, config.requestTimeout * 1000);
+  // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
+  const closeDatabase = () => Promise.race([database.close(), sleep(databaseGrace)]);
+  closeOnSignal((signal) => {
+    log.info(`${signal}: closing`);
+    return closeDatabase();
+  });
+  database.failed.then(fail);
   try {
     const onApply = (name: string) => log.info(`applying migration ${name}`);
     if (database.kind === 'embedded') await migrate(database.pool, onApply);
@@ -58,20 +66,12 @@ async function start(config: Config): Promise<void> {
       shutdown,
       isDatabaseAway,
     });
-    const close = async (announce: boolean) => {
-      await shutdown.close(app, announce);
-      // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
-      await Promise.race([database.close(), sleep(databaseGrace)]);
-    };
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.on(signal, () => {
-        if (shutdown.isClosing) process.exit(1);
-        log.info(`${signal}: closing`);
-        // SIGINT is a person at the terminal, who has nobody to tell.
-        close(signal === 'SIGTERM').then(() => process.exit(0), fail);
-      });
-    }
-    database.failed.then(fail);
+    closeOnSignal(async (signal) => {
+      log.info(`${signal}: closing`);
+      // SIGINT is a person at the terminal, who has nobody to tell.
+      await shutdown.close(app, signal === 'SIGTERM');
+      await closeDatabase();
+    });
 
     if (metrics && config.metricsPort !== undefined) {
       const { port } = await serveMetrics(metrics, { host: config.host, port: config.metricsPort });
@@ -89,7 +89,7 @@ async function start(config: Config): Promise<void> {
     log.info(`GraphQL:  ${base}/graphql`);
     if (config.graphiql) log.info(`GraphiQL: ${base}/graphql (in a browser)`);
   } catch (error) {
-    await database.close();
+    if (!isEnding()) await database.close();
     throw error;
   }
 }

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { expectWhole, interrupt, newPlace } from './first-start.ts';
+import { databaseKinds } from './gateway.ts';
 import {
   baseOf,
   dist,
@@ -33,6 +35,20 @@ async function failure(server: Run): Promise<string> {
   expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
   return server.errors().trim();
 }
+
+describe.each(databaseKinds)('the first start on %s', (kind) => {
+  test.each([
+    ['SIGKILL', /applying (migration )?0001/],
+    ['SIGTERM', /applying (migration )?0002/],
+    ['SIGKILL', /"1000 demonstration outfits saved/],
+    ['SIGINT', /"1000 demonstration outfits saved/],
+    ['SIGKILL', /"2400 demonstration outfits saved/],
+  ] as const)('is whole or not begun, with %s at %s', async (signal, when) => {
+    const environment = await newPlace(kind);
+    await interrupt(kind, environment, signal, when);
+    await expectWhole(kind, environment);
+  });
+});
 
 describe('the embedded database', () => {
   test('is filled on the first start, kept on later ones, and closed on SIGTERM', async () => {

@@ -1,14 +1,31 @@
 // The thread of the embedded database. PGlite blocks the thread it runs in for the whole of a
 // query, so it has one of its own and is reached over a Unix socket, like any PostgreSQL.
 // JavaScript, because a worker is loaded by Node itself, from src in tests and from dist otherwise.
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 
-/** @type {{ dataDir: string, socketPath: string }} */
-const { dataDir, socketPath } = workerData;
+/** @type {{ database: string, lock: string, unfinished: string, filesGone: number }} */
+const { database, lock, unfinished, filesGone } = workerData;
 
-const db = await PGlite.create(dataDir);
+const db = await PGlite.create(database);
+rmSync(unfinished, { force: true });
+
+// PostgreSQL goes on with files that have been deleted, and all that it then saves is lost. Both of
+// these are written once and never again: where one is another file, its folder is another one.
+const identify = () =>
+  [lock, join(database, 'PG_VERSION')]
+    .map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }))
+    .map((stat) => `${stat?.dev} ${stat?.ino} ${stat?.birthtimeNs}`)
+    .join();
+const identity = identify();
+const checkFiles = () => {
+  if (identify() !== identity) process.exit(filesGone);
+};
+const timer = setInterval(checkFiles, 1_000);
 
 // PostgreSQL ends itself with a PANIC when it cannot write its log: on a full disk, say. Here that
 // ends nothing, and whatever came next would wait for ever.
@@ -18,6 +35,8 @@ db.execProtocolRawStream = (message, options) =>
   execute(message, {
     ...options,
     onRawData: (data) => {
+      // Nothing is acknowledged that was written into the void.
+      checkFiles();
       options.onRawData(data);
       const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
       // Not before the client has been told.
@@ -26,11 +45,17 @@ db.execProtocolRawStream = (message, options) =>
   });
 
 // The pool has one connection, but the next one may be made before the end of the last is noticed.
-const server = new PGLiteSocketServer({ db, path: socketPath, maxConnections: 5 });
+const socketFolder = mkdtempSync(join(tmpdir(), 'outfit-gateway-'));
+const server = new PGLiteSocketServer({
+  db,
+  path: join(socketFolder, '.s.PGSQL.5432'),
+  maxConnections: 5,
+});
 await server.start();
-parentPort?.postMessage('listening');
+parentPort?.postMessage(socketFolder);
 
 parentPort?.once('message', async () => {
+  clearInterval(timer);
   await server.stop();
   await db.close();
   parentPort?.close();

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { LockedError, takeLock } from './lock.ts';
+import { EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
+import { removeLeftOvers } from './left-overs.ts';
+
+export { EmbeddedDatabaseError };
 
 /** A running embedded database. */
 export interface EmbeddedDatabase {
@@ -14,48 +15,38 @@ export interface EmbeddedDatabase {
   close(): Promise<void>;
 }
 
-/** The embedded database cannot be opened; the message is one sentence that says what to change. */
-export class EmbeddedDatabaseError extends Error {
-  override readonly name = 'EmbeddedDatabaseError';
-}
+/** The thread's exit code when it finds that its files are not there any more. */
+const filesGone = 2;
 
 /**
  * Opens (and on first use creates) the embedded PostgreSQL in `dataDir`, in a thread of its own.
  * @throws EmbeddedDatabaseError when the folder is in use by another process or cannot be written
  */
 export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
-  const folder = resolve(dataDir);
-  makeFolder(folder, dataDir);
-  const unlock = await lockFolder(folder, dataDir);
-  const socketFolder = mkdtempSync(join(tmpdir(), 'outfit-gateway-'));
-  chmodSync(socketFolder, 0o700);
-  const release = async () => {
-    rmSync(socketFolder, { recursive: true, force: true });
-    await unlock();
-  };
+  const { release, ...folder } = await takeDataFolder(dataDir);
+  await removeLeftOvers(folder.lock);
 
   const worker = new Worker(new URL('./embedded-worker.js', import.meta.url), {
-    workerData: {
-      dataDir: join(folder, 'pgdata'),
-      socketPath: join(socketFolder, '.s.PGSQL.5432'),
-    },
+    workerData: { ...folder, filesGone },
   });
   const exited = once(worker, 'exit').catch(() => {});
   let isClosing = false;
   const failed = new Promise<Error>((settle) => {
     worker.once('error', settle);
     // PostgreSQL's PANIC, when it cannot write its log, ends the thread without an error.
-    worker.once('exit', () => {
+    worker.once('exit', (code) => {
       if (isClosing) return;
       settle(
         new EmbeddedDatabaseError(
-          `The embedded database in ${dataDir} has stopped: make room if its disk is full, then start again. What was answered is saved.`,
+          code === filesGone
+            ? `The folder ${dataDir} of the embedded database was removed or replaced while it was in use: put it back if you can, then start again.`
+            : `The embedded database in ${dataDir} has stopped: make room if its disk is full, then start again. What was answered is saved.`,
         ),
       );
     });
   });
-  const opened = await Promise.race([once(worker, 'message').then(() => undefined), failed]);
-  if (opened) {
+  const opened = await Promise.race([once(worker, 'message'), failed]);
+  if (opened instanceof Error) {
     await release();
     throw new EmbeddedDatabaseError(
       `The embedded database in ${dataDir} cannot be opened (${opened.message}): check the folder, or set DATA_DIR to another one.`,
@@ -63,6 +54,8 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
     );
   }
 
+  const [socketFolder] = opened;
+  worker.once('exit', () => rmSync(socketFolder, { recursive: true, force: true }));
   return {
     socketFolder,
     failed,
@@ -73,34 +66,4 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
       await release();
     },
   };
-}
-
-function makeFolder(folder: string, shown: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new EmbeddedDatabaseError(
-      `DATA_DIR is ${JSON.stringify(shown)}, but that folder cannot be made (${reason}): set it to one that can be written.`,
-    );
-  }
-}
-
-async function lockFolder(folder: string, shown: string): Promise<() => Promise<void>> {
-  // A socket's path may have about 100 bytes; from the working folder it is often shorter.
-  const absolute = join(folder, 'lock');
-  const fromHere = relative('.', absolute);
-  try {
-    return await takeLock(fromHere.length < absolute.length ? fromHere : absolute);
-  } catch (error) {
-    if (error instanceof LockedError) {
-      throw new EmbeddedDatabaseError(
-        `The embedded database in ${shown} is in use by process ${error.holder}: stop that process, or set DATA_DIR to another folder.`,
-      );
-    }
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new EmbeddedDatabaseError(
-      `DATA_DIR is ${JSON.stringify(shown)}, but it cannot be locked (${reason}): set it to a writable local folder with a short path.`,
-    );
-  }
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { renameSync, statSync, unlinkSync } from 'node:fs';
+import { renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
 
 /** Another process holds the lock. */
@@ -29,7 +29,10 @@ export async function takeLock(path: string): Promise<() => Promise<void>> {
     if (found !== undefined) removeStale(path, found);
   }
   server.unref();
+  const taken = identify(path);
   return async () => {
+    // Closing removes what lies at the path, be it the lock of another process in another folder.
+    if (identify(path) !== taken) return;
     server.close();
     await once(server, 'close');
   };
@@ -57,6 +60,19 @@ async function askHolder(path: string): Promise<string | undefined> {
   }
 }
 
+/** Whether there is a socket at `path` that no process listens on any more. */
+export async function isAbandoned(path: string): Promise<boolean> {
+  const socket = createConnection(path);
+  try {
+    await once(socket, 'connect');
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+  } finally {
+    socket.destroy();
+  }
+}
+
 /** Inode numbers are reused at once, so the time of creation is part of a socket's identity. */
 function identify(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
@@ -74,6 +90,7 @@ function removeStale(path: string, stale: string): void {
   } catch {
     return; // the other process was faster
   }
-  if (identify(aside) === stale) unlinkSync(aside);
-  else renameSync(aside, path);
+  const found = identify(aside);
+  if (found === stale) rmSync(aside, { force: true });
+  else if (found !== undefined) renameSync(aside, path);
 }

@@ -1,27 +1,29 @@
 import type pg from 'pg';
-import { raiseSequences, saveOutfits } from '../outfits/bulk.ts';
+import { saveIfEmpty } from '../outfits/bulk.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import { generateOutfits } from './generate.ts';
 
 const batchSize = 1000;
 
 /**
- * Fills an empty database with the demonstration set.
+ * Fills an empty database with the whole demonstration set, or leaves it empty.
  * @param onProgress called after each batch with the number of outfits so far
  */
 export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => void): Promise<void> {
-  let batch: OutfitRow[] = [];
   let saved = 0;
-  const save = async () => {
-    await saveOutfits(pool, batch);
-    saved += batch.length;
-    batch = [];
+  await saveIfEmpty(pool, batchesOf(generateOutfits()), (rows) => {
+    saved += rows;
     onProgress(saved);
-  };
-  for (const outfit of generateOutfits()) {
+  });
+}
+
+function* batchesOf(outfits: Iterable<OutfitRow>): Generator<OutfitRow[]> {
+  let batch: OutfitRow[] = [];
+  for (const outfit of outfits) {
     batch.push(outfit);
-    if (batch.length === batchSize) await save();
+    if (batch.length < batchSize) continue;
+    yield batch;
+    batch = [];
   }
-  if (batch.length > 0) await save();
-  await raiseSequences(pool);
+  if (batch.length > 0) yield batch;
 }

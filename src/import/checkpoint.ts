@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError } from '../config.ts';
+import { makeFolder } from '../database/data-folder.ts';
 import { messageOf } from '../errors.ts';
 
 /** How far an import has come: all that a later run needs to go on. */
@@ -55,7 +56,7 @@ export function openCheckpoint(folder: string, source: string, run: string): Che
     },
     write(reached) {
       try {
-        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        makeFolder(folder);
         // A process that is killed while writing leaves the old checkpoint whole.
         writeFileSync(`${path}.new`, JSON.stringify({ run, progress: reached }));
         renameSync(`${path}.new`, path);

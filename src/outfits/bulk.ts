@@ -31,18 +31,44 @@ export async function saveOutfits(
       await client.query(
         'TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY',
       );
-    const users = await upsert(
-      client,
-      upsertUsers,
-      rows.map((row) => row.user),
-    );
-    const outfits = await upsert(client, upsertOutfits, rows);
-    const created = [...outfits.values()].filter((isNew) => isNew).length;
-    const changed = new Set(
-      rows.filter((row) => outfits.has(row.id) || users.has(row.userId)).map((row) => row.id),
-    );
-    return { created, updated: changed.size - created, unchanged: rows.length - changed.size };
+    return saveBatch(client, rows);
   });
+}
+
+/**
+ * Fills a database that has no outfits, or does nothing: batches and sequences are one transaction.
+ * Other writers wait for its end. One of them may do the same, and then finds that it is done.
+ * @param onSaved called after each batch with the number of its rows
+ */
+export async function saveIfEmpty(
+  pool: pg.Pool,
+  batches: Iterable<readonly OutfitRow[]>,
+  onSaved: (rows: number) => void,
+): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    await client.query(lockTables);
+    const { rowCount } = await client.query('SELECT FROM outfits LIMIT 1');
+    if (rowCount !== 0) return;
+    for (const batch of batches) {
+      await saveBatch(client, batch);
+      onSaved(batch.length);
+    }
+    await moveSequences(client);
+  });
+}
+
+async function saveBatch(client: pg.PoolClient, rows: readonly OutfitRow[]): Promise<SaveResult> {
+  const users = await upsert(
+    client,
+    upsertUsers,
+    rows.map((row) => row.user),
+  );
+  const outfits = await upsert(client, upsertOutfits, rows);
+  const created = [...outfits.values()].filter((isNew) => isNew).length;
+  const changed = new Set(
+    rows.filter((row) => outfits.has(row.id) || users.has(row.userId)).map((row) => row.id),
+  );
+  return { created, updated: changed.size - created, unchanged: rows.length - changed.size };
 }
 
 const highestId = 2_147_483_647;
@@ -56,17 +82,23 @@ const minRoom = 1_000_000;
  */
 export async function raiseSequences(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async (client) => {
-    // Without the lock a row created between reading and setting would move the sequence back.
-    await client.query('LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE');
-    for (const table of ['users', 'outfits']) {
-      const { rows } = await client.query<{ highest: number | null }>(
-        `SELECT max(id) AS highest FROM ${table}`,
-      );
-      const highest = rows[0]?.highest ?? 0;
-      const isNearEnd = highest > highestId - minRoom;
-      await client.query(isNearEnd ? moveToGap(table) : moveToHighest(table));
-    }
+    await client.query(lockTables);
+    await moveSequences(client);
   });
+}
+
+/** Without the lock a row created between reading and setting would move the sequence back. */
+const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
+
+async function moveSequences(client: pg.PoolClient): Promise<void> {
+  for (const table of ['users', 'outfits']) {
+    const { rows } = await client.query<{ highest: number | null }>(
+      `SELECT max(id) AS highest FROM ${table}`,
+    );
+    const highest = rows[0]?.highest ?? 0;
+    const isNearEnd = highest > highestId - minRoom;
+    await client.query(isNearEnd ? moveToGap(table) : moveToHighest(table));
+  }
 }
 
 function moveToHighest(table: string): string {

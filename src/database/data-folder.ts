@@ -1,0 +1,116 @@
+// The folder of the embedded database: made, locked, and looked at before anything is written.
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { LockedError, takeLock } from './lock.ts';
+
+/** The embedded database cannot be opened; the message is one sentence that says what to change. */
+export class EmbeddedDatabaseError extends Error {
+  override readonly name = 'EmbeddedDatabaseError';
+}
+
+export interface DataFolder {
+  /** Holds the files of PostgreSQL, or will. */
+  readonly database: string;
+  /** The lock: as long as it is there, the folder is ours. */
+  readonly lock: string;
+  /** Lies in `database` until its files are complete; to be removed then. */
+  readonly unfinished: string;
+  /** Gives the lock back. */
+  release(): Promise<void>;
+}
+
+/**
+ * Makes the folder if it is missing and keeps other processes out of it.
+ * @throws EmbeddedDatabaseError when it cannot be used, or holds a database that is not whole
+ */
+export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
+  const folder = resolve(dataDir);
+  try {
+    makeFolder(folder);
+  } catch (error) {
+    throw new EmbeddedDatabaseError(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but that folder cannot be made (${reasonOf(error)}): set it to one that can be written.`,
+    );
+  }
+  const lock = join(folder, 'lock');
+  const release = await lockFolder(lock, dataDir);
+  const database = join(folder, 'pgdata');
+  const unfinished = join(database, 'unfinished');
+  try {
+    prepare(database, unfinished);
+  } catch (error) {
+    await release();
+    if (error instanceof EmbeddedDatabaseError) throw error;
+    throw new EmbeddedDatabaseError(
+      `The folder ${join(dataDir, 'pgdata')} cannot be used (${reasonOf(error)}): make it readable and writable, or set DATA_DIR to another folder.`,
+    );
+  }
+  return { database, lock, unfinished, release };
+}
+
+/** For Node's own recursive mkdir, which never ends where nothing can be made, such as in /proc. */
+export function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'EEXIST' && statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+    const parent = dirname(folder);
+    if (code !== 'ENOENT' || existsSync(parent)) throw error;
+    makeFolder(parent);
+    mkdirSync(folder, { mode: 0o700 });
+  }
+}
+
+async function lockFolder(path: string, dataDir: string): Promise<() => Promise<void>> {
+  // A socket's path may have about 100 bytes; from the working folder it is often shorter.
+  const fromHere = relative('.', path);
+  try {
+    return await takeLock(fromHere.length < path.length ? fromHere : path);
+  } catch (error) {
+    if (error instanceof LockedError) {
+      throw new EmbeddedDatabaseError(
+        `The embedded database in ${dataDir} is in use by process ${error.holder}: stop that process, or set DATA_DIR to another folder.`,
+      );
+    }
+    throw new EmbeddedDatabaseError(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but it cannot be locked (${reasonOf(error)}): set it to a writable local folder with a short path.`,
+    );
+  }
+}
+
+/**
+ * What every database has. PGlite takes a folder without PG_VERSION for a new one and overwrites it,
+ * and opens some others that lack a part, with data missing.
+ */
+const parts = ['PG_VERSION', 'base', 'global/pg_control', 'pg_multixact', 'pg_wal', 'pg_xact'];
+
+/** Leaves a whole database as it is, and a place for a new one where there is none. */
+function prepare(database: string, unfinished: string): void {
+  if (!existsSync(database)) mkdirSync(database, { mode: 0o700 });
+  if (existsSync(unfinished)) {
+    // Its first start was cut short, so nobody has ever used it. The mark goes last.
+    for (const name of readdirSync(database)) {
+      const path = join(database, name);
+      if (path !== unfinished) rmSync(path, { recursive: true, force: true });
+    }
+    return;
+  }
+  if (readdirSync(database).length === 0) {
+    writeFileSync(
+      unfinished,
+      'The first start has not come to its end: this is no database yet.\n',
+    );
+    return;
+  }
+  const missing = parts.filter((part) => !existsSync(join(database, part)));
+  if (missing.length > 0) {
+    throw new EmbeddedDatabaseError(
+      `The database in ${database} is not whole (${missing.join(', ')} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
+    );
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
