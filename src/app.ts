@@ -26,6 +26,8 @@ import type { Shutdown } from './http/shutdown.ts';
 import { answerUnreadable } from './http/unreadable.ts';
 import { logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
+import { raiseSequences } from './outfits/bulk.ts';
+import { createRecordLoaders } from './outfits/by-id.ts';
 import { createUserPageLoader } from './outfits/user-pages.ts';
 import { isShareable, visibilityFor } from './outfits/visibility.ts';
 import { serveRest } from './rest/adapter.ts';
@@ -53,7 +55,7 @@ export interface AppOptions {
  */
 export async function buildApp(
   config: AppConfig,
-  database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
+  database: Pick<Database, 'pool' | 'prisma' | 'read' | 'snapshots'>,
   { logger, metrics, shutdown, isDatabaseAway }: AppOptions = {},
 ): Promise<FastifyInstance> {
   const nameRequest = createRequestNamer();
@@ -114,6 +116,8 @@ export async function buildApp(
       config,
       prisma: database.prisma,
       read: database.read,
+      raiseSequences: () => raiseSequences(database.pool),
+      records: createRecordLoaders(database.read, visibility),
       userPages: createUserPageLoader(database.read, visibility),
     };
   };

@@ -2,6 +2,7 @@ import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { RecordLoaders } from '../outfits/by-id.ts';
 import type { UserPageLoader } from '../outfits/user-pages.ts';
 import type { Visibility } from '../outfits/visibility.ts';
 
@@ -15,8 +16,12 @@ export interface Context {
   readonly prisma: PrismaClient;
   /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
-  /** Reads lists. */
+  /** Runs a prepared statement: reads lists, and writes. */
   readonly read: ReadRows;
+  /** Makes room for new ids when those of others are in the way. */
+  readonly raiseSequences: () => Promise<void>;
+  /** Reads single records, all that a step of a request needs at once. */
+  readonly records: RecordLoaders;
   /** Reads users' outfits for all users of a request at once. */
   readonly userPages: UserPageLoader;
   readonly config: Pick<Config, 'mediaUrl' | 'pageSize' | 'videoUrl'>;
