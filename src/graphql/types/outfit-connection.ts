@@ -34,7 +34,7 @@ builder.queryField('outfitConnection', (t) =>
       complexity: ({ first, last }, { config }) => ({
         field: 1,
         // A list of none is still written out once when it is compiled.
-        multiplier: Math.min(Math.max(first ?? last ?? config.pageSize, 1), maxPerRequest),
+        multiplier: Math.min(Math.max(first ?? last ?? defaultSize(config), 1), maxPerRequest),
       }),
       resolve: (_root, args, context) =>
         resolveConnection(orderingOf(args.ordering), args, context),
@@ -61,7 +61,7 @@ async function resolveConnection(ordering: Ordering, range: Range, context: Cont
   const before = readCursor('before', range.before, ordering);
 
   const forward = first !== undefined || last === undefined;
-  const size = first ?? last ?? config.pageSize;
+  const size = first ?? last ?? defaultSize(config);
   const [rows, beyondAfter, beyondBefore] = await Promise.all([
     findKeysetPage(read, visibility, {
       ordering,
@@ -89,6 +89,11 @@ async function resolveConnection(ordering: Ordering, range: Range, context: Cont
       hasPreviousPage: forward ? beyondAfter || kept.length < slice.length : more,
     },
   };
+}
+
+/** How many are given when neither `first` nor `last` says: a page, if it is not too long. */
+function defaultSize({ pageSize }: Context['config']): number {
+  return Math.min(pageSize, maxPerRequest);
 }
 
 function edgeOf(row: OutfitRow, { field }: Ordering) {
