@@ -15,6 +15,10 @@ const panels = /** @type {const} */ ([
     title: 'Requests per second, 32 connections unless named (more is better)',
   },
   { unit: 'ms', title: 'Median latency in ms, cache off, one connection (less is better)' },
+  {
+    unit: 'µs',
+    title: 'Processor time per request in µs, database included, 128 connections (less is better)',
+  },
   { unit: 'likes/s', title: 'Likes per second, 8 clients (more is better)' },
 ]);
 

@@ -1,11 +1,12 @@
 // What is measured, and what it should come to.
 
-import { medianOf } from './compare.js';
 import { setCounting, setPeerIndexes, withClient } from './database.js';
 import { importCursor } from './dist.js';
 import { openLikers, startWriting } from './likes.js';
-import { sendLoad } from './load.js';
+import { compareProcessorTime } from './processor.js';
+import { compareRecords } from './records.js';
 import { graphqlConnection, graphqlList, restList } from './requests.js';
+import { latency, throughput } from './sides.js';
 
 /**
  * @typedef {import('./compare.js').Comparison} Comparison
@@ -30,9 +31,12 @@ export async function listComparisons(systems, large, small, huge) {
   return [
     ...listThroughput(systems, large),
     ...listWriting(systems, large),
+    ...listBusy(systems, large),
+    ...(await compareProcessorTime(systems, large.url)),
     ...listPages(large),
     ...[large, ...(huge ? [huge] : [])].map((table) => compareSizes(table, small)),
     ...(await listConnection(large)),
+    ...(await compareRecords(systems, large)),
     compareLikes(large),
   ];
 }
@@ -127,28 +131,72 @@ function listThroughput(systems, { rows }) {
  */
 function listWriting({ gateway }, { url }) {
   const page = [restList()];
-  return [10, 100].map((perSecond) => {
-    const name = `REST page 1, from cache, ${perSecond} writes per second`;
-    const side = throughput(name, gateway, page);
-    return {
-      name: `REST page from cache, ${perSecond} writes per second`,
-      against: 'without writes',
-      unit: 'requests/s',
-      target: undefined,
-      subject: {
-        name,
-        async measure(seconds) {
-          const writing = await startWriting(url, perSecond);
-          try {
-            return await side.measure(seconds);
-          } finally {
-            await writing.stop();
-          }
-        },
+  return [10, 100].map((perSecond) => ({
+    name: `REST page from cache, ${perSecond} writes per second`,
+    against: 'without writes',
+    unit: 'requests/s',
+    target: undefined,
+    subject: whileWriting(throughput('REST page 1, from cache', gateway, page), url, perSecond),
+    reference: throughput('REST page 1, from cache', gateway, page),
+  }));
+}
+
+/**
+ * From memory with so many connections that the processor is what they wait for: with 32, the
+ * gateway waits for the database to say that nothing has changed.
+ * @param {import('./systems.js').Systems} systems
+ * @param {Table} large
+ * @returns {Comparison[]}
+ */
+function listBusy({ gateway, memory }, { url }) {
+  const connections = 128;
+  const perSecond = 100;
+  const kinds = [
+    { kind: 'REST page', requests: [restList()], least: 0.8 },
+    { kind: 'GraphQL list', requests: [graphqlList()], least: 0.7 },
+  ];
+  return kinds.flatMap(({ kind, requests, least }) => {
+    const name = `${kind}, ${connections} connections`;
+    const cached = throughput(`${name}, from cache`, gateway, requests, connections);
+    return [
+      {
+        name: `${name}, from cache`,
+        against: 'the same bytes from memory',
+        unit: 'requests/s',
+        target: { least },
+        subject: cached,
+        reference: throughput(`${name}, from memory`, memory, requests, connections),
       },
-      reference: throughput('REST page 1, from cache', gateway, page),
-    };
+      {
+        name: `${name}, from cache, ${perSecond} writes per second`,
+        against: 'without writes',
+        unit: 'requests/s',
+        target: { least: 0.9 },
+        subject: whileWriting(cached, url, perSecond),
+        reference: cached,
+      },
+    ];
   });
+}
+
+/**
+ * @param {Side} side
+ * @param {string} url
+ * @param {number} perSecond
+ * @returns {Side}
+ */
+function whileWriting(side, url, perSecond) {
+  return {
+    name: `${side.name}, ${perSecond} writes per second`,
+    async measure(seconds) {
+      const writing = await startWriting(url, perSecond);
+      try {
+        return await side.measure(seconds);
+      } finally {
+        await writing.stop();
+      }
+    },
+  };
 }
 
 /**
@@ -272,37 +320,6 @@ function compareLikes({ url }) {
         await setCounting(client, true);
         await client.query('SELECT rebuild_outfit_counts()');
       });
-    },
-  };
-}
-
-/**
- * @param {string} name
- * @param {RunningServer} server
- * @param {Buffer[]} requests
- * @param {number} [connections]
- * @returns {Side}
- */
-function throughput(name, { port }, requests, connections = 32) {
-  return {
-    name,
-    async measure(seconds) {
-      return (await sendLoad(port, requests, { connections, seconds })).rate;
-    },
-  };
-}
-
-/**
- * @param {string} name
- * @param {RunningServer} server
- * @param {Buffer[]} requests
- * @returns {Side}
- */
-function latency(name, { port }, requests) {
-  return {
-    name,
-    async measure(seconds) {
-      return medianOf((await sendLoad(port, requests, { connections: 1, seconds })).milliseconds);
     },
   };
 }

@@ -12,6 +12,9 @@ export const importCursor = () => load('outfits/cursor.js');
 /** @returns {Promise<typeof import('../src/outfits/bulk.ts')>} */
 export const importBulk = () => load('outfits/bulk.js');
 
+/** @returns {Promise<typeof import('../src/outfits/by-id.ts')>} */
+export const importById = () => load('outfits/by-id.js');
+
 /** @returns {Promise<typeof import('../src/outfits/user-pages.ts')>} */
 export const importUserPages = () => load('outfits/user-pages.js');
 

@@ -5,6 +5,8 @@ import { connect } from 'node:net';
 
 /** @typedef {{ readonly status: number, readonly headers: Record<string, string>, readonly body: Buffer }} Answer */
 
+/** @typedef {readonly Buffer[] | (() => Buffer)} Requests sent in turn, or made when they are sent */
+
 /**
  * @typedef {object} Round
  * @property {number} rate answers per second
@@ -17,7 +19,7 @@ const endOfHead = Buffer.from('\r\n\r\n');
  * Keeps every connection busy with one request at a time. When the time is over, waits for what is
  * still on its way, so that nothing of it burdens the next round.
  * @param {number} port
- * @param {readonly Buffer[]} requests sent in turn
+ * @param {Requests} requests
  * @param {{ connections: number, seconds: number }} amount
  * @returns {Promise<Round>}
  * @throws when an answer is not a 200
@@ -41,7 +43,8 @@ export async function sendLoad(port, requests, { connections, seconds }) {
 
   /** @param {number} now */
   function next(now) {
-    return now < deadline ? requests[sent++ % requests.length] : undefined;
+    if (now >= deadline) return undefined;
+    return typeof requests === 'function' ? requests() : requests[sent++ % requests.length];
   }
 
   /** @param {number} now @param {number} duration */

@@ -38,10 +38,64 @@ export function graphqlConnection(variables) {
   return post({ query: connectionDocument, variables });
 }
 
-/** @param {object} operation */
-function post(operation) {
-  const body = JSON.stringify(operation);
-  return Buffer.from(
-    `POST /graphql HTTP/1.1\r\nHost: shop.test\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+const likeDocument = `mutation Like($id: Int!) { likeOutfit(id: $id) { outfit {${outfitFields} } } }`;
+
+const createDocument = `mutation Publish($input: CreateOutfitInput!) {
+  createOutfit(input: $input) { outfit {${outfitFields} } errors { field messages } }
+}`;
+
+const outfitDocument = `query Outfit($id: Int!) { outfit(id: $id) {${outfitFields} } }`;
+
+const userDocument = `query User($id: Int!) {
+  user(id: $id) {
+    id avatarKey username firstName lastName
+    outfits { count pageCount page results {${outfitFields} } }
+  }
+}`;
+
+/** What one asks for of one record: of the gateway by GraphQL, of the hand-written one by a path. */
+export const records = {
+  /** @param {number} id @param {string} token */
+  like: (id, token) => ({
+    graphql: post({ query: likeDocument, variables: { id } }, token),
+    path: send('POST', `/outfits/${id}/like`, { token }),
+  }),
+  /** @param {object} input @param {string} token */
+  create: (input, token) => ({
+    graphql: post({ query: createDocument, variables: { input } }, token),
+    path: send('POST', '/outfits', { token, body: input }),
+  }),
+  /** @param {number} id */
+  outfit: (id) => ({
+    graphql: post({ query: outfitDocument, variables: { id } }),
+    path: send('GET', `/outfits/${id}`),
+  }),
+  /** @param {number} id */
+  user: (id) => ({
+    graphql: post({ query: userDocument, variables: { id } }),
+    path: send('GET', `/users/${id}`),
+  }),
+};
+
+/** @param {object} operation @param {string} [token] */
+function post(operation, token) {
+  return send('POST', '/graphql', { token, body: operation });
+}
+
+/**
+ * @param {'GET' | 'POST'} method
+ * @param {string} path
+ * @param {{ token?: string | undefined, body?: object }} [what]
+ */
+function send(method, path, { token, body } = {}) {
+  const text = body ? JSON.stringify(body) : '';
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    'Host: shop.test',
+    'Accept: application/json',
+    ...(token ? [`Authorization: Bearer ${token}`] : []),
+    ...(body ? ['Content-Type: application/json'] : []),
+    ...(method === 'POST' ? [`Content-Length: ${Buffer.byteLength(text)}`] : []),
+  ];
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`);
 }

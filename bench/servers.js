@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** @typedef {{ readonly port: number, close(): Promise<void> }} RunningServer */
+/** @typedef {{ readonly port: number, readonly processId: number, close(): Promise<void> }} RunningServer */
 
 /**
  * Starts a program that listens on PORT and waits until it does.
@@ -31,6 +31,7 @@ export async function startServer(file, environment, args = []) {
   }
   return {
     port,
+    processId: child.pid ?? 0,
     close: async () => {
       // Nothing is lost, and nobody has to wait for open connections.
       kill();

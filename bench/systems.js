@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fetchAnswer } from './load.js';
 import { graphqlList, restList } from './requests.js';
 import { startServer } from './servers.js';
+import { secret } from './tokens.js';
 
 /** @typedef {import('./servers.js').RunningServer} RunningServer */
 
@@ -19,6 +20,7 @@ export function startGateway(databaseUrl, cacheMaxBytes) {
     DATABASE_URL: databaseUrl,
     CACHE_MAX_BYTES: cacheMaxBytes,
     LOG_LEVEL: 'warn',
+    AUTH_JWT_SECRET: secret,
   });
 }
 
@@ -48,11 +50,14 @@ export async function startSystems(databaseUrl, outfits) {
     const lean = await start(
       startServer('peers/hand-written.js', { ...environment, CONSTANT_COUNT: String(outfits) }),
     );
+    const records = await start(
+      startServer('peers/hand-written-records.js', { ...environment, AUTH_JWT_SECRET: secret }),
+    );
     const mercurius = await start(startServer('peers/mercurius.js', environment));
     const stored = join(folder, 'answers.json');
     writeFileSync(stored, JSON.stringify(await storeAnswers(gateway)));
     const memory = await start(startServer('peers/memory.js', {}, [stored]));
-    return { gateway, uncached, handWritten, lean, mercurius, memory, close };
+    return { gateway, uncached, handWritten, lean, records, mercurius, memory, close };
   } catch (error) {
     await close();
     throw error;

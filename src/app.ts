@@ -56,7 +56,7 @@ export interface AppOptions {
  */
 export async function buildApp(
   config: AppConfig,
-  database: Pick<Database, 'prisma' | 'read' | 'snapshots'>,
+  database: Pick<Database, 'pool' | 'prisma' | 'read' | 'snapshots'>,
   {
     logger,
     metrics,

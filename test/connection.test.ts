@@ -193,6 +193,36 @@ const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).fla
 const readsOf = (plan: PlanNode) =>
   nodesOf(plan).filter((node) => node['Relation Name'] === 'outfits');
 
+describe.each([100, 101, 200, 1000])('with PAGE_SIZE=%i', (pageSize) => {
+  const rows = [...generateOutfits({ outfits: 450, users: 20 })].map((row) => ({
+    ...row,
+    private: row.id % 3 === 0,
+  }));
+  const newestFirst = rows
+    .toSorted((a, b) => Number(b.created - a.created) || b.id - a.id)
+    .map(({ id }) => id);
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    gateway = await openGateway('PostgreSQL', rows, { PAGE_SIZE: String(pageSize) });
+  });
+  afterAll(() => gateway.close());
+
+  test('a walk without first meets every outfit once', async () => {
+    const met: number[] = [];
+    let variables: ScrollOutfitsQueryVariables = {};
+    for (const length of [100, 100, 100, 100, 50]) {
+      const { outfitConnection } = await gateway.query(ScrollOutfitsDocument, variables);
+      const { edges, pageInfo } = outfitConnection;
+      expect(edges).toHaveLength(length);
+      expect(pageInfo.hasNextPage).toBe(length === 100);
+      met.push(...edges.map(({ node }) => node.id));
+      variables = { after: pageInfo.endCursor ?? '' };
+    }
+    expect(met).toEqual(newestFirst);
+  });
+});
+
 /** Outfits that a plan reads, also those that it then leaves out. */
 function countReads(plan: PlanNode): number {
   const counts = readsOf(plan).map(
@@ -210,6 +240,7 @@ describe('at 120,000 outfits', () => {
   beforeAll(async () => {
     gateway = await openGateway('PostgreSQL');
     await gateway.database.pool.query(`
+      SET LOCAL statement_timeout = 0;
       INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
       INSERT INTO outfits (id, image_key, image_original_key, likes, user_id, private, created, modified)
       SELECT n, 'outfits/' || n, 'outfits/' || n, (n * 7919) % 997 / 10, 1 + n % 500,

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { secret, signIn } from './tokens.ts';
 
 const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
 
@@ -75,6 +76,20 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
         () =>
           gateway.post(
             `{ outfits { results { id user { id outfits { count results ${outfit} } } } } }`,
+          ),
+      ],
+      ['GraphQL, as one outfit', 1, () => gateway.post(`{ outfit(id: 1) ${outfit} }`)],
+      [
+        'GraphQL, as several outfits by id',
+        1,
+        () => gateway.post(`{ a: outfit(id: 1) ${outfit} b: outfit(id: 2) ${outfit} }`),
+      ],
+      [
+        'GraphQL, as a page of each of two users',
+        2,
+        () =>
+          gateway.post(
+            `{ a: user(id: 1) { outfits { results ${outfit} } } b: user(id: 2) { outfits { count } } }`,
           ),
       ],
     ] as [string, number, () => Promise<unknown>][])(
@@ -193,6 +208,38 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
         { path: ['none', 'outfits'], extensions: { code: 'PAGE_NOT_FOUND' } },
       ]);
     });
+  });
+});
+
+describe.each(databaseKinds)('on %s, a write', (kind) => {
+  const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
+  const create = `createOutfit(input: { imageKey: "${image}" }) { outfit { id user { username } } }`;
+  let gateway: TestGateway;
+  let viewer: Record<string, string>;
+  beforeAll(async () => {
+    gateway = await openGateway(kind, outfits, { AUTH_JWT_SECRET: secret });
+    viewer = await signIn(outfits[0]?.userId);
+  });
+  afterAll(() => gateway.close());
+
+  test.each([
+    ['a like', 'likeOutfit(id: 1) { outfit { likes user { username } } }', {}, 1],
+    ['a like taken back', 'unlikeOutfit(id: 1) { outfit { likes user { username } } }', {}, 1],
+    ['a new outfit', create, {}, 1],
+    // One looks for the first answer.
+    ['a new outfit with a key', create, { 'idempotency-key': 'new' }, 2],
+    ['the same again', create, { 'idempotency-key': 'new' }, 1],
+  ] as const)('of %s, owner included', async (_name, field, headers, statements) => {
+    const sent = watchStatements(gateway);
+    const response = await gateway.app.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers: { ...viewer, ...headers },
+      payload: { query: `mutation { ${field} }` },
+    });
+    expect(response.json()).not.toHaveProperty('errors');
+    expect(sent()).toHaveLength(statements);
+    for (const { name } of sent()) expect(name).toMatch(/^[\w-]{10,63}$/);
   });
 });
 

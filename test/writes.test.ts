@@ -2,7 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
@@ -572,6 +581,38 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(wrong).toEqual([]);
   });
 
+  test('likes that come at once are answered with one count each, and none is left out', async () => {
+    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
+    const id = Number(outfit?.['id']);
+    const users = Array.from({ length: 30 }, (_, index) => 5000 + index);
+    await gateway.database.pool.query(
+      `INSERT INTO users (id, username) SELECT id, 'liker' FROM unnest($1::int[]) AS id`,
+      [users],
+    );
+    const viewers = await Promise.all(users.map(signIn));
+    const answers = await Promise.all(
+      viewers.map((viewer) => mutate(viewer, 'likeOutfit', { id })),
+    );
+    const counts = answers.map((answer) => Number(answer.outfit?.['likes']));
+    expect(counts.toSorted((a, b) => a - b)).toEqual(users.map((_, index) => index + 1));
+    expect(await likesOf(id)).toBe(users.length);
+  });
+
+  test('of a user that there is not, a like is a 401 and is not counted', async () => {
+    const nobody = await signIn(999_999);
+    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
+    const id = Number(outfit?.['id']);
+    for (const field of ['likeOutfit', 'unlikeOutfit']) {
+      const { status, errors } = await ask(
+        nobody,
+        `mutation { ${field}(id: ${id}) { outfit { id } } }`,
+      );
+      expect(status).toBe(401);
+      expect(errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
+    }
+    expect(await likesOf(id)).toBe(0);
+  });
+
   describe('an Idempotency-Key', () => {
     test('lets the same request create one outfit, and answers what it answered first', async () => {
       const headers = { 'idempotency-key': 'first' };
@@ -643,10 +684,192 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(second.json().id).not.toBe(first.json().id);
     });
 
+    test('answers with what is true now where a field has been added since', async () => {
+      const headers = { 'idempotency-key': 'older' };
+      const body = { image_key: image, title: 'Old', description: 'Old' };
+      const first = await post(body, headers);
+      const { id } = first.json();
+      const { rowCount } = await gateway.database.pool.query(
+        `UPDATE idempotency_keys
+         SET answer = answer - '{quality,title,videoKey,modified}'::text[] #- '{user,username}'
+         WHERE key = 'older'`,
+      );
+      expect(rowCount).toBe(1);
+      const again = await post(body, headers);
+      expect([again.statusCode, again.body]).toEqual([201, first.body]);
+      await mutate(owner, 'updateOutfit', { id, input: { title: 'New', description: 'New' } });
+      const later = (await post(body, headers)).json();
+      expect(later).toMatchObject({ ...first.json(), title: 'New', modified: later.modified });
+      expect(later.modified > later.created).toBe(true);
+    });
+
+    test('is answered although the outfit is gone and a field has been added', async () => {
+      const headers = { 'idempotency-key': 'gone' };
+      const first = (await post({ image_key: image, title: 'Gone' }, headers)).json();
+      await gateway.database.pool.query(
+        `UPDATE idempotency_keys SET answer = answer - '{quality,backgroundColor}'::text[]
+         WHERE key = 'gone'`,
+      );
+      await ask(owner, `mutation { deleteOutfit(id: ${first.id}) { id } }`);
+      const again = await post({ image_key: image, title: 'Gone' }, headers);
+      expect(again.statusCode).toBe(201);
+      expect(again.json()).toEqual({ ...first, quality: 0, background_color: '' });
+    });
+
+    test('that was kept by the version before is still answered', async () => {
+      const headers = { 'idempotency-key': 'before' };
+      const first = await post({ image_key: image, title: 'Before' }, headers);
+      // As it was written then: moments as text, the owner as an object.
+      const { id, user, created } = first.json();
+      const micros = `${Date.parse(created) / 1000}`.split('.')[0] + created.slice(20, 26);
+      const key = image.replace('https://media.example.com/', '');
+      const answer = {
+        id,
+        title: 'Before',
+        description: '',
+        imageKey: key,
+        imageOriginalKey: key,
+        complete: true,
+        likes: 0,
+        userId: ownerId,
+        quality: 3,
+        private: false,
+        backgroundColor: '',
+        videoKey: null,
+        playVideo: false,
+        created: micros,
+        modified: micros,
+        creationDevice: 'web',
+        modificationDevice: '',
+        user: {
+          id: user.id,
+          avatarKey: user.avatar_key,
+          username: user.username,
+          firstName: user.first_name,
+          lastName: user.last_name,
+        },
+      };
+      const { rows: kept } = await gateway.database.pool.query(
+        `SELECT answer FROM idempotency_keys WHERE key = 'before'`,
+      );
+      // So that older gateways can read what newer ones keep, too.
+      expect(kept).toEqual([{ answer }]);
+      await gateway.database.pool.query(
+        `UPDATE idempotency_keys SET answer = $1 WHERE key = 'before'`,
+        [answer],
+      );
+      expect((await post({ image_key: image, title: 'Before' }, headers)).body).toBe(first.body);
+    });
+
     test.each(['', 'x'.repeat(256), 'caf\u00e9'])('may not be %j', async (key) => {
       const response = await post({ image_key: image }, { 'idempotency-key': key });
       expect(response.statusCode).toBe(400);
       expect(response.json().detail).toContain('Idempotency-Key must be');
     });
+  });
+});
+
+describe.each(databaseKinds)('on %s, of ids', (kind) => {
+  const highest = 2_147_483_647;
+  const userId = rows[0]?.userId ?? 0;
+  let gateway: TestGateway;
+
+  beforeEach(async () => {
+    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
+  });
+  afterEach(() => gateway.close());
+
+  const publish = async (headers: Record<string, string> = {}): Promise<number> => {
+    const response = await gateway.app.inject({
+      method: 'POST',
+      url: '/api/outfits/',
+      headers: { ...(await signIn(userId)), ...headers },
+      payload: { image_key: image },
+    });
+    expect([response.statusCode, response.body]).toEqual([201, expect.any(String)]);
+    return response.json().id;
+  };
+  const write = async (...ids: number[]) => {
+    await gateway.database.pool.query(
+      `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+       SELECT id, 'x', 'x', $2, 0, 0 FROM unnest($1::int[]) AS id`,
+      [ids, userId],
+    );
+  };
+  const setSequence = (value: number) =>
+    gateway.database.pool.query(`SELECT setval('outfits_id_seq', $1)`, [value]);
+
+  test('those that others have taken are passed over, with and without a key', async () => {
+    const last = await publish();
+    await write(last + 1, last + 2, last + 3);
+    expect(await publish()).toBe(last + 4);
+    await write(last + 5);
+    const headers = { 'idempotency-key': 'taken' };
+    expect(await publish(headers)).toBe(last + 6);
+    expect(await publish(headers)).toBe(last + 6);
+    await write(last + 7);
+    const many = await Promise.all(Array.from({ length: 8 }, () => publish()));
+    expect(new Set(many).size).toBe(8);
+    expect(Math.min(...many)).toBeGreaterThan(last + 7);
+  });
+
+  test('a sequence at its end goes on in a gap', async () => {
+    await setSequence(highest);
+    const last = Math.max(...rows.map((row) => row.id));
+    expect(await publish()).toBe(last + 1);
+    expect(await publish()).toBe(last + 2);
+  });
+
+  test('when the last one is taken, new ones come from the largest gap', async () => {
+    await write(highest, 1_000_000);
+    await setSequence(highest - 1);
+    expect(await publish()).toBe(1_000_001);
+    expect(await publish({ 'idempotency-key': 'gap' })).toBe(1_000_002);
+  });
+});
+
+describe('behind a lock', () => {
+  const userId = rows[0]?.userId ?? 0;
+
+  /** Sends creates while the table is locked, with a key and without one, and gives the answers. */
+  const publishBehindLock = async (gateway: TestGateway, seconds: number) => {
+    const client = await gateway.database.pool.connect();
+    try {
+      await client.query('BEGIN; SET LOCAL statement_timeout = 0; LOCK TABLE outfits');
+      const answers = Promise.all([publish(gateway), publish(gateway, 'locked')]);
+      await client.query('SELECT pg_sleep($1)', [seconds]);
+      await client.query('COMMIT');
+      return await answers;
+    } finally {
+      client.release();
+    }
+  };
+  const publish = async ({ app }: TestGateway, key?: string) =>
+    app.inject({
+      method: 'POST',
+      url: '/api/outfits/',
+      headers: { ...(await signIn(userId)), ...(key ? { 'idempotency-key': key } : {}) },
+      payload: { image_key: image },
+    });
+
+  test('for less than REQUEST_TIMEOUT, creates wait, with a key as without one', async () => {
+    const gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+    onTestFinished(() => gateway.close());
+    // Longer than the 5 s that Prisma gives a transaction.
+    const answers = await publishBehindLock(gateway, 7);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201]);
+    expect((await publish(gateway, 'locked')).body).toBe(answers[1]?.body);
+  });
+
+  test('for longer, both are a 503, and the key is not used up', async () => {
+    const environment = { AUTH_JWT_SECRET: secret, REQUEST_TIMEOUT: '1' };
+    const gateway = await openGateway('PostgreSQL', rows, environment);
+    onTestFinished(() => gateway.close());
+    const before = (await gateway.get('/api/outfits/')).json().count;
+    const answers = await publishBehindLock(gateway, 3);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([503, 503]);
+    expect(answers.map(({ headers }) => headers['retry-after'])).toEqual(['1', '1']);
+    expect((await gateway.get('/api/outfits/')).json().count).toBe(before);
+    expect((await publish(gateway, 'locked')).statusCode).toBe(201);
   });
 });

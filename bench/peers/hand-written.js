@@ -2,6 +2,7 @@
 // an index for every order. With CONSTANT_COUNT set, count and offset are left out.
 import Fastify from 'fastify';
 import pg from 'pg';
+import { showMoment } from './moment.js';
 
 const mediaUrl = 'https://media.example.com';
 const videoUrl = 'https://video.example.com';
@@ -107,13 +108,6 @@ function showOutfit(row) {
     creation_device: row['creation_device'],
     modification_device: row['modification_device'],
   };
-}
-
-/** @param {string} text microseconds, which pg gives as text */
-function showMoment(text) {
-  const micros = Number(text);
-  const whole = new Date(Math.floor(micros / 1e6) * 1000).toISOString().slice(0, 19);
-  return `${whole}.${String(micros % 1e6).padStart(6, '0')}Z`;
 }
 
 await app.listen({ host: '127.0.0.1', port: Number(process.env['PORT']) });

@@ -1,15 +1,24 @@
 // Mercurius with its JIT on the schema, the resolvers and the database client of the gateway.
 import Fastify from 'fastify';
 import mercurius from 'mercurius';
-import { importConfig, importDatabase, importSchema, importUserPages } from '../dist.js';
+import {
+  importBulk,
+  importById,
+  importConfig,
+  importDatabase,
+  importSchema,
+  importUserPages,
+} from '../dist.js';
 
 const { readConfig } = await importConfig();
 const { openDatabase } = await importDatabase();
 const { schema } = await importSchema();
+const { createRecordLoaders } = await importById();
+const { raiseSequences } = await importBulk();
 const { createUserPageLoader } = await importUserPages();
 
 const config = readConfig(process.env);
-const { prisma, read } = await openDatabase(config);
+const { pool, prisma, read } = await openDatabase(config);
 const viewer = undefined;
 const idempotencyKey = undefined;
 const visibility = /** @type {const} */ ({ private: 'all' });
@@ -22,6 +31,8 @@ const context = () => ({
   config,
   prisma,
   read,
+  raiseSequences: () => raiseSequences(pool),
+  records: createRecordLoaders(read, visibility),
   userPages: createUserPageLoader(read, visibility),
 });
 

@@ -4,6 +4,8 @@ import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { ReadRows } from '../database/read.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
+import { raiseSequences } from '../outfits/bulk.ts';
+import { createRecordLoaders, type RecordLoaders } from '../outfits/by-id.ts';
 import { createUserPageLoader, type UserPageLoader } from '../outfits/user-pages.ts';
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
 
@@ -14,8 +16,12 @@ export interface Context {
   readonly idempotencyKey: string | undefined;
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
-  /** Reads lists and single outfits. */
+  /** Runs a prepared statement: reads lists, and writes. */
   readonly read: ReadRows;
+  /** Makes room for new ids when those of others are in the way. */
+  readonly raiseSequences: () => Promise<void>;
+  /** Reads single records, all that a step of a request needs at once. */
+  readonly records: RecordLoaders;
   /** Reads users' outfits for all users of a request at once. */
   readonly userPages: UserPageLoader;
   readonly config: ContextConfig;
@@ -42,12 +48,14 @@ export interface ContextFactory {
 /** Makes the context of each execution: loaders in it remember what they have read. */
 export function createContextFactory(
   config: ContextConfig,
-  { prisma, read }: Pick<Database, 'prisma' | 'read'>,
+  { pool, prisma, read }: Pick<Database, 'pool' | 'prisma' | 'read'>,
 ): ContextFactory {
   const impersonal = (visibility: Visibility) => ({
     visibility,
     prisma,
     read,
+    raiseSequences: () => raiseSequences(pool),
+    records: createRecordLoaders(read, visibility),
     userPages: createUserPageLoader(read, visibility),
     config,
   });

@@ -77,8 +77,9 @@ const minRoom = 1_000_000;
 
 /**
  * Moves both id sequences behind the highest id in use, so that no id is handed out twice; never
- * moves one back. A source may have used the last ids there are (2147483647 as a mark, say): then
- * new ones come from the largest gap that the sequence has not passed yet.
+ * moves one back while it has ids left. A source may have used the last ids there are (2147483647 as
+ * a mark, say): then new ones come from the largest gap that the sequence has not passed yet, and in
+ * the end from the largest that there is.
  */
 export async function raiseSequences(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async (client) => {
@@ -92,8 +93,8 @@ const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
 
 async function moveSequences(client: pg.PoolClient): Promise<void> {
   for (const table of ['users', 'outfits']) {
-    const { rows } = await client.query<{ highest: number | null }>(
-      `SELECT max(id) AS highest FROM ${table}`,
+    const { rows } = await client.query<{ highest: number }>(
+      `SELECT greatest(last_value, (SELECT max(id) FROM ${table}))::int AS highest FROM ${table}_id_seq`,
     );
     const highest = rows[0]?.highest ?? 0;
     const isNearEnd = highest > highestId - minRoom;
@@ -112,11 +113,10 @@ function moveToGap(table: string): string {
     FROM (
       SELECT id, lead(id, 1, ${highestId + 1}) OVER (ORDER BY id) - id AS room
       FROM (
-        SELECT last_value AS id FROM ${table}_id_seq
-        UNION SELECT ${table}.id FROM ${table}, ${table}_id_seq WHERE ${table}.id >= last_value
+        SELECT 1 AS id UNION SELECT last_value FROM ${table}_id_seq UNION SELECT id FROM ${table}
       ) AS taken
-    ) AS gaps
-    ORDER BY room DESC, id LIMIT 1`;
+    ) AS gaps, ${table}_id_seq
+    ORDER BY room > 1 AND id >= last_value DESC, room DESC, id LIMIT 1`;
 }
 
 async function inTransaction<Result>(

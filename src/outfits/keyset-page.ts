@@ -4,7 +4,7 @@ import { boundOf, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues } from './visibility.ts';
 
-/** Most outfits that a slice can have. */
+/** Most outfits that one reading gives: the ranges that it merges end there. */
 export const maxRows = 101;
 
 /** The outfits strictly between two places of a list. */
@@ -21,12 +21,15 @@ export interface KeysetPageRequest {
 /**
  * Reads a slice, in list order. Seeks the index at the given place: the cost is that of the rows
  * read, wherever in the list they are.
+ * @throws RangeError when the limit is above `maxRows`
  */
 export async function findKeysetPage(
   read: ReadRows,
   visibility: Visibility,
   { ordering, after, before, limit, from }: KeysetPageRequest,
 ): Promise<OutfitRow[]> {
+  // More would be taken from ranges that end before it, and skip what lies behind those.
+  if (limit > maxRows) throw new RangeError(`A slice has at most ${maxRows} rows, not ${limit}.`);
   const reading = from === 'start' ? ordering : reverse(ordering);
   const [low, high] = from === 'start' ? [after, before] : [before, after];
   const flat = await read<FlatRow>(

@@ -1,7 +1,15 @@
-import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
-import { createOnce, type RepeatableRequest } from './idempotency.ts';
+import pg from 'pg';
+import type { ReadRows } from '../database/read.ts';
+import { type Outfit, Prisma, type PrismaClient } from '../generated/prisma/client.ts';
+import { outfitColumns } from './columns.ts';
+import {
+  findFirstAnswer,
+  keepAnswerSql,
+  keyValues,
+  type RepeatableRequest,
+} from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
-import type { OutfitRow } from './row.ts';
+import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
 import { type Visibility, whereVisible } from './visibility.ts';
 
@@ -24,34 +32,72 @@ export class NoSuchUserError extends Error {}
 
 type NewOutfit = CheckedInput & { readonly imageKey: string };
 
+/** What creating needs of the database. */
+export interface Creating {
+  readonly read: ReadRows;
+  /** Moves the sequences of ids behind those in use. */
+  readonly raiseSequences: () => Promise<void>;
+}
+
+/** An id may be taken again by others while it is made room for. */
+const maxAttempts = 5;
+
 /**
  * @param request makes the same request create one outfit however often it is sent
  * @throws NoSuchUserError, KeyReusedError
  */
 export async function createOutfit(
-  prisma: PrismaClient,
+  { read, raiseSequences }: Creating,
   userId: number,
   values: NewOutfit,
   request: RepeatableRequest | undefined,
 ): Promise<OutfitRow> {
-  const create = (client: Prisma.TransactionClient): Promise<OutfitRow> => {
-    const now = takeTimestamp();
-    const { device, ...columns } = toColumns(values);
-    const data = {
-      ...columns,
-      imageKey: values.imageKey,
-      imageOriginalKey: columns.imageOriginalKey ?? values.imageKey,
-      ...(device ? { creationDevice: device } : {}),
-      ...{ userId, created: now, modified: now },
-    };
-    return client.outfit.create({ data, include: { user: true } });
-  };
-  try {
-    return await (request ? createOnce(prisma, request, create) : create(prisma));
-  } catch (error) {
-    throw isPrismaError(error, foreignKeyFailed) ? new NoSuchUserError() : error;
+  const outfit = newOutfit(userId, values);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await insertOutfit(read, outfit, request);
+    } catch (error) {
+      if (attempt === maxAttempts) throw error;
+      if (request && isKeyTaken(error)) {
+        const first = await findFirstAnswer(read, request);
+        if (first) return first;
+      } else if (isIdMissing(error)) {
+        await raiseSequences();
+      } else throw error;
+    }
   }
 }
+
+function newOutfit(userId: number, values: NewOutfit): Partial<Outfit> {
+  const { device, ...columns } = toColumns(values);
+  const now = takeTimestamp();
+  const creationDevice = device ? { creationDevice: device } : {};
+  return { ...columns, ...creationDevice, userId, created: now, modified: now };
+}
+
+/** In one statement, so that there is no outfit without the answer that is kept for its request. */
+async function insertOutfit(
+  read: ReadRows,
+  outfit: Partial<Outfit>,
+  request: RepeatableRequest | undefined,
+): Promise<OutfitRow> {
+  const fields = typedKeys(outfitColumns).filter((field) => outfit[field] !== undefined);
+  const columns = fields.map((field) => outfitColumns[field]);
+  const keep = request ? `, first AS (${keepAnswerSql(fields.length + 1)} FROM o ${owner})` : '';
+  const statement = `
+    WITH o AS (
+      INSERT INTO outfits (${columns.map(([column]) => column).join(', ')})
+      VALUES (${columns.map(([, type], index) => `$${index + 1}::${type}`).join(', ')})
+      RETURNING *
+    )${keep}
+    SELECT ${rowColumns} FROM o ${owner}`;
+  const values = [...fields.map((field) => outfit[field]), ...(request ? keyValues(request) : [])];
+  const [row] = await explainMissingUser(read<FlatRow>(statement, values));
+  // Without the user, the statement has failed.
+  return rowOf(row as FlatRow);
+}
+
+const owner = 'JOIN users u ON u.id = o.user_id';
 
 /**
  * Changes what is given of an outfit, and notes when and on which device.
@@ -114,7 +160,6 @@ function toColumns({ imageOriginalUrl, video, ...values }: CheckedInput) {
   };
 }
 
-const foreignKeyFailed = 'P2003';
 const rowIsGone = 'P2025';
 
 /** The outfit may be deleted between looking and writing. */
@@ -122,10 +167,45 @@ async function orNotFound<Result>(id: number, writing: Promise<Result>): Promise
   try {
     return await writing;
   } catch (error) {
-    throw isPrismaError(error, rowIsGone) ? new OutfitNotFoundError(id) : error;
+    const isGone =
+      error instanceof Prisma.PrismaClientKnownRequestError && error.code === rowIsGone;
+    throw isGone ? new OutfitNotFoundError(id) : error;
   }
 }
 
-function isPrismaError(error: unknown, code: string): boolean {
-  return error instanceof Prisma.PrismaClientKnownRequestError && error.code === code;
+// Codes of PostgreSQL.
+const foreignKeyFailed = '23503';
+const notUnique = '23505';
+const sequenceEnded = '2200H';
+
+/** @throws NoSuchUserError when that is what the database says */
+export async function explainMissingUser<Result>(writing: Promise<Result>): Promise<Result> {
+  try {
+    return await writing;
+  } catch (error) {
+    throw codeOf(error) === foreignKeyFailed ? new NoSuchUserError() : error;
+  }
+}
+
+/** Another request with the same key has been faster. */
+function isKeyTaken(error: unknown): boolean {
+  return codeOf(error) === notUnique && constraintOf(error) === 'idempotency_keys_pkey';
+}
+
+/** The id that the sequence gave is in use, or it has none left. */
+function isIdMissing(error: unknown): boolean {
+  const isTaken = codeOf(error) === notUnique && constraintOf(error) === 'outfits_pkey';
+  return isTaken || codeOf(error) === sequenceEnded;
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+function constraintOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.constraint : undefined;
+}
+
+function typedKeys<Key extends string>(columns: Readonly<Record<Key, unknown>>): Key[] {
+  return Object.keys(columns) as Key[];
 }

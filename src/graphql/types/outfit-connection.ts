@@ -5,7 +5,7 @@ import { countOutfits } from '../../outfits/pages.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { CountItems } from '../cost.ts';
+import type { CostConfig, CountItems } from '../cost.ts';
 import { badUserInput } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
@@ -21,8 +21,8 @@ interface Range {
 }
 
 /** Also a range of none counts as one, since it is read. */
-const countItems: CountItems = ({ first, last }, { pageSize }) =>
-  Math.min(Math.max(Number(first ?? last ?? pageSize), 1), maxPerRequest);
+const countItems: CountItems = ({ first, last }, config) =>
+  Math.min(Math.max(Number(first ?? last ?? defaultSize(config)), 1), maxPerRequest);
 
 builder.queryField('outfitConnection', (t) =>
   t.connection(
@@ -62,7 +62,7 @@ async function resolveConnection(ordering: Ordering, range: Range, context: Cont
   const before = readCursor('before', range.before, ordering);
 
   const forward = first !== undefined || last === undefined;
-  const size = first ?? last ?? config.pageSize;
+  const size = first ?? last ?? defaultSize(config);
   const [rows, beyondAfter, beyondBefore] = await Promise.all([
     findKeysetPage(read, visibility, {
       ordering,
@@ -90,6 +90,11 @@ async function resolveConnection(ordering: Ordering, range: Range, context: Cont
       hasPreviousPage: forward ? beyondAfter || kept.length < slice.length : more,
     },
   };
+}
+
+/** How many are given when neither `first` nor `last` says: a page, if it is not too long. */
+function defaultSize({ pageSize }: CostConfig): number {
+  return Math.min(pageSize, maxPerRequest);
 }
 
 function edgeOf(row: OutfitRow, { field }: Ordering) {

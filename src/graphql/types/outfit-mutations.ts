@@ -70,12 +70,12 @@ builder.mutationField('createOutfit', (t) =>
       const { userId } = requireViewer(context);
       const request = requestOf(context, userId, input);
       // Before the input is looked at: with a key, another request is refused whatever is in it.
-      const first = request && (await mapErrors(context, findFirstAnswer(context.prisma, request)));
+      const first = request && (await mapErrors(context, findFirstAnswer(context.read, request)));
       const { values, errors } = checkNewOutfit(input, context.config);
       if (errors) return { outfit: null, errors };
       if (validateOnly) return { outfit: null, errors: [] };
       if (first) return { outfit: first, errors: [] };
-      return written(context, createOutfit(context.prisma, userId, values, request));
+      return written(context, createOutfit(context, userId, values, request));
     },
   }),
 );
@@ -153,8 +153,8 @@ builder.mutationField('unlikeOutfit', (t) =>
 
 async function resolveLike(id: number, liked: boolean, context: Context) {
   const { userId } = requireViewer(context);
-  const { prisma, visibility } = context;
-  return { outfit: await mapErrors(context, setLike(prisma, { id, userId, liked }, visibility)) };
+  const { read, visibility } = context;
+  return { outfit: await mapErrors(context, setLike(read, { id, userId, liked }, visibility)) };
 }
 
 function requireViewer({ viewer }: Context) {

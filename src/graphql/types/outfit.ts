@@ -1,4 +1,3 @@
-import { whereVisible } from '../../outfits/visibility.ts';
 import { builder } from '../builder.ts';
 import { DateTime } from './date-time.ts';
 import { User } from './user.ts';
@@ -52,12 +51,11 @@ export const Outfit = builder.prismaObject('Outfit', {
 });
 
 builder.queryField('outfit', (t) =>
-  t.prismaField({
+  t.field({
     type: Outfit,
     nullable: true,
     description: 'One outfit, or null if the viewer sees none with that id.',
     args: { id: t.arg.int({ required: true, description: 'Identifier of the outfit.' }) },
-    resolve: (query, _root, { id }, { prisma, visibility }) =>
-      prisma.outfit.findUnique({ ...query, where: { ...whereVisible(visibility), id } }),
+    resolve: (_root, { id }, { records }) => records.outfits.load(id),
   }),
 );

@@ -12,7 +12,7 @@ export const User = builder.prismaObject('User', {
 });
 
 builder.queryField('user', (t) =>
-  t.prismaField({
+  t.field({
     type: User,
     nullable: true,
     description:
@@ -23,15 +23,15 @@ builder.queryField('user', (t) =>
         description: 'Exact handle. Should several users have it, the one with the lowest id.',
       }),
     },
-    resolve: (query, _root, { id, username }, { prisma }) => {
+    resolve: (_root, { id, username }, { prisma, records }) => {
       const byId = typeof id === 'number';
       if (byId === (typeof username === 'string')) {
         throw badUserInput('Give either id or username, not both and not neither.');
       }
-      if (byId) return prisma.user.findUnique({ ...query, where: { id } });
+      if (byId) return records.users.load(id);
       // PostgreSQL text cannot hold a NUL character, so no user can have it.
       if (!username || username.includes('\0')) return null;
-      return prisma.user.findFirst({ ...query, where: { username }, orderBy: { id: 'asc' } });
+      return prisma.user.findFirst({ where: { username }, orderBy: { id: 'asc' } });
     },
   }),
 );

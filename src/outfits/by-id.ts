@@ -1,0 +1,53 @@
+import DataLoader from 'dataloader';
+import type { ReadRows } from '../database/read.ts';
+import type { User } from '../generated/prisma/client.ts';
+import { userColumns } from './columns.ts';
+import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
+
+type Loader<Row> = Pick<DataLoader<number, Row | undefined>, 'load'>;
+
+/** Reads single records: all that one step of a query asks for together, in one statement. */
+export interface RecordLoaders {
+  /** Outfits that the viewer sees; undefined for every other id. */
+  readonly outfits: Loader<OutfitRow>;
+  readonly users: Loader<User>;
+}
+
+export function createRecordLoaders(read: ReadRows, visibility: Visibility): RecordLoaders {
+  return {
+    outfits: createLoader(async (ids) => {
+      const values = [ids, ...viewerValues(visibility)];
+      return (await read<FlatRow>(outfitsStatement(visibility), values)).map(rowOf);
+    }),
+    users: createLoader((ids) => read<User>(usersStatement, [ids])),
+  };
+}
+
+function createLoader<Row extends { readonly id: number }>(
+  find: (ids: readonly number[]) => Promise<Row[]>,
+): Loader<Row> {
+  const load = async (ids: readonly number[]) => {
+    const rows = new Map((await find(ids)).map((row) => [row.id, row]));
+    return ids.map((id) => rows.get(id));
+  };
+  // Nothing is kept: what a document reads after it has written is another record.
+  return new DataLoader(load, { cache: false });
+}
+
+/** $1 ids, $2 the viewer. */
+function outfitsStatement(visibility: Visibility): string {
+  return `
+    SELECT ${rowColumns}
+    FROM (
+      SELECT * FROM outfits s
+      WHERE s.id = ANY($1::int[]) AND ${visibleOf(visibility, 's.user_id', '$2')}
+    ) o
+    JOIN users u ON u.id = o.user_id`;
+}
+
+const usersStatement = `
+  SELECT ${Object.entries(userColumns)
+    .map(([field, [column]]) => `${column} AS "${field}"`)
+    .join(', ')}
+  FROM users WHERE id = ANY($1::int[])`;
