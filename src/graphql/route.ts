@@ -5,6 +5,7 @@ import type { Admit } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
+import { httpErrorFor } from '../database/errors.ts';
 import type { StartTask, Waiter } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
 import { entityTag, sendIfUnchanged } from '../http/etag.ts';
@@ -48,7 +49,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
-    const refusal = error instanceof HttpError ? error : asRefusal(error);
+    const refusal = error instanceof HttpError ? error : (asRefusal(error) ?? httpErrorFor(error));
     if (!refusal) {
       request.log.error({ err: error }, 'unexpected error');
       return reply.code(500).send({ errors: [{ message: internalError }] });
@@ -78,7 +79,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
         request,
         readRequest(request),
         context,
-        reply.raw,
+        request,
       );
       if (status === 405) reply.header('Allow', 'POST');
       if (isRead(request) && status === 200) {
@@ -195,11 +196,11 @@ function answerRequests(
       // What a viewer alone sees is given to nobody else.
       return context.isShareable
         ? cache.get(asked.key, read, waiter)
-        : startTask(read).join(waiter);
+        : startTask(read).wait(waiter);
     }
     const outcome: Outcome = {};
     const work = startTask(() => askYoga(request, asked, context, outcome));
-    const answer = await work.join(waiter);
+    const answer = await work.wait(waiter);
     if (outcome.query) hot.note(asked.document, outcome.query, answer.contentType);
     return answer;
   };

@@ -3,8 +3,8 @@ import type { GraphQLSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
+import { httpErrorFor } from '../database/errors.ts';
 import type { StartTask } from '../database/task.ts';
-import { HttpError } from '../errors.ts';
 import type { Context } from '../graphql/context.ts';
 import { sendIfUnchanged } from '../http/etag.ts';
 import { encodeJson } from '../http/json.ts';
@@ -51,9 +51,12 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
       return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
     }
     if (error.statusCode === 400) return sendError(reply, unreadableBody());
-    if (error instanceof HttpError) {
-      app.logHttpError(request.log, error);
-      return send(reply.headers(error.headers), error.status, { detail: error.message });
+    const httpError = httpErrorFor(error);
+    if (httpError) {
+      app.logHttpError(request.log, httpError);
+      return send(reply.headers(httpError.headers), httpError.status, {
+        detail: httpError.message,
+      });
     }
     request.log.error({ err: error }, 'unexpected error');
     return sendError(reply, internalError());
@@ -102,7 +105,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const asked = readRequest(rawQuery(request));
-      const page = await readPage(asked, list, context, options, reply.raw);
+      const page = await readPage(asked, list, context, options, request);
       const { body, tag } = encloseFor(`${base}${route.path}`, page, asked);
       if (sendIfUnchanged(request, reply, tag, context.isShareable)) return reply;
       return sendBytes(reply, 200, body);
@@ -113,7 +116,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       if (!context || !create) throw internalError();
       const body = readBody(request.headers, request.body as Buffer | undefined);
       const work = options.startTask(() => create.create(body, context));
-      return send(reply, 201, await work.join(reply.raw));
+      return send(reply, 201, await work.wait(request));
     },
   });
 

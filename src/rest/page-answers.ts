@@ -73,7 +73,7 @@ export async function readPage(
     };
   };
   // What a viewer alone sees is given to nobody else.
-  return context.isShareable ? cache.get(key, read, waiter) : startTask(read).join(waiter);
+  return context.isShareable ? cache.get(key, read, waiter) : startTask(read).wait(waiter);
 }
 
 export function encloseFor(path: string, page: KeptPage, { query, parameters }: Asked): Envelope {
