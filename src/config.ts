@@ -36,7 +36,7 @@ export interface Config {
   readonly authAudience: string | undefined;
   /** Requests that a viewer or address may send; undefined: any number. */
   readonly rateLimit: RateLimit | undefined;
-  /** Most requests that are worked on at a time; more are refused at once. */
+  /** Most requests that are worked on at a time; more wait for their turn, or are refused. */
   readonly maxConcurrentRequests: number;
   /** Seconds after which work on a request is stopped. */
   readonly requestTimeout: number;

@@ -44,10 +44,12 @@ const sqlStates = [
   schemaStates,
   /^0A000$/, // a column has another type than when the statement was prepared
   /^08/, // the connection broke
+  /^28/, // the server does not let us in: its passwords are being changed, say
   /^25006$/, // a standby, or a server that only reads for now
   /^3D000$/, // the database is gone, and may be on its way back
   /^40001$|^40P01$/, // lost against other transactions
   /^53/, // out of disk, memory or connections
+  /^55000$/, // the database takes no connections
   /^55P03$/, // a lock was not to be had in time
   /^57P0[1-5]$/, // shutting down, crashed, starting up, dropped, idle for too long
   /^58/, // the system under the server fails
