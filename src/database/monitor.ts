@@ -136,20 +136,26 @@ function createConnection(session: pg.ClientConfig, description: string) {
   };
 }
 
-/** Steps that the limit is counted in. */
-const steps = 12;
+/** Milliseconds between two looks at the clock, and the most that is counted of what has passed. */
+const step = 100;
+const maxCounted = 150;
 
 /**
- * Calls back when the time is over in which this process could have read an answer: a stall (a
- * garbage collection, a long computation) counts as one step, however long it is, since the
+ * Calls back when the time is over in which this process could have read an answer. Of a stall (a
+ * garbage collection, a long computation) hardly anything counts, however long it is, since the
  * database is not to blame for it. Between two steps, whatever has arrived is read.
  */
 function startLimit(onLate: () => void): () => void {
-  let left = steps;
+  let last = performance.now();
+  let counted = 0;
   const timer = setInterval(() => {
-    left -= 1;
-    if (left === 0) onLate();
-  }, limit / steps);
+    const now = performance.now();
+    counted += Math.min(now - last, maxCounted);
+    last = now;
+    if (counted < limit) return;
+    clearInterval(timer);
+    onLate();
+  }, step);
   return () => clearInterval(timer);
 }
 
