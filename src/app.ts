@@ -19,11 +19,13 @@ import { createContextFactory } from './graphql/context.ts';
 import { type Asker, createEngine } from './graphql/engine.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
+import { signalLeaving } from './http/client-signal.ts';
 import { allowOrigins } from './http/cors.ts';
 import { serveHealth } from './http/health.ts';
 import { encodeJson } from './http/json.ts';
 import { answerRequestIds, createRequestNamer, requestIdHeader } from './http/request-id.ts';
 import { securityHeaders, setSecurityHeaders } from './http/security-headers.ts';
+import { createServer } from './http/server.ts';
 import type { Shutdown } from './http/shutdown.ts';
 import { answerUnreadable } from './http/unreadable.ts';
 import { logAnswers } from './observability/log.ts';
@@ -77,14 +79,12 @@ export async function buildApp(
       requestIdLogLabel: 'requestId',
     }),
     bodyLimit: 1_048_576,
-    ...timeLimits,
+    serverFactory: (listener) => createServer(listener),
     // What comes while the service closes, on a connection that is still open, is answered.
     return503OnClosing: false,
     // REST and GraphQL read the query string themselves, each by its own rules.
     routerOptions: { querystringParser: () => ({}) },
-    // A request without Host gets an answer in the shape of the others.
-    http: { requireHostHeader: false, ...headTimeLimits },
-    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, nameRequest, logger),
+    clientErrorHandler: answerUnreadable(nameRequest, logger),
     // A path that cannot be decoded is just another unknown one.
     frameworkErrors: (_error, { id }, reply) => {
       // No hook has set them.
@@ -98,10 +98,7 @@ export async function buildApp(
       app.addHttpMethod(method, { hasBody: true });
     }
   }
-  // An expectation that Node does not know is none of ours: it would answer 417 with nothing in it.
-  app.server.on('checkExpectation', (request, response) => {
-    app.server.emit('request', request, response);
-  });
+  signalLeaving(app);
   answerRequestIds(app);
   logAnswers(app);
   metrics?.countAnswers(app);
@@ -114,14 +111,19 @@ export async function buildApp(
     else done();
   });
 
-  const countRequest = config.rateLimit && createRateLimiter(config.rateLimit, database.read);
-  const startTask: StartTask = (work) => new SharedTask(config.requestTimeout, work);
+  const { maxConcurrentRequests, rateLimit, requestTimeout } = config;
+  const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
+  const limit = createConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
+  const startTask: StartTask = (work, after) =>
+    new SharedTask(requestTimeout, async (signal) => {
+      await after;
+      return limit.run(work, signal);
+    });
   const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes, startTask);
+  metrics?.follow({ cache, limit });
   serveHealth(app, { isDatabaseAway, isClosing: () => shutdown?.isClosing ?? false });
   await app.register(async (scope) => {
-    const slots = createConcurrencyLimit(scope, config.maxConcurrentRequests);
-    const admit = createAdmission(slots, createViewerReader(config), countRequest);
-    metrics?.watch({ cache, slots });
+    const admit = createAdmission(createViewerReader(config), countRequest);
     const contexts = createContextFactory(config, database);
     const engine = createEngine({ schema, config, cache, startTask, contexts });
     const shared = { engine, admit, askerOf, config };
@@ -137,21 +139,6 @@ function askerOf(request: FastifyRequest, viewer: Viewer | undefined): Asker {
   const { headers, log } = request;
   return { viewer, idempotencyKey: headers['idempotency-key']?.toString(), waiter: request, log };
 }
-
-/** Milliseconds that a client has, so that slow ones do not hold connections for good. */
-const timeLimits = {
-  /** To send a whole request: a megabyte from a phone on a bad network. */
-  requestTimeout: 30_000,
-  /** Between two requests: more than the 60 seconds of most proxies, which must be first to close. */
-  keepAliveTimeout: 72_000,
-  /** In which nothing is sent or read. */
-  connectionTimeout: 90_000,
-};
-const headTimeLimits = {
-  /** To send the head of a request. */
-  headersTimeout: 10_000,
-  connectionsCheckingInterval: 2_000,
-};
 
 function sendNotFound(reply: FastifyReply): FastifyReply {
   return reply

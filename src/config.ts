@@ -146,7 +146,7 @@ const settings = {
   authAudience: setting('AUTH_AUDIENCE', text, undefined),
   /** Requests that a viewer or address may send; undefined: any number. */
   rateLimit: setting('RATE_LIMIT', rate, undefined),
-  /** Most requests that are worked on at a time; more are refused at once. */
+  /** Most requests that are worked on at a time; more wait for their turn, or are refused. */
   maxConcurrentRequests: setting('MAX_CONCURRENT_REQUESTS', wholeNumber(1, 100_000), 128),
   /** Seconds after which work on a request is stopped. */
   requestTimeout: setting('REQUEST_TIMEOUT', wholeNumber(1, 600), 10),

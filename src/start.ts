@@ -8,6 +8,7 @@ import { type Config, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import { seedDemo } from './demo/seed.ts';
+import { listen } from './http/server.ts';
 import { createShutdown } from './http/shutdown.ts';
 import { createLog } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
@@ -44,8 +45,8 @@ async function start(config: Config): Promise<void> {
   try {
     const onApply = (name: string) => log.info(`applying migration ${name}`);
     if (database.kind === 'embedded') await migrate(database.pool, onApply);
-    const watch = await database.watch((fault) => {
-      if (fault) log.error(fault.message);
+    const monitor = await database.monitor((problem) => {
+      if (problem) log.error(problem.message);
       else log.info(`${database.description} can be used`);
     });
     const announce = async () => {
@@ -54,30 +55,32 @@ async function start(config: Config): Promise<void> {
     };
     // A PostgreSQL that is away or not migrated is waited for: whoever starts the gateway, starts
     // or migrates that as well, in any order, and asks /health/ready.
-    if (watch.fault()) watch.ready.then(announce).catch((error) => log.error({ err: error }));
+    if (monitor.problem()) monitor.ready.then(announce).catch((error) => log.error({ err: error }));
     else await announce();
 
     const shutdown = createShutdown();
     const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
-    const isDatabaseAway = () => watch.fault() !== undefined;
+    const isDatabaseAway = () => monitor.problem() !== undefined;
     const app = await buildApp(config, database, {
       logger: log,
       metrics,
       shutdown,
       isDatabaseAway,
     });
+    const metricsServer =
+      metrics && config.metricsPort !== undefined
+        ? await serveMetrics(metrics, { host: config.host, port: config.metricsPort })
+        : undefined;
+    if (metricsServer) log.info(`metrics:  port ${metricsServer.port}, /metrics`);
     closeOnSignal(async (signal) => {
       log.info(`${signal}: closing`);
       // SIGINT is a person at the terminal, who has nobody to tell.
       await shutdown.close(app, signal === 'SIGTERM');
+      metricsServer?.close();
       await closeDatabase();
     });
 
-    if (metrics && config.metricsPort !== undefined) {
-      const { port } = await serveMetrics(metrics, { host: config.host, port: config.metricsPort });
-      log.info(`metrics:  port ${port}, /metrics`);
-    }
-    const address = await app.listen({ host: config.host, port: config.port });
+    const address = await listen(app, config);
     const base =
       config.publicUrl ?? address.replace(/\[::1?\]|127\.0\.0\.1|0\.0\.0\.0/, 'localhost');
     log.info(

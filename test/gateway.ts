@@ -24,7 +24,11 @@ export interface TestPlace {
   remove(): Promise<void>;
 }
 
-export async function makePlace(kind: DatabaseKind): Promise<TestPlace> {
+/** @param server URL of the PostgreSQL server; that of all tests, unless one needs its own */
+export async function makePlace(
+  kind: DatabaseKind,
+  server = inject('postgresUrl'),
+): Promise<TestPlace> {
   if (kind === 'embedded') {
     const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
     return {
@@ -32,7 +36,6 @@ export async function makePlace(kind: DatabaseKind): Promise<TestPlace> {
       remove: async () => rmSync(folder, { recursive: true, force: true }),
     };
   }
-  const server = inject('postgresUrl');
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await administer(server, `CREATE DATABASE ${name}`);
   const url = new URL(server);
@@ -44,8 +47,8 @@ export async function makePlace(kind: DatabaseKind): Promise<TestPlace> {
 }
 
 /** The same, already migrated. */
-export async function makeMigratedPlace(kind: DatabaseKind): Promise<TestPlace> {
-  const place = await makePlace(kind);
+export async function makeMigratedPlace(kind: DatabaseKind, server?: string): Promise<TestPlace> {
+  const place = await makePlace(kind, server);
   if (kind === 'embedded') {
     const folder = join(place.environment['DATA_DIR'] ?? '', 'pgdata');
     cpSync(inject('embeddedTemplate'), folder, { recursive: true });
@@ -95,9 +98,9 @@ export async function openGateway(
   kind: DatabaseKind,
   rows: readonly OutfitRow[] = [],
   environment: Record<string, string> = {},
-  options: AppOptions = {},
+  { server, ...options }: AppOptions & { readonly server?: string } = {},
 ): Promise<TestGateway> {
-  const place = await makeMigratedPlace(kind);
+  const place = await makeMigratedPlace(kind, server);
   const config = readConfig({ ...place.environment, ...environment });
   const database = await openDatabase(config, config.requestTimeout * 1000);
   if (rows.length > 0) await saveOutfits(database.pool, rows);

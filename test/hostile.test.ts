@@ -1,5 +1,5 @@
-// The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, and
-// requests that a page of another site can send.
+// The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, requests
+// that a page of another site can send, and bytes that are hardly HTTP.
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
@@ -311,5 +311,67 @@ describe('every answer has the security headers', () => {
       /^default-src 'none'; script-src 'sha256-[\w+/]{43}='; /,
     );
     expect(headers['content-security-policy']).toContain("connect-src 'self'");
+  });
+});
+
+describe('more than 2,000 header lines', () => {
+  const many = 'a:\r\n'.repeat(2_100);
+  const head = `GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n${many}`;
+
+  test('hide no token', async () => {
+    expect(await sendRaw(open.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+    const answer = await sendRaw(open.app, `${head}Authorization: Bearer x\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+    const twice = `Authorization: Basic x\r\n${many}Authorization: Basic x\r\n`;
+    expect(await sendRaw(open.app, `${head.replace(many, twice)}\r\n`)).toMatch(/^HTTP\/1\.1 401 /);
+  });
+
+  test('hide no sender from the rate limit', async () => {
+    const gateway = await openGateway('PostgreSQL', rows, {
+      RATE_LIMIT: '2/hour',
+      TRUST_PROXY: '127.0.0.1',
+    });
+    try {
+      const ask = () => sendRaw(gateway.app, `${head}X-Forwarded-For: 192.0.2.1\r\n\r\n`);
+      for (const status of [200, 200, 429]) {
+        expect(await ask()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      }
+      expect(await sendRaw(gateway.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+    } finally {
+      await gateway.close();
+    }
+  });
+});
+
+describe('bytes that are no request', () => {
+  const page = (number: number) =>
+    `GET /api/outfits/?page=${number} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
+  const statusesIn = (answer: string) =>
+    [...answer.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
+
+  test('do not take the place of the answers to requests before them', async () => {
+    // Read anew, so that the answers are not there yet when the bytes come.
+    for (const path of ['/graphql?query={outfits{count}}', '/api/outfits/?page=3']) {
+      await open.database.pool.query('UPDATE outfits SET likes = likes + 1');
+      const first = page(2).replace('/api/outfits/?page=2', path);
+      const answer = await sendRaw(open.app, `${first}${page(1)}GARBAGE\r\n\r\n`);
+      expect(statusesIn(answer)).toEqual([200, 200, 400]);
+      expect(answer).toContain('"count":45');
+      expect(answer).toMatch(/\{"detail":"The request is not valid HTTP\."\}$/);
+    }
+  });
+
+  test('are answered once, however many come', async () => {
+    await open.database.pool.query('UPDATE outfits SET likes = likes + 1');
+    const answer = await sendRaw(open.app, page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n');
+    expect(statusesIn(answer)).toEqual([200, 400]);
+  });
+
+  test('in a body are answered at once, after the requests before', async () => {
+    const body =
+      'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
+    expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);
+    await open.database.pool.query('UPDATE outfits SET likes = likes + 1');
+    expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
   });
 });

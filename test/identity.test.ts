@@ -567,6 +567,32 @@ describe('with a key set', () => {
     expect(await statusOf(app, token)).toBe(200);
   });
 
+  test('a key set without end is given up after a megabyte', async () => {
+    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
+    let sent = 0;
+    const closed = new Promise<void>((resolve) => {
+      server.instead = (_request, response) => {
+        const piece = Buffer.alloc(65_536, ' ');
+        const send = () => {
+          while (response.writable) {
+            sent += piece.length;
+            if (!response.write(piece)) return;
+          }
+        };
+        response.on('drain', send).on('close', resolve);
+        send();
+      };
+    });
+    const app = await open({ AUTH_JWKS_URL: server.url });
+    const token = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
+    expect(await statusOf(app, token)).toBe(503);
+    await closed;
+    // What is on the way between them included.
+    expect(sent).toBeLessThan(32 * 1_048_576);
+    server.instead = undefined;
+    expect(await statusOf(app, token)).toBe(200);
+  });
+
   test.each<[string, RequestListener]>([
     ['breaks off', (request) => request.socket.destroy()],
     ['gives other JSON', (_request, response) => response.end('{"keys":"none"}')],

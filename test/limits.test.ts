@@ -373,7 +373,9 @@ describe('the words for what is wrong', () => {
     vi.stubEnv('NODE_ENV', 'development');
     const broken = await openGateway('PostgreSQL', rows);
     try {
-      await broken.database.pool.query('ALTER TABLE outfits RENAME TO hidden_table');
+      const error = new Error('relation hidden_table');
+      const fail = (() => Promise.reject(error)) as () => never;
+      vi.spyOn(broken.database.pool, 'query').mockImplementation(fail);
       for (const document of ['{ outfits { results { id } } }', '{ outfit(id: 1) { id } }']) {
         const { body } = await ask(broken, document);
         expect(body).toContain('"message":"Internal server error."');

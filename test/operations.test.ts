@@ -75,6 +75,12 @@ async function openLoggedGateway(
     app,
     metrics,
     execute: (statement: string) => gateway.database.pool.query(statement),
+    /** Makes statements fail until what it gives is called. */
+    failWith(error: Error) {
+      const query = vi.spyOn(gateway.database.pool, 'query');
+      query.mockImplementation((() => Promise.reject(error)) as () => never);
+      return () => query.mockRestore();
+    },
     /** Makes lists wait until what it gives is called. */
     async lockOutfits() {
       const client = await gateway.database.pool.connect();
@@ -152,7 +158,7 @@ describe('the log', () => {
   });
 
   test('tells of an unexpected error with the id of its request, and of no token or variable', async () => {
-    const { app, execute, lines, text, close } = await openLoggedGateway('debug');
+    const { app, execute, failWith, lines, text, close } = await openLoggedGateway('debug');
     try {
       const token = await new SignJWT()
         .setProtectedHeader({ alg: 'HS256' })
@@ -188,15 +194,27 @@ describe('the log', () => {
         url: '/api/outfits/?page=2&secret=hidden-4',
         headers: { authorization: `Bearer ${token}`, 'x-request-id': 'four' },
       });
-      expect(listing.statusCode).toBe(500);
+      expect(listing.statusCode).toBe(503);
       expect(lines()).toContainEqual(
-        expect.objectContaining({ level: 50, requestId: 'four', msg: 'unexpected error' }),
-      );
-      expect(lines()).toContainEqual(
-        expect.objectContaining({ level: 50, requestId: 'four', msg: 'failed', status: 500 }),
+        expect.objectContaining({ level: 50, requestId: 'four', leftOut: 0 }),
       );
       // What says which relation is missing is no secret, and what an operator needs.
       expect(text()).toContain('does not exist');
+
+      const restore = failWith(new Error('The disk is on fire.'));
+      const broken = await app.inject({
+        url: '/api/outfits/?page=1&secret=hidden-9',
+        headers: { 'x-request-id': 'nine' },
+      });
+      restore();
+      expect(broken.statusCode).toBe(500);
+      expect(broken.body).not.toContain('fire');
+      expect(lines()).toContainEqual(
+        expect.objectContaining({ level: 50, requestId: 'nine', msg: 'unexpected error' }),
+      );
+      expect(lines()).toContainEqual(
+        expect.objectContaining({ level: 50, requestId: 'nine', msg: 'failed', status: 500 }),
+      );
 
       await ask('query Hidden { nothing }', { name: 'hidden-5' }, 'five');
       await ask(byUsername, { name: ['hidden-6'] }, 'six');
@@ -319,6 +337,7 @@ describe('metrics', () => {
       expect(value('gateway_cache_bytes')).toBeGreaterThan(1000);
       expect(value('gateway_snapshot_probe_seconds_count')).toBeGreaterThanOrEqual(3);
       expect(value('gateway_requests_under_way')).toBe(0);
+      expect(value('gateway_requests_waiting')).toBe(0);
       expect(value('gateway_database_connections_in_use')).toBe(0);
       expect(value('gateway_database_connections_idle')).toBeGreaterThan(0);
       expect(value('gateway_database_connections_waiting')).toBe(0);

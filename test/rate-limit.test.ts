@@ -290,8 +290,25 @@ describe.each(databaseKinds)('on %s, a rate limit', (kind) => {
     const gateway = await open(database, '3/hour');
     await gateway.database.pool.query('ALTER TABLE rate_limits RENAME TO away');
     const answers = await Promise.all([ask(gateway), ask(gateway), askGraphQL(gateway)]);
-    for (const { statusCode } of answers) expect(statusCode).toBeGreaterThanOrEqual(500);
+    for (const { statusCode, headers } of answers) {
+      expect(statusCode).toBe(503);
+      expect(headers['retry-after']).toBe('1');
+    }
     await gateway.database.pool.query('ALTER TABLE away RENAME TO rate_limits');
+    expect(await statusesOf(4, () => ask(gateway))).toEqual([200, 200, 200, 429]);
+  });
+
+  test('whose lease takes too long is a 503 too', async () => {
+    const gateway = await open(database, '3/hour', { REQUEST_TIMEOUT: '1' });
+    const query = vi
+      .spyOn(database.pool, 'query')
+      .mockImplementation((() => new Promise(() => {})) as never);
+    const answers = await Promise.all([ask(gateway), ask(gateway), askGraphQL(gateway)]);
+    query.mockRestore();
+    for (const { statusCode, headers } of answers) {
+      expect(statusCode).toBe(503);
+      expect(headers['retry-after']).toBe('1');
+    }
     expect(await statusesOf(4, () => ask(gateway))).toEqual([200, 200, 200, 429]);
   });
 

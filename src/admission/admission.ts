@@ -2,7 +2,6 @@ import type { FastifyRequest } from 'fastify';
 import { invalidToken, notAuthenticated } from '../errors.ts';
 import { isRepeated } from '../http/headers.ts';
 import { groupAddress } from './address.ts';
-import type { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { CountRequest } from './rate-limit.ts';
 import type { ReadViewer, Viewer } from './viewer.ts';
 
@@ -15,8 +14,7 @@ declare module 'fastify' {
 
 /**
  * Lets a request in and says who sends it; undefined without a token, where none is needed.
- * @throws HttpError 503 when the service is busy, 401 or 429, in this order; 503 also when it has
- * become busy meanwhile
+ * @throws HttpError 401 or 429, in this order; 503 when either cannot be known now
  */
 export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<Viewer | undefined>;
 
@@ -25,19 +23,14 @@ export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<
  * @param countRequest undefined: senders may send any number of requests
  */
 export function createAdmission(
-  slots: Pick<ConcurrencyLimit, 'refuseExcess' | 'take'>,
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
 ): Admit {
   return async (request, needsViewer) => {
-    // First, since it costs least.
-    await slots.refuseExcess();
     if (isRepeated(request, 'authorization')) throw invalidToken();
     const viewer = await readViewer(request.headers.authorization);
     if (needsViewer && !viewer) throw notAuthenticated();
     await countRequest?.(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);
-    // Last: made-up tokens must not hold slots while keys are fetched.
-    await slots.take(request);
     return viewer;
   };
 }

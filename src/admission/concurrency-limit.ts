@@ -1,88 +1,117 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { overloaded } from '../errors.ts';
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    hasSlot: boolean;
-    /** Whether it was let in, and takes its slot when its body is here. */
-    awaitsSlot: boolean;
-  }
-}
-
-/** A slot is held by each request that is worked on. */
+/** Bounds the work that is done at a time. Whatever needs none, such as a cached answer, passes by. */
 export interface ConcurrencyLimit {
-  readonly taken: number;
-  /** @returns a promise only if all slots are taken: it rejects with HttpError 503 */
-  refuseExcess(): Promise<never> | undefined;
+  /** Work that is being done. */
+  readonly running: number;
+  /** Work that waits for its turn. */
+  readonly waiting: number;
   /**
-   * Takes a slot, now or when the body is here: the work begins then.
-   * @returns a promise only if all slots are taken: it rejects with HttpError 503
+   * Does the work, at once or when its turn has come.
+   * @param signal aborted when nobody waits for it any more: it leaves the queue
+   * @throws HttpError 503 as soon as waiting would be in vain
    */
-  take(request: FastifyRequest): Promise<never> | undefined;
+  run<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
 }
 
+/** Times the work that can be done at once that a burst may bring to the queue. */
+const burst = 10;
+/** Pieces of work that the usual time is that of, about. */
+const averaged = 20;
 /** Refusals per second that leave most of the time for work. */
 const refusalRate = 1_500;
 /** Milliseconds that a client waits at most to be refused. */
-const maxWait = 500;
+const maxRefusalWait = 500;
 
 /**
- * Bounds the requests that are worked on: from when they can be answered until their answers are
- * handed over, so that neither slow uploads nor slow readers take the place of others.
- * @param max slots that there are
+ * A queue that tells a burst from an overload (as in controlled delay, CoDel): an overload is a
+ * queue that does not get empty. Since it was last empty, a number of requests that one burst may
+ * have is let in; from then on only so many may wait as are worked on, so that an answer takes about
+ * twice its usual time however many ask.
+ * @param max work that is done at a time
+ * @param timeout milliseconds that work may take together with waiting for it
  */
-export function createConcurrencyLimit(app: FastifyInstance, max: number): ConcurrencyLimit {
-  let taken = 0;
+export function createConcurrencyLimit(max: number, timeout: number): ConcurrencyLimit {
+  const queue = new Set<() => void>();
+  let running = 0;
   let refused = 0;
+  /** Work that had to wait since the queue was last empty. */
+  let queued = 0;
+  /** Milliseconds that work takes: a moving average. */
+  let usual = 0;
+  let lastChange = 0;
+
+  const isInVain = () => {
+    if (queued >= burst * max && queue.size >= max) return true;
+    // When nothing ends, the database hangs, and what was usual says nothing.
+    const oneTurn = Math.max(usual, performance.now() - lastChange);
+    return (queue.size / max + 1) * oneTurn > timeout;
+  };
 
   // Refused at once, clients that ask again at once would take all of the time: with 1,280 of them,
   // of which 128 were let in, an answer took 1,200 ms instead of 8. So the more there are, the
   // longer each waits.
   const refuse = async (): Promise<never> => {
     refused += 1;
-    await sleep(Math.min((refused * 1000) / refusalRate, maxWait));
+    await sleep(Math.min((refused * 1000) / refusalRate, maxRefusalWait));
     refused -= 1;
     throw overloaded();
   };
-  const refuseExcess = () => (taken >= max ? refuse() : undefined);
-  const give = (request: FastifyRequest) => {
-    const refusal = refuseExcess();
-    if (refusal) return refusal;
-    taken += 1;
-    request.hasSlot = true;
-    return undefined;
+
+  const takeTurn = async (signal: AbortSignal): Promise<void> => {
+    if (running < max) {
+      running += 1;
+      return;
+    }
+    if (isInVain()) return refuse();
+    queued += 1;
+    await new Promise<void>((settle, reject) => {
+      const leave = () => {
+        signal.removeEventListener('abort', onAbort);
+        queue.delete(begin);
+        if (queue.size === 0) queued = 0;
+      };
+      const begin = () => {
+        leave();
+        settle();
+      };
+      const onAbort = () => {
+        leave();
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      queue.add(begin);
+    });
   };
 
-  app.decorateRequest('hasSlot', false);
-  app.decorateRequest('awaitsSlot', false);
-  app.addHook('preHandler', (request, _reply, done) => {
-    const refusal = request.awaitsSlot ? give(request) : undefined;
-    if (refusal) refusal.catch(done);
-    else done();
-  });
-  app.addHook('onSend', (request, _reply, _payload, done) => {
-    if (request.hasSlot) {
-      request.hasSlot = false;
-      taken -= 1;
-    }
-    done();
-  });
+  const endTurn = () => {
+    const [next] = queue;
+    // The turn is handed on, so that nobody who has just come is faster.
+    if (next) next();
+    else running -= 1;
+  };
 
   return {
-    get taken() {
-      return taken;
+    get running() {
+      return running;
     },
-    refuseExcess,
-    take(request) {
-      if (!isBodyComing(request)) return give(request);
-      request.awaitsSlot = true;
-      return undefined;
+    get waiting() {
+      return queue.size;
+    },
+    async run(work, signal) {
+      signal.throwIfAborted();
+      await takeTurn(signal);
+      const begun = performance.now();
+      lastChange = begun;
+      try {
+        signal.throwIfAborted();
+        return await work();
+      } finally {
+        lastChange = performance.now();
+        usual += (lastChange - begun - usual) / averaged;
+        endTurn();
+      }
     },
   };
-}
-
-function isBodyComing({ body, method }: FastifyRequest): boolean {
-  const mayHaveBody = method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
-  return mayHaveBody && body === undefined;
 }

@@ -1,12 +1,13 @@
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
+import { SharedTask } from '../database/task.ts';
 import { throttled } from '../errors.ts';
 
 /**
  * Counts a request of a sender, who may be any text.
  * @returns nothing when it could be counted without asking the database
- * @throws HttpError 429 when the sender has used up its window, whatever the database fails with
+ * @throws HttpError 429 when the sender has used up its window, 503 when the database cannot say
  */
 export type CountRequest = (sender: string) => Promise<void> | undefined;
 
@@ -38,10 +39,15 @@ const clearingInterval = 60_000;
  * requests at a time: every write ends the life of all cached answers, so one per request would
  * leave no use in the cache. Leases shrink with what is left, and what is never used is lost, so
  * together the gateways never admit more than the limit.
+ * @param timeout seconds that a lease may take
  */
-export function createRateLimiter(limit: RateLimit, read: ReadRows): CountRequest {
+export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: number): CountRequest {
   const windows = new LRUCache<string, Window>({ max: maxSenders });
-  const lease = createLessor(limit, read);
+  const leaseNow = createLessor(limit, read);
+  // It is never aborted: a lease that one client waits for serves the next requests of its sender.
+  const patience = new AbortController();
+  const lease = (sender: string, wanted: number) =>
+    new SharedTask(timeout, () => leaseNow(sender, wanted)).wait(patience);
   return (sender) => {
     const window = windows.get(sender) ?? remember(windows, sender);
     const now = performance.now();

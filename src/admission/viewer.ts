@@ -1,7 +1,9 @@
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   errors,
+  type FetchImplementation,
   type JWTPayload,
   type JWTVerifyGetKey,
   type JWTVerifyOptions,
@@ -109,6 +111,7 @@ function createKeySet(url: URL): JWTVerifyGetKey {
   const current = createRemoteJWKSet(url, {
     cooldownDuration: fetchInterval,
     timeoutDuration: 1_500,
+    [customFetch]: fetchBounded,
   });
   let outage: Outage | undefined;
 
@@ -141,11 +144,31 @@ function createKeySet(url: URL): JWTVerifyGetKey {
     const { keys, error } = outage;
     try {
       return await keys(header, token);
-    } catch (fault) {
-      throw fault instanceof errors.JWKSNoMatchingKey ? error : fault;
+    } catch (problem) {
+      throw problem instanceof errors.JWKSNoMatchingKey ? error : problem;
     }
   };
 }
+
+/** Most bytes of a key set: some hundred keys. */
+const maxKeySetBytes = 1_048_576;
+
+/** Fetches in pieces, so that no server can fill the memory. */
+const fetchBounded: FetchImplementation = async (url, options) => {
+  const response = await fetch(url, options);
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length;
+    // Leaving the loop ends the connection.
+    if (bytes > maxKeySetBytes) throw new Error('The key set is larger than 1 MiB.');
+    pieces.push(piece);
+  }
+  return new Response(Buffer.concat(pieces), {
+    status: response.status,
+    headers: response.headers,
+  });
+};
 
 /** While the keys cannot be fetched. */
 interface Outage {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Snapshots } from '../database/snapshots.ts';
 import type { SharedTask, StartTask, Waiter } from '../database/task.ts';
-import { HttpError, timedOut } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 
 /** Something that was read and can be given again while the database shows the same data. */
 export interface Answer {
@@ -16,11 +16,11 @@ interface Kept {
   readonly answer: Answer;
 }
 
-/** The reads of one key: one under way, and one that starts when it has ended. */
+/** The reads of one key: one under way, and one that has not begun, for all who come until then. */
 interface Reads {
   /** Never rejects. */
-  underWay: Promise<unknown>;
-  next?: SharedTask<Answer>;
+  underWay?: Promise<void> | undefined;
+  next?: SharedTask<Answer> | undefined;
 }
 
 /**
@@ -86,38 +86,39 @@ export class AnswerCache {
    * before this call. So there is one read at a time, however many ask.
    */
   #share(key: string, read: () => Promise<Answer>): SharedTask<Answer> {
-    const reads = this.#reads.get(key);
-    if (!reads) return this.#startTask(() => this.#read(key, read));
-    if (!reads.next || reads.next.isStopped) reads.next = this.#queue(key, reads, read);
-    return reads.next;
-  }
-
-  #queue(key: string, reads: Reads, read: () => Promise<Answer>): SharedTask<Answer> {
-    const next: SharedTask<Answer> = this.#startTask(async () => {
-      await reads.underWay;
-      const kept = this.#kept?.get(key);
-      const isCurrent = kept !== undefined && kept.snapshot === this.#latest;
-      if (reads.next === next && (isCurrent || next.isStopped)) this.#reads.delete(key);
-      if (isCurrent) return kept.answer;
-      if (next.isStopped) throw timedOut();
-      return this.#read(key, read);
+    const reads = this.#reads.get(key) ?? {};
+    if (reads.next && !reads.next.isStopped) return reads.next;
+    this.#reads.set(key, reads);
+    const next = this.#startTask(() => {
+      reads.next = undefined;
+      return this.#read(key, read, reads);
+    }, reads.underWay);
+    reads.next = next;
+    next.onEnd(() => {
+      if (reads.next === next) reads.next = undefined;
+      this.#forget(key, reads);
     });
     return next;
   }
 
-  #read(key: string, read: () => Promise<Answer>): Promise<Answer> {
+  #read(key: string, read: () => Promise<Answer>, reads: Reads): Promise<Answer> {
     const before = this.#latest;
+    const kept = this.#kept?.get(key);
+    // The read before this one began late enough.
+    if (kept && kept.snapshot === before) return Promise.resolve(kept.answer);
     const answer = read();
-    const reads: Reads = {
-      underWay: answer
-        .then((value) => this.#keep(key, value, before))
-        .catch(() => {})
-        .finally(() => {
-          if (!reads.next) this.#reads.delete(key);
-        }),
-    };
-    this.#reads.set(key, reads);
+    reads.underWay = answer
+      .then((value) => this.#keep(key, value, before))
+      .catch(() => {})
+      .finally(() => {
+        reads.underWay = undefined;
+        this.#forget(key, reads);
+      });
     return answer;
+  }
+
+  #forget(key: string, reads: Reads): void {
+    if (!reads.underWay && !reads.next && this.#reads.get(key) === reads) this.#reads.delete(key);
   }
 
   /**

@@ -3,7 +3,8 @@ import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded.ts';
-import { type OnChange, startMonitor, type Watch } from './monitor.ts';
+import { isOfSchema } from './errors.ts';
+import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
@@ -26,13 +27,13 @@ export interface Database {
    * From now on, whatever needs the database fails at once while PostgreSQL is away or not migrated.
    * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
    */
-  watch(onChange: OnChange): Promise<Watch>;
+  monitor(onChange: OnChange): Promise<Monitor>;
   close(): Promise<void>;
 }
 
 export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databasePoolMax' | 'dataDir'>;
 
-/** Milliseconds to wait for a free connection before the request fails. */
+/** Milliseconds that opening a connection may take. */
 const connectionTimeout = 5_000;
 /** Milliseconds after which PostgreSQL ends a statement, or a transaction nobody goes on with. */
 const defaultStatementTimeout = 30_000;
@@ -66,7 +67,12 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
     snapshots: watchEmbedded(pool, statementTimeout),
     failed: embedded.failed,
     // It is migrated when it is opened, and goes away with the process only.
-    watch: async () => ({ fault: () => undefined, ready: Promise.resolve(), close: () => {} }),
+    monitor: async () => ({
+      problem: () => undefined,
+      ready: Promise.resolve(),
+      checkNow: () => {},
+      close: () => {},
+    }),
     async close() {
       await prisma.$disconnect();
       await pool.end();
@@ -84,7 +90,12 @@ function openServer(url: string, max: number, statementTimeout: number): Databas
   const pool = new TaskPool({ ...guarded, max }, true);
   const prisma = createPrisma(pool);
   const snapshots = watchServer(guarded);
-  let watch: Watch | undefined;
+  let monitor: Monitor | undefined;
+  pool.on('connect', ({ connection }) => {
+    connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
+      if (isOfSchema(code)) monitor?.checkNow();
+    });
+  });
   return {
     kind: 'PostgreSQL',
     description,
@@ -93,12 +104,12 @@ function openServer(url: string, max: number, statementTimeout: number): Databas
     read: readRows(pool),
     snapshots,
     failed: new Promise(() => {}),
-    async watch(onChange) {
-      watch = await startMonitor(session, description, sockets, onChange);
-      return watch;
+    async monitor(onChange) {
+      monitor = await startMonitor(session, description, sockets, onChange);
+      return monitor;
     },
     async close() {
-      watch?.close();
+      monitor?.close();
       const timer = setTimeout(() => sockets.refuse(new Error('closed')), closeTimeout);
       await snapshots.close();
       await prisma.$disconnect();

@@ -12,10 +12,10 @@ export class DatabaseAwayError extends Error {
  */
 export function httpErrorFor(error: unknown): HttpError | undefined {
   const chain = chainOf(error);
-  const refusal = chain.find((link) => link instanceof HttpError);
-  if (refusal) return refusal;
+  const httpError = chain.find((link) => link instanceof HttpError);
+  if (httpError) return httpError;
   if (chain.some((link) => link instanceof DatabaseAwayError)) return unavailable();
-  if (chain.some((link) => codesOf(link).includes(queryCanceled))) return timedOut();
+  if (chain.some((link) => codesOf(link).some((code) => stopped.includes(code)))) return timedOut();
   const isOfServer = (link: ErrorLike) =>
     codesOf(link).some(isOfDatabase) || isOfConnection(link) || isOfAdapter(link);
   return chain.some(isOfServer) ? unavailable({ cause: error }) : undefined;
@@ -23,22 +23,44 @@ export function httpErrorFor(error: unknown): HttpError | undefined {
 
 type ErrorLike = Readonly<Record<string, unknown>>;
 
-/** The statement was stopped: by its time limit, or by an operator. */
-const queryCanceled = '57014';
+/**
+ * The statement was stopped: by its time limit or an operator (`query_canceled`), or because its
+ * task was. Then the connection is cut with an HttpError, of which Prisma keeps the code alone.
+ */
+const stopped = ['57014', timedOut().code];
+
+/**
+ * The database lacks a table, column, function or schema: it was exchanged for one that is not
+ * migrated, after a failover, say.
+ */
+const schemaStates = /^(?:42P01|42703|42883|3F000)$/;
+
+/** Whether the monitor has reason to look whether the database is migrated. */
+export function isOfSchema(code: string | undefined): boolean {
+  return schemaStates.test(code ?? '');
+}
 
 const sqlStates = [
+  schemaStates,
+  /^0A000$/, // a column has another type than when the statement was prepared
   /^08/, // the connection broke
+  /^28/, // the server does not let us in: its passwords are being changed, say
   /^25006$/, // a standby, or a server that only reads for now
   /^3D000$/, // the database is gone, and may be on its way back
   /^40001$|^40P01$/, // lost against other transactions
   /^53/, // out of disk, memory or connections
+  /^55000$/, // the database takes no connections
   /^55P03$/, // a lock was not to be had in time
   /^57P0[1-5]$/, // shutting down, crashed, starting up, dropped, idle for too long
   /^58/, // the system under the server fails
 ];
 
-/** Prisma: not reachable, too slow, closed, too many connections, transaction not begun or lost. */
-const prismaCodes = /^P1001$|^P1002$|^P1008$|^P1017$|^P2024$|^P2028$|^P2034$|^P2037$/;
+/**
+ * Prisma: not reachable, too slow, closed, without a table or column, too many connections,
+ * transaction not begun or lost.
+ */
+const prismaCodes =
+  /^P1001$|^P1002$|^P1008$|^P1017$|^P2021$|^P2022$|^P2024$|^P2028$|^P2034$|^P2037$/;
 
 function isOfDatabase(code: string): boolean {
   return prismaCodes.test(code) || sqlStates.some((state) => code.length === 5 && state.test(code));
@@ -46,7 +68,7 @@ function isOfDatabase(code: string): boolean {
 
 /** What `pg` says without a code. */
 const connectionMessages =
-  /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
+  /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
 
 /** What Prisma's driver adapter says of raw queries, which get no code. */
 const adapterKinds =

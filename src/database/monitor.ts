@@ -4,26 +4,28 @@ import { checkPrepared, DatabaseNotReadyError, unreachable } from './prepare.ts'
 import type { Sockets } from './sockets.ts';
 
 /** Knows at any time whether the database can be used. */
-export interface Watch {
+export interface Monitor {
   /** Why the database cannot be used now, in one sentence; undefined while it can. */
-  fault(): string | undefined;
+  problem(): string | undefined;
   /** Resolves when the database can be used for the first time. */
   readonly ready: Promise<void>;
+  /** Checks now instead of after the pause: a statement has failed in a way that says much. */
+  checkNow(): void;
   close(): void;
 }
 
 /** Called with the error when the database is lost, and with undefined when it is there again. */
-export type OnChange = (fault: Error | undefined) => void;
+export type OnChange = (problem: Error | undefined) => void;
 
 /**
- * Milliseconds between two looks, and for an answer. A frozen server or a dead network gives no
+ * Milliseconds between two checks, and for an answer. A frozen server or a dead network gives no
  * error: together they are the longest that a request waits for one, and must stay below 2 s.
  */
 const pause = 400;
 const limit = 1_200;
 
 /**
- * Looks at a server again and again, on a connection of its own. While it is away or not migrated,
+ * Checks a server again and again, on a connection of its own. While it is away or not migrated,
  * every other connection is cut and new ones are refused, so that requests fail at once.
  * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
  */
@@ -32,9 +34,9 @@ export async function startMonitor(
   description: string,
   sockets: Sockets,
   onChange: OnChange,
-): Promise<Watch> {
-  let client: pg.Client | undefined;
-  let fault: Error | undefined;
+): Promise<Monitor> {
+  const connection = createConnection(session, description);
+  let problem: Error | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   let declareReady = () => {};
@@ -42,8 +44,57 @@ export async function startMonitor(
     declareReady = settle;
   });
 
+  const update = (found: Error | undefined) => {
+    if (!found) declareReady();
+    if (found?.message === problem?.message) return;
+    // The server is there, and the connections that are open work.
+    if (found && !problem && isFull(found)) return;
+    problem = found;
+    if (found) sockets.refuse(new DatabaseAwayError(found.message));
+    else sockets.admit();
+    onChange(found);
+  };
+  const checkAgain = async () => {
+    timer = undefined;
+    const found = await connection.check();
+    if (isClosed) return connection.discard();
+    update(found);
+    schedule();
+  };
+  const schedule = () => {
+    timer = setTimeout(checkAgain, pause);
+  };
+
+  const found = await connection.check();
+  if (found && !(found instanceof DatabaseNotReadyError && found.mayPass)) throw found;
+  update(found);
+  schedule();
+
+  return {
+    problem: () => problem?.message,
+    ready,
+    checkNow: () => {
+      // Without a timer it is being done, or has ended.
+      if (!timer) return;
+      clearTimeout(timer);
+      checkAgain();
+    },
+    close: () => {
+      isClosed = true;
+      clearTimeout(timer);
+      timer = undefined;
+      connection.discard();
+    },
+  };
+}
+
+/** The connection that checks are made on: opened when there is none. */
+function createConnection(session: pg.ClientConfig, description: string) {
+  let client: pg.Client | undefined;
+
   const connect = async () => {
-    client = new pg.Client(session);
+    // Its time limit is that of the check.
+    client = new pg.Client({ ...session, connectionTimeoutMillis: 0 });
     // It is reported by the statement that fails, or by the next one.
     client.on('error', () => {});
     try {
@@ -58,77 +109,54 @@ export async function startMonitor(
     client = undefined;
   };
 
-  const look = async () => {
-    let isLate = false;
-    const clear = startLimit(() => {
-      isLate = true;
-      discard(new Error(`no answer within ${limit / 1000} s`));
-    });
-    try {
-      // A connection that broke says little: an operator may have ended just this one.
-      for (let attempt = 0; ; attempt++) {
-        try {
-          return await checkPrepared(client ?? (await connect()), description);
-        } catch (error) {
-          discard();
-          if (isLate || attempt === 2) throw error;
-        }
-      }
-    } finally {
-      clear();
-    }
-  };
-
-  const note = (found: Error | undefined) => {
-    if (found?.message === fault?.message) return;
-    // The server is there, and the connections that are open work.
-    if (found && !fault && isFull(found)) return;
-    fault = found;
-    if (found) sockets.refuse(new DatabaseAwayError(found.message));
-    else sockets.admit();
-    onChange(found);
-  };
-
-  const goOn = () => {
-    timer = setTimeout(async () => {
-      const found = await look().then(() => undefined, asError);
-      if (isClosed) return discard();
-      note(found);
-      if (!found) declareReady();
-      goOn();
-    }, pause);
-  };
-
-  const found = await look().then(() => undefined, asError);
-  if (found && !(found instanceof DatabaseNotReadyError && found.mayPass)) throw found;
-  note(found);
-  if (!found) declareReady();
-  goOn();
-
   return {
-    fault: () => fault?.message,
-    ready,
-    close: () => {
-      isClosed = true;
-      clearTimeout(timer);
-      discard();
+    discard,
+    /** Gives what is wrong with the database; undefined when it can be used. */
+    async check(): Promise<Error | undefined> {
+      let isLate = false;
+      const clear = startLimit(() => {
+        isLate = true;
+        discard(new Error(`no answer within ${limit / 1000} s`));
+      });
+      try {
+        // A connection that broke says little: an operator may have ended just this one.
+        for (let attempt = 0; ; attempt++) {
+          try {
+            await checkPrepared(client ?? (await connect()), description);
+            return undefined;
+          } catch (error) {
+            discard();
+            if (isLate || attempt === 2) return asError(error);
+          }
+        }
+      } finally {
+        clear();
+      }
     },
   };
 }
 
+/** Milliseconds between two looks at the clock, and the most that is counted of what has passed. */
+const step = 100;
+const maxCounted = 150;
+
 /**
- * Calls back when the time is over, but not before what has arrived meanwhile has been read: when
- * this process was busy, the database is not to blame.
+ * Calls back when the time is over in which this process could have read an answer. Of a stall (a
+ * garbage collection, a long computation) hardly anything counts, however long it is, since the
+ * database is not to blame for it. Between two steps, whatever has arrived is read.
  */
 function startLimit(onLate: () => void): () => void {
-  let isOver = false;
-  const timer = setTimeout(() => {
-    setImmediate(() => setImmediate(() => isOver || onLate()));
-  }, limit);
-  return () => {
-    isOver = true;
-    clearTimeout(timer);
-  };
+  let last = performance.now();
+  let counted = 0;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    counted += Math.min(now - last, maxCounted);
+    last = now;
+    if (counted < limit) return;
+    clearInterval(timer);
+    onLate();
+  }, step);
+  return () => clearInterval(timer);
 }
 
 const tooManyConnections = '53300';

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { renewName } from './read.ts';
 import { currentSignal } from './task.ts';
 
 type OnConnect = (
@@ -7,17 +8,42 @@ type OnConnect = (
   release: (error?: Error | boolean) => void,
 ) => void;
 
+type RunStatement = (
+  statement: pg.QueryConfig | string,
+  values?: unknown[],
+) => Promise<pg.QueryResult>;
+
 /**
- * Gives connections to the work that asks for them. When that is stopped, its connection is cut,
- * and PostgreSQL, which looks after its clients, drops the statement that runs on it.
+ * Gives connections to the tasks that ask for them. When one is stopped, it leaves the queue, or its
+ * connection is cut, and PostgreSQL, which looks after its clients, drops the statement that runs.
  */
 export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
 
-  /** @param canCut false where a statement runs to its end anyway */
-  constructor(config: pg.PoolConfig, canCut: boolean) {
-    super(config);
+  /**
+   * @param connectionTimeoutMillis what opening a connection may take: how long to wait for a free
+   *   one is known to each task
+   * @param canCut false where a statement runs to its end anyway
+   */
+  constructor({ connectionTimeoutMillis, ...config }: pg.PoolConfig, canCut: boolean) {
+    class Client extends pg.Client {
+      constructor(session: pg.ClientConfig = {}) {
+        super({ ...session, ...(connectionTimeoutMillis ? { connectionTimeoutMillis } : {}) });
+      }
+    }
+    super({ ...config, Client });
     this.#canCut = canCut;
+    const run = this.query.bind(this) as RunStatement;
+    const runAgain: RunStatement = async (statement, values) => {
+      try {
+        return await run(statement, values);
+      } catch (error) {
+        if (typeof statement === 'string' || !statement.name || !isStalePlan(error)) throw error;
+        // It failed before it began, so even a write can be sent again.
+        return run({ ...statement, name: renewName(statement.text, statement.name) }, values);
+      }
+    };
+    this.query = runAgain as typeof this.query;
   }
 
   override connect(): Promise<pg.PoolClient>;
@@ -29,15 +55,24 @@ export class TaskPool extends pg.Pool {
       });
     }
     const signal = currentSignal();
+    if (!signal) {
+      super.connect(callback);
+      return undefined;
+    }
+    const leave = () => callback(signal.reason, undefined, () => {});
+    if (signal.aborted) {
+      leave();
+      return undefined;
+    }
+    signal.addEventListener('abort', leave, { once: true });
     super.connect((error, client, release) => {
-      if (!client || !signal) return callback(error, client, release);
+      signal.removeEventListener('abort', leave);
       if (signal.aborted) {
-        // It was stopped while it waited for its turn.
-        client.release();
-        return callback(signal.reason, undefined, () => {});
+        client?.release();
+        return;
       }
-      if (this.#canCut) cutOnStop(client, signal);
-      callback(undefined, client, client.release);
+      if (client && this.#canCut) cutOnStop(client, signal);
+      callback(error, client, client?.release ?? release);
     });
     return undefined;
   }
@@ -51,4 +86,9 @@ function cutOnStop(client: pg.PoolClient, signal: AbortSignal): void {
     signal.removeEventListener('abort', cut);
     release(error);
   };
+}
+
+/** A column has another type since the statement was prepared. */
+function isStalePlan(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.routine === 'RevalidateCachedQuery';
 }

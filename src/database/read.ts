@@ -30,6 +30,8 @@ const exactTypes: pg.CustomTypesConfig = {
 };
 
 const names = new Map<string, string>();
+/** How often the names have been renewed. */
+let generation = 0;
 
 /**
  * A name for a prepared statement, the same for the same text in every process, since a connection
@@ -38,7 +40,21 @@ const names = new Map<string, string>();
 export function nameStatement(text: string): string {
   const known = names.get(text);
   if (known !== undefined) return known;
-  const name = createHash('sha256').update(text).digest('base64url').slice(0, 24);
+  const hash = createHash('sha256').update(text);
+  if (generation > 0) hash.update(`\0${generation}`);
+  const name = hash.digest('base64url').slice(0, 24);
   if (names.size < 1000) names.set(text, name);
   return name;
+}
+
+/**
+ * Another name for a statement that PostgreSQL will not execute any more as it was prepared under
+ * `name`. All others get new names too, since every connection has the old ones.
+ */
+export function renewName(text: string, name: string): string {
+  if (nameStatement(text) === name) {
+    generation++;
+    names.clear();
+  }
+  return nameStatement(text);
 }

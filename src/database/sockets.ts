@@ -3,28 +3,28 @@ import { Socket } from 'node:net';
 /** Every socket to the server, so that all of them can be cut at once, and new ones refused. */
 export class Sockets {
   readonly #open = new Set<Socket>();
-  #refusal: Error | undefined;
+  #error: Error | undefined;
 
   /** For `stream` in the configuration of `pg`. */
   readonly open = (): Socket => {
     const socket = new Socket();
     this.#open.add(socket);
     socket.once('close', () => this.#open.delete(socket));
-    const refusal = this.#refusal;
-    if (refusal) process.nextTick(() => socket.destroy(refusal));
+    const error = this.#error;
+    if (error) process.nextTick(() => socket.destroy(error));
     return socket;
   };
 
   /**
-   * Ends all connections: whatever waits for one of them fails with `refusal`, and so does every
+   * Ends all connections: whatever waits for one of them fails with `error`, and so does every
    * new connection until `admit` is called.
    */
-  refuse(refusal: Error): void {
-    this.#refusal = refusal;
-    for (const socket of this.#open) socket.destroy(refusal);
+  refuse(error: Error): void {
+    this.#error = error;
+    for (const socket of this.#open) socket.destroy(error);
   }
 
   admit(): void {
-    this.#refusal = undefined;
+    this.#error = undefined;
   }
 }

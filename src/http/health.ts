@@ -21,17 +21,17 @@ export function serveHealth(app: FastifyInstance, health: Health): void {
   });
 }
 
-/** @param findFault why the answer is 503; undefined: it is 200 */
-function addProbe(app: FastifyInstance, url: string, findFault: () => string | undefined): void {
+/** @param findProblem why the answer is 503; undefined: it is 200 */
+function addProbe(app: FastifyInstance, url: string, findProblem: () => string | undefined): void {
   app.route({
     method: ['GET', 'HEAD'],
     url,
     handler: (_request, reply) => {
-      const fault = findFault();
+      const problem = findProblem();
       return reply
-        .code(fault ? 503 : 200)
+        .code(problem ? 503 : 200)
         .headers({ 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
-        .send(encodeJson(fault ? { status: 'unavailable', detail: fault } : { status: 'ok' }));
+        .send(encodeJson(problem ? { status: 'unavailable', detail: problem } : { status: 'ok' }));
     },
   });
 }

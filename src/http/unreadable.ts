@@ -1,20 +1,45 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { encodeJson } from './json.ts';
 import { type NameRequest, requestIdHeader } from './request-id.ts';
 import { securityHeaders } from './security-headers.ts';
 
+type OnClientError = (error: Error & { code?: string }, socket: Socket) => void;
+
 /** Answers bytes that Node cannot read as an HTTP request, such as a raw non-ASCII target. */
 export function answerUnreadable(
+  nameRequest: NameRequest,
+  log: FastifyBaseLogger | undefined,
+): OnClientError {
+  const known = new WeakSet<Socket>();
+  return (error, socket) => {
+    // Node says it again for all that comes after it.
+    if (known.has(socket)) return;
+    known.add(socket);
+    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
+    else whenAnswered(socket, () => sendError(error, socket, nameRequest, log));
+  };
+}
+
+/** What Node keeps on a socket: the answer that is due, of the oldest of the pipelined requests. */
+interface Pipelined {
+  readonly _httpMessage?: ServerResponse | null;
+}
+
+/** Calls back when all requests have been answered that came before and are whole. */
+function whenAnswered(socket: Socket, callback: () => void): void {
+  const due = (socket as Pipelined)._httpMessage;
+  if (due?.req.complete) due.once('close', () => whenAnswered(socket, callback));
+  else if (socket.writable) callback();
+}
+
+function sendError(
   error: Error & { code?: string },
   socket: Socket,
   nameRequest: NameRequest,
   log: FastifyBaseLogger | undefined,
 ): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
   const [status, detail] =
     error.code === 'HPE_HEADER_OVERFLOW'
       ? ['431 Request Header Fields Too Large', 'The request target or a header is too large.']

@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /** Logs why a request was refused, if there is a cause: at most once a second. */
-    logHttpError: (log: FastifyBaseLogger, refusal: HttpError) => void;
+    logHttpError: (log: FastifyBaseLogger, error: HttpError) => void;
   }
 }
 

@@ -9,7 +9,7 @@ import { maxNameLength } from './log.ts';
 export interface Metrics {
   /** Counts and times the answers of `app`; to be called before its routes are added. */
   countAnswers(app: FastifyInstance): void;
-  watch(parts: { cache: AnswerCache; slots: ConcurrencyLimit }): void;
+  follow(parts: { cache: AnswerCache; limit: ConcurrencyLimit }): void;
   /** All values in the text format of Prometheus. */
   print(): Promise<{ contentType: string; text: string }>;
 }
@@ -71,11 +71,12 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
 
   return {
     countAnswers: (app) => countAnswers(app, registry),
-    watch({ cache, slots }) {
+    follow({ cache, limit }) {
       counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
       counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
       gauge('gateway_cache_bytes', 'Size of the answers in memory.', () => cache.bytes);
-      gauge('gateway_requests_under_way', 'Requests that are worked on.', () => slots.taken);
+      gauge('gateway_requests_under_way', 'Requests that are worked on.', () => limit.running);
+      gauge('gateway_requests_waiting', 'Requests that wait for their turn.', () => limit.waiting);
     },
     async print() {
       return { contentType: registry.contentType, text: await registry.metrics() };

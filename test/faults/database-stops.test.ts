@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { baseOf, dist, type Run, run, runServer, stop } from '../process.ts';
-import { type Answered, type Load, send, startLoad } from './load.ts';
+import { type Answered, anyRequest, type Load, send, startLoad } from './load.ts';
 import { type Network, openNetwork } from './network.ts';
 
 type Postgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
@@ -185,3 +185,82 @@ test('a database that is dropped and made anew is waited for until it is migrate
   await untilBack();
   expect(await statusOf('/health/ready')).toBe(200);
 });
+
+test('a database that is exchanged for one without tables is a 503 from the first answer on', async () => {
+  const shop = await openShop();
+  load = startLoad(base);
+  await untilAnswered(200, 100);
+  await administer('DROP SCHEMA public CASCADE; CREATE SCHEMA public', 'shop');
+  await untilAnswered(503, 50);
+  await shop.server.until(/lacks \d+ migration/);
+  expect(await statusOf('/health/ready')).toBe(503);
+  expect(shop.server.output()).not.toContain('unexpected error');
+  await load.stop();
+  expect(wrongAnswers(load.answers, 10_000)).toEqual([]);
+  await run([`${dist}commands/migrate.js`], shop.environment).ended;
+  await untilBack();
+  for (let turn = 0; turn < 12; turn++) {
+    // It is empty now.
+    const { status } = await send(base, anyRequest(turn).replace(/page=\d+/, 'page=1'));
+    expect(status).toBe(200);
+  }
+});
+
+test('a column whose type changes under load costs no answer', async () => {
+  const shop = await openShop();
+  load = startLoad(base);
+  await untilAnswered(200, 100);
+  for (const length of [300, 255, 400]) {
+    await administer(`ALTER TABLE outfits ALTER COLUMN title TYPE varchar(${length})`, 'shop');
+    await untilAnswered(200, 100);
+  }
+  await load.stop();
+  expect(load.answers.filter(({ status }) => status !== 200)).toEqual([]);
+  expect(wrongAnswers(load.answers, 10_000)).toEqual([]);
+  expect(shop.server.output()).not.toContain('unexpected error');
+});
+
+/** A gateway with a database of its own; `base` is its address from now on. */
+async function openShop() {
+  await administer('DROP DATABASE IF EXISTS shop WITH (FORCE)');
+  await administer('CREATE DATABASE shop');
+  const url = new URL(postgres.url);
+  url.pathname = '/shop';
+  const environment = { DATABASE_URL: url.href };
+  await run([`${dist}commands/migrate.js`], environment).ended;
+  const shop = runServer({ ...environment, SEED: 'demo' });
+  base = await baseOf(shop);
+  return { server: shop, environment };
+}
+
+test.each(Object.entries(faults))(
+  'with RATE_LIMIT, a PostgreSQL that %s is a 503 to senders that are known and others, and not a line each',
+  async (_name, fault) => {
+    const url = new URL(postgres.url);
+    url.port = String(network.port);
+    const limited = runServer({
+      DATABASE_URL: url.href,
+      RATE_LIMIT: '20/minute',
+      TRUST_PROXY: '127.0.0.1',
+      HOST: '127.0.0.1',
+    });
+    base = await baseOf(limited);
+    let sender = 0;
+    const ask = async (what: string) =>
+      send(base, what, undefined, undefined, { 'x-forwarded-for': `192.0.2.${sender++ % 200}` });
+    for (let turn = 0; turn < 100; turn++) expect((await ask(anyRequest(turn))).status).toBe(200);
+    await fault.begin();
+    const answers: Answered[] = [];
+    for (let round = 0; round < 10; round++) {
+      const asked = Array.from({ length: 30 }, (_, turn) => ask(anyRequest(turn)));
+      answers.push(...(await Promise.all(asked)));
+    }
+    await fault.end();
+    expect(wrongAnswers(answers)).toEqual([]);
+    expect(answers.every(({ status }) => status === 503)).toBe(true);
+    await untilBack();
+    expect(limited.output()).not.toContain('unexpected error');
+    expect(limited.output().match(/"level":50/g)?.length).toBeLessThan(20);
+    expect(await stop(limited)).toBe(0);
+  },
+);

@@ -16,6 +16,7 @@ export function send(
   what: string,
   signal?: AbortSignal,
   agent?: Agent,
+  headers: Record<string, string> = {},
 ): Promise<Answered> {
   const start = performance.now();
   const isDocument = what.startsWith('{') || what.startsWith('mutation');
@@ -26,7 +27,7 @@ export function send(
       isDocument ? `${base}/graphql` : base + what,
       {
         method: isDocument ? 'POST' : 'GET',
-        headers: isDocument ? { 'content-type': 'application/json' } : {},
+        headers: { ...headers, ...(isDocument ? { 'content-type': 'application/json' } : {}) },
         ...(agent ? { agent } : {}),
         ...(signal ? { signal } : {}),
       },

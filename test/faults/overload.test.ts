@@ -1,13 +1,16 @@
-// More clients than there is room for: who is let in is served as ever, the others are told at once.
+// More clients than there is room for: a burst waits its turn; in an overload, who is let in is served
+// as ever, and the others are told at once. Answers from memory need no room.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { raiseSequences, saveOutfits } from '../../src/outfits/bulk.ts';
+import { databaseKinds } from '../gateway.ts';
 import { baseOf, environmentOf, runServer } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 import {
@@ -19,6 +22,7 @@ import {
   readNothing,
   sendPart,
 } from './clients.ts';
+import { send } from './load.ts';
 
 let environment: Record<string, string>;
 
@@ -52,15 +56,21 @@ async function load(address: Address, clients: number, milliseconds: number) {
   };
 }
 
-describe.each([
-  ['from memory', {}],
-  ['from the database', { CACHE_MAX_BYTES: '0' }],
-] as const)('answers %s, at ten times capacity', (_name, settings) => {
-  test('take at most three times as long as usual, and the excess gets 503 quickly', async () => {
-    const capacity = 32;
+const capacity = 32;
+
+describe('at ten times capacity', () => {
+  test('answers from memory are given to all', async () => {
+    const settings = { MAX_CONCURRENT_REQUESTS: String(capacity) };
+    const base = await baseOf(runServer({ ...environment, ...settings }));
+    const crowded = await load(addressOf(base), 10 * capacity, 2_500);
+    expect(crowded.taken.length).toBeGreaterThan(9 * capacity);
+    expect(crowded.taken).toHaveLength(crowded.count);
+  });
+
+  test('answers take at most three times as long as usual, and the excess gets 503 quickly', async () => {
     const server = runServer({
       ...environment,
-      ...settings,
+      CACHE_MAX_BYTES: '0',
       MAX_CONCURRENT_REQUESTS: String(capacity),
     });
     const base = await baseOf(server);
@@ -93,7 +103,39 @@ describe.each([
   });
 });
 
-describe('a slot is not held', () => {
+describe.each(databaseKinds)('a burst on %s', (kind) => {
+  const orderings = ['id', 'like_count', 'created', 'modified'].flatMap((name) => [
+    name,
+    `-${name}`,
+  ]);
+
+  async function start(): Promise<string> {
+    const own = kind === 'embedded' ? await environmentOf(kind) : environment;
+    // 125 pages in each order: of 500 outfits, and of more than 500 in the demonstration set.
+    return baseOf(runServer({ ...own, HOST: '127.0.0.1', PAGE_SIZE: '4' }));
+  }
+
+  test.each([
+    ['2,000 requests for the first page', () => Array<string>(2_000).fill('/api/outfits/')],
+    [
+      '1,000 requests for different pages',
+      () =>
+        orderings.flatMap((ordering) =>
+          Array.from(
+            { length: 125 },
+            (_, page) => `/api/outfits/?ordering=${ordering}&page=${1 + page}`,
+          ),
+        ),
+    ],
+  ])('%s at once are all answered', async (_name, paths) => {
+    const base = await start();
+    const answers = await Promise.all(paths().map((path) => send(base, path)));
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(new Set(answers.map(({ what }) => what)).size).toBe(new Set(paths()).size);
+  });
+});
+
+describe('a place is not held', () => {
   const startSmall = (settings = {}) =>
     baseOf(
       runServer({
@@ -176,56 +218,126 @@ describe('a slot is not held', () => {
   });
 });
 
-test.each([
-  [
-    '/api/outfits/',
-    { title: 'New', image_key: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' },
-  ],
-  ['/graphql', { query: '{ outfits { count } }' }],
-])('a slot is held by a POST to %s while it is worked on', async (path, content) => {
-  const settings = { AUTH_JWT_SECRET: secret, MAX_CONCURRENT_REQUESTS: '1' };
-  const base = await baseOf(runServer({ ...environment, ...settings }));
-  const unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');
-  const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
-  const body = JSON.stringify(content);
-  const running = fetch(`${base}${path}`, { method: 'POST', headers, body });
-  await sleep(500);
-  expect((await fetch(`${base}/api/outfits/`)).status).toBe(503);
-  await unlock();
-  expect((await running).ok).toBe(true);
-  expect((await fetch(`${base}/api/outfits/`)).status).toBe(200);
+describe('with one place, which is taken', () => {
+  let base: string;
+  let unlock: () => Promise<void>;
+  let watcher: pg.Client;
+
+  beforeEach(async () => {
+    watcher = new pg.Client(environment['DATABASE_URL']);
+    await watcher.connect();
+    const settings = {
+      AUTH_JWT_SECRET: secret,
+      CACHE_MAX_BYTES: '0',
+      MAX_CONCURRENT_REQUESTS: '1',
+      REQUEST_TIMEOUT: '60',
+    };
+    base = await baseOf(runServer({ ...environment, ...settings }));
+    unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');
+  });
+  afterEach(async () => {
+    await unlock();
+    await watcher.end();
+  });
+
+  /** Statements of the gateway that wait for the lock. */
+  const countWorkedOn = async () => {
+    const { rows } = await watcher.query(
+      `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database()
+         AND application_name = 'outfit-gateway' AND state = 'active' AND wait_event_type = 'Lock'`,
+    );
+    return rows[0].count;
+  };
+  const untilTaken = () => expect.poll(countWorkedOn, { timeout: 10_000 }).toBe(1);
+  const read = async (signal?: AbortSignal) => {
+    const response = await fetch(`${base}/api/outfits/`, signal ? { signal } : {});
+    await response.arrayBuffer();
+    return response.status;
+  };
+
+  test.each([
+    [
+      '/api/outfits/',
+      { title: 'New', image_key: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' },
+    ],
+    ['/graphql', { query: '{ outfits { count } }' }],
+  ])(
+    'a POST to %s holds it while it is worked on, and others wait their turn',
+    async (path, content) => {
+      const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
+      const body = JSON.stringify(content);
+      const running = fetch(`${base}${path}`, { method: 'POST', headers, body });
+      await untilTaken();
+      const waiting = Promise.all([read(), read(), read()]);
+      await sleep(500);
+      expect(await countWorkedOn()).toBe(1);
+      await unlock();
+      expect((await running).ok).toBe(true);
+      expect(await waiting).toEqual([200, 200, 200]);
+    },
+  );
+
+  test('who has left has left the queue too', async () => {
+    const running = read();
+    await untilTaken();
+    for (let round = 0; round < 5; round++) {
+      const client = new AbortController();
+      const left = Array.from({ length: 10 }, () => read(client.signal).catch(() => 'left'));
+      await sleep(200);
+      client.abort();
+      expect(new Set(await Promise.all(left))).toEqual(new Set(['left']));
+    }
+    const waiting = read();
+    await sleep(200);
+    await unlock();
+    expect(await running).toBe(200);
+    expect(await waiting).toBe(200);
+  });
+
+  test('what would wait in vain is told so in the form of REST and of GraphQL, and not by health', async () => {
+    const running = [read()];
+    await untilTaken();
+    running.push(...Array.from({ length: 10 }, () => read()));
+    await sleep(500);
+    const rest = await fetch(`${base}/api/outfits/`);
+    expect(rest.status).toBe(503);
+    expect(await rest.json()).toEqual({ detail: 'The service is busy, try again later.' });
+    expect(Object.fromEntries(rest.headers)).toMatchObject({
+      allow: 'GET, POST, HEAD, OPTIONS',
+      vary: 'Accept',
+      'content-type': 'application/json',
+      'retry-after': '1',
+      'x-request-id': expect.any(String),
+    });
+    const graphql = await fetch(`${base}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"query":"{ outfits { count } }"}',
+    });
+    expect(graphql.status).toBe(503);
+    expect(graphql.headers.get('retry-after')).toBe('1');
+    const message = 'The service is busy, try again later.';
+    expect(await graphql.json()).toEqual({
+      errors: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE' } }],
+    });
+    expect((await fetch(`${base}/health/live`)).status).toBe(200);
+    for (const path of ['/api/outfits/', '/graphql']) {
+      expect((await fetch(`${base}${path}`, { method: 'OPTIONS' })).ok).toBe(true);
+    }
+    await unlock();
+    expect(new Set(await Promise.all(running))).toEqual(new Set([200]));
+    expect(await read()).toBe(200);
+  });
 });
 
-test('is said in the form of REST and of GraphQL, and not by health', async () => {
-  const server = runServer({ ...environment, MAX_CONCURRENT_REQUESTS: '1' });
-  const base = await baseOf(server);
+test('a queue for connections that takes longer than opening one may is no outage', async () => {
+  const settings = { CACHE_MAX_BYTES: '0', DATABASE_POOL_MAX: '1', REQUEST_TIMEOUT: '60' };
+  const base = await baseOf(runServer({ ...environment, ...settings }));
   const unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');
-  const running = fetch(`${base}/api/outfits/`);
-  await sleep(500);
-  const rest = await fetch(`${base}/api/outfits/`);
-  expect(rest.status).toBe(503);
-  expect(await rest.json()).toEqual({ detail: 'The service is busy, try again later.' });
-  expect(Object.fromEntries(rest.headers)).toMatchObject({
-    allow: 'GET, POST, HEAD, OPTIONS',
-    vary: 'Accept',
-    'content-type': 'application/json',
-    'retry-after': '1',
-    'x-request-id': expect.any(String),
-  });
-  const graphql = await fetch(`${base}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: '{"query":"{ __typename }"}',
-  });
-  expect(graphql.status).toBe(503);
-  expect(graphql.headers.get('retry-after')).toBe('1');
-  const message = 'The service is busy, try again later.';
-  expect(await graphql.json()).toEqual({
-    errors: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE' } }],
-  });
-  expect((await fetch(`${base}/health/live`)).status).not.toBe(503);
+  const waiting = Array.from({ length: 20 }, () => send(base, '/api/outfits/'));
+  await sleep(6_000);
   await unlock();
-  expect((await running).status).toBe(200);
+  for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
 });
 
 test('a client that sends its request too slowly is cut off', async () => {

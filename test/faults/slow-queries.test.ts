@@ -1,8 +1,9 @@
 // A statement that takes too long, or that nobody waits for any more, is stopped.
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openGateway } from '../gateway.ts';
 import { baseOf, dist, environmentOf, run, runServer } from '../process.ts';
+import { secret, signIn } from '../tokens.ts';
 import { send } from './load.ts';
 
 const requests: [string, string][] = [
@@ -147,4 +148,78 @@ test('requests to the embedded database are answered in time while a statement b
   } finally {
     await gateway.close();
   }
+});
+
+test('a client that leaves while the database is asked what it shows has nothing read for it', async () => {
+  const gateway = await openGateway('PostgreSQL');
+  try {
+    const { pool, snapshots } = gateway.database;
+    const base = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
+    for (const [, what] of requests) expect((await send(base, what)).status).toBe(200);
+    const query = vi.spyOn(pool, 'query');
+    const take = snapshots.takeNext.bind(snapshots);
+    for (const [, what] of requests) {
+      await pool.query('UPDATE outfits SET likes = likes + 1');
+      let ask = () => {};
+      const asked = new Promise<void>((settle) => {
+        ask = settle;
+      });
+      let answer = () => {};
+      const held = new Promise<void>((settle) => {
+        answer = settle;
+      });
+      const probe = vi.spyOn(snapshots, 'takeNext').mockImplementationOnce(async () => {
+        ask();
+        await held;
+        return take();
+      });
+      const client = new AbortController();
+      const leaving = send(base, what, client.signal);
+      await asked;
+      const others = gateway.app.server;
+      const connections = () =>
+        new Promise<number>((settle) => others.getConnections((_error, count) => settle(count)));
+      client.abort();
+      expect((await leaving).status).toBe(0);
+      await expect.poll(connections).toBe(0);
+      query.mockClear();
+      answer();
+      probe.mockRestore();
+      // Whatever was to be read for it would have been sent before.
+      expect((await send(base, '/api/outfits/?page=last')).status).toBe(200);
+      expect(query.mock.calls).toHaveLength(1);
+    }
+  } finally {
+    await gateway.close();
+  }
+});
+
+test('writes that are stopped are told as 503, and are no unexpected errors in the log', async () => {
+  const settings = { SEED: 'demo', REQUEST_TIMEOUT: '1', AUTH_JWT_SECRET: secret };
+  const server = runServer({ ...environment, ...settings });
+  const base = await baseOf(server);
+  await block();
+  const write = async (user: number, body: string, more: Record<string, string> = {}) => {
+    const headers = { 'content-type': 'application/json', ...(await signIn(user)), ...more };
+    return fetch(`${base}/graphql`, { method: 'POST', headers, body });
+  };
+  const documents = [
+    'mutation { likeOutfit(id: 1) { outfit { likes } } }',
+    'mutation { deleteOutfit(id: 1) { id } }',
+    'mutation { createOutfit(input: { imageKey: "outfits/2b1d3c4e-0000-4000-8000-000000000001.png" }) { outfit { title } } }',
+  ];
+  const answers = await Promise.all(
+    Array.from({ length: 24 }, async (_, index) => {
+      const query = documents[index % documents.length];
+      const key = index % 2 ? { 'idempotency-key': `key-${index}` } : {};
+      return write(1 + index, JSON.stringify({ query }), key);
+    }),
+  );
+  for (const answer of answers) {
+    expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('code')]);
+    expect(answer.headers.get('retry-after')).toBe('1');
+  }
+  await blocker.query('ROLLBACK');
+  expect(server.output()).not.toContain('unexpected error');
+  expect((await write(1, JSON.stringify({ query: documents[0] }))).status).toBe(200);
 });
