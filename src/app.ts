@@ -53,7 +53,7 @@ export interface AppOptions {
 }
 
 /**
- * The whole service on an open database, complete but not listening. Shutdown it leaves the
+ * The whole service on an open database, complete but not listening. Closing it leaves the
  * database open: whoever opened that closes it.
  */
 export async function buildApp(

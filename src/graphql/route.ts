@@ -69,14 +69,12 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
         return sendGraphiQL(request, reply);
       }
       const asker = askerOf(request, request.viewer);
-      const { status, contentType, body, tag, shareable } = await answerRequest(
-        engine,
-        request,
-        asker,
-      );
+      const answer = await answerRequest(engine, request, asker);
+      const { status, contentType, body, shareable } = answer;
       if (status === 405) reply.header('Allow', 'POST');
       if (isRead(request) && status === 200) {
-        if (sendIfUnchanged(request, reply, tag, shareable)) return reply;
+        answer.tag ??= entityTag(body);
+        if (sendIfUnchanged(request, reply, answer.tag, shareable)) return reply;
       }
       return reply.code(status).header('Content-Type', contentType).send(body);
     },
@@ -116,7 +114,8 @@ interface HttpAnswer extends Answer {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
-  readonly tag: string;
+  /** Made when it is first asked for: only GET is. */
+  tag?: string;
 }
 
 async function answerRequest(
@@ -159,5 +158,5 @@ function toAnswer(result: ExecutionResult, answerType: AnswerType, isForAll: boo
   const { body: text, status, contentType } = response as unknown as PlainResponse;
   const body = Buffer.from(text);
   const shareable = isForAll && result.errors === undefined;
-  return { status, contentType, body, tag: entityTag(body), size: body.length, shareable };
+  return { status, contentType, body, size: body.length, shareable };
 }
