@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { canIdentify } from './admission/viewer.ts';
 import { buildApp } from './app.ts';
-import { type Config, readConfig } from './config.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import { seedDemo } from './demo/seed.ts';
@@ -19,8 +19,17 @@ import { closeOnSignal, isEnding } from './signals.ts';
 /** Milliseconds that the database has to close. */
 const databaseGrace = 1_000;
 
+const help = `Usage: npm start
+
+Starts the gateway. It takes no arguments: settings are environment variables, such as
+PORT=8080 npm start. .env.example lists them all.
+`;
+
 try {
-  await start(readConfig(process.env));
+  const args = process.argv.slice(2);
+  if (args.includes('--help') || args.includes('-h')) process.stdout.write(help);
+  else if (args.length === 0) await start(readConfig(process.env));
+  else throw new ConfigError(`Unexpected argument ${JSON.stringify(args[0])}: see --help.`);
 } catch (error) {
   if (!isEnding()) fail(error);
 }

@@ -9,7 +9,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from 'vitest';
 import { type Command, runCommand } from '../src/commands/command.ts';
 import * as importCommand from '../src/commands/import.ts';
 import * as verifyCommand from '../src/commands/verify.ts';
@@ -66,14 +75,17 @@ const toLines = (records: readonly unknown[]) =>
 
 let folder: string;
 let place: TestPlace;
+/** One for all tests on PostgreSQL, emptied before each: making it takes longer than most of them. */
+let shared: TestPlace | undefined;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'outfit-import-test-'));
 });
 afterEach(async () => {
-  await place.remove();
+  if (place !== shared) await place.remove();
   rmSync(folder, { recursive: true, force: true });
 });
+afterAll(() => shared?.remove());
 
 function save(name: string, content: string | Buffer): string {
   const path = join(folder, name);
@@ -83,7 +95,13 @@ function save(name: string, content: string | Buffer): string {
 }
 
 async function openPlace(kind: DatabaseKind): Promise<void> {
-  place = await makeMigratedPlace(kind);
+  if (kind === 'embedded') {
+    place = await makeMigratedPlace(kind);
+    return;
+  }
+  shared ??= await makeMigratedPlace(kind);
+  place = shared;
+  await query('TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY');
 }
 
 type Pool = Awaited<ReturnType<typeof openDatabase>>['pool'];
@@ -283,6 +301,12 @@ describe('files', () => {
     ['a broken first line', `{"id":\n${toLines(makeRecords(4))}`],
   ])('standard input may be %s', async (_name, input) => {
     const result = await runImport(['-'], input);
+    expect(result.stdout).toContain('4 created');
+  });
+
+  test('standard input is read by the process, too', async () => {
+    const result = await start('import', ['-'], toLines(makeRecords(4))).ended;
+    expect(result).toMatchObject({ code: 0, stderr: '' });
     expect(result.stdout).toContain('4 created');
   });
 
@@ -582,9 +606,11 @@ describe('what differs is printed by verify', () => {
 });
 
 describe('a mistake ends in one sentence and exit code 2', () => {
-  beforeEach(async () => {
-    place = await makePlace('PostgreSQL');
+  let unmigrated: TestPlace;
+  beforeAll(async () => {
+    unmigrated = await makePlace('PostgreSQL');
   });
+  afterAll(() => unmigrated.remove());
 
   test.each([
     [[], {}, 'SOURCE is missing'],
@@ -595,8 +621,10 @@ describe('a mistake ends in one sentence and exit code 2', () => {
     [['-'], { DATABASE_URL: 'postgresql://127.0.0.1:1/x' }, 'cannot be reached'],
     [['-'], {}, 'npm run migrate'],
   ])('%j %j', async (args, environment, sentence) => {
-    const { environment: own, remove } = place;
-    place = { environment: { ...own, ...environment }, remove };
+    place = {
+      environment: { ...unmigrated.environment, ...environment },
+      remove: async () => {},
+    };
     const result = await runImport(args, toLines([makeRecord(1)]));
     expect(result.code).toBe(2);
     expect(result.stderr).toContain(sentence);

@@ -209,6 +209,24 @@ describe('PostgreSQL', () => {
   });
 });
 
+describe('an argument', () => {
+  test.each([
+    [['--port', '4399'], 'Unexpected argument "--port": see --help.'],
+    [['nope'], 'Unexpected argument "nope": see --help.'],
+  ])('%j stops the process with one sentence', async (args, message) => {
+    expect(await failure(run([`${dist}server.js`, ...args], {}))).toBe(message);
+  });
+
+  test('--help says how it is started, and starts nothing', async () => {
+    const helping = run([`${dist}server.js`, '--port', '4399', '--help'], {
+      DATA_DIR: '/dev/null',
+    });
+    expect(await helping.ended).toBe(0);
+    expect(helping.output()).toMatch(/^Usage: npm start\n/);
+    expect(helping.errors()).toBe('');
+  });
+});
+
 describe('a wrong setting', () => {
   test.each([
     ['PORT', 'http', 'PORT is "http", but it may be a whole number from 0 to 65535.'],

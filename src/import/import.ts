@@ -71,7 +71,7 @@ export async function importOutfits(
       // Not before there is something to put in its place.
       const isFirst = replace && batch.rows.length > 0;
       const saved = await saveOutfits(pool, batch.rows, { replace: isFirst });
-      await raiseSequences(pool);
+      if (batch.rows.length > 0) await raiseSequences(pool);
       if (isFirst) replace = false;
       for (const id of batch.ids) ids.add(id);
       for (const record of batch.kept) countUnkept(unkept, record);

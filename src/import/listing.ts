@@ -32,7 +32,10 @@ export async function* readListing(start: string, options: ListingOptions): Asyn
     const page: Page | undefined = await readPage(url, pages > 0, options);
     if (page === undefined) return;
     const next: string | undefined = resolveNext(page);
-    yield* toBatches(page.envelope, url, next);
+    for (const batch of toBatches(page.envelope, url, next)) {
+      yield batch;
+      options.signal.throwIfAborted();
+    }
     if (next !== undefined) watch(next, page.envelope);
     url = next;
   }
