@@ -1,18 +1,15 @@
-FROM node:20-bookworm-slim AS build
-WORKDIR /app
+FROM node:24-bookworm-slim AS build
+WORKDIR /build
 COPY package.json package-lock.json ./
 # Installing would also build, for which the sources are not here yet.
 RUN npm ci --ignore-scripts
 COPY . .
-RUN npm run build && npm prune --omit=dev --ignore-scripts
+RUN npm run package && mv package/outfit-gateway-*/ /app
 
-FROM node:20-bookworm-slim
+FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 DATA_DIR=/data
 WORKDIR /app
-COPY package.json ./
-COPY prisma/migrations prisma/migrations
-COPY --from=build /app/node_modules node_modules
-COPY --from=build /app/dist dist
+COPY --from=build /app ./
 RUN install -d -o node -g node /data
 USER node
 VOLUME /data

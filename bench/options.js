@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
  * @property {number} pairs of rounds per comparison
  * @property {string[]} only parts of the names of the comparisons to run; empty: all
  * @property {boolean} tenMillion whether to compare a table of 10,000,000 too
+ * @property {boolean} publish whether the result is that of the README: all comparisons, in full
  * @property {boolean} keep whether databases stay for the next run
  */
 
@@ -17,6 +18,7 @@ export const usage = `npm run bench -- [options]
   --only NAME     only comparisons with this in their name; may be repeated
   --ten-million   also compare a table of 10,000,000 outfits (several minutes more)
   --quick         smoke test: 20000 outfits, rounds of 0.5 s, 2 pairs
+                  (with --quick or --only the result goes to bench/partial/)
   --keep          leave the databases on DATABASE_URL for the next run`;
 
 /**
@@ -43,6 +45,7 @@ export function readOptions(args) {
     pairs: readNumber('pairs', values.pairs, values.quick ? 2 : 4, 1),
     only: values.only ?? [],
     tenMillion: values['ten-million'] ?? false,
+    publish: !values.quick && values.only === undefined,
     keep: values.keep ?? false,
   };
 }

@@ -1,6 +1,7 @@
 // One run: opens the server, fills the databases, validates the systems, compares, reports.
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { drawChart } from './chart.js';
 import { compare } from './compare.js';
 import { deepPageOf, listComparisons } from './comparisons.js';
@@ -100,7 +101,7 @@ async function run(options) {
  * @param {string} machine
  * @param {readonly Result[]} results
  */
-function report({ rows, seconds, pairs }, machine, results) {
+function report({ rows, seconds, pairs, publish }, machine, results) {
   console.log(`\n${formatTable(results)}\n`);
   const noisy = results.filter(isNoisy).length;
   if (noisy > 0) {
@@ -109,11 +110,14 @@ function report({ rows, seconds, pairs }, machine, results) {
     );
   }
   if (rows !== 1_000_000) console.log('The targets are meant for 1,000,000 outfits.');
+  // README shows the published result, which a smoke test or a part must not replace.
+  const folder = new URL(publish ? '.' : 'partial/', import.meta.url);
+  mkdirSync(folder, { recursive: true });
   const write = (/** @type {string} */ name, /** @type {string} */ content) =>
-    writeFileSync(new URL(name, import.meta.url), content);
+    writeFileSync(new URL(name, folder), content);
   const title = `${rows.toLocaleString('en')} outfits, median of ${pairs} rounds of ${seconds} s`;
   write('result.svg', drawChart(title, results));
   const content = { date: new Date().toISOString(), machine, rows, seconds, pairs, results };
   write('result.json', `${JSON.stringify(content, null, 2)}\n`);
-  console.log('bench/result.json and bench/result.svg written');
+  console.log(`result.json and result.svg written to ${fileURLToPath(folder)}`);
 }

@@ -1,5 +1,6 @@
 // /graphql as HTTP: the audits of the specification, methods, bodies, and GraphiQL.
 import type { AddressInfo } from 'node:net';
+import { runInNewContext } from 'node:vm';
 import { gunzipSync } from 'node:zlib';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { serverAudits } from 'graphql-http';
@@ -347,6 +348,35 @@ describe('GraphiQL', () => {
     const { data, errors } = await gateway.post(text);
     expect(errors).toBeUndefined();
     expect(data).toMatchObject({ outfits: { count: 5 } });
+  });
+
+  /** What the page starts GraphiQL with, at an address with that query. */
+  function optionsAt(search: string): Record<string, unknown> {
+    const [, options = ''] =
+      /\.querySelector\('#root'\),(.*?),\s*\);\s*<\/script>/s.exec(page.body) ?? [];
+    return runInNewContext(`(${options})`, { location: { search }, URLSearchParams });
+  }
+
+  test('keeps no headers, which hold tokens, in the browser', () => {
+    expect(optionsAt('')).toMatchObject({ shouldPersistHeaders: false });
+  });
+
+  test('takes the variables of a shared link', () => {
+    expect(optionsAt('?query={x}&variables=%7B%22id%22%3A769%7D')['variables']).toBe('{"id":769}');
+    expect(optionsAt('')['variables']).toBeUndefined();
+  });
+
+  test('is as wide as a phone', () => {
+    expect(page.body).toContain(
+      '<meta name="viewport" content="width=device-width, initial-scale=1" />',
+    );
+  });
+
+  test('opens its documentation with where to start', async () => {
+    const { data } = await gateway.post('{ __schema { description } }');
+    expect(data).toMatchObject({
+      __schema: { description: expect.stringContaining('Start here') },
+    });
   });
 
   test('loads nothing from anywhere', () => {

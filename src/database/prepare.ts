@@ -35,7 +35,7 @@ export async function checkPrepared(queryable: Queryable, description: string): 
 }
 
 /**
- * @throws DatabaseNotReadyError when the server is away or older than PostgreSQL 14
+ * @throws DatabaseNotReadyError when the server is away or older than PostgreSQL 15
  */
 export async function checkServer(queryable: Queryable, description: string): Promise<void> {
   let version: number;
@@ -47,9 +47,9 @@ export async function checkServer(queryable: Queryable, description: string): Pr
   } catch (error) {
     throw unreachable(description, error);
   }
-  if (version < 140_000) {
+  if (version < 150_000) {
     throw new DatabaseNotReadyError(
-      `The ${description} is version ${Math.floor(version / 10_000)}: use PostgreSQL 14 or newer.`,
+      `The ${description} is version ${Math.floor(version / 10_000)}: use PostgreSQL 15 or newer.`,
       false,
     );
   }

@@ -3,8 +3,11 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-const exampleQuery = `# Outfits with the most likes, and who published them.
-# Press the play button, or Ctrl-Enter; press Ctrl-Space for suggestions.
+// Lines of up to 40 characters are seen whole beside the documentation.
+const exampleQuery = `# Outfits with the most likes, and who
+# published them. To run it, press the
+# play button or Ctrl-Enter. Ctrl-Space
+# gives suggestions.
 query MostLiked {
   outfits(ordering: LIKE_COUNT_DESC, page: 1) {
     count
@@ -22,6 +25,19 @@ query MostLiked {
   }
 }
 `;
+
+/** A coat hanger, for the tab and the corner of the page. */
+const logo =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="28" height="28" fill="none" stroke="#b0447a" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round"><path d="M10 7a2 2 0 1 1 2 2v2l9 6a1 1 0 0 1-.6 1.8H3.6A1 1 0 0 1 3 17l9-6"/></svg>';
+
+const options = {
+  title: 'Outfit gateway',
+  logo,
+  favicon: `data:image/svg+xml,${encodeURIComponent(logo)}`,
+  defaultQuery: exampleQuery,
+  // Headers hold bearer tokens: what stays in the browser can be stolen from there.
+  shouldPersistHeaders: false,
+};
 
 /** What the page may do: run its own script, and ask this gateway. */
 function policyFor(html: string): string {
@@ -75,8 +91,20 @@ export function createGraphiQL(): (
 
 async function renderPage(): Promise<Page> {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const text = renderGraphiQL({ title: 'Outfit gateway', defaultQuery: exampleQuery }).trim();
+  const text = completePage(renderGraphiQL(options).trim());
   const html = Buffer.from(text);
   const etag = `"${createHash('sha256').update(html).digest('base64url')}"`;
   return { html, gzipped: await promisify(gzip)(html), etag, policy: policyFor(text) };
+}
+
+/** What Yoga's page lacks: the width of a phone, and the variables of a link that is shared. */
+function completePage(html: string): string {
+  const given = JSON.stringify(options);
+  const variables = "variables: new URLSearchParams(location.search).get('variables') ?? undefined";
+  return html
+    .replace(
+      '<meta charset="utf-8" />',
+      '<meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1" />',
+    )
+    .replace(given, () => `{ ...${given}, ${variables} }`);
 }
