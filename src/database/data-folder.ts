@@ -80,10 +80,10 @@ async function lockFolder(path: string, dataDir: string): Promise<() => Promise<
 }
 
 /**
- * What every database has. PGlite takes a folder without PG_VERSION for a new one and overwrites it,
- * and opens some others that lack a part, with data missing.
+ * What every database has. PGlite takes a folder without PG_VERSION for a new one and overwrites it;
+ * without one of the others it fails, but cannot say why.
  */
-const parts = ['PG_VERSION', 'base', 'global/pg_control', 'pg_multixact', 'pg_wal', 'pg_xact'];
+const parts = ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact'];
 
 /** Leaves a whole database as it is, and a place for a new one where there is none. */
 function prepare(database: string, unfinished: string): void {

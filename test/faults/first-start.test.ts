@@ -1,4 +1,7 @@
 // The first start, cut short at many moments: what comes after it is complete.
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectWhole, interrupt, measureStart, newPlace, type Signal } from '../first-start.ts';
 import { type DatabaseKind, databaseKinds } from '../gateway.ts';
@@ -31,6 +34,19 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
     }
     await expectWhole(kind, environment);
   });
+});
+
+test.each([2, 5, 10, 15, 20])('SIGKILL when the folder has %i entries', async (entries) => {
+  const environment = await newPlace('embedded');
+  const folder = join(environment['DATA_DIR'] ?? '', 'pgdata');
+  const list = () => (existsSync(folder) ? readdirSync(folder) : []);
+  const server = runServer(environment);
+  while (list().length < entries) await sleep(1);
+  server.child.kill('SIGKILL');
+  expect(await server.ended).toBe('SIGKILL');
+  expect(list()).toContain('unfinished');
+  await expectWhole('embedded', environment);
+  expect(list()).not.toContain('unfinished');
 });
 
 test('two gateways that start at once on one PostgreSQL fill it once', async () => {
