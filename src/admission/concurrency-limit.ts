@@ -15,8 +15,8 @@ export interface ConcurrencyLimit {
   run<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
 }
 
-/** Times the work that can be done at once that a burst may bring to the queue. */
-const burst = 10;
+/** How many times the work that is done at a time a burst may bring to the queue. */
+const burst = 8;
 /** Pieces of work that the usual time is that of, about. */
 const averaged = 20;
 /** Refusals per second that leave most of the time for work. */

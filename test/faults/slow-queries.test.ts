@@ -1,6 +1,7 @@
 // A statement that takes too long, or that nobody waits for any more, is stopped.
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { generateOutfits } from '../../src/demo/generate.ts';
 import { openGateway } from '../gateway.ts';
 import { baseOf, dist, environmentOf, run, runServer } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
@@ -151,7 +152,8 @@ test('requests to the embedded database are answered in time while a statement b
 });
 
 test('a client that leaves while the database is asked what it shows has nothing read for it', async () => {
-  const gateway = await openGateway('PostgreSQL');
+  const rows = [...generateOutfits({ outfits: 5, users: 2 })];
+  const gateway = await openGateway('PostgreSQL', rows);
   try {
     const { pool, snapshots } = gateway.database;
     const base = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
