@@ -278,6 +278,22 @@ describe('prepared statements', () => {
     expect(rows).toEqual([{ statements: names.size, uses: 8 * 4 }]);
   });
 
+  test('for a single record the plan is made once, not for every request', async () => {
+    const sent = watchStatements(gateway);
+    for (let id = 1; id <= 20; id++) {
+      await gateway.post(`{ outfit(id: ${id}) { title } user(id: ${id}) { outfits { count } } }`);
+    }
+    const names = [...new Set(sent().map(({ name }) => name))];
+    expect(names).toHaveLength(3);
+    const { rows } = await gateway.database.pool.query(
+      `SELECT custom_plans::int AS made FROM pg_prepared_statements
+       WHERE name = ANY($1) AND generic_plans + custom_plans >= 15`,
+      [names],
+    );
+    // PostgreSQL tries five times whether a plan for the values is better than one for any.
+    expect(rows).toEqual([{ made: 5 }, { made: 5 }, { made: 5 }]);
+  });
+
   test('every list statement is named, whatever it asks for', async () => {
     const sent = watchStatements(gateway);
     await gateway.post('{ outfitConnection(last: 3) { totalCount edges { cursor } } }');

@@ -57,8 +57,11 @@ async function loadRows(
   const [first] = requests;
   if (!first) return [];
   const { ordering, page, pageSize } = first;
-  const rows = await read<PageRow & { ownerId: number }>(userPagesStatement(ordering, visibility), [
-    requests.map((request) => request.userId),
+  const users = requests.map((request) => request.userId);
+  const isOne = users.length === 1;
+  const statement = userPagesStatement(ordering, visibility, isOne);
+  const rows = await read<PageRow & { ownerId: number }>(statement, [
+    ...(isOne ? users : [users]),
     page === 'last' ? null : (page - 1) * pageSize,
     pageSize,
     ...viewerValues(visibility),
@@ -77,12 +80,16 @@ function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): M
   return groups;
 }
 
-/** $1 users, $2 outfits of each to skip (null: to the last page), $3 page size, $4 the viewer. */
-function userPagesStatement(ordering: Ordering, visibility: Visibility): string {
+/**
+ * $1 users, $2 outfits of each to skip (null: to the last page), $3 page size, $4 the viewer.
+ * @param isOne whether $1 is one user: for a list of one, PostgreSQL would make a new plan each time
+ */
+function userPagesStatement(ordering: Ordering, visibility: Visibility, isOne: boolean): string {
   const outfits = `outfits s WHERE s.user_id = owner.id AND ${visibleOf(visibility, 'owner.id', '$4')}`;
+  const owners = isOne ? '(SELECT $1::int) AS owner (id)' : 'unnest($1::int[]) AS owner (id)';
   return `
     SELECT owner.id AS "ownerId", total.count, ${rowColumns}
-    FROM unnest($1::int[]) AS owner (id)
+    FROM ${owners}
     CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM ${outfits}) total
     LEFT JOIN LATERAL (
       SELECT * FROM ${outfits} ORDER BY ${orderBy(ordering, 's')}
