@@ -19,7 +19,7 @@ export async function newPlace(kind: DatabaseKind): Promise<Record<string, strin
 
 /** What a first start consists of, one after the other. */
 function* steps(kind: DatabaseKind, environment: Record<string, string>): Generator<Run> {
-  if (kind === 'PostgreSQL') yield run([`${dist}commands/migrate.js`], environment);
+  if (kind === 'PostgreSQL') yield run([`${dist}commands/cli.js`, 'migrate'], environment);
   yield runServer(environment);
 }
 

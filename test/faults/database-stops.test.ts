@@ -197,7 +197,7 @@ test('a database that is exchanged for one without tables is a 503 from the firs
   expect(shop.server.output()).not.toContain('unexpected error');
   await load.stop();
   expect(wrongAnswers(load.answers, 10_000)).toEqual([]);
-  await run([`${dist}commands/migrate.js`], shop.environment).ended;
+  await run([`${dist}commands/cli.js`, 'migrate'], shop.environment).ended;
   await untilBack();
   for (let turn = 0; turn < 12; turn++) {
     // It is empty now.
@@ -227,7 +227,7 @@ async function openShop() {
   const url = new URL(postgres.url);
   url.pathname = '/shop';
   const environment = { DATABASE_URL: url.href };
-  await run([`${dist}commands/migrate.js`], environment).ended;
+  await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
   const shop = runServer({ ...environment, SEED: 'demo' });
   base = await baseOf(shop);
   return { server: shop, environment };

@@ -51,7 +51,7 @@ test.each([2, 5, 10, 15, 20])('SIGKILL when the folder has %i entries', async (e
 
 test('two gateways that start at once on one PostgreSQL fill it once', async () => {
   const environment = await newPlace('PostgreSQL');
-  await run([`${dist}commands/migrate.js`], environment).ended;
+  await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
   const servers = [runServer(environment), runServer(environment), runServer(environment)];
   for (const server of servers) {
     const listing = await fetch(`${await baseOf(server)}/api/outfits/`);
