@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
@@ -69,7 +70,8 @@ const keyAlgorithms = [
 ];
 
 function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
-  const secret = new TextEncoder().encode(text);
+  // As a KeyObject, which jose imports once, and not for each token.
+  const secret = createSecretKey(Buffer.from(text));
   const options = { ...claims, algorithms: secretAlgorithms };
   return async (token) => {
     try {
