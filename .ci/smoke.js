@@ -62,7 +62,7 @@ async function tryGateway(node) {
   try {
     await ask(await findBase());
     server.kill('SIGTERM');
-    const [code, signal] = await Promise.race([exit, expire(10)]);
+    const [code, signal] = await Promise.race([exit, expire(30)]);
     expect('the exit code after SIGTERM', code === 0, code ?? signal);
     return used;
   } catch (error) {
@@ -82,7 +82,8 @@ async function tryGateway(node) {
     const ended = exit.then(() => {
       throw new Error('It ended before it listened.');
     });
-    return Promise.race([found, ended, expire(60)]);
+    // The first start fills the database: seconds, but a minute on a machine that is busy.
+    return Promise.race([found, ended, expire(180)]);
   }
 }
 

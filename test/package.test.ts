@@ -62,7 +62,7 @@ describe('the package', () => {
     expect(await graphiql.text()).toContain('YogaGraphiQL.renderYogaGraphiQL(');
 
     expect(await stop(server), server.errors()).toBe(0);
-  });
+  }, 180_000);
 
   test('has every command', async () => {
     expect(Object.keys(scripts)).toEqual(
@@ -73,7 +73,7 @@ describe('the package', () => {
     }
     expect(await outputOf('import', join(unpacked, 'page.json'))).toContain('20 records read');
     expect(await outputOf('counts', 'check')).toContain('all counts are right');
-  });
+  }, 180_000);
 
   test('holds what runs, and none of what builds', () => {
     const packages = readdirSync(join(folder, 'node_modules'));
