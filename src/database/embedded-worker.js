@@ -18,12 +18,17 @@ rmSync(unfinished, { force: true });
 // these are written once and never again: where one is another file, its folder is another one.
 const identify = () =>
   [lock, join(database, 'PG_VERSION')]
-    .map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }))
-    .map((stat) => `${stat?.dev} ${stat?.ino} ${stat?.birthtimeNs}`)
+    .map((path) => statSync(path, { bigint: true }))
+    .map(({ dev, ino, birthtimeNs }) => `${dev} ${ino} ${birthtimeNs}`)
     .join();
 const identity = identify();
 const checkFiles = () => {
-  if (identify() !== identity) process.exit(filesGone);
+  try {
+    if (identify() === identity) return;
+  } catch {
+    // One is not there at all.
+  }
+  process.exit(filesGone);
 };
 const timer = setInterval(checkFiles, 1_000);
 
