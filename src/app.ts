@@ -1,3 +1,4 @@
+// buildApp: wiring only. Everything, complete but not listening.
 import { METHODS } from 'node:http';
 import Fastify, {
   type FastifyBaseLogger,

@@ -1,3 +1,4 @@
+// Which addresses are one sender.
 import { isIP } from 'node:net';
 
 /**

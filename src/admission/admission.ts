@@ -1,3 +1,4 @@
+// The one door of REST and GraphQL: 401, 429.
 import type { FastifyRequest } from 'fastify';
 import { invalidToken, notAuthenticated } from '../errors.ts';
 import { isRepeated } from '../http/headers.ts';

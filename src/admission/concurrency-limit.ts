@@ -1,3 +1,4 @@
+// How much work is done at a time, who waits for a turn, and who is refused.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { overloaded } from '../errors.ts';
 

@@ -1,3 +1,4 @@
+// Counts requests of a sender in the database, in leases that gateways share.
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';

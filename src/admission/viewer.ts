@@ -1,3 +1,4 @@
+// Bearer token -> viewer, by secret or by key set.
 import { createSecretKey } from 'node:crypto';
 import {
   createLocalJWKSet,

@@ -1,3 +1,4 @@
+// Keeps answers for as long as the database shows the same data.
 import { LRUCache } from 'lru-cache';
 import type { Snapshots } from '../database/snapshots.ts';
 import type { SharedTask, StartTask, Waiter } from '../database/task.ts';

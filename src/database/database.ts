@@ -1,3 +1,4 @@
+// PostgreSQL or the embedded database as one thing with close(): pools, time-outs.
 import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
 import type { Config } from '../config.ts';

@@ -1,3 +1,4 @@
+// Starts and stops the embedded database, and says why it cannot.
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';

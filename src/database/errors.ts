@@ -1,3 +1,4 @@
+// Which errors of the database are a 503, and which are faults of ours.
 import { HttpError, timedOut, unavailable } from '../errors.ts';
 
 /** Why a connection was cut or refused: the database is known to be away, and the log says so. */

@@ -1,3 +1,4 @@
+// One process per data folder.
 import { once } from 'node:events';
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';

@@ -1,3 +1,4 @@
+// Applies migrations into Prisma's own history table.
 import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,3 +1,4 @@
+// Knows at any time whether PostgreSQL can be used; cuts and refuses connections while not.
 import pg from 'pg';
 import { DatabaseAwayError } from './errors.ts';
 import { checkPrepared, DatabaseNotReadyError, unreachable } from './prepare.ts';

@@ -1,3 +1,4 @@
+// Connections for tasks; that of a task that was stopped is cut.
 import pg from 'pg';
 import { renewName } from './read.ts';
 import { currentSignal } from './task.ts';

@@ -1,3 +1,4 @@
+// What must be true of a database before it is used.
 import type pg from 'pg';
 import { findPendingMigrations, MigrationError } from './migrations.ts';
 

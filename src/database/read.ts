@@ -1,3 +1,4 @@
+// Runs a prepared statement of our own.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 

@@ -1,3 +1,4 @@
+// Names what the database shows now, for the cache.
 import pg from 'pg';
 import { timedOut } from '../errors.ts';
 

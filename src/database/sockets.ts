@@ -1,3 +1,4 @@
+// All connections to the server, to be cut at once.
 import { Socket } from 'node:net';
 
 /** Every socket to the server, so that all of them can be cut at once, and new ones refused. */

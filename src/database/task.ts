@@ -1,3 +1,4 @@
+// Work that several requests wait for: time limit, stopped when all have left.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';

@@ -1,3 +1,4 @@
+// The demonstration set, the same on every machine.
 import type { User } from '../generated/prisma/client.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import {

@@ -1,3 +1,4 @@
+// Puts the demonstration set into an empty database.
 import type pg from 'pg';
 import { saveIfEmpty } from '../outfits/bulk.ts';
 import type { OutfitRow } from '../outfits/row.ts';

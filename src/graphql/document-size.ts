@@ -1,3 +1,4 @@
+// Counts tokens, aliases, directives, repeats and depth of a document.
 import {
   type ASTNode,
   type DocumentNode,

@@ -1,3 +1,4 @@
+// The errors of GraphQL that are meant for the client. Every other one is masked and logged.
 import { GraphQLError } from 'graphql';
 import { HttpError } from '../errors.ts';
 

@@ -1,3 +1,4 @@
+// GraphiQL from this process, and the query it opens with.
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';

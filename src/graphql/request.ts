@@ -1,3 +1,4 @@
+// What a request asks of GraphQL; methods, types and bodies that are not taken.
 import type { FastifyRequest } from 'fastify';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';

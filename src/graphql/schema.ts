@@ -1,3 +1,4 @@
+// Brings the types together; defines nothing.
 import './types/outfit-connection.ts';
 import './types/outfit-mutations.ts';
 import './types/outfit-page.ts';

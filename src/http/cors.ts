@@ -1,3 +1,4 @@
+// Which origins' pages may read answers.
 import type { FastifyInstance, FastifyReply } from 'fastify';
 
 const preflightHeaders = {

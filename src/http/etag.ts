@@ -1,3 +1,4 @@
+// Entity tags, If-None-Match, Cache-Control.
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 

@@ -1,3 +1,4 @@
+// /health/live and /health/ready.
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from './json.ts';
 

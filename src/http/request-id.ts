@@ -1,3 +1,4 @@
+// x-request-id: which incoming ones are kept, and new ones.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';

@@ -1,3 +1,4 @@
+// What browsers are told about every answer.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** What browsers are told about every answer: to guess nothing, embed nothing and pass nothing on. */

@@ -1,3 +1,4 @@
+// How the service goes away: readiness first, then no new connections, then none.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 

@@ -1,3 +1,4 @@
+// Answers bytes that are no HTTP request.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';

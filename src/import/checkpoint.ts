@@ -1,3 +1,4 @@
+// The file from which an interrupted import goes on.
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

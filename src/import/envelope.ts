@@ -1,3 +1,4 @@
+// What makes a page, as far as reading it goes.
 import { z } from 'zod';
 
 /** A page of a listing, as far as reading it needs to know. */

@@ -1,3 +1,4 @@
+// Files and folders, in order.
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';

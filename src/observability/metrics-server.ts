@@ -1,3 +1,4 @@
+// GET /metrics on a port of its own.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,3 +1,4 @@
+// What is measured.
 import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';

@@ -1,3 +1,4 @@
+// Saves many outfits by id; moves the id sequences.
 import type pg from 'pg';
 import { type Columns, outfitColumns, userColumns } from './columns.ts';
 import type { OutfitRow } from './row.ts';

@@ -1,3 +1,4 @@
+// The column and SQL type of each field.
 import type { Outfit, User } from '../generated/prisma/client.ts';
 
 // Lists are read and bulk data is written with SQL of our own: Prisma has no row-value comparison,

@@ -1,3 +1,4 @@
+// Sort key <-> opaque cursor.
 import type { OrderingField, SortKey } from './ordering.ts';
 
 const pattern = /^(created|id|likes|modified):(-?\d{1,19}):(-?\d{1,10})$/;

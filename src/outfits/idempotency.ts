@@ -1,3 +1,4 @@
+// One creation per Idempotency-Key.
 import { createHash } from 'node:crypto';
 import type { ReadRows } from '../database/read.ts';
 import { type Columns, outfitColumns, userColumns } from './columns.ts';

@@ -1,3 +1,4 @@
+// What an owner may write, field by field, and the messages for what is wrong.
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { imageKey, stripBase, videoKey } from './keys.ts';

@@ -1,3 +1,4 @@
+// What is between two places of a list, as index seeks.
 import type { ReadRows } from '../database/read.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey } from './ordering.ts';
 import { boundOf, rangesOf } from './ranges.ts';

@@ -1,3 +1,4 @@
+// Likes, once per user and outfit.
 import type { ReadRows } from '../database/read.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';

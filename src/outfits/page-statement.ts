@@ -1,3 +1,4 @@
+// The statement of a numbered page, for lists that all see alike and for a viewer's own.
 import { keyColumns, type Ordering, type OrderingField } from './ordering.ts';
 import { outfitsOf } from './ranges.ts';
 import { rowColumns } from './row.ts';

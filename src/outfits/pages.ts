@@ -1,3 +1,4 @@
+// Numbered pages: count, rows and owners in one statement.
 import type { ReadRows } from '../database/read.ts';
 import type { Ordering } from './ordering.ts';
 import { pageStatement } from './page-statement.ts';

@@ -1,3 +1,4 @@
+// The index ranges that a list is merged from.
 import { keyColumns, type Ordering, orderBy } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 

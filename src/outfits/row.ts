@@ -1,3 +1,4 @@
+// The select list of a list, and the shape of a row.
 import type { Outfit, User } from '../generated/prisma/client.ts';
 import { outfitColumns, userColumns } from './columns.ts';
 

@@ -1,3 +1,4 @@
+// Pages of users' outfits, for all users of a query at once.
 import DataLoader from 'dataloader';
 import type { ReadRows } from '../database/read.ts';
 import { type Ordering, orderBy } from './ordering.ts';

@@ -1,3 +1,4 @@
+// Who sees which private outfits.
 import type { Config } from '../config.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 

@@ -1,3 +1,4 @@
+// Creates, changes and deletes outfits; only owners change.
 import pg from 'pg';
 import type { ReadRows } from '../database/read.ts';
 import { type Outfit, Prisma, type PrismaClient } from '../generated/prisma/client.ts';

@@ -1,3 +1,4 @@
+// Which Accept headers take JSON.
 const json = new Set(['*/*', 'application/*', 'application/json']);
 
 /** Whether an `Accept` header takes JSON. Parameters do not count, not even `q=0`: as in DRF. */

@@ -1,3 +1,4 @@
+// Scheme and host of links, and which hosts are refused.
 import type { FastifyRequest } from 'fastify';
 import { isRepeated } from '../http/headers.ts';
 import { invalidHost } from './errors.ts';

@@ -1,3 +1,4 @@
+// Bodies: JSON and forms.
 import type { IncomingHttpHeaders } from 'node:http';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';

@@ -1,3 +1,4 @@
+// What OPTIONS says of the fields.
 import {
   type DocumentNode,
   type GraphQLNamedType,

@@ -1,3 +1,4 @@
+// Every error body of REST.
 import type { GraphQLError } from 'graphql';
 
 /** An error that is meant for the client of the REST interface. */

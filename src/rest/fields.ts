@@ -1,3 +1,4 @@
+// Values of a body as Django REST Framework reads them.
 import { GraphQLBoolean, type GraphQLInputField, type GraphQLNamedType, isEnumType } from 'graphql';
 
 /** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */

@@ -1,3 +1,4 @@
+// What a page parameter may be.
 const pattern = /^\s*\+?0*([1-9][0-9]*)\s*$/;
 
 /** The largest page that GraphQL's 32-bit Int can name; no table has as many. */

@@ -1,3 +1,5 @@
+// Decodes the query string, and writes that of next and previous.
+
 /** Query parameters in the order they were sent, names and values decoded. */
 export type QueryParameters = readonly (readonly [name: string, value: string])[];
 

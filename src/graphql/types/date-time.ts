@@ -1,3 +1,4 @@
+// The DateTime scalar.
 import { formatTimestamp, parseTimestamp } from '../../outfits/timestamps.ts';
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';

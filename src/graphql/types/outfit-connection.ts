@@ -1,3 +1,4 @@
+// The Relay connection for scrolling: outfitConnection(...).
 import { formatCursor, parseCursor } from '../../outfits/cursor.ts';
 import { findKeysetPage, hasOutfitAt, maxRows } from '../../outfits/keyset-page.ts';
 import { type Ordering, type SortKey, sortKeyOf } from '../../outfits/ordering.ts';

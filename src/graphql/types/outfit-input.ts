@@ -1,3 +1,4 @@
+// CreateOutfitInput, UpdateOutfitInput, InputError, Device.
 import type { InputFieldBuilder } from '@pothos/core';
 import { devices, type InputError, maxLength } from '../../outfits/input.ts';
 import { builder } from '../builder.ts';

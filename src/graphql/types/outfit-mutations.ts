@@ -1,3 +1,4 @@
+// createOutfit, updateOutfit, deleteOutfit, likeOutfit, unlikeOutfit.
 import { invalidKey, invalidToken, keyReused, notAuthenticated } from '../../errors.ts';
 import {
   findFirstAnswer,

@@ -1,3 +1,4 @@
+// The enum of orderings; its inner values are the REST spellings.
 import { defaultOrdering, type Ordering } from '../../outfits/ordering.ts';
 import { builder } from '../builder.ts';
 

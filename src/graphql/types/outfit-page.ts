@@ -1,3 +1,4 @@
+// OutfitPage: outfits(...), User.outfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
 import {
   findPage,

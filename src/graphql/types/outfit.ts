@@ -1,3 +1,4 @@
+// Outfit: outfit(id).
 import { builder } from '../builder.ts';
 import { DateTime } from './date-time.ts';
 import { User } from './user.ts';

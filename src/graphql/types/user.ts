@@ -1,3 +1,4 @@
+// User: user(...).
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
 
