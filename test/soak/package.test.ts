@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { baseOf, run, stop } from './process.ts';
-import { secret } from './tokens.ts';
+import { baseOf, run, stop } from '../process.ts';
+import { secret } from '../tokens.ts';
 
-const script = fileURLToPath(new URL('../.ci/package.js', import.meta.url));
+const script = fileURLToPath(new URL('../../.ci/package.js', import.meta.url));
 const made = mkdtempSync(join(tmpdir(), 'outfit-gateway-made-'));
 const unpacked = mkdtempSync(join(tmpdir(), 'outfit-gateway-unpacked-'));
 const environment = { DATA_DIR: join(unpacked, 'data'), AUTH_JWT_SECRET: secret };
