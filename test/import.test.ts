@@ -20,7 +20,10 @@ import {
   test,
 } from 'vitest';
 import { type Command, runCommand } from '../src/commands/command.ts';
+import * as countsCommand from '../src/commands/counts.ts';
 import * as importCommand from '../src/commands/import.ts';
+import * as migrateCommand from '../src/commands/migrate.ts';
+import * as tokenCommand from '../src/commands/token.ts';
 import * as verifyCommand from '../src/commands/verify.ts';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
@@ -559,6 +562,263 @@ describe('a database', () => {
     expect(result.code).toBe(2);
     expect(result.stderr).toMatch(/The database failed: .*\.\n$/);
     expect((await runImport([source])).stdout).toContain('60,000 records read');
+  });
+});
+
+describe('what would take too much memory', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+  const blanks = (mebibytes: number) => Buffer.alloc(mebibytes * 1024 * 1024, ' ');
+  const oneMore = `${JSON.stringify(makeRecord(1))}\n`;
+
+  test.each([
+    ['plain', {}, blanks(65)],
+    ['compressed', { 'content-encoding': 'gzip' }, gzipSync(blanks(65))],
+  ])('is not read of a %s page', async (_name, headers, body) => {
+    const listing = await serveListing([]);
+    listing.intercept = (_request, response) => {
+      response.writeHead(200, headers).end(body);
+      return true;
+    };
+    const sentence = `${listing.url} answered more than 64 MiB for one page.\n`;
+    expect(await runImport([listing.url])).toMatchObject({ code: 2, stderr: sentence });
+    expect(await runVerify(listing.url)).toMatchObject({ code: 2, stderr: sentence });
+    expect(listing.requests).toHaveLength(2);
+  });
+
+  test.each([
+    ['document', 'large.json', Buffer.concat([Buffer.from('[\n'), blanks(65), Buffer.from('\n]')])],
+    [
+      'compressed document',
+      'large.json.gz',
+      gzipSync(`[\n${`${' '.repeat(999)}\n`.repeat(68_000)}]`),
+    ],
+    ['line', 'large.ndjson', Buffer.concat([blanks(65), Buffer.from(`\n${oneMore}`)])],
+  ])(
+    'is left out of a file with a large %s, and the rest is read',
+    async (_name, name, content) => {
+      const large = save(name, content);
+      const rest = save('rest.ndjson', oneMore);
+      const result = await runImport([large, rest]);
+      expect(result.code).toBe(1);
+      expect(result.stderr).toMatch(/large\.\S+: it is (?:longer|larger) than 64 MiB/);
+      expect(result.stdout).toMatch(/1 created, 0 updated, [01] unchanged, 1 broken/);
+    },
+  );
+
+  test('is left out of standard input that begins with a broken record', async () => {
+    const lines = Buffer.from(toLines(makeRecords(3)));
+    const input = Buffer.concat([
+      Buffer.from('{"id":\n'),
+      lines,
+      blanks(65),
+      Buffer.from('\n'),
+      lines,
+    ]);
+    const result = await runImport(['-'], input);
+    expect(result.stdout).toContain('3 created, 0 updated, 3 unchanged, 2 broken');
+    expect(result.stderr).toContain('-:5: it is longer than 64 MiB');
+  });
+
+  test('is not made of millions of objects', async () => {
+    const source = save('objects.json', `[${'{},'.repeat(2_000_000)}{}]`);
+    const result = await runImport([source]);
+    expect(result.stderr).toContain(`${source}: it has more than 2000000 objects and lists`);
+  });
+
+  test('is one broken record when that is nested 200,000 deep', async () => {
+    const deep = `{"id":2,"title":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+    const page = `{"next":null,"results":[${JSON.stringify(makeRecord(3))},${deep},${JSON.stringify(makeRecord(1))}]}`;
+    const listing = await serveListing([]);
+    listing.intercept = (_request, response) => Boolean(response.end(page));
+    for (const source of [listing.url, save('deep.json', page)]) {
+      const result = await runImport([source]);
+      expect(result.code).toBe(1);
+      expect(result.stderr).toMatch(/, record 2: it is nested deeper than 16 levels\n$/);
+      expect(result.stdout).toContain('3 records read');
+      expect((await runVerify(source)).stdout).toContain('nested deeper than 16 levels');
+    }
+  });
+});
+
+describe('a listing without an end', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test.each([
+    ['without records', 0, /^The last 10 pages had no records, and there is a link to one more/m],
+    ['with more than it counts', 1_000, /^The listing counts 5 records, but 11000 have come/m],
+  ])('%s ends in a sentence', async (_name, size, sentence) => {
+    const listing = await serveListing([]);
+    const results = makeRecords(size);
+    listing.intercept = (request, response) => {
+      const page = Number(new URL(request.url ?? '', listing.url).searchParams.get('page') ?? 1);
+      response.end(JSON.stringify({ count: 5, next: `http://x/?page=${page + 1}`, results }));
+      return true;
+    };
+    const result = await runImport([listing.url]);
+    expect(result.code).toBe(2);
+    expect(result.stderr).toMatch(sentence);
+  });
+});
+
+describe('--header', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+  const header = ['--header', 'Authorization: Token s3cret', '--header', 'x-shop: 7'];
+
+  /** A listing that is shown only with both headers, and repeats what it was sent. */
+  async function serveGuarded() {
+    const listing = await serveListing(makeRecords(12));
+    listing.intercept = ({ headers }, response) => {
+      if (headers.authorization === 'Token s3cret' && headers['x-shop'] === '7') return false;
+      response.writeHead(401).end(`No: ${headers.authorization}, ${headers['x-shop']}.`);
+      return true;
+    };
+    return listing;
+  }
+
+  test('is sent with every page that import and verify ask for', async () => {
+    const listing = await serveGuarded();
+    expect((await runImport([listing.url])).code).toBe(2);
+    expect(await runImport([...header, listing.url])).toMatchObject({ code: 0, stderr: '' });
+    expect(await runVerify(...header, listing.url)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test('is not sent to another host that a redirect leads to, and no error repeats it', async () => {
+    const elsewhere = await serveGuarded();
+    const listing = await serveListing([]);
+    listing.intercept = (_request, response) => {
+      response.writeHead(302, { location: elsewhere.url }).end();
+      return true;
+    };
+    const redirected = await runImport([...header, listing.url]);
+    expect(redirected.stderr).toBe(`${listing.url} answered 401: No: undefined, undefined..\n`);
+
+    const wrong = await runImport(['--header', 'Authorization: Token wr0ng', elsewhere.url]);
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain('answered 401: No: …');
+    expect(wrong.stderr).not.toContain('wr0ng');
+  });
+
+  test.each([
+    ['s3cret', 'is not of the form "Name: value"'],
+    [': s3cret', 'is not of the form "Name: value"'],
+    ['X-Key: s3cret\r\nX-Other: 1', 'is not of the form "Name: value"'],
+    ['X-Key: s3cretü', 'is not of the form "Name: value"'],
+    ['Content-Length: 5', 'must not be Content-Length'],
+  ])('that is %j is refused without being repeated', async (line, sentence) => {
+    const result = await runImport(['--header', line, 'http://127.0.0.1:1/']);
+    expect(result.code).toBe(2);
+    expect(result.stderr).toContain(`--header ${sentence}`);
+    expect(result.stderr).not.toContain('s3cret');
+  });
+
+  test('is refused for files', async () => {
+    const { code, stderr } = await runVerify(...header, '-');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: '--header needs a live listing as SOURCE.\n',
+    });
+  });
+});
+
+describe('fields that are not kept', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('are named once, with the number of records that have them', async () => {
+    const records = [
+      makeRecord(1, { comments_count: 3, user: makeUser(1, { badge: 'x' }) }),
+      makeRecord(2, { comments_count: 0, 'odd\nname': 1 }),
+      makeRecord(3),
+      makeRecord(4, { likes: -1, comments_count: 3 }),
+    ];
+    const { stdout } = await runImport(['-'], toLines(records));
+    expect(stdout).toContain(
+      '\nFields that are not kept: comments_count (2 records), user.badge (1 record), "odd\\nname" (1 record).\n',
+    );
+    const many = Array.from({ length: 30 }, (_, index) => [`field_${index}`, 1]);
+    const other = await runImport(['-'], toLines([makeRecord(1, Object.fromEntries(many))]));
+    expect(other.stdout).toContain('field_19 (1 record) and more.\n');
+    expect(other.stdout).not.toContain('field_20');
+  });
+});
+
+describe('verify', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('takes none of the limits that the operator sets for others', async () => {
+    const source = save('records.ndjson', toLines(makeRecords(1_100)));
+    await runImport([source]);
+    const { environment } = place;
+    const limits = { RATE_LIMIT: '1/day', PRIVATE_OUTFITS: 'owner', PAGE_SIZE: '1' };
+    place = { environment: { ...environment, ...limits }, remove: async () => {} };
+    expect(await runVerify(source)).toMatchObject({
+      code: 0,
+      stdout: '1,100 records compared: nothing differs.\n',
+    });
+  });
+
+  test('says in what records differ that it did not hold, by reading them again', async () => {
+    const records = makeRecords(10_300);
+    const source = save('records.ndjson', toLines(records));
+    await runImport([source]);
+    records[10_250] = { ...makeRecord(50), title: 'Other' };
+    records[5] = { ...makeRecord(10_295), title: 'Other' };
+    save('records.ndjson', toLines(records));
+    const result = await runVerify(source);
+    expect(result.stdout.split('\n')).toEqual([
+      'Outfit 10295: title is "Other" in the source, "Outfit 10295 👗" here.',
+      'Outfit 50: title is "Other" in the source, "Outfit 50 👗" here.',
+      '10,300 records compared: 2 differences.',
+      '',
+    ]);
+    const once = await call(verifyCommand, ['-'], toLines(records));
+    expect(once.stdout).toContain('Outfit 50 is not the same here.\n');
+    expect(once.stdout).toContain(': 2 differences.');
+  });
+});
+
+describe('every command', () => {
+  beforeAll(() => {
+    place = { environment: {}, remove: async () => {} };
+  });
+
+  test.each([
+    ['import', importCommand],
+    ['verify', verifyCommand],
+    ['migrate', migrateCommand],
+    ['counts', countsCommand],
+    ['token', tokenCommand],
+  ])(
+    '%s says how it is used, and refuses what it does not know',
+    async (name, command: Command) => {
+      for (const args of [['--help'], ['-h'], ['--nope', '--help']]) {
+        expect(await call(command, args)).toEqual({ code: 0, stdout: command.help, stderr: '' });
+      }
+      expect(command.help).toMatch(new RegExp(`^Usage: npm run ${name}\\b`));
+      const refused = await call(command, ['--nope']);
+      expect(refused).toMatchObject({ code: command.failureCode, stdout: '' });
+      expect(refused.stderr).toMatch(/^Unknown option '--nope'[^\n]*\n$/);
+    },
+  );
+
+  test.each([
+    ['migrate', migrateCommand, ['now'], 1],
+    ['counts', countsCommand, ['check', 'now'], 2],
+    ['token', tokenCommand, ['now'], 2],
+  ])('%s refuses a word too many', async (_name, command: Command, args, code) => {
+    const refused = await call(command, args);
+    expect(refused).toMatchObject({ code, stdout: '' });
+    expect(refused.stderr).toMatch(/^[^\n]+\n$/);
+  });
+
+  test('is one of those that the process knows', async () => {
+    const unknown = await start('nope', []).ended;
+    expect(unknown).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'There is no command "nope": see --help.\n',
+    });
+    const helped = await start('--help', []).ended;
+    expect(helped.stdout).toContain('import, verify, migrate, counts, token');
   });
 });
 

@@ -24,8 +24,15 @@ Exit code: 0 nothing differs, 1 something does, 2 it could not be compared,
 130 it was interrupted.
 `;
 
-/** The most that the setting allows: fewer pages are read sooner, and hold the same records. */
-const pageSize = 1_000;
+/** What the service in this process is like, whatever the operator's is. */
+const settings = {
+  /** The most that there may be: fewer pages are read sooner, and hold the same records. */
+  pageSize: 1_000,
+  privateOutfits: 'listed',
+  rateLimit: undefined,
+  /** No page is asked for twice. */
+  cacheMaxBytes: 0,
+} as const;
 
 export const failureCode = 2;
 
@@ -73,8 +80,7 @@ async function withService(
   const config = readConfig(io.env);
   try {
     return await withDatabase(config, async (database) => {
-      const open = { ...config, pageSize, rateLimit: undefined, privateOutfits: 'listed' } as const;
-      const app = await buildApp(open, database);
+      const app = await buildApp({ ...config, ...settings }, database);
       try {
         return await verify('http://localhost/api/outfits/', async (url) => {
           const { pathname, search } = new URL(url);

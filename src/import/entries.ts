@@ -7,11 +7,13 @@ import { messageOf } from '../errors.ts';
 import {
   maxPageBytes,
   maxPageSize,
+  SourceError,
   type SourceRecord,
   toPart,
   type UnreadablePart,
 } from './batch.ts';
 import { asEnvelope, isInDefaultOrder } from './envelope.ts';
+import { parseJson } from './json.ts';
 import { readLines } from './lines.ts';
 
 /** One record of a file, or a part of the file that holds none. */
@@ -156,15 +158,16 @@ function* readValue(
 function parse(bytes: Buffer): { readonly value: unknown } | { readonly reason: string } {
   if (!isUtf8(bytes)) return { reason: 'it is not UTF-8' };
   try {
-    return { value: JSON.parse(bytes.toString('utf8').replace(/^\uFEFF/, '')) };
+    return { value: parseJson(bytes.toString('utf8').replace(/^\uFEFF/, '')) };
   } catch (error) {
+    if (error instanceof SourceError) return { reason: error.message };
     return { reason: `it is not JSON (${messageOf(error)})` };
   }
 }
 
 function holdsRecord(line: Buffer): boolean {
   // Most lines of a document that is not one per line are quickly told by their ends.
-  if (!/^\s*\{/.test(line.toString('latin1', 0, 100)) || !line.includes('}')) return false;
+  if (!line.includes('}') || !/^\s*\{/.test(line.toString('latin1', 0, 100))) return false;
   const parsed = parse(line);
   if (!('value' in parsed)) return false;
   const { value } = parsed;

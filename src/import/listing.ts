@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
 import { asEnvelope, type Envelope, isInDefaultOrder } from './envelope.ts';
 import type { FetchPage, PageAnswer } from './fetch-page.ts';
+import { parseJson } from './json.ts';
 
 export interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
@@ -158,8 +159,10 @@ async function tryPage(
   if (status !== 200) return { problem: `answered ${status}: ${excerpt(body)}`, status };
   let value: unknown;
   try {
-    value = JSON.parse(body);
-  } catch {
+    value = parseJson(body);
+  } catch (error) {
+    if (error instanceof SourceError)
+      return { problem: `answered a page that cannot be read (${error.message})` };
     return { problem: `answered something that is not JSON: ${excerpt(body)}`, delay: 0 };
   }
   const envelope = asEnvelope(value);

@@ -1,0 +1,24 @@
+import { SourceError } from './batch.ts';
+
+/**
+ * Objects and lists that a text may have. A page may be as large as it likes below its limit, but
+ * 60 MB of `{},{},` would take 2.7 GB when read, and 64 MB of `[[[[` half a minute.
+ */
+const maxHolders = 2_000_000;
+
+/**
+ * Reads the JSON of a source.
+ * @throws SyntaxError for what is none, SourceError for what is not worth its memory
+ */
+export function parseJson(text: string): unknown {
+  if (text.length > maxHolders && count(text, '{') + count(text, '[') > maxHolders) {
+    throw new SourceError(`it has more than ${maxHolders} objects and lists`);
+  }
+  return JSON.parse(text);
+}
+
+function count(text: string, character: string): number {
+  let found = 0;
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) found++;
+  return found;
+}
