@@ -17,7 +17,10 @@ declare module 'fastify' {
  * Lets a request in and says who sends it; undefined without a token, where none is needed.
  * @throws HttpError 401 or 429, in this order; 503 when either cannot be known now
  */
-export type Admit = (request: FastifyRequest, needsViewer?: boolean) => Promise<Viewer | undefined>;
+export type Admit = (
+  request: FastifyRequest,
+  needsViewer?: boolean,
+) => Promise<Viewer | undefined> | undefined;
 
 /**
  * Makes the one door that REST and GraphQL requests come in by.
@@ -27,11 +30,16 @@ export function createAdmission(
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
 ): Admit {
-  return async (request, needsViewer) => {
+  const admit = async (request: FastifyRequest, needsViewer: boolean | undefined) => {
     if (isRepeated(request, 'authorization')) throw invalidToken();
     const viewer = await readViewer(request.headers.authorization);
     if (needsViewer && !viewer) throw notAuthenticated();
     await countRequest?.(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);
     return viewer;
+  };
+  return (request, needsViewer) => {
+    // Most requests have no token, and nothing to wait for.
+    const isOpen = !countRequest && !needsViewer && request.headers.authorization === undefined;
+    return isOpen ? undefined : admit(request, needsViewer);
   };
 }

@@ -35,6 +35,10 @@ export class AnswerCache {
   readonly #startTask: StartTask;
   readonly #reads = new Map<string, Reads>();
   #latest: string | undefined;
+  /** The probe under way, and what becomes of it: worked out once for all who wait for it. */
+  #probe:
+    | { readonly taken: Promise<unknown>; readonly snapshot: Promise<string | undefined> }
+    | undefined;
   #hits = 0;
   #misses = 0;
 
@@ -135,11 +139,22 @@ export class AnswerCache {
    * Forgets everything that an older snapshot showed. Undefined when there is no way to know.
    * @throws HttpError 503 when that took as long as a request may take
    */
-  async #takeSnapshot(): Promise<string | undefined> {
-    const snapshot = await this.#snapshots.takeNext().catch((error) => {
-      if (error instanceof HttpError) throw error;
-      return undefined;
-    });
+  #takeSnapshot(): Promise<string | undefined> {
+    const taken = this.#snapshots.takeNext();
+    if (this.#probe?.taken !== taken) {
+      const snapshot = taken.then(
+        (name) => this.#note(name),
+        (error) => {
+          if (error instanceof HttpError) throw error;
+          return this.#note(undefined);
+        },
+      );
+      this.#probe = { taken, snapshot };
+    }
+    return this.#probe.snapshot;
+  }
+
+  #note(snapshot: string | undefined): string | undefined {
     if (snapshot !== this.#latest) {
       this.#latest = snapshot;
       this.#kept?.clear();
