@@ -66,7 +66,7 @@ function startWriter(steps: string): Run {
     import { existsSync } from 'node:fs';
     import { openDatabase } from '${dist}database/database.js';
     import { migrate } from '${dist}database/migrations.js';
-    import { httpErrorFor } from '${dist}database/refusals.js';
+    import { httpErrorFor } from '${dist}database/errors.js';
     import { generateOutfits } from '${dist}demo/generate.js';
     import { saveOutfits } from '${dist}outfits/bulk.js';
     const database = await openDatabase({ dataDir: process.env.DATA_DIR, databasePoolMax: 1 });
