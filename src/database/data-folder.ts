@@ -42,7 +42,7 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
     await release();
     if (error instanceof EmbeddedDatabaseError) throw error;
     throw new EmbeddedDatabaseError(
-      `The folder ${join(dataDir, 'pgdata')} cannot be used (${reasonOf(error)}): make it readable and writable, or set DATA_DIR to another folder.`,
+      `The embedded database in ${dataDir} cannot be opened (${reasonOf(error)}): check the folder, or set DATA_DIR to another one.`,
     );
   }
   return { database, lock, unfinished, release };

@@ -46,16 +46,19 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
       );
     });
   });
-  const opened = await Promise.race([once(worker, 'message'), failed]);
-  if (opened instanceof Error) {
+  const listening = new Promise<{ socketFolder: string }>((settle) => {
+    worker.once('message', (socketFolder) => settle({ socketFolder }));
+  });
+  const opened = await Promise.race([listening, failed.then((error) => ({ error }))]);
+  if ('error' in opened) {
     await release();
     throw new EmbeddedDatabaseError(
-      `The embedded database in ${dataDir} cannot be opened (${opened.message}): check the folder, or set DATA_DIR to another one.`,
-      { cause: opened },
+      `The embedded database in ${dataDir} cannot be opened (${opened.error.message}): check the folder, or set DATA_DIR to another one.`,
+      { cause: opened.error },
     );
   }
 
-  const [socketFolder] = opened;
+  const { socketFolder } = opened;
   worker.once('exit', () => rmSync(socketFolder, { recursive: true, force: true }));
   return {
     socketFolder,
