@@ -739,7 +739,7 @@ describe('the log at start', () => {
     'says with %s whether writing is possible, and no token or secret',
     async (_name, auth, line) => {
       const environment = {
-        ...(await environmentOf('embedded')),
+        ...(await environmentOf('PostgreSQL')),
         SEED: 'none',
         LOG_LEVEL: 'debug',
       };

@@ -28,13 +28,8 @@ import * as verifyCommand from '../src/commands/verify.ts';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
 import { createFetchPage } from '../src/import/fetch-page.ts';
-import {
-  type DatabaseKind,
-  databaseKinds,
-  makeMigratedPlace,
-  makePlace,
-  type TestPlace,
-} from './gateway.ts';
+import { type DatabaseKind, makeMigratedPlace, makePlace, type TestPlace } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 
 const sixDigits = (id: number) => String(Math.abs(id) % 1_000_000).padStart(6, '0');
 const uuid = (id: number) => `00000000-0000-4000-8000-000000${sixDigits(id)}`;
@@ -212,7 +207,7 @@ async function serveListing(records: Record<string, unknown>[]): Promise<Listing
   return listing;
 }
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   beforeEach(() => openPlace(kind));
 
   test('a live listing is read to the end, again without effect, and then verified', async () => {

@@ -1,5 +1,6 @@
 // How long tests may take: npm test is quick, npm run test:soak is thorough. The same tests run in both.
 import { inject } from 'vitest';
+import type { DatabaseKind } from './gateway.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -11,3 +12,10 @@ declare module 'vitest' {
 export function amount(fast: number, soak: number): number {
   return inject('lane') === 'soak' ? soak : fast;
 }
+
+/**
+ * The database of tests that need a twin, but not in every run: behind its socket, the embedded
+ * database is a PostgreSQL like any other.
+ */
+export const laneKinds: readonly DatabaseKind[] =
+  inject('lane') === 'soak' ? ['embedded'] : ['PostgreSQL'];

@@ -386,7 +386,7 @@ describe('metrics', () => {
   test('are served on METRICS_PORT and not on the port of the service', async () => {
     const metricsPort = await findFreePort();
     const server = runServer({
-      ...(await environmentOf('embedded')),
+      ...(await environmentOf('PostgreSQL')),
       HOST: '127.0.0.1',
       METRICS_PORT: String(metricsPort),
       SEED: 'none',

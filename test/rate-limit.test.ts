@@ -6,7 +6,8 @@ import { buildApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -76,7 +77,7 @@ function holdClock({ database }: Gateway): (seconds: number) => Promise<void> {
   };
 }
 
-describe.each(databaseKinds)('on %s, a rate limit', (kind) => {
+describe.each(laneKinds)('on %s, a rate limit', (kind) => {
   let owner: TestGateway;
   let database: Database;
   beforeAll(async () => {

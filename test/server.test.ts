@@ -1,21 +1,12 @@
 // The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
 import { once } from 'node:events';
-import {
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { describe, expect, inject, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectWhole, interrupt, newPlace } from './first-start.ts';
-import { databaseKinds } from './gateway.ts';
 import {
   baseOf,
   dist,
@@ -27,7 +18,6 @@ import {
   stop,
 } from './process.ts';
 import { migrationList } from './schema-engine.ts';
-import { signIn } from './tokens.ts';
 
 const migrations = migrationList().migrationDirectories.map(({ path }) => path);
 
@@ -45,119 +35,14 @@ async function failure(server: Run): Promise<string> {
   return server.errors().trim();
 }
 
-describe.each(databaseKinds)('the first start on %s', (kind) => {
-  test.each([
-    ['SIGTERM', /applying (migration )?0002/],
-    ['SIGKILL', /"1000 demonstration outfits saved/],
-    ['SIGINT', /"1000 demonstration outfits saved/],
-  ] as const)('is whole or not begun, with %s at %s', async (signal, when) => {
-    const environment = await newPlace(kind);
-    await interrupt(kind, environment, signal, when);
-    await expectWhole(kind, environment);
-  });
-});
-
-/** A gateway on an embedded database of its own, copied because making one takes seconds. */
-async function runPrepared() {
-  const environment = await newPlace('embedded');
-  const folder = environment['DATA_DIR'] ?? '';
-  cpSync(inject('embeddedTemplate'), join(folder, 'pgdata'), { recursive: true });
-  const server = runServer(environment);
-  return { environment, folder, server, base: await baseOf(server) };
-}
-
-async function publish(base: string): Promise<number> {
-  const response = await fetch(`${base}/api/outfits/`, {
-    method: 'POST',
-    headers: { ...(await signIn(7)), 'content-type': 'application/json' },
-    body: '{"image_key":"outfits/2b1d3c4e-0000-4000-8000-000000000001.png"}',
-  });
-  return response.status;
-}
-
-describe('the folder of the embedded database', () => {
-  const removed = (folder: string) =>
-    `The folder ${folder} of the embedded database was removed or replaced while it was in use: put it back if you can, then start again.`;
-
-  test.each<[string, (folder: string) => void]>([
-    ['removed', (folder) => rmSync(folder, { recursive: true })],
-    ['moved away', (folder) => renameSync(folder, `${folder}-moved`)],
-    [
-      'replaced by a copy',
-      (folder) => {
-        renameSync(folder, `${folder}-moved`);
-        mkdirSync(folder);
-        cpSync(join(`${folder}-moved`, 'pgdata'), join(folder, 'pgdata'), { recursive: true });
-      },
-    ],
-    [
-      'emptied and filled from a copy',
-      (folder) => {
-        rmSync(join(folder, 'pgdata'), { recursive: true });
-        cpSync(inject('embeddedTemplate'), join(folder, 'pgdata'), { recursive: true });
-      },
-    ],
-  ])('that is %s ends the process with one sentence', async (_what, change) => {
-    const { folder, server, base, environment } = await runPrepared();
-    expect(await publish(base)).toBe(201);
-    change(folder);
-    expect(await failure(server)).toBe(removed(folder));
-    rmSync(`${folder}-moved`, { recursive: true, force: true });
-    expect(readdirSync(environment['TMPDIR'] ?? '')).toEqual([]);
-  });
-
-  test('that is gone takes nothing more', async () => {
-    const { folder, server, base } = await runPrepared();
-    rmSync(folder, { recursive: true });
-    // A 503, or no answer at all when the process is faster.
-    expect(await publish(base).catch(() => 503)).toBe(503);
-    expect(await failure(server)).toBe(removed(folder));
-  });
-
-  test('without a part of the database is refused, and left as it is', async () => {
-    const { environment, folder, server, base } = await runPrepared();
-    expect(await publish(base)).toBe(201);
-    expect(await stop(server)).toBe(0);
-    for (const part of ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact']) {
-      const path = join(folder, 'pgdata', part);
-      renameSync(path, join(folder, 'aside'));
-      expect(await failure(runServer(environment))).toBe(
-        `The database in ${join(folder, 'pgdata')} is not whole (${part} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
-      );
-      renameSync(join(folder, 'aside'), path);
-    }
-    const again = runServer(environment);
-    expect(await listing(await baseOf(again))).toMatchObject({ count: 2_401 });
-    expect(await stop(again)).toBe(0);
-  });
-
-  test('is cleared of what a killed process has left, and living ones keep theirs', async () => {
-    const living = await runPrepared();
-    const temporary = living.environment['TMPDIR'] ?? '';
-    const [own = ''] = readdirSync(temporary);
-    const { folder, environment, server } = await runPrepared();
-    server.child.kill('SIGKILL');
-    await server.ended;
-    renameSync(join(folder, 'lock'), join(folder, 'lock.4242'));
-    const [dead = ''] = readdirSync(environment['TMPDIR'] ?? '');
-    renameSync(join(environment['TMPDIR'] ?? '', dead), join(temporary, dead));
-    const kept = ['outfit-gateway-notes1', 'outfit-gateway-makes1', 'outfit-gateway-makes1-test'];
-    for (const name of [...kept, 'outfit-gateway-makes0']) mkdirSync(join(temporary, name));
-    writeFileSync(join(temporary, 'outfit-gateway-notes1', 'notes'), 'not ours');
-    utimesSync(join(temporary, 'outfit-gateway-makes0'), 1, 1);
-
-    const next = runServer({ ...environment, TMPDIR: temporary });
-    await baseOf(next);
-    const found = readdirSync(temporary);
-    expect(found).toEqual(expect.arrayContaining([own, ...kept]));
-    // Its own comes in addition.
-    expect(found.length).toBe(1 + kept.length + 1);
-    expect(found).not.toContain(dead);
-    expect(readdirSync(folder).sort()).toEqual(['lock', 'pgdata']);
-    expect(await publish(living.base)).toBe(201);
-    expect(await stop(next)).toBe(0);
-    expect(await stop(living.server)).toBe(0);
-  });
+// At many more moments in faults/first-start.test.ts.
+test.each([
+  ['embedded', 'SIGKILL', /"1000 demonstration outfits saved/],
+  ['PostgreSQL', 'SIGTERM', /applying (migration )?0002/],
+] as const)('the first start on %s is whole or not begun, with %s', async (kind, signal, when) => {
+  const environment = await newPlace(kind);
+  await interrupt(kind, environment, signal, when);
+  await expectWhole(kind, environment);
 });
 
 describe('the embedded database', () => {

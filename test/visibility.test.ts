@@ -8,7 +8,8 @@ import { saveOutfits } from '../src/outfits/bulk.ts';
 import { formatCursor } from '../src/outfits/cursor.ts';
 import { sortKeyOf } from '../src/outfits/ordering.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';
 
 const pageSize = 7;
@@ -232,7 +233,7 @@ const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 90, users: 4 }
   }),
 );
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   describe.each(modes)('with PRIVATE_OUTFITS=%s', (mode) => {
     let gateway: TestGateway;
     const asks = new Map<Viewer, Ask>();

@@ -9,7 +9,8 @@ import {
 } from '../src/generated/test-client.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 
 type Field = 'created' | 'id' | 'likes' | 'modified';
 
@@ -91,7 +92,7 @@ const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 205, users: 20
   }),
 );
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   describe.each(orderings)('walking all outfits by $name', (ordering) => {
     const expected = sortIds(rows, ordering);
 

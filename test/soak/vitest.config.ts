@@ -2,7 +2,11 @@
 import { defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
-const files = ['cache', 'counts', 'differential', 'fuzz', 'walks'];
+const files = [
+  ...['cache', 'counts', 'differential', 'fuzz'],
+  // Their twins on the embedded database.
+  ...['import', 'rate-limit', 'visibility', 'walks'],
+];
 
 export default mergeConfig(
   { ...base, test: { ...base.test, include: [], provide: {} } },
