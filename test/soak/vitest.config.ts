@@ -9,7 +9,7 @@ const files = [
 ];
 
 export default mergeConfig(
-  { ...base, test: { ...base.test, include: [], provide: {} } },
+  { ...base, test: { ...base.test, include: [], exclude: [], provide: {} } },
   defineConfig({
     test: {
       include: [...files.map((name) => `test/${name}.test.ts`), 'test/soak/*.test.ts'],
