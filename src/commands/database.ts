@@ -14,10 +14,15 @@ export async function withDatabase<Result>(
   work: (database: Database) => Promise<Result>,
 ): Promise<Result> {
   const database = await openDatabase(config);
-  try {
+  const prepareAndWork = async () => {
     if (database.kind === 'embedded') await migrate(database.pool, () => {});
     else await checkPrepared(database.pool, database.description);
-    return await work(database);
+    return work(database);
+  };
+  try {
+    // Its own sentence, when the embedded database ends by itself: its folder was removed, say.
+    const failed = database.failed.then((error) => Promise.reject(error));
+    return await Promise.race([prepareAndWork(), failed]);
   } finally {
     await database.close();
   }

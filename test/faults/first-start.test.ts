@@ -9,7 +9,7 @@ import { baseOf, dist, run, runServer, stop } from '../process.ts';
 
 const signals: readonly Signal[] = ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGINT'];
 /** How many moments, spread over the whole start. */
-const moments = Number(process.env['FIRST_START_KILLS'] ?? 8);
+const moments = Number(process.env['FIRST_START_KILLS'] ?? 4);
 
 describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
   let length: number;
@@ -36,7 +36,7 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
   });
 });
 
-test.each([2, 5, 10, 15, 20])('SIGKILL when the folder has %i entries', async (entries) => {
+test.each([2, 15])('SIGKILL when the folder has %i entries', async (entries) => {
   const environment = await newPlace('embedded');
   const folder = join(environment['DATA_DIR'] ?? '', 'pgdata');
   const list = () => (existsSync(folder) ? readdirSync(folder) : []);

@@ -95,8 +95,8 @@ describe('at ten times capacity', () => {
     expect(refused.length).toBeGreaterThan(9 * capacity);
     expect(quantile(refused, 0.99)).toBeLessThan(2_000);
     for (const { head } of refused) expect(head).toMatch(/^retry-after: 1\r$/im);
-    // The log has a line now and then, not one for each.
-    expect(server.output().match(/"status":503/g)?.length).toBeLessThan(20);
+    // The log has a line a second, not one for each: this took less than 30 seconds.
+    expect(server.output().match(/"status":503/g)?.length).toBeLessThan(30);
 
     const after = await fetch(`${base}/api/outfits/`);
     expect(after.status).toBe(200);
