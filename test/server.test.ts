@@ -12,6 +12,7 @@ import {
   dist,
   environmentOf,
   findFreePort,
+  migratedEnvironmentOf,
   type Run,
   run,
   runServer,
@@ -86,7 +87,7 @@ describe('the embedded database', () => {
   });
 
   test('keeps everything that was acknowledged before a SIGKILL, and starts again', async () => {
-    const environment = await environmentOf('embedded');
+    const environment = await migratedEnvironmentOf('embedded');
     const script = join(environment['DATA_DIR'] ?? '', 'writer.mjs');
     writeFileSync(
       script,
@@ -129,7 +130,7 @@ describe('the embedded database', () => {
   });
 
   test('starts empty with SEED=none', async () => {
-    const server = runServer({ ...(await environmentOf('embedded')), SEED: 'none' });
+    const server = runServer({ ...(await migratedEnvironmentOf('embedded')), SEED: 'none' });
     expect(await listing(await baseOf(server))).toMatchObject({ count: 0, results: [] });
     expect(server.output()).toMatch(/embedded database in .*, 0 outfits/);
     server.child.kill('SIGINT');
