@@ -103,10 +103,14 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
     async run(work, signal) {
       signal.throwIfAborted();
       await takeTurn(signal);
+      if (signal.aborted) {
+        // It has left as its turn came: what never began says nothing about how long work takes.
+        endTurn();
+        throw signal.reason;
+      }
       const begun = performance.now();
       lastChange = begun;
       try {
-        signal.throwIfAborted();
         return await work();
       } finally {
         lastChange = performance.now();

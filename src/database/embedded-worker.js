@@ -19,7 +19,7 @@ rmSync(unfinished, { force: true });
 const identify = () =>
   [lock, join(database, 'PG_VERSION')]
     .map((path) => statSync(path, { bigint: true }))
-    .map(({ dev, ino, birthtimeNs }) => `${dev} ${ino} ${birthtimeNs}`)
+    .map(({ dev, ino, mtimeNs }) => `${dev} ${ino} ${mtimeNs}`)
     .join();
 const identity = identify();
 const checkFiles = () => {

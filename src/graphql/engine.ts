@@ -92,11 +92,16 @@ const maxBytes = 67_108_864;
 /** Bytes that a parsed document takes, for each character of its text: of `{a b c}`, up to 300. */
 const bytesPerCharacter = 300;
 
+/** Bytes that are kept for each of its operations. */
+const bytesPerOperation = 1_000;
+
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
 const interpretedTimes = 3;
 
 /** A document by its text, with those of its operations that were asked for. */
 interface KnownDocument {
+  /** The same for all of them: each takes what the whole text takes. */
+  readonly document: DocumentNode;
   readonly operations: Map<string | undefined, Operation>;
 }
 
@@ -139,14 +144,17 @@ export function createEngine(options: EngineOptions): Engine {
       params: { operationName },
     });
     try {
-      const document: DocumentNode = parse(text);
+      // Also of a text that is known, since yoga looks here for what a GET may not do.
+      const parsed: DocumentNode = parse(text);
+      const known = documents.get(text);
+      const document = known?.document ?? parsed;
       const node = getOperationAST(document, operationName);
       if (node?.operation === 'subscription') return { errors: [subscriptionsNotSupported()] };
-      const errors: readonly GraphQLError[] = validate(schema, document);
+      const errors: readonly GraphQLError[] = known ? [] : validate(schema, document);
       if (errors.length > 0 || !node) return { errors };
       const operation = toOperation(document, node, text);
-      const operations = new Map(documents.get(text)?.operations).set(operationName, operation);
-      documents.set(text, { operations }, { size: sizeOf(text, operations.values()) });
+      const operations = new Map(known?.operations).set(operationName, operation);
+      documents.set(text, { document, operations }, { size: sizeOf(text, operations.values()) });
       return operation;
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [error] };
@@ -253,7 +261,7 @@ function toOperation(
 
 function sizeOf(text: string, operations: Iterable<Operation>): number {
   let bytes = bytesPerCharacter * text.length;
-  for (const { compiled } of operations) bytes += compiled?.bytes ?? 0;
+  for (const { compiled } of operations) bytes += bytesPerOperation + (compiled?.bytes ?? 0);
   return bytes;
 }
 
@@ -271,6 +279,7 @@ function settle(
   if (!errors) return result;
   const httpError = httpErrorIn(errors);
   if (httpError && !(type === 'mutation' && hasWritten(data))) throw httpError;
+  if (httpError?.cause) log.error({ err: httpError.cause }, httpError.message);
   for (const error of errors) {
     const cause = causes.get(error);
     if (cause !== undefined) log.error({ err: cause }, 'unexpected error');

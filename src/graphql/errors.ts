@@ -2,8 +2,6 @@
 import { GraphQLError } from 'graphql';
 import { HttpError } from '../errors.ts';
 
-// The errors that are meant for the client. Every other one is masked and logged.
-
 /** An argument has a value that is not allowed; `message` names it. */
 export function badUserInput(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT' } });

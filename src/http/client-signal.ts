@@ -1,3 +1,4 @@
+// Aborts when the client leaves.
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 

@@ -1,3 +1,4 @@
+// How the service listens, and on which addresses; time limits of slow clients.
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';

@@ -1,3 +1,4 @@
+// Which ids have come, in a bit each.
 const idsPerBlock = 1 << 16;
 
 /**

@@ -1,3 +1,4 @@
+// JSON of a source, of a bounded number of objects.
 import { SourceError } from './batch.ts';
 
 /**

@@ -1,3 +1,4 @@
+// Records of one side, as digests.
 import { readProperty } from '../import/record.ts';
 import { digestOf } from './compare.ts';
 

@@ -1,3 +1,4 @@
+// Single records, all that a step of a request needs at once.
 import DataLoader from 'dataloader';
 import type { ReadRows } from '../database/read.ts';
 import type { User } from '../generated/prisma/client.ts';

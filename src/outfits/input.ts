@@ -1,9 +1,8 @@
-// What an owner may write, field by field, and the messages for what is wrong.
+// What an owner may write, field by field, and the messages for what is wrong: those of Django REST
+// Framework, which legacy apps show.
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { imageKey, stripBase, videoKey } from './keys.ts';
-
-// What a client may write, with the messages of Django REST Framework, which legacy apps show.
 
 export const devices = ['ios', 'android', 'web'] as const;
 export type Device = (typeof devices)[number];

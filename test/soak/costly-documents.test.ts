@@ -56,6 +56,28 @@ test(`${variants} variants of a costly document, five times each, in a heap of 2
   expect(await stop(server)).toBe(0);
 });
 
+test('many documents of many operations, each asked for by its name, in a heap of 256 MB', async () => {
+  const environment = await environmentOf('PostgreSQL');
+  await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
+  const server = runServer({ ...environment, NODE_OPTIONS: '--max-old-space-size=256' });
+  const base = await baseOf(server);
+  const names = Array.from({ length: 190 }, (_, index) => `a${index}`);
+  const operations = names.map((name) => `query ${name} { __typename }`).join(' ');
+  const early = residentBytes(server.child.pid);
+  for (let text = 0; text < 40; text++) {
+    for (const operationName of names) {
+      const response = await fetch(`${base}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query: `${operations} #${text}`, operationName }),
+      });
+      expect(await response.json()).toEqual({ data: { __typename: 'Query' } });
+    }
+  }
+  expect(residentBytes(server.child.pid) - early).toBeLessThan(200 * 2 ** 20);
+  expect(await stop(server)).toBe(0);
+});
+
 function residentBytes(processId: number | undefined): number {
   const status = readFileSync(`/proc/${processId}/status`, 'utf8');
   return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
