@@ -103,7 +103,12 @@ function shareCalls(take: Take, limit?: number): Pick<Snapshots, 'observe' | 'ta
     takeNext() {
       if (!next) {
         const started = underWay.then(() => new Promise<void>(setImmediate)).then(start);
-        next = limit === undefined ? started : withLimit(started, limit);
+        const limited = limit === undefined ? started : withLimit(started, limit);
+        next = limited;
+        // Whoever comes after its time waits anew.
+        limited.catch(() => {
+          if (next === limited) next = undefined;
+        });
       }
       return next;
     },
