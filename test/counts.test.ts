@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { amount } from './lane.ts';
+import { createRandom } from './random-documents.ts';
 
 /** Statements of the storm. */
 const stormSize = amount(3_000, 100_000);
@@ -19,13 +20,8 @@ type Queryable = Pick<pg.Client, 'query'>;
 type Random = (below: number) => number;
 
 function seededRandom(seed: number): Random {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
+  const random = createRandom(seed);
+  return (below) => Math.floor(random() * below);
 }
 
 /** One of `choices`, each as likely as its weight says. */

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { afterEach } from 'vitest';
-import { makeMigratedPlace, makePlace, type TestPlace } from './gateway.ts';
+import { afterEach, expect } from 'vitest';
+import { type DatabaseKind, makeMigratedPlace, makePlace, type TestPlace } from './gateway.ts';
 
 export const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const places: TestPlace[] = [];
@@ -19,22 +19,16 @@ afterEach(async () => {
   for (const place of places.splice(0)) await place.remove();
 });
 
-export async function environmentOf(
-  kind: 'PostgreSQL' | 'embedded',
-): Promise<Record<string, string>> {
-  const place = await makePlace(kind);
+async function keep(making: Promise<TestPlace>): Promise<TestPlace['environment']> {
+  const place = await making;
   places.push(place);
   return place.environment;
 }
 
+export const environmentOf = (kind: DatabaseKind) => keep(makePlace(kind));
+
 /** The same, migrated already: making an embedded database takes seconds. */
-export async function migratedEnvironmentOf(
-  kind: 'PostgreSQL' | 'embedded',
-): Promise<Record<string, string>> {
-  const place = await makeMigratedPlace(kind);
-  places.push(place);
-  return place.environment;
-}
+export const migratedEnvironmentOf = (kind: DatabaseKind) => keep(makeMigratedPlace(kind));
 
 export interface Run {
   readonly child: ChildProcess;
@@ -93,6 +87,21 @@ export async function baseOf(server: Run): Promise<string> {
 export async function stop(server: Run): Promise<number | string> {
   server.child.kill('SIGTERM');
   return server.ended;
+}
+
+/** A page of a gateway that runs. */
+export async function listing(base: string, query = '') {
+  const response = await fetch(`${base}/api/outfits/${query}`);
+  expect(response.status).toBe(200);
+  return (await response.json()) as { count: number; results: { id: number }[] };
+}
+
+/** A failed start says one sentence, and no trace of the inside. */
+export async function failure(server: Run): Promise<string> {
+  expect(await server.ended).toBe(1);
+  expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
+  expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
+  return server.errors().trim();
 }
 
 export async function findFreePort(): Promise<number> {

@@ -11,9 +11,10 @@ import {
   baseOf,
   dist,
   environmentOf,
+  failure,
   findFreePort,
+  listing,
   migratedEnvironmentOf,
-  type Run,
   run,
   runServer,
   stop,
@@ -21,20 +22,6 @@ import {
 import { migrationList } from './schema-engine.ts';
 
 const migrations = migrationList().migrationDirectories.map(({ path }) => path);
-
-async function listing(base: string, query = '') {
-  const response = await fetch(`${base}/api/outfits/${query}`);
-  expect(response.status).toBe(200);
-  return (await response.json()) as { count: number; results: { id: number }[] };
-}
-
-/** A failed start says one sentence, and no trace of the inside. */
-async function failure(server: Run): Promise<string> {
-  expect(await server.ended).toBe(1);
-  expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
-  expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
-  return server.errors().trim();
-}
 
 // At many more moments in faults/first-start.test.ts.
 test.each([

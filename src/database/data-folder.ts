@@ -1,6 +1,7 @@
 // The folder of the embedded database: made, locked, and looked at before anything is written.
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import { messageOf } from '../errors.ts';
 import { LockedError, takeLock } from './lock.ts';
 
 /** The embedded database cannot be opened; the message is one sentence that says what to change. */
@@ -29,7 +30,7 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
     makeFolder(folder);
   } catch (error) {
     throw new EmbeddedDatabaseError(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but that folder cannot be made (${reasonOf(error)}): set it to one that can be written.`,
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but that folder cannot be made (${messageOf(error)}): set it to one that can be written.`,
     );
   }
   const lock = join(folder, 'lock');
@@ -42,7 +43,7 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
     await release();
     if (error instanceof EmbeddedDatabaseError) throw error;
     throw new EmbeddedDatabaseError(
-      `The embedded database in ${dataDir} cannot be opened (${reasonOf(error)}): check the folder, or set DATA_DIR to another one.`,
+      `The embedded database in ${dataDir} cannot be opened (${messageOf(error)}): check the folder, or set DATA_DIR to another one.`,
     );
   }
   return { database, lock, unfinished, release };
@@ -74,7 +75,7 @@ async function lockFolder(path: string, dataDir: string): Promise<() => Promise<
       );
     }
     throw new EmbeddedDatabaseError(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but it cannot be locked (${reasonOf(error)}): set it to a writable local folder with a short path.`,
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but it cannot be locked (${messageOf(error)}): set it to a writable local folder with a short path.`,
     );
   }
 }
@@ -109,8 +110,4 @@ function prepare(database: string, unfinished: string): void {
       `The database in ${database} is not whole (${missing.join(', ')} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
     );
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

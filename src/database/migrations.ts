@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
+import { messageOf } from '../errors.ts';
 
 const folder = fileURLToPath(new URL('../../prisma/migrations/', import.meta.url));
 
@@ -82,8 +83,7 @@ async function apply(client: pg.PoolClient, { name, script, checksum }: Migratio
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new MigrationError(`Migration ${name} failed and was taken back: ${reason}.`, {
+    throw new MigrationError(`Migration ${name} failed and was taken back: ${messageOf(error)}.`, {
       cause: error,
     });
   }

@@ -12,7 +12,7 @@ import {
 } from 'graphql';
 import type { Asker, Engine } from '../graphql/engine.ts';
 import type { Body } from './body.ts';
-import { invalidFields, notAnObject, restErrorFor } from './errors.ts';
+import { dataOf, invalidFields, notAnObject } from './errors.ts';
 import { coerceField, type WritableField } from './fields.ts';
 import type { Created, Route } from './routes.ts';
 
@@ -37,11 +37,11 @@ export function storeCreate(
   const fields = findFields(schema, document);
 
   const run = async (variables: Record<string, unknown>, asker: Asker): Promise<Created> => {
-    const toAnswer = ({ data, errors }: ExecutionResult) => {
-      const [error] = errors ?? [];
-      if (error) throw restErrorFor(error);
-      return { ...(data as { created: Created }), size: 0, shareable: false };
-    };
+    const toAnswer = (result: ExecutionResult) => ({
+      ...dataOf<{ created: Created }>(result),
+      size: 0,
+      shareable: false,
+    });
     return (await engine.answer({ operation, variables, key: '', toAnswer }, asker)).created;
   };
 

@@ -1,5 +1,5 @@
 // Every error body of REST.
-import type { GraphQLError } from 'graphql';
+import type { ExecutionResult, GraphQLError } from 'graphql';
 
 /** An error that is meant for the client of the REST interface. */
 export class RestError extends Error {
@@ -72,8 +72,14 @@ export const invalidParameter = (parameter: string, message: string) =>
 
 export const internalError = () => new RestError(500, { detail: 'Internal server error.' });
 
-/** What an error of a stored document is to the client of a legacy path. */
-export function restErrorFor(error: GraphQLError): Error {
+/** @throws what the first error of a stored document is to the client of a legacy path */
+export function dataOf<Data>({ data, errors }: ExecutionResult): Data {
+  const [error] = errors ?? [];
+  if (error) throw restErrorFor(error);
+  return data as Data;
+}
+
+function restErrorFor(error: GraphQLError): Error {
   switch (error.extensions['code']) {
     case 'PAGE_NOT_FOUND':
       return invalidPage();

@@ -1,7 +1,7 @@
 // A stored document that gives a page of a list.
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import type { Engine, Operation } from '../graphql/engine.ts';
-import { invalidPage, restErrorFor } from './errors.ts';
+import { dataOf, invalidPage } from './errors.ts';
 import { parsePageNumber } from './page-number.ts';
 import { readParameter } from './query-string.ts';
 import type { Page, Route } from './routes.ts';
@@ -34,8 +34,6 @@ export function storeList(
 }
 
 /** @throws RestError 404 for a page past the end, 400 for what the schema refuses */
-export function pageOf({ data, errors }: ExecutionResult): Page {
-  const [error] = errors ?? [];
-  if (error) throw restErrorFor(error);
-  return (data as { page: Page }).page;
+export function pageOf(result: ExecutionResult): Page {
+  return dataOf<{ page: Page }>(result).page;
 }

@@ -4,7 +4,7 @@ import type { Answer } from '../cache/answer-cache.ts';
 import type { Asker, Engine } from '../graphql/engine.ts';
 import { entityTag } from '../http/etag.ts';
 import { encodeJson } from '../http/json.ts';
-import { notFound, restErrorFor } from './errors.ts';
+import { dataOf, notFound } from './errors.ts';
 import type { QueryParameters } from './query-string.ts';
 import type { Route } from './routes.ts';
 import { createVariableReader, type PathParameters } from './variables.ts';
@@ -40,10 +40,8 @@ export function storeRecord(
         operation,
         variables,
         key: `${route} ${JSON.stringify(variables)}`,
-        toAnswer({ data, errors }, isForAll) {
-          const [error] = errors ?? [];
-          if (error) throw restErrorFor(error);
-          const { record } = data as { record: unknown };
+        toAnswer(result, isForAll) {
+          const { record } = dataOf<{ record: unknown }>(result);
           if (record === null) throw notFound();
           const body = encodeJson(record);
           return { body, tag: entityTag(body), size: body.length, shareable: isForAll };

@@ -11,22 +11,8 @@ import {
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
 import { newPlace } from '../first-start.ts';
-import { baseOf, type Run, runServer, stop } from '../process.ts';
+import { baseOf, failure, listing, runServer, stop } from '../process.ts';
 import { signIn } from '../tokens.ts';
-
-async function listing(base: string, query = '') {
-  const response = await fetch(`${base}/api/outfits/${query}`);
-  expect(response.status).toBe(200);
-  return (await response.json()) as { count: number; results: { id: number }[] };
-}
-
-/** A failed start says one sentence, and no trace of the inside. */
-async function failure(server: Run): Promise<string> {
-  expect(await server.ended).toBe(1);
-  expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
-  expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
-  return server.errors().trim();
-}
 
 /** A gateway on an embedded database of its own, copied because making one takes seconds. */
 async function runPrepared() {
