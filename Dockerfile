@@ -16,4 +16,4 @@ VOLUME /data
 EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health/live').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # Not by npm, which does not pass SIGTERM on in time.
-CMD ["node", "--enable-source-maps", "dist/server.js"]
+CMD ["node", "dist/commands/cli.js", "start"]

@@ -5,9 +5,12 @@ export default defineConfig({
   resolve: { alias: { graphql: 'graphql/index.js' } },
   test: {
     include: ['test/**/*.test.ts'],
-    // npm run test:soak and test:faults have configurations of their own.
-    exclude: ['test/faults/**', 'test/soak/**'],
+    // npm run test:soak, test:faults and test:browser have configurations of their own.
+    exclude: ['test/browser/**', 'test/faults/**', 'test/soak/**'],
     provide: { lane: 'fast' },
+    setupFiles: ['test/setup.ts'],
+    // Each file would load all modules anew, a tenth of the time.
+    isolate: false,
     globalSetup: ['test/postgres.ts', 'test/embedded-template.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -27,9 +27,11 @@ const files = await traceFiles();
 for (const file of files) copy(file);
 for (const file of listLicences(files)) copy(file);
 cpSync(join(root, 'prisma/migrations'), join(folder, 'prisma/migrations'), { recursive: true });
-for (const file of ['.env.example', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md']) {
+const texts = ['.env.example', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'docs'];
+for (const name of texts) {
   // An image is built without what is only to be read.
-  if (existsSync(join(root, file))) copy(file);
+  if (existsSync(join(root, name)))
+    cpSync(join(root, name), join(folder, name), { recursive: true });
 }
 writeFileSync(join(folder, 'package.json'), `${JSON.stringify(reduceManifest(), null, 2)}\n`);
 
@@ -50,7 +52,8 @@ async function traceFiles() {
   if (!entries.includes('server.js')) throw new Error('dist/ is missing: run "npm run build".');
   const { fileList } = await nodeFileTrace(
     entries.map((file) => join(root, 'dist', file)),
-    { base: root },
+    // Some versions of Node.js load a package's `module-sync` file, where others load another one.
+    { base: root, moduleSyncCatchall: true },
   );
   const maps = [...fileList]
     .filter((file) => file.startsWith('dist/'))
@@ -75,7 +78,7 @@ function listLicences(files) {
 
 /** package.json without what only installing, building and testing need. */
 function reduceManifest() {
-  const { version, private: isPrivate, description, license, type, engines } = manifest;
+  const { version, private: isPrivate, description, license, type, engines, bin } = manifest;
   const scripts = Object.entries(manifest.scripts).filter(([, script]) =>
     /^node\b[^&|;]* dist\//.test(String(script)),
   );
@@ -87,6 +90,7 @@ function reduceManifest() {
     license,
     type,
     engines,
+    bin,
     scripts: Object.fromEntries(scripts),
   };
 }

@@ -2,6 +2,7 @@
 
 import { setCounting, setPeerIndexes, withClient } from './database.js';
 import { importCursor } from './dist.js';
+import { listLegacy } from './legacy.js';
 import { openLikers, startWriting } from './likes.js';
 import { compareProcessorTime } from './processor.js';
 import { compareRecords } from './records.js';
@@ -37,6 +38,7 @@ export async function listComparisons(systems, large, small, huge) {
     ...[large, ...(huge ? [huge] : [])].map((table) => compareSizes(table, small)),
     ...(await listConnection(large)),
     ...(await compareRecords(systems, large)),
+    ...listLegacy(systems),
     compareLikes(large),
   ];
 }
@@ -47,7 +49,7 @@ export async function listComparisons(systems, large, small, huge) {
  * @returns {Comparison[]}
  */
 function listThroughput(systems, { rows }) {
-  const { gateway, uncached, handWritten, lean, mercurius, memory } = systems;
+  const { gateway, uncached, compressing, handWritten, lean, mercurius, memory } = systems;
   const deep = deepPageOf(rows);
   const deepName = `REST page ${show(deep)} by like_count`;
   // With 32, one round of the hand-written listing would take half a minute.
@@ -75,6 +77,22 @@ function listThroughput(systems, { rows }) {
       target: { least: 0.6 },
       subject: throughput('GraphQL list, from cache', gateway, list),
       reference: throughput('GraphQL list, the same bytes from memory', memory, list),
+    },
+    {
+      name: 'REST page from cache, compressed (COMPRESSION=all)',
+      against: 'the same, not compressed',
+      unit,
+      target: { least: 1 },
+      subject: throughput('REST page 1, compressed, from cache', compressing, [restList('', 'br')]),
+      reference: cached,
+    },
+    {
+      name: 'GraphQL list from cache, compressed',
+      against: 'the same, not compressed',
+      unit,
+      target: { least: 1 },
+      subject: throughput('GraphQL list, compressed, from cache', gateway, [graphqlList({}, 'br')]),
+      reference: throughput('GraphQL list, from cache', gateway, list),
     },
     {
       name: 'REST page 1, cache off',

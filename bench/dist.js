@@ -17,6 +17,8 @@ export const importById = () => load('outfits/by-id.js');
 
 /** @returns {Promise<typeof import('../src/outfits/user-pages.ts')>} */
 export const importUserPages = () => load('outfits/user-pages.js');
+/** @returns {Promise<typeof import('../src/outfits/user-lists.ts')>} */
+export const importUserLists = () => load('outfits/user-lists.js');
 
 /** @returns {Promise<typeof import('../src/database/migrations.ts')>} */
 export const importMigrations = () => load('database/migrations.js');

@@ -2,8 +2,8 @@
 // their answers are equal too.
 
 const outfitFields = `
-  id title description imageKey imageOriginalUrl complete likes
-  user { id avatarKey username firstName lastName }
+  id: databaseId title description imageKey imageOriginalUrl complete likes
+  user { id: databaseId avatarKey username firstName lastName }
   quality private backgroundImage backgroundColor video playVideo
   created modified creationDevice modificationDevice`;
 
@@ -21,16 +21,20 @@ const connectionDocument = `query Scroll($first: Int, $after: String, $last: Int
   }
 }`;
 
-/** @param {string} [query] such as `?page=2` */
-export function restList(query = '') {
-  return Buffer.from(
-    `GET /api/outfits/${query} HTTP/1.1\r\nHost: shop.test\r\nAccept: application/json\r\n\r\n`,
-  );
+/**
+ * @param {string} [query] such as `?page=2`
+ * @param {string} [encoding] that is taken, such as `br`
+ */
+export function restList(query = '', encoding) {
+  return send('GET', `/api/outfits/${query}`, { encoding });
 }
 
-/** @param {Record<string, unknown>} [variables] */
-export function graphqlList(variables = {}) {
-  return post({ query: listDocument, variables });
+/**
+ * @param {Record<string, unknown>} [variables]
+ * @param {string} [encoding] that is taken, such as `br`
+ */
+export function graphqlList(variables = {}, encoding) {
+  return send('POST', '/graphql', { body: { query: listDocument, variables }, encoding });
 }
 
 /** @param {Record<string, unknown>} variables */
@@ -38,26 +42,29 @@ export function graphqlConnection(variables) {
   return post({ query: connectionDocument, variables });
 }
 
-const likeDocument = `mutation Like($id: Int!) { likeOutfit(id: $id) { outfit {${outfitFields} } } }`;
+const likeDocument = `mutation Like($id: ID!) { likeOutfit(id: $id) { outfit {${outfitFields} } } }`;
 
 const createDocument = `mutation Publish($input: CreateOutfitInput!) {
   createOutfit(input: $input) { outfit {${outfitFields} } errors { field messages } }
 }`;
 
-const outfitDocument = `query Outfit($id: Int!) { outfit(id: $id) {${outfitFields} } }`;
+const outfitDocument = `query Outfit($id: Int!) { outfit(databaseId: $id) {${outfitFields} } }`;
 
 const userDocument = `query User($id: Int!) {
-  user(id: $id) {
-    id avatarKey username firstName lastName
+  user(databaseId: $id) {
+    id: databaseId avatarKey username firstName lastName
     outfits { count pageCount page results {${outfitFields} } }
   }
 }`;
+
+/** @param {number} id of an outfit */
+const toGlobalId = (id) => Buffer.from(`Outfit:${id}`).toString('base64');
 
 /** What one asks for of one record: of the gateway by GraphQL, of the hand-written one by a path. */
 export const records = {
   /** @param {number} id @param {string} token */
   like: (id, token) => ({
-    graphql: post({ query: likeDocument, variables: { id } }, token),
+    graphql: post({ query: likeDocument, variables: { id: toGlobalId(id) } }, token),
     path: send('POST', `/outfits/${id}/like`, { token }),
   }),
   /** @param {object} input @param {string} token */
@@ -85,14 +92,15 @@ function post(operation, token) {
 /**
  * @param {'GET' | 'POST'} method
  * @param {string} path
- * @param {{ token?: string | undefined, body?: object }} [what]
+ * @param {{ token?: string | undefined, body?: object, encoding?: string | undefined }} [what]
  */
-function send(method, path, { token, body } = {}) {
+function send(method, path, { token, body, encoding } = {}) {
   const text = body ? JSON.stringify(body) : '';
   const lines = [
     `${method} ${path} HTTP/1.1`,
     'Host: shop.test',
     'Accept: application/json',
+    ...(encoding ? [`Accept-Encoding: ${encoding}`] : []),
     ...(token ? [`Authorization: Bearer ${token}`] : []),
     ...(body ? ['Content-Type: application/json'] : []),
     ...(method === 'POST' ? [`Content-Length: ${Buffer.byteLength(text)}`] : []),

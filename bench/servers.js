@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url';
 
 /** @typedef {{ readonly port: number, readonly processId: number, close(): Promise<void> }} RunningServer */
 
+// Each server that runs is ended with this process; there are more of them than Node expects.
+process.setMaxListeners(32);
+
 /**
  * Starts a program that listens on PORT and waits until it does.
  * @param {string} file relative to this folder

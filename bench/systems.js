@@ -13,14 +13,18 @@ import { secret } from './tokens.js';
 /**
  * @param {string} databaseUrl
  * @param {string} cacheMaxBytes empty: the default
+ * @param {Record<string, string>} [settings]
  */
-export function startGateway(databaseUrl, cacheMaxBytes) {
+export function startGateway(databaseUrl, cacheMaxBytes, settings = {}) {
   // The peers log nothing; with the default level every request would be written to the log.
   return startServer('../dist/server.js', {
     DATABASE_URL: databaseUrl,
     CACHE_MAX_BYTES: cacheMaxBytes,
     LOG_LEVEL: 'warn',
     AUTH_JWT_SECRET: secret,
+    // As the peers have it, for which the demonstration's pictures are nowhere.
+    MEDIA_URL: 'https://media.example.com',
+    ...settings,
   });
 }
 
@@ -46,6 +50,7 @@ export async function startSystems(databaseUrl, outfits) {
     const environment = { DATABASE_URL: databaseUrl };
     const gateway = await start(startGateway(databaseUrl, ''));
     const uncached = await start(startGateway(databaseUrl, '0'));
+    const compressing = await start(startGateway(databaseUrl, '', { COMPRESSION: 'all' }));
     const handWritten = await start(startServer('peers/hand-written.js', environment));
     const lean = await start(
       startServer('peers/hand-written.js', { ...environment, CONSTANT_COUNT: String(outfits) }),
@@ -57,7 +62,27 @@ export async function startSystems(databaseUrl, outfits) {
     const stored = join(folder, 'answers.json');
     writeFileSync(stored, JSON.stringify(await storeAnswers(gateway)));
     const memory = await start(startServer('peers/memory.js', {}, [stored]));
-    return { gateway, uncached, handWritten, lean, records, mercurius, memory, close };
+    // As an old service it answers at once, so that nothing hides what is between.
+    const LEGACY_URL = `http://127.0.0.1:${memory.port}`;
+    /** @param {string} LEGACY_MODE @param {string} LEGACY_SAMPLE */
+    const startBeside = (LEGACY_MODE, LEGACY_SAMPLE) =>
+      start(startGateway(databaseUrl, '', { LEGACY_URL, LEGACY_MODE, LEGACY_SAMPLE }));
+    const shadow = await startBeside('shadow', '0');
+    const sampled = await startBeside('shadow', '10');
+    const mirror = await startBeside('mirror', '10');
+    const legacy = { shadow, sampled, mirror };
+    return {
+      gateway,
+      uncached,
+      compressing,
+      handWritten,
+      lean,
+      records,
+      mercurius,
+      memory,
+      legacy,
+      close,
+    };
   } catch (error) {
     await close();
     throw error;

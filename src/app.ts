@@ -12,16 +12,19 @@ import { createAdmission } from './admission/admission.ts';
 import { createConcurrencyLimit } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
 import { createViewerReader, type Viewer } from './admission/viewer.ts';
+import { createWriteGuard } from './admission/write-guard.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import { SharedTask, type StartTask } from './database/task.ts';
 import { createContextFactory } from './graphql/context.ts';
+import { createDocuments } from './graphql/documents.ts';
 import { type Asker, createEngine } from './graphql/engine.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
 import { signalLeaving } from './http/client-signal.ts';
 import { allowOrigins } from './http/cors.ts';
+import { EventStreams } from './http/event-stream.ts';
 import { serveHealth } from './http/health.ts';
 import { encodeJson } from './http/json.ts';
 import { answerRequestIds, createRequestNamer, requestIdHeader } from './http/request-id.ts';
@@ -29,15 +32,28 @@ import { securityHeaders, setSecurityHeaders } from './http/security-headers.ts'
 import { createServer } from './http/server.ts';
 import type { Shutdown } from './http/shutdown.ts';
 import { answerUnreadable } from './http/unreadable.ts';
+import { Clients } from './observability/clients.ts';
 import { logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
+import { followUnknownParameters } from './observability/unknown-parameters.ts';
+import { serveOpenApi } from './openapi/route.ts';
 import { serveRest } from './rest/adapter.ts';
 import { routes as ownRoutes, type Route } from './rest/routes.ts';
+import type { Tracing } from './tracing/tracing.ts';
 
 /** What of the configuration is not about the process and its database. */
 export type AppConfig = Omit<
   Config,
-  'databasePoolMax' | 'databaseUrl' | 'dataDir' | 'host' | 'metricsPort' | 'port' | 'seed'
+  | 'databasePoolMax'
+  | 'databaseUrl'
+  | 'dataDir'
+  | 'hasMediaUrl'
+  | 'host'
+  | 'logFormat'
+  | 'metricsPort'
+  | 'otlpEndpoint'
+  | 'port'
+  | 'seed'
 >;
 
 /** What a service is made with beside its configuration. */
@@ -45,9 +61,12 @@ export interface AppOptions {
   /** Where the log goes; nowhere when absent. */
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
+  readonly tracing?: Tracing | undefined;
   readonly shutdown?: Shutdown;
   /** Whether the database is away or not migrated; asked by `GET /health/ready`. */
   readonly isDatabaseAway?: (() => boolean) | undefined;
+  /** Whether the pictures are drawn here, below `/media/`: `mediaUrl` is that, then. */
+  readonly drawsPictures?: boolean;
   /** Another schema than this service's own, and other legacy paths. */
   readonly schema?: GraphQLSchema;
   readonly routes?: readonly Route[];
@@ -63,8 +82,10 @@ export async function buildApp(
   {
     logger,
     metrics,
+    tracing,
     shutdown,
     isDatabaseAway,
+    drawsPictures = false,
     schema = ownSchema,
     routes = ownRoutes,
   }: AppOptions = {},
@@ -85,9 +106,16 @@ export async function buildApp(
     return503OnClosing: false,
     // REST and GraphQL read the query string themselves, each by its own rules.
     routerOptions: { querystringParser: () => ({}) },
-    clientErrorHandler: answerUnreadable(nameRequest, logger),
+    clientErrorHandler: answerUnreadable(
+      nameRequest,
+      logger,
+      config.legacyMode.kind === 'off' ? {} : { 'x-served-by': 'gateway' },
+    ),
     // A path that cannot be decoded is just another unknown one.
-    frameworkErrors: (_error, { id }, reply) => {
+    frameworkErrors: (_error, request, reply) => {
+      const { id } = request;
+      if (legacy?.takeUnroutable(request as FastifyRequest, reply as unknown as FastifyReply))
+        return;
       // No hook has set them.
       reply.header(requestIdHeader, id).headers(securityHeaders);
       sendNotFound(reply as unknown as FastifyReply);
@@ -99,11 +127,25 @@ export async function buildApp(
       app.addHttpMethod(method, { hasBody: true });
     }
   }
+  const clients = metrics?.usage.clients ?? new Clients();
+  tracing?.followRequests(app, clients);
   signalLeaving(app);
   answerRequestIds(app);
-  logAnswers(app);
+  logAnswers(app, clients);
   metrics?.countAnswers(app);
+  if (config.unknownParameters !== 'ignore') followUnknownParameters(app, clients, metrics);
   shutdown?.follow(app);
+  // Before whatever changes answers: those of the old service leave as they are.
+  const legacy =
+    config.legacyMode.kind === 'off'
+      ? undefined
+      : (await import('./legacy/modes.ts')).serveLegacy(app, {
+          config,
+          metrics,
+          shutdown,
+          clientOf: (request) => clients.peek(request).name,
+          traceUpstream: tracing?.traceUpstream,
+        });
   app.addHook('onRequest', setSecurityHeaders);
   allowOrigins(app, config.corsOrigins);
   // Before the body is read: a path that there is not must not fail for its body first.
@@ -120,17 +162,48 @@ export async function buildApp(
       await after;
       return limit.run(work, signal);
     });
-  const cache = new AnswerCache(database.snapshots, config.cacheMaxBytes, startTask);
+  const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
+  const cache = new AnswerCache(probes, config.cacheMaxBytes, startTask);
+  tracing?.followCache(cache);
   metrics?.follow({ cache, limit });
+  const streams = new EventStreams(config.maxStreams);
+  app.addHook('preClose', async () => streams.close());
+  metrics?.followStreams(streams);
   serveHealth(app, { isDatabaseAway, isClosing: () => shutdown?.isClosing ?? false });
+  if (drawsPictures) (await import('./demo/media.ts')).servePictures(app);
   await app.register(async (scope) => {
-    const admit = createAdmission(createViewerReader(config), countRequest);
+    const readViewer = createViewerReader(config);
+    const admit = createAdmission(readViewer, countRequest);
     const contexts = createContextFactory(config, database);
-    const engine = createEngine({ schema, config, cache, startTask, contexts });
-    const shared = { engine, admit, askerOf, config };
+    const guardWrite = createWriteGuard(config);
+    const untraced = createEngine({ schema, config, cache, startTask, contexts, guardWrite });
+    const engine = tracing?.traceEngine(untraced) ?? untraced;
+    const trusted =
+      config.trustedDocuments === undefined
+        ? undefined
+        : await (await import('./graphql/trusted-documents.ts')).readTrustedDocuments(
+            config.trustedDocuments,
+            engine,
+          );
+    const documents = createDocuments(trusted, config.trustedDocumentsOnly);
+    const shared = { engine, admit, guardWrite, askerOf, config };
     scope.decorateRequest('viewer', undefined);
-    await scope.register((inner) => serveGraphQL(inner, shared));
-    await scope.register((inner) => serveRest(inner, { ...shared, schema, routes }));
+    const { snapshots } = database;
+    const graphql = { ...shared, schema, documents, snapshots, streams };
+    await scope.register((inner) => serveGraphQL(inner, graphql));
+    const rest = { ...shared, schema, routes };
+    const pages = config.browsable
+      ? (await import('./pages/pages.tsx')).createPages({ ...rest, drawsPictures })
+      : undefined;
+    await scope.register(async (inner) => {
+      pages?.show(inner);
+      await serveRest(inner, rest);
+    });
+    if (pages) await scope.register(async (inner) => pages.serveHome(inner));
+    await scope.register((inner) => serveOpenApi(inner, rest));
+    // Comparing is no request of anyone: it uses up no rate limit.
+    const admitAll = createAdmission(readViewer, undefined);
+    await legacy?.compareWith((inner) => serveRest(inner, { ...rest, admit: admitAll }));
   });
   return app;
 }

@@ -1,6 +1,8 @@
 // What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out.
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { parseUrl } from './http/url.ts';
+import { isAcceptable } from './legacy/accepted.ts';
 
 /** A wrong setting; the message is one sentence that names the variable, its value and its range. */
 export class ConfigError extends Error {
@@ -34,7 +36,10 @@ function oneOf<const Choice extends string>(...choices: Choice[]) {
 function urlOf(isAllowed: (url: URL) => boolean, allowed: string) {
   return z
     .string()
-    .refine((value) => URL.canParse(value) && isAllowed(new URL(value)))
+    .refine((value) => {
+      const url = parseUrl(value);
+      return url !== undefined && isAllowed(url);
+    })
     .describe(allowed);
 }
 
@@ -43,12 +48,50 @@ const httpUrl = urlOf(
   isHttp,
   'an absolute http or https URL, such as "https://auth.example.com/jwks.json"',
 );
-const baseUrl = urlOf((url) => isHttp(url) && !url.username && !url.password, '')
-  .refine((value) => !/[?#\s]/.test(value))
-  .transform((value) => value.replace(/\/+$/, ''))
-  .describe(
-    'an absolute http or https URL without query and fragment, such as "https://example.com"',
-  );
+
+function baseUrlOf(isAllowed: (url: URL) => boolean, allowed: string) {
+  return urlOf((url) => isHttp(url) && !url.username && !url.password && isAllowed(url), '')
+    .refine((value) => !/[?#\s]/.test(value))
+    .transform((value) => value.replace(/\/+$/, ''))
+    .describe(allowed);
+}
+
+const baseUrl = baseUrlOf(
+  () => true,
+  'an absolute http or https URL without query and fragment, such as "https://example.com"',
+);
+const legacyUrl = baseUrlOf(
+  ({ pathname }) => !/\/api\/?$/.test(pathname),
+  'the base of the old service, an absolute http or https URL without /api, user and password, query and fragment, such as "https://old.example.com"',
+);
+
+const collectorUrl = baseUrlOf(
+  () => true,
+  'the base of an OpenTelemetry collector, an absolute http or https URL without user and password, query and fragment, such as "http://localhost:4318"',
+);
+
+/** Who answers `/api/`. */
+export interface LegacyMode {
+  readonly kind: 'off' | 'shadow' | 'canary' | 'mirror';
+  /** Percent of clients that this gateway answers. */
+  readonly percent: number;
+}
+
+const legacyMode = z
+  .string()
+  .regex(/^(off|shadow|mirror|canary:(\d{1,2}|100))$/)
+  .transform((value): LegacyMode => {
+    const [kind, percent] = value.split(':') as [LegacyMode['kind'], string?];
+    return { kind, percent: Number(percent ?? (kind === 'shadow' ? 0 : 100)) };
+  })
+  .describe('"off", "shadow", "canary:N" with N from 0 to 100, or "mirror"');
+
+const percent = z
+  .string()
+  .regex(/^\d{1,3}(\.\d{1,6})?$/)
+  .transform(Number)
+  .refine((number) => number <= 100)
+  .describe('a number from 0 to 100');
 
 function listOf(isItem: (item: string) => boolean, items: string) {
   return z
@@ -65,8 +108,13 @@ const addresses = listOf((item) => {
 }, 'addresses or CIDR ranges, such as "10.0.0.0/8,127.0.0.1"');
 
 const origins = listOf(
-  (item) => URL.canParse(item) && /^https?:/.test(item) && new URL(item).origin === item,
+  (item) => /^https?:/.test(item) && parseUrl(item)?.origin === item,
   'origins, such as "https://app.example.com"',
+);
+
+const differences = listOf(
+  isAcceptable,
+  'kinds of differences (`npm run verify -- --help` names them), such as "fraction,header:vary"',
 );
 
 const periods = { second: 1, minute: 60, hour: 3600, day: 86_400 };
@@ -85,6 +133,11 @@ export interface RateLimit {
   readonly seconds: number;
 }
 
+const moment = z
+  .union([z.iso.date(), z.iso.datetime({ offset: true })])
+  .transform((value) => new Date(value))
+  .describe('a date, such as "2027-01-31", or a moment, such as "2027-01-31T12:00:00Z"');
+
 const signingSecret = z
   .string()
   .refine((value) => Buffer.byteLength(value) >= 32)
@@ -94,23 +147,26 @@ const postgresUrl = urlOf(
   'a URL such as "postgresql://user:password@host:5432/database"',
 );
 /** What an error must not repeat. */
-const secrets = new Set<z.ZodType>([signingSecret, postgresUrl]);
+const secrets = new Set<z.ZodType>([signingSecret, postgresUrl, legacyUrl, collectorUrl]);
 
 interface Setting<Value> {
   readonly name: string;
   readonly schema: z.ZodType<Value, string>;
   readonly whenUnset: Value;
+  /** The default in words, where `whenUnset` does not tell it. */
+  readonly whenUnsetText: string | undefined;
 }
 
 function setting<Value, const Default extends Value | undefined>(
   name: string,
   schema: z.ZodType<Value, string>,
   whenUnset: Default,
+  whenUnsetText?: string,
 ) {
-  return { name, schema, whenUnset } as Setting<Value | Default>;
+  return { name, schema, whenUnset, whenUnsetText } as Setting<Value | Default>;
 }
 
-// One line each. Whoever adds one adds it to .env.example and to the table in README.md.
+// One line each. Whoever adds one adds it to .env.example and to the table in docs/settings.md.
 const settings = {
   host: setting('HOST', text, 'localhost'),
   port: setting('PORT', port, 4000),
@@ -120,14 +176,21 @@ const settings = {
   databasePoolMax: setting('DATABASE_POOL_MAX', wholeNumber(1, 1000), 10),
   /** Folder of the embedded database. */
   dataDir: setting('DATA_DIR', text, '.data'),
+  /** Where the ids of outfits that are made here begin; undefined: behind the highest one. */
+  firstId: setting('FIRST_ID', wholeNumber(1, 2_000_000_000), undefined),
   /** What an empty database is filled with; unset, it depends on the database. */
-  seed: setting('SEED', oneOf('demo', 'none'), undefined),
+  seed: setting('SEED', oneOf('demo', 'none'), undefined, 'demo; none on PostgreSQL'),
   /** Base of the links in the listing, without a trailing slash; undefined means the request's own. */
   publicUrl: setting('PUBLIC_URL', baseUrl, undefined),
   /** Proxies whose `X-Forwarded-*` headers count: addresses or CIDR ranges. Empty: none. */
   trustProxy: setting('TRUST_PROXY', addresses, []),
   /** Base of image URLs, without a trailing slash. */
-  mediaUrl: setting('MEDIA_URL', baseUrl, 'https://media.example.com'),
+  mediaUrl: setting(
+    'MEDIA_URL',
+    baseUrl,
+    undefined,
+    'pictures of its own for the demonstration set, else https://media.example.com',
+  ),
   /** Base of video URLs, without a trailing slash. */
   videoUrl: setting('VIDEO_URL', baseUrl, 'https://video.example.com'),
   /** Most bytes of answers kept in memory; 0 keeps none. */
@@ -148,18 +211,78 @@ const settings = {
   rateLimit: setting('RATE_LIMIT', rate, undefined),
   /** Most requests that are worked on at a time; more wait for their turn, or are refused. */
   maxConcurrentRequests: setting('MAX_CONCURRENT_REQUESTS', wholeNumber(1, 100_000), 128),
+  /** Most streams of live answers that are open at a time; 0: there are none. */
+  maxStreams: setting('MAX_STREAMS', wholeNumber(0, 1_000_000), 10_000),
   /** Seconds after which work on a request is stopped. */
   requestTimeout: setting('REQUEST_TIMEOUT', wholeNumber(1, 600), 10),
   /** Most objects that the lists of a GraphQL document may give together. */
   graphqlMaxCost: setting('GRAPHQL_MAX_COST', wholeNumber(1, 1_000_000_000), 5_000),
   graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', onOrOff, true),
   graphiql: setting('GRAPHIQL', onOrOff, true),
+  /** File of documents that may be asked for by their ids; undefined: there are none. */
+  trustedDocuments: setting('TRUSTED_DOCUMENTS', text, undefined),
+  /** Whether GraphQL runs no others; then there is no GraphiQL, which could ask nothing. */
+  trustedDocumentsOnly: setting('TRUSTED_DOCUMENTS_ONLY', onOrOff, false),
   /** Origins whose pages may read answers. Empty: none but the gateway's own. */
   corsOrigins: setting('CORS_ORIGINS', origins, []),
+  /** Since when the REST paths are deprecated, and when they end; undefined: no answer says so. */
+  restDeprecated: setting('REST_DEPRECATED', moment, undefined),
+  restSunset: setting('REST_SUNSET', moment, undefined),
+  /** What becomes of query parameters of REST that nothing reads. */
+  unknownParameters: setting('UNKNOWN_PARAMETERS', oneOf('ignore', 'log', 'refuse'), 'ignore'),
+  /** Which answers from memory are compressed; in REST, `Vary` would say more than the contract. */
+  compression: setting('COMPRESSION', oneOf('graphql', 'all', 'off'), 'graphql'),
+  /** Whether browsers get pages of `/` and of REST. */
+  browsable: setting('BROWSABLE', onOrOff, true),
+  /** Base of the old service, without a trailing slash. */
+  legacyUrl: setting('LEGACY_URL', legacyUrl, undefined),
+  /** Who answers `/api/`: this gateway, or the old service. */
+  legacyMode: setting('LEGACY_MODE', legacyMode, { kind: 'off', percent: 100 }, 'off'),
+  /** Percent of the GET requests of `/api/` that both are asked and compared. */
+  legacySample: setting('LEGACY_SAMPLE', percent, 10),
+  /** Differences that are counted only, as `--accept` of the commands takes them. */
+  legacyAccept: setting('LEGACY_ACCEPT', differences, []),
+  /** Seconds that the old service may be silent. */
+  legacyTimeout: setting('LEGACY_TIMEOUT', wholeNumber(1, 80), 30),
+  /** Whether anything may be written through this gateway. */
+  writes: setting('WRITES', onOrOff, true),
   /** Port that metrics are served on; undefined: they are not. */
   metricsPort: setting('METRICS_PORT', port, undefined),
+  /** Base of an OpenTelemetry collector that traces are sent to; undefined: there are none. */
+  otlpEndpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', collectorUrl, undefined),
   logLevel: setting('LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
+  /** How the log is written; unset, it depends on who reads it. */
+  logFormat: setting(
+    'LOG_FORMAT',
+    oneOf('json', 'pretty'),
+    undefined,
+    'pretty on a terminal, else json',
+  ),
 };
+
+/** A setting as a person is told of it. */
+export interface SettingDescription {
+  readonly name: string;
+  /** What it may be. */
+  readonly allowed: string;
+  /** What it is when unset. */
+  readonly whenUnset: string;
+}
+
+export const settingDescriptions: readonly SettingDescription[] = Object.values(
+  settings as Record<string, Setting<unknown>>,
+).map(({ name, schema, whenUnset, whenUnsetText }) => ({
+  name,
+  allowed: schema.description ?? '',
+  whenUnset: whenUnsetText ?? describeDefault(whenUnset),
+}));
+
+function describeDefault(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return value === undefined || (Array.isArray(value) && value.length === 0)
+    ? 'none'
+    : String(value);
+}
 
 type Settings = {
   readonly [Key in keyof typeof settings]: (typeof settings)[Key]['whenUnset'];
@@ -168,6 +291,9 @@ type Settings = {
 export interface Config extends Settings {
   /** What an empty database is filled with; `demo` is the default on the embedded one only. */
   readonly seed: 'demo' | 'none';
+  readonly mediaUrl: string;
+  /** Whether MEDIA_URL is set: or else the demonstration's pictures come from this process. */
+  readonly hasMediaUrl: boolean;
 }
 
 /**
@@ -180,7 +306,29 @@ export function readConfig(environment: Environment): Config {
   if (config.authJwksUrl && config.authJwtSecret) {
     throw new ConfigError('AUTH_JWKS_URL and AUTH_JWT_SECRET are both set: keep one of them.');
   }
-  return { ...config, seed: config.seed ?? (config.databaseUrl ? 'none' : 'demo') };
+  if (config.restDeprecated && config.restSunset && config.restSunset < config.restDeprecated) {
+    throw new ConfigError(
+      'REST_SUNSET is before REST_DEPRECATED: set it to the same or a later day.',
+    );
+  }
+  if (config.legacyMode.kind !== 'off' && config.legacyUrl === undefined) {
+    throw new ConfigError(
+      `LEGACY_MODE is "${config.legacyMode.kind}", but LEGACY_URL is not set: set it to the base of the old service.`,
+    );
+  }
+  if (config.trustedDocumentsOnly && config.trustedDocuments === undefined) {
+    throw new ConfigError(
+      'TRUSTED_DOCUMENTS_ONLY is on, but TRUSTED_DOCUMENTS is not set: set it to the file of documents.',
+    );
+  }
+  const graphiql = config.graphiql && !config.trustedDocumentsOnly;
+  return {
+    ...config,
+    graphiql,
+    seed: config.seed ?? (config.databaseUrl ? 'none' : 'demo'),
+    mediaUrl: config.mediaUrl ?? 'https://media.example.com',
+    hasMediaUrl: config.mediaUrl !== undefined,
+  };
 }
 
 function read(environment: Environment, { name, schema, whenUnset }: Setting<unknown>): unknown {

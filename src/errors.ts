@@ -67,6 +67,26 @@ export const timedOut = () =>
     'Retry-After': '1',
   });
 
+/** MAX_STREAMS are open already. */
+export const tooManyStreams = (max: number) =>
+  new HttpError(503, 'TOO_MANY_STREAMS', `All ${max} streams are in use, try again later.`, {
+    'Retry-After': '5',
+  });
+
+/** WRITES=off: nobody writes, as during a last import. */
+export const writesOff = () =>
+  new HttpError(503, 'WRITES_OFF', 'Writing is switched off for now, try again later.', {
+    'Retry-After': '60',
+  });
+
+/** The old service is the one owner of the data until the switch. */
+export const legacyOwnsWrites = () =>
+  new HttpError(
+    403,
+    'LEGACY_OWNS_WRITES',
+    'The old service still takes all writes: send them to its paths under /api/.',
+  );
+
 /** What went wrong, in the words of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -1,53 +1,71 @@
-// The process: reads the environment, opens the database, listens, and closes on a signal.
+// outfit-gateway start: opens the database, listens, and closes on a signal.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
-import pretty from 'pino-pretty';
+import type { DestinationStream, Logger } from 'pino';
+import { logAddresses } from './addresses.ts';
 import { canIdentify } from './admission/viewer.ts';
 import { buildApp } from './app.ts';
-import { type Config, ConfigError, readConfig } from './config.ts';
+import { readArgumentsAndSettings } from './commands/arguments.ts';
+import type { Io } from './commands/command.ts';
+import { describeSettings } from './commands/settings-help.ts';
+import { type Config, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
+import { isDemo } from './demo/recognise.ts';
 import { seedDemo } from './demo/seed.ts';
-import { listen } from './http/server.ts';
+import { listen, reservePlace } from './http/server.ts';
 import { createShutdown } from './http/shutdown.ts';
 import { createLog } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
+import { reserveIds } from './outfits/bulk.ts';
 import { countOutfits } from './outfits/pages.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
+import { version } from './version.ts';
 
 /** Milliseconds that the database has to close. */
 const databaseGrace = 1_000;
 
-const help = `Usage: npm start
+export const help = `Usage: outfit-gateway [start] [--SETTING VALUE ...]
 
-Starts the gateway. It takes no arguments: settings are environment variables, such as
-PORT=8080 npm start. .env.example lists them all.
+Starts the gateway. Settings are options, variables such as PORT=8080, or lines in the file .env:
+an option wins over the environment, and that over the file. .env.example says more of each. Others
+on this machine can read options in the list of processes: keep passwords and secrets out of them.
+
+${describeSettings()}
+
+  -h, --help   prints this
+  --version    prints the version
 `;
 
-try {
-  const args = process.argv.slice(2);
-  if (args.includes('--help') || args.includes('-h')) process.stdout.write(help);
-  else if (args.length === 0) await start(readConfig(process.env));
-  else throw new ConfigError(`Unexpected argument ${JSON.stringify(args[0])}: see --help.`);
-} catch (error) {
-  if (!isEnding()) fail(error);
+export const failureCode = 1;
+
+/** Runs until a signal ends the process, or what it cannot go on without fails. */
+export async function run(io: Io): Promise<never> {
+  const config = readConfig(readArgumentsAndSettings(io, {}, false).env);
+  try {
+    await start(config);
+  } catch (error) {
+    if (!isEnding()) fail(error);
+  }
+  return new Promise(() => {});
 }
 
 async function start(config: Config): Promise<void> {
-  // Lines of JSON, unless a person is looking.
-  const log = createLog(
-    config.logLevel,
-    process.stdout.isTTY
-      ? pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss' })
-      : undefined,
-  );
+  const isPretty = (config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'pretty';
+  const log = createLog(config.logLevel, isPretty ? await createPrettyLines() : undefined);
+  log.info({ version }, `Outfit gateway ${version}`);
 
   const database = await openDatabase(config, config.requestTimeout * 1000);
+  const { otlpEndpoint } = config;
+  const tracing =
+    otlpEndpoint === undefined
+      ? undefined
+      : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
+  tracing?.followStatements(database.pool);
   // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
   const closeDatabase = () => Promise.race([database.close(), sleep(databaseGrace)]);
   closeOnSignal((signal) => {
-    log.info(`${signal}: closing`);
+    sayGoodBye(log, signal);
     return closeDatabase();
   });
   database.failed.then(fail);
@@ -59,6 +77,7 @@ async function start(config: Config): Promise<void> {
       else log.info(`${database.description} can be used`);
     });
     const announce = async () => {
+      if (config.firstId !== undefined) await reserveIds(database.pool, config.firstId);
       const outfits = await fill(database, config, log);
       log.info(`${database.description}, ${outfits} outfits`);
     };
@@ -67,43 +86,63 @@ async function start(config: Config): Promise<void> {
     if (monitor.problem()) monitor.ready.then(announce).catch((error) => log.error({ err: error }));
     else await announce();
 
+    const place = await reservePlace(config);
+    const base = config.publicUrl ?? place.url;
+    const drawsPictures =
+      !config.hasMediaUrl &&
+      // What a database has that is away is not known: what it will be filled with is.
+      (monitor.problem() ? config.seed === 'demo' : await isDemo(database.read));
+    const mediaUrl = drawsPictures ? `${base}/media` : config.mediaUrl;
+
     const shutdown = createShutdown();
     const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
     const isDatabaseAway = () => monitor.problem() !== undefined;
-    const app = await buildApp(config, database, {
+    const app = await buildApp({ ...config, mediaUrl }, database, {
       logger: log,
       metrics,
+      tracing,
       shutdown,
       isDatabaseAway,
+      drawsPictures,
     });
     const metricsServer =
       metrics && config.metricsPort !== undefined
         ? await serveMetrics(metrics, { host: config.host, port: config.metricsPort })
         : undefined;
-    if (metricsServer) log.info(`metrics:  port ${metricsServer.port}, /metrics`);
     closeOnSignal(async (signal) => {
-      log.info(`${signal}: closing`);
+      sayGoodBye(log, signal);
       // SIGINT is a person at the terminal, who has nobody to tell.
       await shutdown.close(app, signal === 'SIGTERM');
       metricsServer?.close();
-      await closeDatabase();
+      await Promise.all([closeDatabase(), tracing?.close()]);
     });
 
-    const address = await listen(app, config);
-    const base =
-      config.publicUrl ?? address.replace(/\[::1?\]|127\.0\.0\.1|0\.0\.0\.0/, 'localhost');
+    await place.release();
+    await listen(app, { host: config.host, port: place.port });
     log.info(
       canIdentify(config)
         ? 'writing is possible with a bearer token'
         : 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in',
     );
-    log.info(`REST:     ${base}/api/outfits/`);
-    log.info(`GraphQL:  ${base}/graphql`);
-    if (config.graphiql) log.info(`GraphiQL: ${base}/graphql (in a browser)`);
+    const { legacyMode, legacyUrl, writes } = config;
+    if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
+    if (!writes) log.info('WRITES=off: every write is refused');
+    logAddresses(log, config, { url: place.url, metricsPort: metricsServer?.port });
   } catch (error) {
     if (!isEnding()) await database.close();
     throw error;
   }
+}
+
+/** The log for a person, without what the messages say already. */
+async function createPrettyLines(): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty');
+  const ignore = 'pid,hostname,address,version';
+  return pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true });
+}
+
+function sayGoodBye(log: Logger, signal: NodeJS.Signals): void {
+  log.info(signal === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${signal}: closing`);
 }
 
 /** Seeds an empty database, as configured. Gives the number of outfits. */

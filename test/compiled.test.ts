@@ -22,14 +22,14 @@ const twoOperations = `
   query Oldest($few: Int = 2) {
     outfitConnection(ordering: CREATED_ASC, first: $few) { edges { node { ...Short } } }
   }
-  fragment Short on Outfit { id created }`;
+  fragment Short on Outfit { id: databaseId created }`;
 
 const conditional = `query ($long: Boolean!, $short: Boolean = true) {
   outfits {
     count @include(if: $long)
     pageCount @skip(if: $long)
     results {
-      id
+      id: databaseId
       ...Long @include(if: $long)
       ... on Outfit @skip(if: $short) { title }
       user @include(if: $long) { id @skip(if: $short) username }
@@ -39,31 +39,31 @@ const conditional = `query ($long: Boolean!, $short: Boolean = true) {
 fragment Long on Outfit { description likes user { firstName } }`;
 
 const paged = `query ($ordering: OutfitOrdering, $page: Int, $last: Boolean) {
-  outfits(ordering: $ordering, page: $page, last: $last) { count page nextPage results { id } }
+  outfits(ordering: $ordering, page: $page, last: $last) { count page nextPage results { id: databaseId } }
 }`;
 
 const documents: Record<string, Asked> = {
   'all fields of an outfit': {
     query: `{ outfits { count pageCount page nextPage previousPage results {
-      id title description imageKey imageOriginalUrl complete likes quality private backgroundImage
+      id: databaseId title description imageKey imageOriginalUrl complete likes quality private backgroundImage
       backgroundColor video playVideo created modified creationDevice modificationDevice
-      user { id avatarKey username firstName lastName } } } }`,
+      user { id: databaseId avatarKey username firstName lastName } } } }`,
   },
   aliases: {
-    query: `{ a: outfits(ordering: ID_ASC) { n: count r: results { x: id y: id u: user { x: id } } }
-      b: outfits(ordering: ID_DESC) { r: results { x: id } } }`,
+    query: `{ a: outfits(ordering: ID_ASC) { n: count r: results { x: databaseId y: databaseId u: user { x: databaseId } } }
+      b: outfits(ordering: ID_DESC) { r: results { x: databaseId } } }`,
   },
   'fields that are asked for twice': {
-    query: `{ outfits { results { id user { id } } } outfits { count results { likes user { username } id } } }`,
+    query: `{ outfits { results { id: databaseId user { id: databaseId } } } outfits { count results { likes user { username } id: databaseId } } }`,
   },
   'fragments in fragments': {
     query: `{ outfits { ...Page } }
       fragment Page on OutfitPage { count results { ...Some ... on Outfit { likes } ... { title } } }
-      fragment Some on Outfit { id user { ...Owner } }
-      fragment Owner on User { username outfits { results { id } } }`,
+      fragment Some on Outfit { id: databaseId user { ...Owner } }
+      fragment Owner on User { username outfits { results { id: databaseId } } }`,
   },
   '__typename everywhere': {
-    query: `{ __typename outfits { __typename results { t: __typename user { __typename id } } }
+    query: `{ __typename outfits { __typename results { t: __typename user { __typename id: databaseId } } }
       outfitConnection(first: 1) { __typename edges { __typename } pageInfo { __typename } } }`,
   },
   'nothing but __typename': { query: '{ __typename }' },
@@ -81,26 +81,27 @@ const documents: Record<string, Asked> = {
     query: `query ($first: Int, $ordering: OutfitOrdering) {
       outfitConnection(first: $first, ordering: $ordering) {
         totalCount
-        edges { cursor node { id } }
+        edges { cursor node { id: databaseId } }
         pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
       } }`,
     variables: { first: 3, ordering: 'LIKE_COUNT_DESC' },
   },
   'lists in lists': {
-    query: `{ outfits { results { id user { username
-      newest: outfits { count results { id } }
+    query: `{ outfits { results { id: databaseId user { username
+      newest: outfits { count results { id: databaseId } }
       mostLiked: outfits(ordering: LIKE_COUNT_DESC, last: true) { page results {
-        id user { outfits(ordering: ID_ASC) { results { id } } } } }
+        id: databaseId user { outfits(ordering: ID_ASC) { results { id: databaseId } } } } }
     } } } }`,
   },
   'one outfit and one user': {
     query: `query ($id: Int!, $username: String) {
-      outfit(id: $id) { id user { id username outfits { count } } }
-      user(username: $username) { id outfits(page: 1) { results { id } } } }`,
+      outfit(databaseId: $id) { id: databaseId user { id: databaseId username outfits { count } } }
+      user(username: $username) { id: databaseId outfits(page: 1) { results { id: databaseId } } } }`,
     variables: { id, username },
   },
   'what there is not': {
-    query: '{ outfit(id: -1) { id user { id } } user(username: "nobody at all") { id } }',
+    query:
+      '{ outfit(databaseId: -1) { id: databaseId user { id: databaseId } } user(username: "nobody at all") { id: databaseId } }',
   },
   'variables left out': { query: paged },
   'variables that are null': {
@@ -145,7 +146,7 @@ const partly: Record<string, Asked> = {
     query: '{ good: outfits { count } bad: outfits(page: 99) { count } }',
   },
   'a field that may be null': {
-    query: `{ good: user(id: ${first?.userId}) { id } bad: user(id: ${first?.userId}) { outfits(page: 99) { count } } both: user(id: 1, username: "a") { id } }`,
+    query: `{ good: user(databaseId: ${first?.userId}) { id: databaseId } bad: user(databaseId: ${first?.userId}) { outfits(page: 99) { count } } both: user(databaseId: 1, username: "a") { id: databaseId } }`,
   },
   'a field deep in a list': {
     query:
@@ -234,14 +235,16 @@ describe('a query that is asked again and again', () => {
 
   test('texts of the same meaning are told apart, and each is answered as it asks', async () => {
     for (let round = 0; round < rounds; round++) {
-      const { body: one } = await post({ query: '{ outfits { results { id } } }' });
-      const { body: two } = await post({ query: '{ outfits { r: results { id } } }' });
+      const { body: one } = await post({ query: '{ outfits { results { id: databaseId } } }' });
+      const { body: two } = await post({ query: '{ outfits { r: results { id: databaseId } } }' });
       expect(one.data.outfits.results).toEqual(two.data.outfits.r);
     }
   });
 
   test('a failure inside is masked each time, and does not last', async () => {
-    const question = { query: '{ outfits(ordering: ID_ASC, page: 2) { results { id likes } } }' };
+    const question = {
+      query: '{ outfits(ordering: ID_ASC, page: 2) { results { id: databaseId likes } } }',
+    };
     const { pool } = gateway.database;
     for (let round = 0; round < rounds; round++) await post(question);
     const expected = await post(question);

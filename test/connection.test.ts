@@ -303,7 +303,7 @@ describe('at 120,000 outfits', () => {
 
       const statements = await capture(
         `{ outfitConnection(ordering: ${ordering}, ${range(cursor)}) {
-             edges { cursor node { id title user { username } } }
+             edges { cursor node { id: databaseId title user { username } } }
              pageInfo { hasNextPage hasPreviousPage } } }`,
       );
       expect(statements).toHaveLength(2);
@@ -370,7 +370,7 @@ describe('at 120,000 outfits', () => {
         const range = `outfitConnection(ordering: ${ordering}, first: ${size}, after: "${cursor}")`;
         const statements = await capture(
           `{ ${range} { totalCount edges { cursor } pageInfo { hasPreviousPage } }
-             outfits(ordering: ${ordering}, page: 2000) { count results { id } } }`,
+             outfits(ordering: ${ordering}, page: 2000) { count results { id: databaseId } } }`,
           ask,
         );
         // A range, whether there is more before it, its count, and a page.

@@ -1,6 +1,8 @@
 // Count and any page from the bucket counts, against count(*) and ORDER BY ... OFFSET.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as countsCommand from '../src/commands/counts.ts';
+import { callCommand } from './commands.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { amount } from './lane.ts';
 import { createRandom } from './random-documents.ts';
@@ -279,7 +281,7 @@ describe('on PostgreSQL', () => {
         );
         const last = Math.ceil(rows.length / 20);
         for (const page of [1, 2, Math.ceil(last / 2), last]) {
-          const document = `{ outfits(ordering: ${name.toUpperCase()}_${direction}, page: ${page}) { count results { id } } }`;
+          const document = `{ outfits(ordering: ${name.toUpperCase()}_${direction}, page: ${page}) { count results { id: databaseId } } }`;
           const { data, errors } = await gateway.post(document);
           // Likes below 0 and the like are for the counts alone: ids are what is compared.
           expect(errors).toBeUndefined();
@@ -306,6 +308,32 @@ describe('on PostgreSQL', () => {
     await client.query('SELECT rebuild_outfit_counts()');
     await expectRightCounts(client);
     await compare(client, seededRandom(10), 100);
+  });
+
+  test('the command finds counts and texts that were kept from following, and mends them', async () => {
+    const environment = { DATABASE_URL: String(gateway.database.pool.options.connectionString) };
+    const counts = (task: string) => callCommand(countsCommand, [task], environment);
+    const client = await connect();
+    expect(await counts('check')).toMatchObject({ code: 0 });
+    const triggers = ['count_inserted', 'text_inserted'];
+    const turn = async (how: string) => {
+      for (const name of triggers) await client.query(`ALTER TABLE outfits ${how} TRIGGER ${name}`);
+    };
+    await turn('DISABLE');
+    await client.query(
+      `INSERT INTO outfits (${columns}) VALUES ${drawRow(seededRandom(9), 1_000_000_001)}`,
+    );
+    await client.query(`INSERT INTO outfit_texts VALUES (1000000002, 'of no outfit')`);
+    await turn('ENABLE ALWAYS');
+    const wrong = await counts('check');
+    expect(wrong.code).toBe(1);
+    expect(wrong.stdout).toMatch(/ bucket\(s\) differ /);
+    expect(wrong.stdout).toMatch(/: 2 text\(s\) differ .* run "npm run counts -- rebuild"\.$/m);
+    expect(await counts('rebuild')).toMatchObject({ code: 0 });
+    const right = await counts('check');
+    expect(right.code).toBe(0);
+    expect(right.stdout).toMatch(/: all counts are right .*: all texts are right /s);
+    await expectRightCounts(client);
   });
 
   test('eight clients that write one statement per transaction never deadlock', async () => {

@@ -2,13 +2,19 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { compareWithGraphql } from './differential.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, outfitId, type TestGateway } from './gateway.ts';
 import { amount } from './lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const ids = rows.slice(0, 4).flatMap(({ id, userId }) => [id, userId]);
 const names = rows.slice(0, 3).map(({ user }) => user.username);
-const values = { Int: [-1, 0, 1, 1, 2, 3, ...ids], String: ['', 'x', ...names] };
+const conditions = [
+  ...rows.slice(0, 2).map(({ id }) => outfitId(id)),
+  ...rows.slice(0, 2).map(({ userId }) => Buffer.from(`User:${userId}`).toString('base64')),
+  '2022-01-01T00:00:00Z',
+  'the',
+];
+const values = { Int: [-1, 0, 1, 1, 2, 3, ...ids], String: ['', 'x', ...names, ...conditions] };
 
 let gateway: TestGateway;
 beforeAll(async () => {

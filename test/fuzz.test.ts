@@ -236,7 +236,7 @@ const document = fc.oneof(
         fc.array(selection, { minLength: 1, maxLength: 4 }),
         fc.constantFrom(
           '',
-          'fragment F on Outfit { ...G } fragment G on Outfit { id user { ...F } }',
+          'fragment F on Outfit { ...G } fragment G on Outfit { id: databaseId user { ...F } }',
           'fragment F on Query { outfits { count } }',
         ),
       )
@@ -246,11 +246,11 @@ const document = fc.oneof(
 );
 
 const known = [
-  'query ($v: Int) { outfits(page: $v) { count results { id user { username } } } }',
-  'query ($v: Int) { outfitConnection(first: $v) { edges { cursor node { id } } } }',
+  'query ($v: Int) { outfits(page: $v) { count results { id: databaseId user { username } } } }',
+  'query ($v: Int) { outfitConnection(first: $v) { edges { cursor node { id: databaseId } } } }',
   'query ($v: String) { outfitConnection(after: $v) { edges { cursor } } }',
-  'query ($v: String) { user(username: $v) { id } }',
-  'query ($v: Int!) { outfit(id: $v) { id } }',
+  'query ($v: String) { user(username: $v) { id: databaseId } }',
+  'query ($v: Int!) { outfit(databaseId: $v) { id: databaseId } }',
   'query ($v: OutfitOrdering) { outfits(ordering: $v) { page } }',
 ];
 

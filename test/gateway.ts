@@ -93,6 +93,11 @@ export interface GraphQLErrorShape {
   readonly extensions?: { readonly code?: string };
 }
 
+/** The global id of an outfit, as GraphQL has it. */
+export function outfitId(id: number): string {
+  return Buffer.from(`Outfit:${id}`).toString('base64');
+}
+
 /** A migrated database of the given kind with `rows` in it, and a gateway on it. */
 export async function openGateway(
   kind: DatabaseKind,

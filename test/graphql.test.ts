@@ -144,10 +144,10 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
 
   test('a user needs exactly one of id and username', async () => {
     for (const args of ['', '(id: 1, username: "a")', '(id: null)', '(id: null, username: null)']) {
-      expect(await failure(`{ user${args} { id } }`)).toEqual({
+      expect(await failure(`{ user${args} { id: databaseId } }`)).toEqual({
         data: { user: null },
         code: 'BAD_USER_INPUT',
-        message: 'Give either id or username, not both and not neither.',
+        message: 'Give exactly one of id, databaseId and username.',
       });
     }
   });
@@ -160,7 +160,7 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
         message: `Page ${page} does not exist: the last page is 3.`,
       });
     }
-    expect(await failure(`{ user(id: 1) { outfits(page: 9) { count } } }`)).toMatchObject({
+    expect(await failure(`{ user(databaseId: 1) { outfits(page: 9) { count } } }`)).toMatchObject({
       code: 'PAGE_NOT_FOUND',
     });
   });
@@ -186,7 +186,7 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
       ['{ outfits(ordering: "id") { count } }', /Enum "OutfitOrdering" cannot represent/],
       ['{ outfits(page: 2147483648) { count } }', /Int cannot represent non 32-bit/],
       ['{ outfits { image_key } }', /Cannot query field "image_key"/],
-      ['{ outfit { id } }', /argument "id" of type "Int!" is required/],
+      ['{ outfit { id: databaseId } }', /Give either id or databaseId/],
       ['{', /Syntax Error/],
     ];
     for (const [query, message] of mistakes) {
@@ -203,9 +203,9 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
 
   test('several lists in one query do not disturb each other', async () => {
     const { data } = await gateway.post(`{
-      a: outfits(ordering: ID_ASC) { results { id } }
-      b: outfits(ordering: ID_DESC, page: 3) { results { id user { outfits(last: true) { page } } } }
-      c: outfit(id: ${rows[0]?.id}) { id user { outfits { count results { id } } } }
+      a: outfits(ordering: ID_ASC) { results { id: databaseId } }
+      b: outfits(ordering: ID_DESC, page: 3) { results { id: databaseId user { outfits(last: true) { page } } } }
+      c: outfit(databaseId: ${rows[0]?.id}) { id: databaseId user { outfits { count results { id: databaseId } } } }
     }`);
     const ids = rows.map(({ id }) => id).toSorted((a, b) => a - b);
     const own = rows.filter(({ userId }) => userId === rows[0]?.userId);
@@ -233,8 +233,8 @@ test('when the database is away, clients learn nothing about it', async () => {
   try {
     for (const field of [
       'outfits { count }',
-      'outfit(id: 1) { id }',
-      'user(username: "a") { id }',
+      'outfit(databaseId: 1) { id: databaseId }',
+      'user(username: "a") { id: databaseId }',
     ]) {
       const response = await app.inject({
         method: 'POST',

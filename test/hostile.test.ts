@@ -86,7 +86,7 @@ describe('the checks of graphql-cop', () => {
     for (const query of [
       'mutation cop {__typename}',
       'query a{__typename} mutation cop{__typename}',
-      'mutation cop { likeOutfit(id: 1) { __typename } }',
+      'mutation cop { likeOutfit(id: "T3V0Zml0OjE=") { __typename } }',
     ]) {
       const target = `/graphql?operationName=cop&query=${encodeURIComponent(query)}`;
       const { body, statusCode } = await send({ method: 'GET', url: target });

@@ -722,7 +722,7 @@ describe('npm run token', () => {
   test('says how it is used', async () => {
     const printing = run(command('--help'), {});
     expect(await printing.ended).toBe(0);
-    expect(printing.output()).toContain('npm run token -- --user ID');
+    expect(printing.output()).toContain('outfit-gateway token --user ID');
   });
 });
 

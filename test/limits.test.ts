@@ -376,7 +376,10 @@ describe('the words for what is wrong', () => {
       const error = new Error('relation hidden_table');
       const fail = (() => Promise.reject(error)) as () => never;
       vi.spyOn(broken.database.pool, 'query').mockImplementation(fail);
-      for (const document of ['{ outfits { results { id } } }', '{ outfit(id: 1) { id } }']) {
+      for (const document of [
+        '{ outfits { results { id } } }',
+        '{ outfit(databaseId: 1) { id } }',
+      ]) {
         const { body } = await ask(broken, document);
         expect(body).toContain('"message":"Internal server error."');
         expect(body).not.toMatch(/hidden|relation|prisma|stack|originalError|SELECT|\/src\//i);

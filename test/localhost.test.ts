@@ -1,23 +1,17 @@
 // localhost has two addresses, and each is a server of its own: all rules hold on both.
 import { type AddressInfo, connect } from 'node:net';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen } from '../src/http/server.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
-
-// Whatever this machine says that localhost is.
-vi.mock('node:dns/promises', () => ({
-  lookup: async () => [
-    { address: '127.0.0.1', family: 4 },
-    { address: '::1', family: 6 },
-  ],
-}));
 
 const hosts = ['127.0.0.1', '::1'];
 let gateway: TestGateway;
 let port: number;
 beforeAll(async () => {
   gateway = await openGateway('PostgreSQL');
-  await listen(gateway.app, { host: 'localhost', port: 0 });
+  // Whatever this machine says that localhost is.
+  const addresses = hosts.map((address, index) => ({ address, family: 4 + 2 * index }));
+  await listen(gateway.app, { host: 'localhost', port: 0 }, async () => addresses);
   port = (gateway.app.server.address() as AddressInfo).port;
 });
 afterAll(() => gateway.close());

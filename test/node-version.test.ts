@@ -7,9 +7,7 @@ const root = new URL('..', import.meta.url);
 const { scripts } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
 
 /** What npm start and the commands run. */
-const entries = Object.entries<string>(scripts).filter(([, script]) =>
-  script.startsWith('node --'),
-);
+const entries = Object.entries<string>(scripts).filter(([, script]) => /^node dist\//.test(script));
 
 const pretence =
   "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.8' } })";

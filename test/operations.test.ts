@@ -7,6 +7,7 @@ import { type AppConfig, buildApp } from '../src/app.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
+import { version } from '../src/version.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';
@@ -104,7 +105,7 @@ async function openLoggedGateway(
 }
 
 describe('the log', () => {
-  const byUsername = 'query Find($name: String) { user(username: $name) { id } }';
+  const byUsername = 'query Find($name: String) { user(username: $name) { id: databaseId } }';
 
   test('has a line for each answer at debug, with the id, the operation and no query string', async () => {
     const { app, lines, text, close } = await openLoggedGateway('debug');
@@ -129,6 +130,32 @@ describe('the log', () => {
     }
   });
 
+  test('tells at debug who asked, and the bytes of the answer', async () => {
+    const { app, lines, close } = await openLoggedGateway('debug');
+    try {
+      const token = await new SignJWT()
+        .setProtectedHeader({ alg: 'HS256' })
+        .setSubject('7')
+        .sign(new TextEncoder().encode(secret));
+      const headers = { authorization: `Bearer ${token}`, 'x-client-name': 'Shoes' };
+      const page = await app.inject({ url: '/api/outfits/', headers });
+      const query = await app.inject({ url: '/graphql?query={__typename}', headers });
+      await app.inject({ url: '/api/outfits/' });
+      await app.inject({ url: '/nothing', headers });
+      await app.inject({ method: 'HEAD', url: '/health/live' });
+      expect(lines()).toMatchObject([
+        { client: { name: 'Shoes' }, viewer: 7, bytes: page.rawPayload.length },
+        { client: { name: 'Shoes' }, viewer: 7, bytes: query.rawPayload.length },
+        { client: { name: 'lightMyRequest' }, bytes: page.rawPayload.length },
+        { client: { name: 'Shoes' }, status: 404, bytes: '{"detail":"Not found."}'.length },
+        { status: 200, bytes: 0 },
+      ]);
+      for (const line of lines().slice(2)) expect(line).not.toHaveProperty('viewer');
+    } finally {
+      await close();
+    }
+  });
+
   test('has a line at debug for bytes that are no request, with the id in the answer', async () => {
     const { app, lines, close } = await openLoggedGateway('debug');
     try {
@@ -137,8 +164,8 @@ describe('the log', () => {
       const ids = answers.map((answer) => /\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1]);
       expect(new Set(ids).size).toBe(2);
       expect(lines().filter(({ msg }) => msg === 'unreadable')).toMatchObject([
-        { level: 20, requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
-        { level: 20, requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
+        { level: 'debug', requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
+        { level: 'debug', requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
       ]);
     } finally {
       await close();
@@ -178,7 +205,7 @@ describe('the log', () => {
       expect(failed.json().errors[0].message).toBe('Internal server error.');
       expect(lines()).toContainEqual(
         expect.objectContaining({
-          level: 50,
+          level: 'error',
           requestId: 'three',
           msg: 'unexpected error',
           err: expect.objectContaining({
@@ -196,7 +223,7 @@ describe('the log', () => {
       });
       expect(listing.statusCode).toBe(503);
       expect(lines()).toContainEqual(
-        expect.objectContaining({ level: 50, requestId: 'four', leftOut: 0 }),
+        expect.objectContaining({ level: 'error', requestId: 'four', leftOut: 0 }),
       );
       // What says which relation is missing is no secret, and what an operator needs.
       expect(text()).toContain('does not exist');
@@ -210,10 +237,10 @@ describe('the log', () => {
       expect(broken.statusCode).toBe(500);
       expect(broken.body).not.toContain('fire');
       expect(lines()).toContainEqual(
-        expect.objectContaining({ level: 50, requestId: 'nine', msg: 'unexpected error' }),
+        expect.objectContaining({ level: 'error', requestId: 'nine', msg: 'unexpected error' }),
       );
       expect(lines()).toContainEqual(
-        expect.objectContaining({ level: 50, requestId: 'nine', msg: 'failed', status: 500 }),
+        expect.objectContaining({ level: 'error', requestId: 'nine', msg: 'failed', status: 500 }),
       );
 
       await ask('query Hidden { nothing }', { name: 'hidden-5' }, 'five');
@@ -256,16 +283,16 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
       const isCause = expect.objectContaining({ type: 'TypeError', stack: expect.any(String) });
       const msg = 'Service temporarily unavailable, try again later.';
       const firstOnes = [
-        { level: 50, msg, err: isCause, leftOut: 0 },
-        { level: 40, msg: 'refused', status: 503, leftOut: 0 },
+        { level: 'error', msg, err: isCause, leftOut: 0 },
+        { level: 'warn', msg: 'refused', status: 503, leftOut: 0 },
       ];
       expect(lines()).toMatchObject(firstOnes);
       moment += 1_000;
       await askOften(app, 1);
       expect(lines()).toMatchObject([
         ...firstOnes,
-        { level: 50, msg, err: isCause, leftOut: 9 },
-        { level: 40, msg: 'refused', status: 503, leftOut: 9 },
+        { level: 'error', msg, err: isCause, leftOut: 9 },
+        { level: 'warn', msg: 'refused', status: 503, leftOut: 9 },
       ]);
     } finally {
       clock.mockRestore();
@@ -277,7 +304,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
     const { app, lines, close } = await openLoggedGateway('debug', withoutKeys);
     try {
       await askOften(app, 5);
-      expect(lines().filter(({ level }) => level === 50)).toHaveLength(10);
+      expect(lines().filter(({ level }) => level === 'error')).toHaveLength(10);
       expect(lines().filter(({ msg }) => msg === 'refused')).toHaveLength(10);
     } finally {
       await close();
@@ -294,7 +321,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
       await unlock();
       expect((await slow).statusCode).toBe(200);
       expect(lines()).toContainEqual(
-        expect.objectContaining({ level: 40, msg: 'slow', status: 200, leftOut: 0 }),
+        expect.objectContaining({ level: 'warn', msg: 'slow', status: 200, leftOut: 0 }),
       );
     } finally {
       await close();
@@ -309,10 +336,11 @@ describe('metrics', () => {
       for (let time = 0; time < 3; time += 1) await app.inject('/api/outfits/?page=2');
       await app.inject('/api/outfits/?page=0');
       await app.inject('/nothing/at/all');
-      const query = 'query Newest { outfits { results { id } } }';
+      const query = 'query Newest { outfits { results { id: databaseId } } }';
       await app.inject({ method: 'POST', url: '/graphql', payload: { query } });
       const { contentType, text } = await metrics.print();
       expect(contentType).toContain('text/plain');
+      expect(text).toContain(`gateway_build_info{version="${version}"} 1\n`);
       const value = (name: string, printed = text) =>
         Number(
           printed

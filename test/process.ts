@@ -1,23 +1,24 @@
-// The built commands as processes of their own, ended and cleared away after each test.
+// The built commands as processes of their own; test/setup.ts ends them after each test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { afterEach, expect } from 'vitest';
+import { expect } from 'vitest';
 import { type DatabaseKind, makeMigratedPlace, makePlace, type TestPlace } from './gateway.ts';
 
 export const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const places: TestPlace[] = [];
 const processes: ChildProcess[] = [];
 
-afterEach(async () => {
+/** Ends the processes of a test, and removes its databases. */
+export async function clearAway(): Promise<void> {
   for (const child of processes.splice(0)) {
     if (child.exitCode !== null || child.signalCode !== null) continue;
     child.kill('SIGKILL');
     await once(child, 'exit');
   }
   for (const place of places.splice(0)) await place.remove();
-});
+}
 
 async function keep(making: Promise<TestPlace>): Promise<TestPlace['environment']> {
   const place = await making;
@@ -41,8 +42,14 @@ export interface Run {
   until(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-export function run(args: readonly string[], environment: Record<string, string>): Run {
+export function run(
+  args: readonly string[],
+  environment: Record<string, string>,
+  folder?: string,
+): Run {
   const child = spawn(process.execPath, args, {
+    // Not this folder: a developer may have a .env in it.
+    cwd: folder ?? dist,
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -80,7 +87,7 @@ export const runServer = (environment: Record<string, string>) =>
 /** Waits until a server listens, and gives the base of its addresses. */
 export async function baseOf(server: Run): Promise<string> {
   const [, base = ''] = await server.until(/REST: +(http:\/\/[^/\s]+)\/api\/outfits\//);
-  await server.until(/GraphiQL: /);
+  await server.until(/Graphi?QL: /);
   return base;
 }
 

@@ -2,12 +2,16 @@
 // defaults and explicit nulls.
 import {
   type GraphQLArgument,
+  type GraphQLInputField,
+  type GraphQLInputObjectType,
   type GraphQLInputType,
   type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
   isEnumType,
+  isInputObjectType,
   isLeafType,
+  isListType,
   isNonNullType,
   isObjectType,
   parse,
@@ -170,7 +174,15 @@ class Writer {
   }
 
   #literal(type: GraphQLInputType): string {
+    if (isNonNullType(type)) return this.#literal(type.ofType);
+    if (isListType(type)) return `[${this.#chance(0.8) ? this.#literal(type.ofType) : ''}]`;
     const named = getNamedType(type);
+    if (isInputObjectType(named)) {
+      const given = this.#inputFields(named).map(
+        (field) => `${field.name}: ${this.#literal(field.type)}`,
+      );
+      return `{ ${given.join(', ')} }`;
+    }
     if (isEnumType(named)) return this.#pick(named.getValues()).name;
     switch (named.name) {
       case 'Int':
@@ -180,6 +192,12 @@ class Writer {
       default:
         return JSON.stringify(this.#pick(this.#values.String));
     }
+  }
+
+  /** One condition or two of an input: more at a time let nothing through. */
+  #inputFields(type: GraphQLInputObjectType): GraphQLInputField[] {
+    const fields = Object.values(type.getFields());
+    return this.#chance(0.7) ? [this.#pick(fields)] : [];
   }
 
   #variableValues(): Record<string, unknown> {
@@ -200,6 +218,13 @@ class Writer {
   #value(type: string): unknown {
     const named = this.#schema.getType(type);
     if (isEnumType(named)) return this.#pick(named.getValues()).name;
+    if (isInputObjectType(named)) {
+      const given = this.#inputFields(named).map(({ name, type }) => {
+        const value = this.#value(getNamedType(type).name);
+        return [name, isListType(type) ? [value] : value];
+      });
+      return Object.fromEntries(given);
+    }
     if (type === 'Int') return this.#pick(this.#values.Int);
     return type === 'Boolean' ? this.#chance(0.5) : this.#pick(this.#values.String);
   }

@@ -63,7 +63,7 @@ const routes: readonly Route[] = [
     name: 'Outfit',
     description: 'One outfit.',
     record: documentOf(
-      'query ($id: Int!) { record: outfit(id: $id) { id title owner: user { id } } }',
+      'query ($id: Int!) { record: outfit(databaseId: $id) { id: databaseId title owner: user { id: databaseId } } }',
     ),
   },
   {
@@ -72,7 +72,7 @@ const routes: readonly Route[] = [
     description: 'A user with a page of outfits.',
     record: documentOf(
       `query ($username: String!, $page: Int, $ordering: OutfitOrdering) {
-         record: user(username: $username) { id outfits(page: $page, ordering: $ordering) { count results { id } } }
+         record: user(username: $username) { id: databaseId outfits(page: $page, ordering: $ordering) { count results { id: databaseId } } }
        }`,
     ),
   },

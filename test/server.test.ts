@@ -1,12 +1,9 @@
 // The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { expectWhole, interrupt, newPlace } from './first-start.ts';
 import {
   baseOf,
   dist,
@@ -23,16 +20,6 @@ import { migrationList } from './schema-engine.ts';
 
 const migrations = migrationList().migrationDirectories.map(({ path }) => path);
 
-// At many more moments in faults/first-start.test.ts.
-test.each([
-  ['embedded', 'SIGKILL', /"1000 demonstration outfits saved/],
-  ['PostgreSQL', 'SIGTERM', /applying (migration )?0002/],
-] as const)('the first start on %s is whole or not begun, with %s', async (kind, signal, when) => {
-  const environment = await newPlace(kind);
-  await interrupt(kind, environment, signal, when);
-  await expectWhole(kind, environment);
-});
-
 describe('the embedded database', () => {
   test('is filled on the first start, kept on later ones, and closed on SIGTERM', async () => {
     const environment = await environmentOf('embedded');
@@ -42,13 +29,12 @@ describe('the embedded database', () => {
     expect(count).toBeGreaterThanOrEqual(2000);
     const log = first.output();
     expect(log).toContain(`embedded database in ${environment['DATA_DIR']}, ${count} outfits`);
-    expect(log).toContain(`GraphQL:  ${base}/graphql"`);
-    expect(log).toContain(`GraphiQL: ${base}/graphql (in a browser)"`);
+    expect(log).toContain(`GraphiQL: ${base}/graphql"`);
 
     const lastUser = await fetch(`${base}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: '{"query":"{ user(id: 200) { username outfits { count } } }"}',
+      body: '{"query":"{ user(databaseId: 200) { username outfits { count } } }"}',
     });
     expect(await lastUser.json()).toMatchObject({
       data: { user: { outfits: { count: expect.any(Number) } } },
@@ -71,49 +57,6 @@ describe('the embedded database', () => {
     expect(again.results.map(({ id }) => id)).toEqual(results.map(({ id }) => id));
     expect(later.output()).not.toContain('demonstration');
     expect(await stop(later)).toBe(0);
-  });
-
-  test('keeps everything that was acknowledged before a SIGKILL, and starts again', async () => {
-    const environment = await migratedEnvironmentOf('embedded');
-    const script = join(environment['DATA_DIR'] ?? '', 'writer.mjs');
-    writeFileSync(
-      script,
-      `
-      import { openDatabase } from '${dist}database/database.js';
-      import { migrate } from '${dist}database/migrations.js';
-      import { generateOutfits } from '${dist}demo/generate.js';
-      import { saveOutfits } from '${dist}outfits/bulk.js';
-      const database = await openDatabase({ dataDir: process.env.DATA_DIR, databasePoolMax: 1 });
-      await migrate(database.pool, () => {});
-      for (const outfit of generateOutfits({ outfits: 100_000, users: 50 })) {
-        await saveOutfits(database.pool, [outfit]);
-        process.stdout.write('saved ' + outfit.id + '\\n');
-      }`,
-    );
-    const writer = run([script], environment);
-    await writer.until(/(saved \d+\n){150}/);
-    writer.child.kill('SIGKILL');
-    expect(await writer.ended).toBe('SIGKILL');
-    const saved = [...writer.output().matchAll(/^saved (\d+)\n/gm)].map(([, id]) => Number(id));
-    expect(saved.length).toBeGreaterThanOrEqual(150);
-
-    const server = runServer({ ...environment, PAGE_SIZE: '1000' });
-    const base = await baseOf(server);
-    const found = new Set<number>();
-    const { count } = await listing(base);
-    for (let page = 1; page <= Math.ceil(count / 1000); page += 1) {
-      const { results } = await listing(base, `?ordering=id&page=${page}`);
-      for (const { id } of results) found.add(id);
-    }
-    expect(saved.filter((id) => !found.has(id))).toEqual([]);
-    // At most the one that was being written is there without having been acknowledged.
-    expect(found.size).toBeLessThanOrEqual(saved.length + 1);
-
-    server.child.kill('SIGKILL');
-    await server.ended;
-    const again = runServer(environment);
-    expect((await listing(await baseOf(again))).count).toBe(count);
-    expect(await stop(again)).toBe(0);
   });
 
   test('starts empty with SEED=none', async () => {
@@ -189,24 +132,6 @@ describe('PostgreSQL', () => {
     expect(await failure(runServer(environment))).toMatch(
       /^Migration 0001_outfits is not the text that this database was migrated with: /,
     );
-  });
-});
-
-describe('an argument', () => {
-  test.each([
-    [['--port', '4399'], 'Unexpected argument "--port": see --help.'],
-    [['nope'], 'Unexpected argument "nope": see --help.'],
-  ])('%j stops the process with one sentence', async (args, message) => {
-    expect(await failure(run([`${dist}server.js`, ...args], {}))).toBe(message);
-  });
-
-  test('--help says how it is started, and starts nothing', async () => {
-    const helping = run([`${dist}server.js`, '--port', '4399', '--help'], {
-      DATA_DIR: '/dev/null',
-    });
-    expect(await helping.ended).toBe(0);
-    expect(helping.output()).toMatch(/^Usage: npm start\n/);
-    expect(helping.errors()).toBe('');
   });
 });
 

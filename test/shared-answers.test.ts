@@ -35,7 +35,7 @@ const documents = {
     (id: number | undefined) => ({ greeting: `Hello, ${id ?? 'nobody'}` }),
   ],
   'a field of each outfit': [
-    '{ outfits { results { userId: user { id } mine } } }',
+    '{ outfits { results { userId: user { id: databaseId } mine } } }',
     (id: number | undefined) => ({
       outfits: {
         results: rows
@@ -97,7 +97,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   test('the same list without such a field is still shared', async () => {
-    const query = '{ outfits { results { id } } }';
+    const query = '{ outfits { results { id: databaseId } } }';
     const first = await ask(query, rows[0]?.userId);
     expect(first.headers['cache-control']).toBe('no-cache');
     expect((await ask(query, undefined)).body).toBe(first.body);

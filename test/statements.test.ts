@@ -44,7 +44,7 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
     });
     afterAll(() => gateway.close());
 
-    const outfit = '{ id title likes user { id username firstName } }';
+    const outfit = '{ id: databaseId title likes user { id: databaseId username firstName } }';
     test.each([
       ['REST', 1, async () => (await gateway.get('/api/outfits/?page=2')).json()],
       [
@@ -75,21 +75,22 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
         2,
         () =>
           gateway.post(
-            `{ outfits { results { id user { id outfits { count results ${outfit} } } } } }`,
+            `{ outfits { results { id: databaseId user { id: databaseId outfits { count results ${outfit} } } } } }`,
           ),
       ],
-      ['GraphQL, as one outfit', 1, () => gateway.post(`{ outfit(id: 1) ${outfit} }`)],
+      ['GraphQL, as one outfit', 1, () => gateway.post(`{ outfit(databaseId: 1) ${outfit} }`)],
       [
         'GraphQL, as several outfits by id',
         1,
-        () => gateway.post(`{ a: outfit(id: 1) ${outfit} b: outfit(id: 2) ${outfit} }`),
+        () =>
+          gateway.post(`{ a: outfit(databaseId: 1) ${outfit} b: outfit(databaseId: 2) ${outfit} }`),
       ],
       [
         'GraphQL, as a page of each of two users',
         2,
         () =>
           gateway.post(
-            `{ a: user(id: 1) { outfits { results ${outfit} } } b: user(id: 2) { outfits { count } } }`,
+            `{ a: user(databaseId: 1) { outfits { results ${outfit} } } b: user(databaseId: 2) { outfits { count } } }`,
           ),
       ],
     ] as [string, number, () => Promise<unknown>][])(
@@ -142,9 +143,9 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
     test.each(orderings)('by $ordering, all get theirs in one statement', async (list) => {
       const sent = watchStatements(gateway);
       const page = (what: string) =>
-        `outfits(ordering: ${list.ordering}, ${what}) { count page pageCount results { id user { id } } }`;
+        `outfits(ordering: ${list.ordering}, ${what}) { count page pageCount results { id: databaseId user { id: databaseId } } }`;
       const { data, errors } = await gateway.post(`{ outfitConnection(first: 20) { edges { node {
-        user { id first: ${page('page: 1')} last: ${page('last: true')} }
+        user { id: databaseId first: ${page('page: 1')} last: ${page('last: true')} }
       } } } }`);
       expect(errors).toBeUndefined();
       const { edges } = (
@@ -177,7 +178,7 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
     test('no more rows are read for a user than a page has', async () => {
       const query = vi.spyOn(gateway.database.pool, 'query');
       await gateway.post(
-        '{ outfitConnection(first: 20) { edges { node { user { outfits { results { id } } } } } } }',
+        '{ outfitConnection(first: 20) { edges { node { user { outfits { results { id: databaseId } } } } } } }',
       );
       const [, pages] = await Promise.all(query.mock.results.map(({ value }) => value));
       query.mockRestore();
@@ -193,8 +194,8 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
       await gateway.database.pool.query(`INSERT INTO users (id, username) VALUES (999999, 'none')`);
       const ask = (page: number) =>
         gateway.post(
-          `{ none: user(id: 999999) { outfits(page: ${page}) { count page pageCount nextPage results { id } } }
-             some: user(id: 1) { outfits(page: ${page}) { page } } }`,
+          `{ none: user(databaseId: 999999) { outfits(page: ${page}) { count page pageCount nextPage results { id: databaseId } } }
+             some: user(databaseId: 1) { outfits(page: ${page}) { page } } }`,
         );
       expect(await ask(1)).toEqual({
         data: {
@@ -213,7 +214,7 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
 
 describe.each(databaseKinds)('on %s, a write', (kind) => {
   const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
-  const create = `createOutfit(input: { imageKey: "${image}" }) { outfit { id user { username } } }`;
+  const create = `createOutfit(input: { imageKey: "${image}" }) { outfit { id: databaseId user { username } } }`;
   let gateway: TestGateway;
   let viewer: Record<string, string>;
   beforeAll(async () => {
@@ -223,8 +224,13 @@ describe.each(databaseKinds)('on %s, a write', (kind) => {
   afterAll(() => gateway.close());
 
   test.each([
-    ['a like', 'likeOutfit(id: 1) { outfit { likes user { username } } }', {}, 1],
-    ['a like taken back', 'unlikeOutfit(id: 1) { outfit { likes user { username } } }', {}, 1],
+    ['a like', 'likeOutfit(id: "T3V0Zml0OjE=") { outfit { likes user { username } } }', {}, 1],
+    [
+      'a like taken back',
+      'unlikeOutfit(id: "T3V0Zml0OjE=") { outfit { likes user { username } } }',
+      {},
+      1,
+    ],
     ['a new outfit', create, {}, 1],
     // One looks for the first answer.
     ['a new outfit with a key', create, { 'idempotency-key': 'new' }, 2],
@@ -258,7 +264,9 @@ describe('prepared statements', () => {
     for (let page = 1; page <= 8; page++) {
       await gateway.get(`/api/outfits/?page=${page}`);
       await gateway.get(`/api/outfits/?ordering=-like_count&page=${page}`);
-      await gateway.post('{ outfits { results { user { outfits { results { id } } } } } }');
+      await gateway.post(
+        '{ outfits { results { user { outfits { results { id: databaseId } } } } } }',
+      );
     }
     const names = new Map<string, Set<string | undefined>>();
     for (const { text, name } of sent()) {
@@ -281,7 +289,9 @@ describe('prepared statements', () => {
   test('for a single record the plan is made once, not for every request', async () => {
     const sent = watchStatements(gateway);
     for (let id = 1; id <= 20; id++) {
-      await gateway.post(`{ outfit(id: ${id}) { title } user(id: ${id}) { outfits { count } } }`);
+      await gateway.post(
+        `{ outfit(databaseId: ${id}) { title } user(databaseId: ${id}) { outfits { count } } }`,
+      );
     }
     const names = [...new Set(sent().map(({ name }) => name))];
     expect(names).toHaveLength(3);
@@ -297,7 +307,7 @@ describe('prepared statements', () => {
   test('every list statement is named, whatever it asks for', async () => {
     const sent = watchStatements(gateway);
     await gateway.post('{ outfitConnection(last: 3) { totalCount edges { cursor } } }');
-    await gateway.post('{ user(username: "nobody") { id } }');
+    await gateway.post('{ user(username: "nobody") { id: databaseId } }');
     await gateway.post('{ outfits { results { user { outfits { count } } } } }');
     await gateway.get('/api/outfits/?ordering=modified&page=last');
     expect(sent()).toHaveLength(6);

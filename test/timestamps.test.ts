@@ -142,8 +142,8 @@ describe.each(databaseKinds)('in %s', (kind) => {
     expect(rest.body).toContain('"modified":"1969-12-31T23:59:59.000001Z"');
 
     const graphql = await gateway.post(`{
-      outfits(ordering: ID_ASC) { results { id created modified } }
-      outfitConnection(ordering: ID_ASC) { edges { node { id created modified } } }
+      outfits(ordering: ID_ASC) { results { id: databaseId created modified } }
+      outfitConnection(ordering: ID_ASC) { edges { node { id: databaseId created modified } } }
     }`);
     expect(graphql).toEqual({
       data: {

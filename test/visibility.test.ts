@@ -8,7 +8,8 @@ import { saveOutfits } from '../src/outfits/bulk.ts';
 import { formatCursor } from '../src/outfits/cursor.ts';
 import { sortKeyOf } from '../src/outfits/ordering.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
+import { openGateway, outfitId, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';
 
@@ -110,19 +111,32 @@ interface Reading {
   readonly counts: number[];
 }
 
-type ReadList = (ask: Ask, ordering: Ordering) => Promise<Reading>;
+type ReadList = (ask: Ask, ordering: Ordering, filter: Filter | null) => Promise<Reading>;
 
 /**
  * Every way to read the list of all outfits. A new one (the answers of mutations, say) needs no more
  * than a line here to be tried by all viewers in all modes.
  */
+const filterable: Record<string, ReadList> = {
+  'GraphQL, by page numbers': walkPages,
+  'the connection, forward': (ask, ordering, filter) =>
+    walkConnection(ask, ordering, 'forward', 9, filter),
+  'the connection, backward': (ask, ordering, filter) =>
+    walkConnection(ask, ordering, 'backward', 9, filter),
+};
 const readings: Record<string, ReadList> = {
   'REST, by next from the first page': (ask, ordering) => walkRest(ask, ordering, 'next'),
   'REST, by previous from the last page': (ask, ordering) => walkRest(ask, ordering, 'previous'),
-  'GraphQL, by page numbers': walkPages,
-  'the connection, forward': (ask, ordering) => walkConnection(ask, ordering, 'forward', 9),
-  'the connection, backward': (ask, ordering) => walkConnection(ask, ordering, 'backward', 9),
+  ...filterable,
 };
+
+/** One for each way to read a list that is narrowed: see filters.md. */
+const filters: readonly Filter[] = [
+  { private: true },
+  { likesFrom: 3 },
+  { search: 'the' },
+  { userIds: ['VXNlcjox', 'VXNlcjoz'], hasVideo: false },
+];
 
 async function walkRest(ask: Ask, ordering: Ordering, link: 'next' | 'previous'): Promise<Reading> {
   const pages: number[][] = [];
@@ -143,23 +157,24 @@ async function walkRest(ask: Ask, ordering: Ordering, link: 'next' | 'previous')
   return { ids: (link === 'next' ? pages : pages.reverse()).flat(), counts };
 }
 
-async function walkPages(ask: Ask, ordering: Ordering): Promise<Reading> {
-  const document = `query ($page: Int) { outfits(ordering: ${ordering.enum}, page: $page) {
-    count page pageCount nextPage results { id }
+async function walkPages(ask: Ask, ordering: Ordering, filter: Filter | null): Promise<Reading> {
+  const document = `query ($filter: OutfitFilter, $page: Int) {
+    outfits(ordering: ${ordering.enum}, filter: $filter, page: $page) {
+    count page pageCount nextPage results { id: databaseId }
   } }`;
   const ids: number[] = [];
   const counts: number[] = [];
   let page: number | null = 1;
   let last = 1;
   while (page !== null) {
-    const answer: Answer<{ outfits: Page }> = await ask.query(document, { page });
+    const answer: Answer<{ outfits: Page }> = await ask.query(document, { filter, page });
     const { outfits }: { outfits: Page } = answer.data;
     ids.push(...idsOf(outfits.results));
     counts.push(outfits.count);
     last = outfits.pageCount;
     page = outfits.nextPage;
   }
-  const { errors } = await ask.query(document, { page: last + 1 });
+  const { errors } = await ask.query(document, { filter, page: last + 1 });
   expect(errors).toMatchObject([{ extensions: { code: 'PAGE_NOT_FOUND' } }]);
   return { ids, counts };
 }
@@ -169,12 +184,13 @@ async function walkConnection(
   ordering: Ordering,
   direction: 'forward' | 'backward',
   size: number,
+  filter: Filter | null,
 ): Promise<Reading> {
   const forward = direction === 'forward';
   const range = forward ? 'first: $size, after: $cursor' : 'last: $size, before: $cursor';
-  const document = `query ($size: Int, $cursor: String) {
-    outfitConnection(ordering: ${ordering.enum}, ${range}) {
-      totalCount edges { node { id } }
+  const document = `query ($filter: OutfitFilter, $size: Int, $cursor: String) {
+    outfitConnection(ordering: ${ordering.enum}, filter: $filter, ${range}) {
+      totalCount edges { node { id: databaseId } }
       pageInfo { startCursor endCursor hasNextPage hasPreviousPage }
     }
   }`;
@@ -182,7 +198,7 @@ async function walkConnection(
   const counts: number[] = [];
   let cursor: string | null = null;
   for (let more = true; more; ) {
-    const answer: Answer<Connection> = await ask.query(document, { size, cursor });
+    const answer: Answer<Connection> = await ask.query(document, { filter, size, cursor });
     const { totalCount, edges, pageInfo }: Connection['outfitConnection'] =
       answer.data.outfitConnection;
     slices.push(edges.map(({ node }) => node.id));
@@ -197,15 +213,20 @@ async function walkConnection(
 }
 
 /** The pages of one user's outfits. */
-async function walkUser(ask: Ask, ordering: Ordering, userId: number): Promise<Reading> {
-  const document = `query ($id: Int, $page: Int) { user(id: $id) {
-    outfits(ordering: ${ordering.enum}, page: $page) { count pageCount nextPage results { id } }
-    last: outfits(ordering: ${ordering.enum}, last: true) { count pageCount nextPage results { id } }
+async function walkUser(
+  ask: Ask,
+  ordering: Ordering,
+  userId: number,
+  filter: Filter | null = null,
+): Promise<Reading> {
+  const document = `query ($filter: OutfitFilter, $id: Int, $page: Int) { user(databaseId: $id) {
+    outfits(ordering: ${ordering.enum}, filter: $filter, page: $page) { count pageCount nextPage results { id: databaseId } }
+    last: outfits(ordering: ${ordering.enum}, filter: $filter, last: true) { count pageCount nextPage results { id: databaseId } }
   } }`;
   const ids: number[] = [];
   const counts: number[] = [];
   for (let page: number | null = 1; page !== null; ) {
-    const answer: Answer<UserPages> = await ask.query(document, { id: userId, page });
+    const answer: Answer<UserPages> = await ask.query(document, { filter, id: userId, page });
     const { user }: UserPages = answer.data;
     ids.push(...idsOf(user.outfits.results));
     counts.push(user.outfits.count, user.last.count);
@@ -262,9 +283,22 @@ describe.each(laneKinds)('on %s', (kind) => {
       test.each(Object.entries(readings))('sees the visible list over %s', async (_way, read) => {
         for (const ordering of orderings) {
           const expected = sortRows(visibleTo(viewer), ordering);
-          expectReading(await read(askOf(viewer), ordering), expected);
+          expectReading(await read(askOf(viewer), ordering, null), expected);
         }
       });
+
+      test.each(Object.entries(filterable))(
+        'and what a filter leaves of it over %s',
+        async (_way, read) => {
+          for (const ordering of orderings) {
+            for (const filter of filters) {
+              const expected = visibleTo(viewer).filter((row) => matches(row, filter));
+              const reading = await read(askOf(viewer), ordering, filter);
+              expectReading(reading, sortRows(expected, ordering));
+            }
+          }
+        },
+      );
 
       test.each(users)('sees what is visible of the outfits of user %i', async (userId) => {
         const theirs = visibleTo(viewer).filter((row) => row.userId === userId);
@@ -278,7 +312,7 @@ describe.each(laneKinds)('on %s', (kind) => {
         const found: unknown[] = [];
         for (const { id } of rows) {
           const { data } = await askOf(viewer).query<{ outfit: unknown }>(
-            'query ($id: Int!) { outfit(id: $id) { id } }',
+            'query ($id: Int!) { outfit(databaseId: $id) { id: databaseId } }',
             { id },
           );
           if (data.outfit) found.push(data.outfit);
@@ -299,11 +333,11 @@ describe.each(laneKinds)('on %s', (kind) => {
           return errors?.[0]?.extensions.code;
         };
         const changes = [
-          `updateOutfit(id: ${target.id}, input: {})`,
-          `deleteOutfit(id: ${target.id})`,
+          `updateOutfit(id: "${outfitId(target.id)}", input: {})`,
+          `deleteOutfit(id: "${outfitId(target.id)}")`,
         ];
         if (userId === undefined) {
-          for (const field of [...changes, `likeOutfit(id: ${target.id})`]) {
+          for (const field of [...changes, `likeOutfit(id: "${outfitId(target.id)}")`]) {
             expect(await codeOf(field)).toBe('UNAUTHENTICATED');
           }
           return;
@@ -314,14 +348,14 @@ describe.each(laneKinds)('on %s', (kind) => {
         }
         // The stranger is no user at all, so its token does not hold for writing.
         if (viewer === 'stranger') {
-          expect(await codeOf(`likeOutfit(id: ${target.id})`)).toBe(
+          expect(await codeOf(`likeOutfit(id: "${outfitId(target.id)}")`)).toBe(
             isSeen ? 'UNAUTHENTICATED' : 'NOT_FOUND',
           );
           return;
         }
         for (const field of ['likeOutfit', 'unlikeOutfit']) {
           const { data, errors } = await askOf(viewer).query<Record<string, unknown>>(
-            `mutation { ${field}(id: ${target.id}) { outfit { id user { outfits { count } } } } }`,
+            `mutation { ${field}(id: "${outfitId(target.id)}") { outfit { id: databaseId user { outfits { count } } } } }`,
           );
           const theirs = visible.filter((row) => row.userId === target.userId);
           if (isSeen) {
@@ -341,7 +375,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     );
 
     const path = (query: string) => `/graphql?${new URLSearchParams({ query })}`;
-    const url = path('{ outfits(ordering: ID_ASC) { count results { id } } }');
+    const url = path('{ outfits(ordering: ID_ASC) { count results { id: databaseId } } }');
     const single = rows.find((row) => row.private && row.userId === 1) as OutfitRow;
     const answers: [string, (ask: Ask) => Promise<unknown>, (visible: OutfitRow[]) => unknown][] = [
       [
@@ -370,7 +404,11 @@ describe.each(laneKinds)('on %s', (kind) => {
       [
         'GraphQL, one outfit',
         async (ask) =>
-          (await ask.query<{ outfit: unknown }>(`{ outfit(id: ${single.id}) { id } }`)).data.outfit,
+          (
+            await ask.query<{ outfit: unknown }>(
+              `{ outfit(databaseId: ${single.id}) { id: databaseId } }`,
+            )
+          ).data.outfit,
         (visible) => (visible.some(({ id }) => id === single.id) ? { id: single.id } : null),
       ],
     ];
@@ -446,7 +484,7 @@ describe.each(laneKinds)('on %s', (kind) => {
           .length;
       };
       const ask = askOf(viewer);
-      const outfit = '{ id user { id username } }';
+      const outfit = '{ id: databaseId user { id: databaseId username } }';
       expect(await countSent(() => ask.get('/api/outfits/?page=3&unread=1'))).toBe(1);
       expect(
         await countSent(() => ask.query(`{ outfits(page: 4) { count results ${outfit} } }`)),
@@ -491,9 +529,20 @@ describe.each(laneKinds)('on %s', (kind) => {
         likes: value,
         created: value.map(BigInt),
         modified: value.map(BigInt),
+        videoKey: fc.constantFrom(null, 'outfits_videos/1.mp4'),
+        quality: fc.integer({ min: 2, max: 5 }),
+        creationDevice: fc.constantFrom('ios', 'android', 'web'),
+        text: fc.constantFrom(...texts),
       })
+      .map(({ text: [title, description], ...values }) => ({ ...values, title, description }))
       .map((values) => ({ ...template, ...values, user: { ...template.user, id: values.userId } }));
     const anyRows = fc.uniqueArray(anyRow, { selector: ({ id }) => id, maxLength: 40 });
+    const anyFilter = anyFilterOf({
+      ids: Array.from({ length: 60 }, (_, index) => index + 1),
+      userIds: [...users, 99],
+      moments: [0n, 1n, 2n, 3n],
+      likes: [0, 1, 2, 3, 4],
+    });
     const anyPlace = fc.record({
       id: fc.integer({ min: 0, max: 61 }),
       likes: value,
@@ -509,17 +558,24 @@ describe.each(laneKinds)('on %s', (kind) => {
           fc.constantFrom(...orderings),
           fc.constantFrom(...sizes),
           anyPlace,
-          async (list, userId, ordering, size, place) => {
+          fc.option(anyFilter, { freq: 4 }),
+          async (list, userId, ordering, size, place, filter) => {
             await saveOutfits(gateway.database.pool, list, { replace: true });
             const ask = await askAs(apps.get(size) as FastifyInstance, userId);
             const visible = list.filter((row) => isVisible(row, 'owner', userId));
-            const expected = sortRows(visible, ordering);
+            const whole = sortRows(visible, ordering);
+            const expected = whole.filter((row) => matches(row, filter ?? {}));
 
-            expectReading(await walkRest(ask, ordering, 'next'), expected);
-            expectReading(await walkRest(ask, ordering, 'previous'), expected);
+            expectReading(await walkRest(ask, ordering, 'next'), whole);
+            expectReading(await walkRest(ask, ordering, 'previous'), whole);
+            expectReading(await walkPages(ask, ordering, filter), expected);
+            for (const direction of ['forward', 'backward'] as const) {
+              const reading = await walkConnection(ask, ordering, direction, size, filter);
+              expectReading(reading, expected);
+            }
             for (const id of new Set(list.map((row) => row.userId))) {
               const theirs = expected.filter((row) => row.userId === id);
-              expectReading(await walkUser(ask, ordering, id), theirs);
+              expectReading(await walkUser(ask, ordering, id, filter), theirs);
             }
 
             // A place where there may be a hidden outfit, or none.
@@ -529,8 +585,10 @@ describe.each(laneKinds)('on %s', (kind) => {
             const cursor = formatCursor(ordering.field, sortKeyOf(place, ordering.field));
             const ends = async (range: string) => {
               const { data } = await ask.query<Connection>(
-                `{ outfitConnection(ordering: ${ordering.enum}, ${range}: "${cursor}") {
-                  totalCount edges { node { id } } pageInfo { hasNextPage hasPreviousPage } } }`,
+                `query ($filter: OutfitFilter) {
+                  outfitConnection(ordering: ${ordering.enum}, filter: $filter, ${range}: "${cursor}") {
+                    totalCount edges { node { id: databaseId } } pageInfo { hasNextPage hasPreviousPage } } }`,
+                { filter },
               );
               const { totalCount, edges, pageInfo } = data.outfitConnection;
               expect(totalCount).toBe(expected.length);

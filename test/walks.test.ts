@@ -3,12 +3,15 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import {
+  BrowsePageDocument,
+  type BrowsePageQuery,
   type OutfitOrdering,
   ScrollOutfitsDocument,
   type ScrollOutfitsQuery,
 } from '../src/generated/test-client.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
+import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 
@@ -54,12 +57,35 @@ async function walkPages(
   return link === 'next' ? pages : pages.reverse();
 }
 
+/** By the numbers that the pages themselves give. */
+async function walkNumbers(
+  gateway: TestGateway,
+  ordering: Ordering,
+  link: 'nextPage' | 'previousPage',
+  filter: Filter | null,
+): Promise<number[][]> {
+  const pages: number[][] = [];
+  let page: number | null | undefined = link === 'nextPage' ? 1 : undefined;
+  while (page !== null) {
+    expect(pages.length).toBeLessThan(mostPages);
+    const { outfits }: BrowsePageQuery = await gateway.query(BrowsePageDocument, {
+      ordering: ordering.name,
+      filter: filter as never,
+      ...(page === undefined ? { last: true } : { page }),
+    });
+    pages.push(outfits.results.map(({ id }) => id));
+    page = outfits[link] ?? null;
+  }
+  return link === 'nextPage' ? pages : pages.reverse();
+}
+
 /** @param onPage called after each page with the id at the end where the walk goes on */
 async function walkConnection(
   gateway: TestGateway,
   ordering: Ordering,
   direction: 'forward' | 'backward',
   size: number,
+  filter: Filter | null = null,
   onPage: (last: number) => Promise<void> = async () => {},
 ): Promise<number[]> {
   const forward = direction === 'forward';
@@ -69,6 +95,7 @@ async function walkConnection(
     expect(pages.length).toBeLessThan(mostPages);
     const data: ScrollOutfitsQuery = await gateway.query(ScrollOutfitsDocument, {
       ordering: ordering.name,
+      filter: filter as never,
       ...(forward ? { first: size, after: cursor } : { last: size, before: cursor }),
     });
     const { edges, pageInfo }: ScrollOutfitsQuery['outfitConnection'] = data.outfitConnection;
@@ -135,28 +162,45 @@ describe.each(laneKinds)('on %s', (kind) => {
     const template = rows[0] as OutfitRow;
     const key = fc.integer({ min: 0, max: 3 });
     const anyRow = fc
-      .record({ id: fc.integer({ min: 1, max: 500 }), likes: key, created: key, modified: key })
-      .chain((values) => fc.boolean().map((isPrivate) => ({ ...values, private: isPrivate })))
-      .map((values) => ({
-        ...template,
-        ...values,
-        created: BigInt(values.created),
-        modified: BigInt(values.modified),
-      }));
+      .record({
+        id: fc.integer({ min: 1, max: 500 }),
+        likes: key,
+        created: key.map(BigInt),
+        modified: key.map(BigInt),
+        private: fc.boolean(),
+        text: fc.constantFrom(...texts),
+      })
+      .map(({ text: [title, description], ...values }) => {
+        return { ...template, ...values, title, description };
+      });
+    const anyFilter = anyFilterOf({
+      ids: Array.from({ length: 500 }, (_, index) => index + 1),
+      userIds: [template.userId, 99],
+      moments: [0n, 1n, 2n, 3n],
+      likes: [0, 1, 2, 3, 4],
+    });
     const anyRows = fc.uniqueArray(anyRow, { selector: ({ id }) => id, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(
         anyRows,
         fc.constantFrom(...orderings),
         fc.integer({ min: 1, max: 13 }),
-        async (list, ordering, size) => {
+        fc.option(anyFilter, { freq: 4 }),
+        async (list, ordering, size, filter) => {
           await replaceRows(list);
           const expected = sortIds(list, ordering);
           for (const link of ['next', 'previous'] as const) {
             expect((await walkPages(changing, ordering, link)).flat()).toEqual(expected);
           }
+          const found = list.filter((row) => matches(row, filter ?? {}));
+          const narrowed = sortIds(found, ordering);
+          for (const link of ['nextPage', 'previousPage'] as const) {
+            const pages = await walkNumbers(changing, ordering, link, filter);
+            expect(pages.flat()).toEqual(narrowed);
+          }
           for (const direction of ['forward', 'backward'] as const) {
-            expect(await walkConnection(changing, ordering, direction, size)).toEqual(expected);
+            const met = await walkConnection(changing, ordering, direction, size, filter);
+            expect(met).toEqual(narrowed);
           }
         },
       ),
@@ -164,37 +208,52 @@ describe.each(laneKinds)('on %s', (kind) => {
     );
   });
 
+  // Each is read in another way: see filters.md. A twin is let through as its model is.
+  const filters: readonly (Filter | null)[] = [
+    null,
+    { likesFrom: 1 },
+    { private: false },
+    { search: 'the' },
+  ];
+  const walks = filters.flatMap((filter) => orderings.map((ordering) => ({ filter, ordering })));
   describe.each(['forward', 'backward'] as const)('a walk %s while others write', (direction) => {
-    test.each(orderings)('by $name: repeats and skips no outfit that stayed', async (ordering) => {
-      await replaceRows(rows);
-      const sorted = sortIds(rows, ordering);
-      const original = new Set(sorted);
-      const known = new Map(rows.map((row) => [row.id, row]));
-      const deleted = new Set<number>();
+    test.each(walks)(
+      'by $ordering.name of $filter: repeats and skips no outfit that stayed',
+      async ({ filter, ordering }) => {
+        await replaceRows(rows);
+        const found = rows.filter((row) => matches(row, filter ?? {}));
+        const sorted = sortIds(found, ordering);
+        const original = new Set(sorted);
+        const known = new Map(rows.map((row) => [row.id, row]));
+        const deleted = new Set<number>();
+        // As many stops whatever the filter leaves.
+        const size = Math.max(1, Math.floor(sorted.length / 11));
 
-      const met = await walkConnection(changing, ordering, direction, 19, async (last) => {
-        // The outfit that the cursor was made from goes, and so do its neighbours on both sides;
-        const place = sorted.indexOf(last);
-        const doomed = place === -1 ? [last] : sorted.slice(Math.max(0, place - 1), place + 2);
-        await changing.database.pool.query('DELETE FROM outfits WHERE id = ANY($1)', [doomed]);
-        for (const id of doomed) deleted.add(id);
-        // and new ones come at the same sort value, at both ends and in the middle of the list.
-        const models = [last, sorted[0], sorted[100], sorted.at(-1)].map((id) =>
-          known.get(id ?? 0),
-        );
-        const twins = models
-          .flatMap((row) => (row ? [row] : []))
-          .map((row, index) => ({ ...row, id: 10_000 + known.size + index }));
-        for (const twin of twins) known.set(twin.id, twin);
-        await saveOutfits(changing.database.pool, twins);
-      });
+        const disturb = async (last: number) => {
+          // The outfit that the cursor was made from goes, and so do its neighbours on both sides;
+          const place = sorted.indexOf(last);
+          const doomed = place === -1 ? [last] : sorted.slice(Math.max(0, place - 1), place + 2);
+          await changing.database.pool.query('DELETE FROM outfits WHERE id = ANY($1)', [doomed]);
+          for (const id of doomed) deleted.add(id);
+          // and new ones come at the same sort value, at both ends and in the middle of the list.
+          const models = [last, sorted[0], sorted[sorted.length >> 1], sorted.at(-1)].map((id) =>
+            known.get(id ?? 0),
+          );
+          const twins = models
+            .flatMap((row) => (row ? [row] : []))
+            .map((row, index) => ({ ...row, id: 10_000 + known.size + index }));
+          for (const twin of twins) known.set(twin.id, twin);
+          await saveOutfits(changing.database.pool, twins);
+        };
+        const met = await walkConnection(changing, ordering, direction, size, filter, disturb);
 
-      expect(new Set(met).size).toBe(met.length);
-      const stayed = (id: number) => original.has(id) && !deleted.has(id);
-      expect(met.filter(stayed)).toEqual(sorted.filter(stayed));
-      expect(deleted.size).toBeGreaterThan(20);
-      const all = [...known.values()].filter(({ id }) => met.includes(id));
-      expect(met).toEqual(sortIds(all, ordering));
-    });
+        expect(new Set(met).size).toBe(met.length);
+        const stayed = (id: number) => original.has(id) && !deleted.has(id);
+        expect(met.filter(stayed)).toEqual(sorted.filter(stayed));
+        expect(deleted.size).toBeGreaterThan(20);
+        const all = [...known.values()].filter(({ id }) => met.includes(id));
+        expect(met).toEqual(sortIds(all, ordering));
+      },
+    );
   });
 });

@@ -14,7 +14,7 @@ import {
 } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { databaseKinds, openGateway, outfitId, type TestGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 5 })].map((row) => ({
@@ -80,13 +80,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
   const mutate = async (
     headers: Record<string, string>,
     field: string,
-    variables: object = {},
+    { id, ...others }: { readonly id?: number; readonly [name: string]: unknown } = {},
   ): Promise<Payload> => {
+    const variables = id === undefined ? others : { ...others, id: outfitId(id) };
     const types = {
       createOutfit: '$input: CreateOutfitInput!',
-      updateOutfit: '$id: Int!, $input: UpdateOutfitInput!',
+      updateOutfit: '$id: ID!, $input: UpdateOutfitInput!',
     };
-    const parameters = types[field as keyof typeof types] ?? '$id: Int!';
+    const parameters = types[field as keyof typeof types] ?? '$id: ID!';
     const names = Object.keys(variables).map((name) => `${name}: $${name}`);
     const selection =
       field in types
@@ -102,7 +103,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   };
   const count = async () => (await gateway.get('/api/outfits/')).json().count as number;
   const likesOf = async (id: number) => {
-    const { data } = await ask({}, `{ outfit(id: ${id}) { likes } }`);
+    const { data } = await ask({}, `{ outfit(databaseId: ${id}) { likes } }`);
     return (data as unknown as { outfit: { likes: number } }).outfit.likes;
   };
 
@@ -399,7 +400,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const before = await count();
       const { data } = await ask(
         owner,
-        'mutation ($i: CreateOutfitInput!) { createOutfit(input: $i, validateOnly: true) { outfit { id } errors { field } } }',
+        'mutation ($i: CreateOutfitInput!) { createOutfit(input: $i, validateOnly: true) { outfit { id: databaseId } errors { field } } }',
         { i: { imageKey: image } },
       );
       expect(data).toEqual({ createOutfit: { outfit: null, errors: [] } });
@@ -409,10 +410,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test.each([
     'createOutfit(input: {})',
-    'updateOutfit(id: 1, input: {})',
-    'deleteOutfit(id: 1)',
-    'likeOutfit(id: 1)',
-    'unlikeOutfit(id: 1)',
+    'updateOutfit(id: "T3V0Zml0OjE=", input: {})',
+    'deleteOutfit(id: "T3V0Zml0OjE=")',
+    'likeOutfit(id: "T3V0Zml0OjE=")',
+    'unlikeOutfit(id: "T3V0Zml0OjE=")',
   ])('%s without a token is refused with UNAUTHENTICATED', async (field) => {
     const { status, errors } = await ask({}, `mutation { ${field} { __typename } }`);
     expect(status).toBe(401);
@@ -465,30 +466,38 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
       expect(outfit).toBeNull();
       expect(errors).toEqual([{ field: 'imageKey', messages: ['This field may not be null.'] }]);
-      expect((await ask({}, `{ outfit(id: ${id}) { title } }`)).data).toEqual({
+      expect((await ask({}, `{ outfit(databaseId: ${id}) { title } }`)).data).toEqual({
         outfit: { title: '' },
       });
     });
 
     test('is neither changed nor deleted by another user', async () => {
-      for (const field of [`updateOutfit(id: ${id}, input: {})`, `deleteOutfit(id: ${id})`]) {
+      for (const field of [
+        `updateOutfit(id: "${outfitId(id)}", input: {})`,
+        `deleteOutfit(id: "${outfitId(id)}")`,
+      ]) {
         const { data, errors } = await ask(other, `mutation { ${field} { __typename } }`);
         expect(Object.values(data ?? {})).toEqual([null]);
         expect(errors).toMatchObject([
           { message: `Outfit ${id} belongs to another user.`, extensions: { code: 'FORBIDDEN' } },
         ]);
       }
-      expect((await ask({}, `{ outfit(id: ${id}) { id } }`)).data).toEqual({ outfit: { id } });
+      expect((await ask({}, `{ outfit(databaseId: ${id}) { id: databaseId } }`)).data).toEqual({
+        outfit: { id },
+      });
     });
 
     test('is deleted by its owner, with the likes that it had', async () => {
       await mutate(other, 'likeOutfit', { id });
       const before = await count();
-      const gone = await ask(owner, `mutation { deleteOutfit(id: ${id}) { id } }`);
-      expect(gone.data).toEqual({ deleteOutfit: { id } });
+      const gone = await ask(owner, `mutation { deleteOutfit(id: "${outfitId(id)}") { id } }`);
+      expect(gone.data).toEqual({ deleteOutfit: { id: outfitId(id) } });
       expect(await count()).toBe(before - 1);
       for (const field of ['deleteOutfit', 'likeOutfit', 'unlikeOutfit']) {
-        const { errors } = await ask(owner, `mutation { ${field}(id: ${id}) { __typename } }`);
+        const { errors } = await ask(
+          owner,
+          `mutation { ${field}(id: "${outfitId(id)}") { __typename } }`,
+        );
         expect(errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
       }
     });
@@ -510,7 +519,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const before = rows.filter((row) => row.userId === ownerId).length;
     const partly = await ask(
       { ...owner, 'idempotency-key': 'several' },
-      `mutation { a: ${create('A')} b: ${create('B')} c: likeOutfit(id: 999999) { outfit { id } } }`,
+      `mutation { a: ${create('A')} b: ${create('B')} c: likeOutfit(id: "T3V0Zml0Ojk5OTk5OQ==") { outfit { id: databaseId } } }`,
     );
     expect(partly.status).toBe(200);
     expect(partly.data).toMatchObject({ a: { outfit: { title: 'A' } }, b: null, c: null });
@@ -558,7 +567,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
   test('likes go on from the number that was imported, and are exact when many come at once', async () => {
     const target = rows.find((row) => row.likes > 0 && !row.private);
     if (!target) throw new Error('No outfit has likes.');
-    const viewers = await Promise.all([...new Set(rows.map((row) => row.userId))].map(signIn));
+    const viewers = await Promise.all(
+      [...new Set(rows.map((row) => row.userId))].map((id) => signIn(id)),
+    );
     const wanted = viewers.map((_viewer, index) => index % 2 === 0);
     await Promise.all(
       viewers.flatMap((viewer) =>
@@ -589,7 +600,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       `INSERT INTO users (id, username) SELECT id, 'liker' FROM unnest($1::int[]) AS id`,
       [users],
     );
-    const viewers = await Promise.all(users.map(signIn));
+    const viewers = await Promise.all(users.map((id) => signIn(id)));
     const answers = await Promise.all(
       viewers.map((viewer) => mutate(viewer, 'likeOutfit', { id })),
     );
@@ -605,7 +616,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     for (const field of ['likeOutfit', 'unlikeOutfit']) {
       const { status, errors } = await ask(
         nobody,
-        `mutation { ${field}(id: ${id}) { outfit { id } } }`,
+        `mutation { ${field}(id: "${outfitId(id)}") { outfit { id: databaseId } } }`,
       );
       expect(status).toBe(401);
       expect(errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
@@ -623,7 +634,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const before = await count();
       const again = await post({ title: 'Once', image_key: image }, headers);
       expect([again.statusCode, again.body]).toEqual([201, first.body]);
-      await ask(owner, `mutation { deleteOutfit(id: ${id}) { id } }`);
+      await ask(owner, `mutation { deleteOutfit(id: "${outfitId(id)}") { id } }`);
       expect((await post({ image_key: image, title: 'Once' }, headers)).body).toBe(first.body);
       expect(await count()).toBe(before - 1);
     });
@@ -710,7 +721,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         `UPDATE idempotency_keys SET answer = answer - '{quality,backgroundColor}'::text[]
          WHERE key = 'gone'`,
       );
-      await ask(owner, `mutation { deleteOutfit(id: ${first.id}) { id } }`);
+      await ask(owner, `mutation { deleteOutfit(id: "${outfitId(first.id)}") { id } }`);
       const again = await post({ image_key: image, title: 'Gone' }, headers);
       expect(again.statusCode).toBe(201);
       expect(again.json()).toEqual({ ...first, quality: 0, background_color: '' });

@@ -7,6 +7,7 @@ import {
   importConfig,
   importDatabase,
   importSchema,
+  importUserLists,
   importUserPages,
 } from '../dist.js';
 
@@ -16,16 +17,19 @@ const { schema } = await importSchema();
 const { createRecordLoaders } = await importById();
 const { raiseSequences } = await importBulk();
 const { createUserPageLoader } = await importUserPages();
+const { createUserLists } = await importUserLists();
 
 const config = readConfig(process.env);
 const { pool, prisma, read } = await openDatabase(config);
 const viewer = undefined;
 const idempotencyKey = undefined;
+const viewerLikes = undefined;
 const visibility = /** @type {const} */ ({ private: 'all' });
 /** @type {() => import('../../src/graphql/context.ts').Context} */
 const context = () => ({
   viewer,
   idempotencyKey,
+  viewerLikes,
   visibility,
   isShareable: true,
   config,
@@ -34,6 +38,7 @@ const context = () => ({
   raiseSequences: () => raiseSequences(pool),
   records: createRecordLoaders(read, visibility),
   userPages: createUserPageLoader(read, visibility),
+  userLists: createUserLists(read, visibility),
 });
 
 const app = Fastify({ logger: false });

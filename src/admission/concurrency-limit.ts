@@ -41,6 +41,7 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
   let queued = 0;
   /** Milliseconds that work takes: a moving average. */
   let usual = 0;
+  /** When work last began or ended. */
   let lastChange = 0;
 
   const isInVain = () => {
@@ -63,6 +64,8 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
   const takeTurn = async (signal: AbortSignal): Promise<void> => {
     if (running < max) {
       running += 1;
+      // At once: many may come before the first of them goes on, after hours without any work.
+      lastChange = performance.now();
       return;
     }
     if (isInVain()) return refuse();

@@ -13,10 +13,13 @@ import {
 } from 'jose';
 import type { Config } from '../config.ts';
 import { invalidToken, unavailable } from '../errors.ts';
+import { readAtMost } from '../http/read-at-most.ts';
 
 /** Who is asking. */
 export interface Viewer {
   readonly userId: number;
+  /** When the token ends, in seconds since 1970; undefined: it does not. */
+  readonly expiresAt?: number | undefined;
 }
 
 export type IdentityConfig = Pick<
@@ -42,9 +45,10 @@ export function createViewerReader(config: IdentityConfig): ReadViewer {
     const [scheme = '', token = '', ...more] = authorization?.trim().split(/ +/) ?? [];
     if (scheme.toLowerCase() !== 'bearer') return undefined;
     if (more.length > 0) throw invalidToken();
-    const userId = readUserId(await verify(token));
+    const claims = await verify(token);
+    const userId = readUserId(claims);
     if (userId === undefined) throw invalidToken();
-    return { userId };
+    return { userId, expiresAt: claims.exp };
   };
 }
 
@@ -156,21 +160,12 @@ function createKeySet(url: URL): JWTVerifyGetKey {
 /** Most bytes of a key set: some hundred keys. */
 const maxKeySetBytes = 1_048_576;
 
-/** Fetches in pieces, so that no server can fill the memory. */
 const fetchBounded: FetchImplementation = async (url, options) => {
   const response = await fetch(url, options);
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length;
-    // Leaving the loop ends the connection.
-    if (bytes > maxKeySetBytes) throw new Error('The key set is larger than 1 MiB.');
-    pieces.push(piece);
-  }
-  return new Response(Buffer.concat(pieces), {
-    status: response.status,
-    headers: response.headers,
-  });
+  const bytes = await readAtMost(response.body ?? [], maxKeySetBytes);
+  if (!bytes) throw new Error('The key set is larger than 1 MiB.');
+  const { status, headers } = response;
+  return new Response(bytes, { status, headers });
 };
 
 /** While the keys cannot be fetched. */

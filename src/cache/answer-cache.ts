@@ -17,6 +17,9 @@ interface Kept {
   readonly answer: Answer;
 }
 
+/** Whether an answer was kept, was read for this call, or by a read that others wait for too. */
+export type Lookup = 'hit' | 'miss' | 'shared';
+
 /** The reads of one key: one under way, and one that has not begun, for all who come until then. */
 interface Reads {
   /** Never rejects. */
@@ -39,6 +42,7 @@ export class AnswerCache {
   #probe:
     | { readonly taken: Promise<unknown>; readonly snapshot: Promise<string | undefined> }
     | undefined;
+  #onLookup: ((outcome: Lookup) => void) | undefined;
   #hits = 0;
   #misses = 0;
 
@@ -64,6 +68,11 @@ export class AnswerCache {
     return this.#kept?.calculatedSize ?? 0;
   }
 
+  /** Tells of each call, within it, where its answer comes from. */
+  observe(onLookup: (outcome: Lookup) => void): void {
+    this.#onLookup = onLookup;
+  }
+
   /**
    * The answer under `key`, kept or read anew. The kind of answer must be the same for all calls
    * with a key.
@@ -80,6 +89,7 @@ export class AnswerCache {
     const kept = this.#kept.get(key);
     if (kept?.snapshot === snapshot) {
       this.#hits += 1;
+      this.#onLookup?.('hit');
       return kept.answer as Value;
     }
     this.#misses += 1;
@@ -92,7 +102,11 @@ export class AnswerCache {
    */
   #share(key: string, read: () => Promise<Answer>): SharedTask<Answer> {
     const reads = this.#reads.get(key) ?? {};
-    if (reads.next && !reads.next.isStopped) return reads.next;
+    if (reads.next && !reads.next.isStopped) {
+      this.#onLookup?.('shared');
+      return reads.next;
+    }
+    this.#onLookup?.('miss');
     this.#reads.set(key, reads);
     const next = this.#startTask(() => {
       reads.next = undefined;

@@ -1,14 +1,14 @@
 // What a command is, and the one way in which all of them say help and errors.
 import type { Readable } from 'node:stream';
-import { type ParseArgsConfig, parseArgs } from 'node:util';
 import pg from 'pg';
 import { ConfigError, type Environment } from '../config.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
+import { DatabaseAwayError } from '../database/errors.ts';
 import { MigrationError } from '../database/migrations.ts';
 import { DatabaseNotReadyError } from '../database/prepare.ts';
-import { messageOf } from '../errors.ts';
 import { SourceError } from '../import/batch.ts';
 import type { Output } from '../import/reporter.ts';
+import { version } from '../version.ts';
 
 /** All that a command may touch of the process that it runs in. */
 export interface Io {
@@ -31,40 +31,38 @@ export interface Command {
   run(io: Io): Promise<number>;
 }
 
-/** Runs a command, or prints its help, or says in the one way why it failed. Gives the exit code. */
-export async function runCommand(command: Command, io: Io): Promise<number> {
+/**
+ * Runs a command, or prints its help, or says in the one way why it failed. Gives the exit code.
+ * @param prepare what is done before, when it runs
+ */
+export async function runCommand(
+  command: Command,
+  io: Io,
+  prepare: () => void = () => {},
+): Promise<number> {
   const end = io.args.indexOf('--');
   const options = end === -1 ? io.args : io.args.slice(0, end);
   if (options.includes('--help') || options.includes('-h')) {
     io.stdout.write(command.help);
     return 0;
   }
+  if (options.includes('--version')) {
+    io.stdout.write(`${version}\n`);
+    return 0;
+  }
   try {
+    prepare();
     return await command.run(io);
   } catch (error) {
-    const isInterrupted = io.signal.aborted && error === io.signal.reason;
+    const isInterrupted = io.signal.aborted && isOfAbort(error, io.signal);
     io.stderr.write(isInterrupted ? 'Interrupted.\n' : `${describeError(error)}\n`);
     return isInterrupted ? 130 : command.failureCode;
   }
 }
 
-/**
- * The options and other words of a command.
- * @throws ConfigError for an option that there is not, or a word where none may be
- */
-export function readArguments<Options extends NonNullable<ParseArgsConfig['options']>>(
-  { args }: Io,
-  options: Options,
-  allowPositionals: boolean,
-) {
-  try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals });
-    const words: readonly string[] = positionals;
-    return { values, words };
-  } catch (error) {
-    throw new ConfigError(messageOf(error));
-  }
-}
+/** What Node.js throws itself, such as its timers, is an error of its own and not the reason. */
+const isOfAbort = (error: unknown, { reason }: AbortSignal) =>
+  error === reason || (error instanceof Error && error.name === 'AbortError');
 
 /** Waits no longer than until the signal; whoever has begun the work ends it. */
 export async function untilAborted<Result>(
@@ -88,6 +86,7 @@ export async function untilAborted<Result>(
 
 const meant = [
   ConfigError,
+  DatabaseAwayError,
   DatabaseNotReadyError,
   EmbeddedDatabaseError,
   MigrationError,
@@ -95,7 +94,7 @@ const meant = [
 ];
 
 /** A meant error's sentence, or anything unexpected with its stack. */
-function describeError(error: unknown): string {
+export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (meant.some((kind) => error instanceof kind)) return error.message;
   // The server has gone away, or refuses: its own words say why, and a stack would add nothing.

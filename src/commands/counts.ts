@@ -1,17 +1,21 @@
-// npm run counts: checks the bucket counts against the outfits, or counts anew. See counting.md.
+// outfit-gateway counts: checks what is kept beside the outfits, or writes it anew: the bucket counts, and the texts
+// that are searched. See counting.md and filters.md.
 import type pg from 'pg';
 import { ConfigError, readConfig } from '../config.ts';
-import { type Io, readArguments, untilAborted } from './command.ts';
+import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
+import { type Io, untilAborted } from './command.ts';
 import { withDatabase } from './database.ts';
 
-export const help = `Usage: npm run counts -- check|rebuild
+export const help = `Usage: outfit-gateway counts check|rebuild
 
-check    compares the counts that pages are found by with the outfits themselves; writes nothing
-rebuild  counts all outfits anew; writers wait meanwhile, readers do not
+check    compares the counts that pages are found by, and the texts that are searched, with the outfits
+         themselves; writes nothing
+rebuild  counts all outfits and writes all texts anew; writers wait meanwhile, readers do not
 
 The database is that of DATABASE_URL, or the embedded one in DATA_DIR.
 
-Exit code: 0 all counts are right (check) or have been rebuilt, 1 some are wrong, 2 it failed,
+${settingsHelp}
+Exit code: 0 all is right (check) or has been rebuilt, 1 something is wrong, 2 it failed,
 130 it was interrupted.
 `;
 
@@ -21,12 +25,12 @@ const signInterval = 5_000;
 export const failureCode = 2;
 
 export async function run(io: Io): Promise<number> {
-  const { words } = readArguments(io, {}, true);
+  const { words, env } = readArgumentsAndSettings(io, {}, true);
   const [task, ...others] = words;
   if ((task !== 'check' && task !== 'rebuild') || others.length > 0) {
     throw new ConfigError('Give either "check" or "rebuild": see --help.');
   }
-  return withDatabase(readConfig(io.env), async ({ pool, description }) => {
+  return withDatabase(readConfig(env), async ({ pool, description }) => {
     const client = await pool.connect();
     // A lost connection fails the statement; without a listener it would end the process as well.
     client.on('error', () => {});
@@ -41,24 +45,45 @@ export async function run(io: Io): Promise<number> {
   });
 }
 
+/** What is kept beside the outfits. */
+const kept = [
+  {
+    name: 'counts',
+    one: 'bucket',
+    findWrong: 'SELECT count(*)::int AS wrong FROM check_outfit_counts()',
+    rebuild: 'SELECT rebuild_outfit_counts()',
+  },
+  {
+    name: 'texts',
+    one: 'text',
+    findWrong: `SELECT count(*)::int AS wrong FROM outfits o FULL JOIN outfit_texts t ON t.outfit_id = o.id
+      WHERE t.folded IS DISTINCT FROM outfit_text(o.title, o.description)`,
+    rebuild: 'SELECT rebuild_outfit_texts()',
+  },
+];
+
 async function check(client: pg.PoolClient, description: string, io: Io): Promise<number> {
-  const { result, seconds } = await withSigns('comparing', io, () =>
-    client.query<{ wrong: number }>('SELECT count(*)::int AS wrong FROM check_outfit_counts()'),
-  );
-  const wrong = result.rows[0]?.wrong ?? 0;
-  io.stdout.write(
-    wrong === 0
-      ? `${description}: all counts are right (${seconds} s).\n`
-      : `${description}: ${wrong} bucket(s) differ (${seconds} s): run "npm run counts -- rebuild".\n`,
-  );
-  return wrong === 0 ? 0 : 1;
+  let allWrong = 0;
+  for (const { name, one, findWrong } of kept) {
+    const { result, seconds } = await withSigns(`comparing ${name}`, io, () =>
+      client.query<{ wrong: number }>(findWrong),
+    );
+    const wrong = result.rows[0]?.wrong ?? 0;
+    allWrong += wrong;
+    io.stdout.write(
+      wrong === 0
+        ? `${description}: all ${name} are right (${seconds} s).\n`
+        : `${description}: ${wrong} ${one}(s) differ (${seconds} s): run "npm run counts -- rebuild".\n`,
+    );
+  }
+  return allWrong === 0 ? 0 : 1;
 }
 
 async function rebuild(client: pg.PoolClient, description: string, io: Io): Promise<number> {
-  const { seconds } = await withSigns('counting all outfits', io, () =>
-    client.query('SELECT rebuild_outfit_counts()'),
-  );
-  io.stdout.write(`${description}: counted anew in ${seconds} s.\n`);
+  for (const { name, rebuild } of kept) {
+    const { seconds } = await withSigns(`rebuilding ${name}`, io, () => client.query(rebuild));
+    io.stdout.write(`${description}: ${name} rebuilt in ${seconds} s.\n`);
+  }
   return 0;
 }
 

@@ -1,94 +1,143 @@
-// npm run verify: compares a source with this service.
+// outfit-gateway verify: compares a source with this service.
 import { buildApp } from '../app.ts';
-import { ConfigError, readConfig } from '../config.ts';
+import { type Config, ConfigError, readConfig } from '../config.ts';
+import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { createFetchPage, type FetchPage } from '../import/fetch-page.ts';
-import { createReporter, formatNumber, type Output } from '../import/reporter.ts';
+import { hide } from '../import/fetch-page.ts';
+import { createReporter, formatNumber } from '../import/reporter.ts';
 import { findListingUrl, readHeaders } from '../import/source.ts';
-import { type VerifyOutcome, verifyOutfits } from '../legacy/verify.ts';
-import { type Io, readArguments } from './command.ts';
+import { createOwnSide } from '../legacy/own-side.ts';
+import { toAnswer } from '../legacy/received.ts';
+import { Report } from '../legacy/report.ts';
+import type { Side } from '../legacy/side.ts';
+import { verifyListing } from '../legacy/verify.ts';
+import { verifyFiles } from '../legacy/verify-files.ts';
+import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
+import type { Io } from './command.ts';
+import {
+  comparisonHelp,
+  comparisonOptions,
+  conclude,
+  readAccepted,
+  readNumber,
+  readTimes,
+} from './comparison.ts';
 import { withDatabase } from './database.ts';
 
-export const help = `Usage: npm run verify -- SOURCE [--against URL]
+export const help = `Usage: outfit-gateway verify SOURCE [options]
 
-Compares a source record by record and in order with what this service answers, in the default
-order and with ordering=like_count. SOURCE is what "npm run import -- SOURCE" takes.
+Compares a source with what this service answers. SOURCE is what "outfit-gateway import" takes.
+A live listing is asked for all its pages in every order that it has, and for what apps ask beside;
+of saved files the records are compared, and their order where they are pages. Nothing is written.
 
+  --against URL  the listing of a running service, such as http://localhost:4000/api/outfits/
+                 (default: a service in this process, on the database of DATABASE_URL or DATA_DIR).
+                 It must answer itself: LEGACY_MODE=off or mirror
   --header 'Name: value'
                  sent to the host of a live SOURCE with each request, such as
                  'Authorization: Token abc'; may be given more than once
-  --against URL  the listing of a running service, such as http://localhost:4000/api/outfits/
-                 (default: a service in this process, on the database of DATABASE_URL or DATA_DIR)
-
-Exit code: 0 nothing differs, 1 something does, 2 it could not be compared,
-130 it was interrupted.
+  --sample N     compare N pages of each order of a live SOURCE, the first and the last among them
+${comparisonHelp}
+${settingsHelp}
+Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could not be compared,
+or not to the end, 130 it was interrupted.
 `;
+
+export const failureCode = 2;
+
+const options = {
+  ...comparisonOptions,
+  header: { type: 'string', multiple: true },
+  against: { type: 'string' },
+  sample: { type: 'string' },
+} as const;
 
 /** What the service in this process is like, whatever the operator's is. */
 const settings = {
-  /** The most that there may be: fewer pages are read sooner, and hold the same records. */
-  pageSize: 1_000,
   privateOutfits: 'listed',
+  publicUrl: undefined,
   rateLimit: undefined,
+  unknownParameters: 'ignore',
+  legacyMode: { kind: 'off', percent: 100 },
   /** No page is asked for twice. */
   cacheMaxBytes: 0,
 } as const;
 
-export const failureCode = 2;
-
 export async function run(io: Io): Promise<number> {
-  const { words: sources, values } = readArguments(io, options, true);
+  const { words: sources, values, env } = readArgumentsAndSettings(io, options, true);
   if (sources.length === 0) throw new ConfigError('SOURCE is missing: see --help.');
   const headers = readHeaders(values.header ?? [], sources);
-  const { against } = values;
-  const reporter = createReporter(io.stderr);
-  const verify = async (url: string, fetchPage: FetchPage) => {
-    const { stdin, signal } = io;
-    const ours = { url, fetchPage };
+  const accepted = readAccepted(values.accept);
+  const sample = readNumber('--sample', values.sample, 1, 1_000_000, true);
+  const times = readTimes(values);
+  const listing = findListingUrl(sources);
+  const report = new Report(accepted, (text) => hide(text, headers));
+  const { stdin, signal } = io;
+
+  const verify = async (openOurs: OpenOurs) => {
+    const reporter = createReporter(io.stderr);
     try {
-      return await verifyOutfits({ sources, headers, stdin, signal, ours }, reporter);
+      if (listing === undefined) {
+        // Fewer pages are read sooner, and hold the same records.
+        const ours = await openOurs(1_000);
+        const records = await verifyFiles({ sources, ours, report, stdin, signal }, reporter);
+        return { records, compared: `${formatNumber(records)} records` };
+      }
+      const options = { listing, headers, openOurs, report, signal, sample, ...times };
+      const { records, answers, orders, broken } = await verifyListing(options, reporter);
+      const compared = `${formatNumber(records)} records in ${orders} orders, ${formatNumber(answers)} answers`;
+      return { records, answers, orders, broken, compared };
     } finally {
       reporter.finish();
     }
   };
-  const outcome =
+  const { against } = values;
+  const { compared, ...facts } =
     against === undefined
-      ? await withService(io, verify)
-      : await verify(readUrl(against), createFetchPage({ listing: against }));
-  describeOutcome(outcome, io.stdout);
-  return outcome.differences.count > 0 ? 1 : 0;
+      ? await withService(readConfig(env), verify)
+      : await withUrl(readUrl(against), times.timeout, verify);
+  return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
 
-const options = {
-  header: { type: 'string', multiple: true },
-  against: { type: 'string' },
-} as const;
+type OpenOurs = (pageSize: number | undefined) => Promise<Side>;
 
 function readUrl(against: string): string {
   const url = findListingUrl([against]);
-  if (url !== undefined) return url;
+  if (url !== undefined && !new URL(url).search) return url;
   throw new ConfigError(
-    `--against is ${JSON.stringify(against)}, but it may be the http or https URL of a listing.`,
+    `--against is ${JSON.stringify(against)}, but it may be the http or https URL of a listing, without a query.`,
   );
 }
 
+async function withUrl<Result>(
+  url: string,
+  timeout: number,
+  verify: (openOurs: OpenOurs) => Promise<Result>,
+): Promise<Result> {
+  const side = createOwnSide({ url, timeout });
+  try {
+    return await verify(async () => side);
+  } finally {
+    side.close();
+  }
+}
+
 /** A service in this process, on the configured database, that answers whoever asks. */
-async function withService(
-  io: Io,
-  verify: (url: string, fetchPage: FetchPage) => Promise<VerifyOutcome>,
-): Promise<VerifyOutcome> {
-  const config = readConfig(io.env);
+async function withService<Result>(
+  config: Config,
+  verify: (openOurs: OpenOurs) => Promise<Result>,
+): Promise<Result> {
+  const opened: Side[] = [];
   try {
     return await withDatabase(config, async (database) => {
-      const app = await buildApp({ ...config, ...settings }, database);
       try {
-        return await verify('http://localhost/api/outfits/', async (url) => {
-          const { pathname, search } = new URL(url);
-          const { statusCode, body, headers } = await app.inject({ url: pathname + search });
-          return { status: statusCode, body, retryAfter: headers['retry-after']?.toString() };
+        return await verify(async (pageSize = config.pageSize) => {
+          const side = await openService({ ...config, pageSize }, database);
+          opened.push(side);
+          return side;
         });
       } finally {
-        await app.close();
+        for (const side of opened) await side.close();
       }
     });
   } catch (error) {
@@ -99,10 +148,16 @@ async function withService(
   }
 }
 
-function describeOutcome({ compared, differences }: VerifyOutcome, stdout: Output): void {
-  const { count, shown } = differences;
-  for (const difference of shown) stdout.write(`${difference}\n`);
-  const found = count === 0 ? 'nothing differs' : `${formatNumber(count)} differences`;
-  const cut = count > shown.length ? ` (the first ${shown.length} are shown)` : '';
-  stdout.write(`${formatNumber(compared)} records compared: ${found}${cut}.\n`);
+async function openService(config: Config, database: Database): Promise<Side> {
+  const app = await buildApp({ ...config, ...settings }, database);
+  return {
+    base: 'http://localhost',
+    path: '/api/outfits/',
+    async ask(method, target) {
+      const asked = { method, url: target, headers: { host: 'localhost' } };
+      const { statusCode, headers, rawPayload } = await app.inject(asked);
+      return toAnswer(statusCode, headers, rawPayload);
+    },
+    close: () => app.close(),
+  };
 }

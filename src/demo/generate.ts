@@ -1,6 +1,7 @@
 // The demonstration set, the same on every machine.
 import type { User } from '../generated/prisma/client.ts';
 import type { OutfitRow } from '../outfits/row.ts';
+import { at, below, createRandom, draw, pick, type Random } from './random.ts';
 import {
   emoji,
   english,
@@ -19,9 +20,6 @@ export interface GenerateOptions {
   readonly users?: number;
   readonly seed?: number;
 }
-
-/** Gives the next of a sequence of integers from 0 to 2^32 - 1. */
-type Random = () => number;
 
 // Every stream has its own random sequence per row, so that one property can change alone.
 const streams = {
@@ -314,47 +312,4 @@ function hash(seed: number, stream: number, index: number): number {
   mixed = Math.imul(mixed ^ (mixed >>> 15) ^ index, 0x2c1b3c6d);
   mixed = Math.imul(mixed ^ (mixed >>> 12), 0x297a2d39);
   return (mixed ^ (mixed >>> 15)) >>> 0;
-}
-
-/**
- * Creates the random sequence of one row (the sfc32 generator). Its state is 128 bits wide: with
- * 32, two of ten million rows would share their UUIDs.
- */
-function createRandom(seed: number, stream: number, index: number): Random {
-  let a = seed | 0;
-  let b = stream | 0;
-  let c = index | 0;
-  let counter = 1;
-  const next = () => {
-    const sum = (a + b + counter) | 0;
-    counter = (counter + 1) | 0;
-    a = b ^ (b >>> 9);
-    b = (c + (c << 3)) | 0;
-    c = ((c << 21) | (c >>> 11)) + sum;
-    c |= 0;
-    return sum >>> 0;
-  };
-  // The first numbers still resemble the arguments.
-  for (let round = 0; round < 12; round += 1) next();
-  return next;
-}
-
-/** Draws a fraction from 0 up to, but not including, 1. */
-function draw(random: Random): number {
-  return random() / 0x1_0000_0000;
-}
-
-function below(random: Random, limit: number): number {
-  return Math.floor(draw(random) * limit);
-}
-
-function pick<T>(list: readonly T[], random: Random): T {
-  return at(list, below(random, list.length));
-}
-
-/** Takes the item at an index, counting on from the start at the end of the list. */
-function at<T>(list: readonly T[], index: number): T {
-  const item = list[index % list.length];
-  if (item === undefined) throw new RangeError('The list is empty.');
-  return item;
 }

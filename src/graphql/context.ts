@@ -6,7 +6,9 @@ import type { ReadRows } from '../database/read.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { raiseSequences } from '../outfits/bulk.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/by-id.ts';
+import { createUserLists, type UserLists } from '../outfits/user-lists.ts';
 import { createUserPageLoader, type UserPageLoader } from '../outfits/user-pages.ts';
+import { createViewerLikes, type ViewerLikes } from '../outfits/viewer-likes.ts';
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
 
 export interface Context {
@@ -14,9 +16,11 @@ export interface Context {
   readonly viewer: Viewer | undefined;
   /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
+  /** What the viewer likes; undefined without a viewer. */
+  readonly viewerLikes: ViewerLikes | undefined;
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
-  /** Runs a prepared statement: reads lists, and writes. */
+  /** Runs a statement of our own: reads lists, and writes. */
   readonly read: ReadRows;
   /** Makes room for new ids when those of others are in the way. */
   readonly raiseSequences: () => Promise<void>;
@@ -24,6 +28,8 @@ export interface Context {
   readonly records: RecordLoaders;
   /** Reads users' outfits for all users of a request at once. */
   readonly userPages: UserPageLoader;
+  /** Reads users' outfits as lists to scroll, for all users of a request at once. */
+  readonly userLists: UserLists;
   readonly config: ContextConfig;
 }
 
@@ -57,6 +63,7 @@ export function createContextFactory(
     raiseSequences: () => raiseSequences(pool),
     records: createRecordLoaders(read, visibility),
     userPages: createUserPageLoader(read, visibility),
+    userLists: createUserLists(read, visibility),
     config,
   });
 
@@ -71,6 +78,7 @@ export function createContextFactory(
       // Enumerable, so that a copy of the context has asked too.
       viewer: { get: note, enumerable: true },
       idempotencyKey: { get: note, enumerable: true },
+      viewerLikes: { get: note, enumerable: true },
     }) as Context;
     return {
       context,
@@ -83,6 +91,7 @@ export function createContextFactory(
   return {
     forOne: (personal) => ({
       ...personal,
+      viewerLikes: personal.viewer && createViewerLikes(read, personal.viewer.userId),
       ...impersonal(visibilityFor(config.privateOutfits, personal.viewer)),
     }),
     shared(viewer) {

@@ -13,6 +13,8 @@ import {
 } from 'graphql';
 import { createYoga, maskError, type Plugin } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
+import type { Viewer } from '../admission/viewer.ts';
+import type { GuardWrite } from '../admission/write-guard.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import type { StartTask, Waiter } from '../database/task.ts';
@@ -21,6 +23,7 @@ import { type CompiledQuery, compileQuery } from './compiled-query.ts';
 import type { Context, ContextFactory, Personal } from './context.ts';
 import { subscriptionsNotSupported } from './errors.ts';
 import { createVariableCheck, type LimitConfig, useLimits } from './limits.ts';
+import { asQuery } from './subscription.ts';
 
 export interface EngineOptions {
   readonly schema: GraphQLSchema;
@@ -28,11 +31,15 @@ export interface EngineOptions {
   readonly cache: AnswerCache;
   readonly startTask: StartTask;
   readonly contexts: ContextFactory;
+  /** Throws what every mutation is refused with, while nothing may be written here. */
+  readonly guardWrite: GuardWrite;
 }
 
 /** An operation of a valid document, ready to be executed any number of times. */
 export interface Operation {
   readonly type: 'query' | 'mutation';
+  /** Whether it is a subscription, which is answered as the query of the same fields. */
+  readonly isLive: boolean;
   /** Undefined: it has no name. */
   readonly name: string | undefined;
   readonly document: DocumentNode;
@@ -85,6 +92,8 @@ export interface Engine {
    * @throws HttpError when the request as a whole is turned away: the database is away, say
    */
   answer<Value extends Answer>(question: Question<Value>, asker: Asker): Promise<Value>;
+  /** Whether this viewer gets the same answers as all others, as far as is known by now. */
+  isForAll(operation: Operation, viewer: Viewer | undefined): boolean;
 }
 
 /** Most bytes that known documents may take together. */
@@ -109,7 +118,7 @@ interface KnownDocument {
 const personal: Answer = { size: 0, shareable: false };
 
 export function createEngine(options: EngineOptions): Engine {
-  const { schema, config, cache, startTask, contexts } = options;
+  const { schema, config, cache, startTask, contexts, guardWrite } = options;
   const checkVariables = createVariableCheck(schema, config);
   const documents = new LRUCache<string, KnownDocument>({ maxSize: maxBytes });
   /** What was masked, by the error that took its place. */
@@ -149,7 +158,9 @@ export function createEngine(options: EngineOptions): Engine {
       const known = documents.get(text);
       const document = known?.document ?? parsed;
       const node = getOperationAST(document, operationName);
-      if (node?.operation === 'subscription') return { errors: [subscriptionsNotSupported()] };
+      if (node?.operation === 'subscription' && !schema.getSubscriptionType()) {
+        return { errors: [subscriptionsNotSupported()] };
+      }
       const errors: readonly GraphQLError[] = known ? [] : validate(schema, document);
       if (errors.length > 0 || !node) return { errors };
       const operation = toOperation(document, node, text);
@@ -195,7 +206,11 @@ export function createEngine(options: EngineOptions): Engine {
     return interpret({ schema, document, operationName, contextValue, variableValues });
   };
 
+  const isForAll: Engine['isForAll'] = ({ type, isPersonal }, viewer) =>
+    type === 'query' && !isPersonal && contexts.shared(viewer) !== undefined;
+
   return {
+    isForAll,
     find(text, operationName, isRead) {
       const known = documents.get(text)?.operations.get(operationName);
       if (known && (known.type === 'query' || !isRead)) return known;
@@ -212,13 +227,13 @@ export function createEngine(options: EngineOptions): Engine {
       { operation, variables, key, toAnswer }: Question<Value>,
       { viewer, idempotencyKey, waiter, log }: Asker,
     ) {
+      if (operation.type === 'mutation') guardWrite();
       const answerOne = async () => {
         const context = contexts.forOne({ viewer, idempotencyKey });
         const result = await run(operation, variables, context);
         return toAnswer(settle(result, operation, causes, log), false);
       };
-      const mayShare = operation.type === 'query' && !operation.isPersonal;
-      const createShared = mayShare ? contexts.shared(viewer) : undefined;
+      const createShared = isForAll(operation, viewer) ? contexts.shared(viewer) : undefined;
       if (!createShared) return startTask(answerOne).wait(waiter);
 
       const answerAll = async () => {
@@ -255,8 +270,11 @@ function toOperation(
   node: OperationDefinitionNode,
   text: string | undefined,
 ): Operation {
-  const type = node.operation === 'query' ? 'query' : 'mutation';
-  return { type, name: node.name?.value, document, node, text, executions: 0, isPersonal: false };
+  const isLive = node.operation === 'subscription';
+  const type = node.operation === 'mutation' ? 'mutation' : 'query';
+  const executed = isLive ? asQuery(document, node) : { document, node };
+  const name = node.name?.value;
+  return { type, isLive, name, ...executed, text, executions: 0, isPersonal: false };
 }
 
 function sizeOf(text: string, operations: Iterable<Operation>): number {

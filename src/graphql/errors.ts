@@ -7,6 +7,11 @@ export function badUserInput(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT' } });
 }
 
+/** A search that no index serves, as it could mean nearly everything. */
+export function searchTooShort(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'SEARCH_TOO_SHORT' } });
+}
+
 /** There is nothing with that identifier, or nothing that the viewer may see. */
 export function notFound(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'NOT_FOUND' } });
@@ -36,7 +41,16 @@ export function overLimit(code: LimitCode, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
 }
 
-/** The operation that is meant is a subscription. */
+/** The operation that is meant is a subscription, but the answer may not be a stream. */
+export function subscriptionNeedsStream(): GraphQLError {
+  const message =
+    'A subscription is answered with server-sent events: ask with Accept: text/event-stream.';
+  return new GraphQLError(message, {
+    extensions: { code: 'SUBSCRIPTION_NEEDS_EVENT_STREAM', http: { status: 400 } },
+  });
+}
+
+/** The operation that is meant is a subscription, and the schema has none. */
 export function subscriptionsNotSupported(): GraphQLError {
   return new GraphQLError('Subscriptions are not supported: ask with a query from time to time.', {
     extensions: { code: 'SUBSCRIPTIONS_NOT_SUPPORTED', http: { status: 400 } },
@@ -53,22 +67,43 @@ export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError
 export const badRequest = (message: string) => new HttpError(400, 'BAD_REQUEST', message);
 
 /**
- * A persisted query is asked for by its hash. Nothing is wrong with that: the status, message and
- * code make clients send the whole query at once, and from then on.
+ * A document is asked for by its hash alone, and is not known here. Nothing is wrong with that: the
+ * status, message and code make clients of automatic persisted queries send its text beside the hash.
  */
-export const persistedQueryNotSupported = () =>
-  new HttpError(200, 'PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported', {
+export const persistedQueryNotFound = () =>
+  new HttpError(200, 'PERSISTED_QUERY_NOT_FOUND', 'PersistedQueryNotFound', {
     'Cache-Control': 'no-store',
   });
 
-/** @param accept the `Accept` header */
-export const notAcceptable = (accept: string) =>
+/** A document is asked for by an id that is not known. */
+export const documentNotFound = (id: string) =>
+  new HttpError(400, 'DOCUMENT_NOT_FOUND', `There is no document with the id ${shorten(id)}.`);
+
+/** A text came with an id or hash that is not its own. */
+export const documentMismatch = (id: string) =>
+  new HttpError(
+    400,
+    'DOCUMENT_MISMATCH',
+    `The query is not the document ${shorten(id)}: leave one of them out.`,
+  );
+
+/** TRUSTED_DOCUMENTS_ONLY: nothing else than the documents of the file is executed. */
+export const documentNotTrusted = () =>
+  new HttpError(
+    403,
+    'DOCUMENT_NOT_TRUSTED',
+    'Only documents that were stored beforehand are executed, and this is none of them.',
+  );
+
+function shorten(id: string): string {
+  return JSON.stringify(id.length > 100 ? `${id.slice(0, 100)}…` : id);
+}
+
+export const notAcceptable = () =>
   new HttpError(
     406,
     'NOT_ACCEPTABLE',
-    `The answer can be application/json or application/graphql-response+json, but Accept names neither.${
-      /text\/event-stream/i.test(accept) ? ' Subscriptions are not supported.' : ''
-    }`,
+    'The answer can be application/json, application/graphql-response+json or text/event-stream, but Accept names none of them.',
   );
 
 export const methodNotAllowed = (method: string, allow: string) =>

@@ -1,44 +1,30 @@
-// GraphiQL from this process, and the query it opens with.
+// GraphiQL from this process, as one page.
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-
-// Lines of up to 40 characters are seen whole beside the documentation.
-const exampleQuery = `# Outfits with the most likes, and who
-# published them. To run it, press the
-# play button or Ctrl-Enter. Ctrl-Space
-# gives suggestions.
-query MostLiked {
-  outfits(ordering: LIKE_COUNT_DESC, page: 1) {
-    count
-    pageCount
-    nextPage
-    results {
-      id
-      title
-      likes
-      created
-      user {
-        username
-      }
-    }
-  }
-}
-`;
-
-/** A coat hanger, for the tab and the corner of the page. */
-const logo =
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="28" height="28" fill="none" stroke="#b0447a" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round"><path d="M10 7a2 2 0 1 1 2 2v2l9 6a1 1 0 0 1-.6 1.8H3.6A1 1 0 0 1 3 17l9-6"/></svg>';
+import { logo } from '../logo.ts';
+import { examples } from './graphiql-examples.ts';
+import { preparePage } from './graphiql-page.js';
+import { style } from './graphiql-style.ts';
 
 const options = {
   title: 'Outfit gateway',
   logo,
   favicon: `data:image/svg+xml,${encodeURIComponent(logo)}`,
-  defaultQuery: exampleQuery,
+  defaultQuery: examples[0].query,
   // Headers hold bearer tokens: what stays in the browser can be stolen from there.
   shouldPersistHeaders: false,
 };
+
+// Comments are allowed there, and sent nowhere.
+const headersHint = `// Reading needs no token. To write,
+// take that of your sign-in, or make
+// one, with AUTH_JWT_SECRET set:
+//   npm run token -- --user 1
+// It is kept nowhere.
+// { "Authorization": "Bearer ..." }
+`;
 
 /** What the page may do: run its own script, and ask this gateway. */
 function policyFor(html: string): string {
@@ -66,16 +52,18 @@ interface Page {
   readonly policy: string;
 }
 
-/** Serves GraphiQL from this process: 9 MB of HTML that need nothing from the internet. */
-export function createGraphiQL(): (
-  request: FastifyRequest,
-  reply: FastifyReply,
-) => Promise<FastifyReply> {
+/**
+ * Serves GraphiQL from this process: 9 MB of HTML that need nothing from the internet.
+ * @param hasSchema whether the schema can be had below the page
+ */
+export function createGraphiQL(
+  hasSchema: boolean,
+): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
   // Made on first use and then kept: most processes are never asked for it.
   let page: Promise<Page> | undefined;
 
   return async (request, reply) => {
-    page ??= renderPage();
+    page ??= renderPage(hasSchema);
     const { html, gzipped, etag, policy } = await page;
     reply
       .header('Cache-Control', 'public, max-age=3600')
@@ -90,22 +78,41 @@ export function createGraphiQL(): (
   };
 }
 
-async function renderPage(): Promise<Page> {
+async function renderPage(hasSchema: boolean): Promise<Page> {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const text = completePage(renderGraphiQL(options).trim());
+  const text = completePage(renderGraphiQL(options).trim(), hasSchema);
   const html = Buffer.from(text);
   const etag = `"${createHash('sha256').update(html).digest('base64url')}"`;
   return { html, gzipped: await promisify(gzip)(html), etag, policy: policyFor(text) };
 }
 
-/** What Yoga's page lacks: the width of a phone, and the variables of a link that is shared. */
-function completePage(html: string): string {
+/** What Yoga's page lacks: the width of a phone, the history, and all that graphiql-page.js does. */
+function completePage(html: string, hasSchema: boolean): string {
   const given = JSON.stringify(options);
   const variables = "variables: new URLSearchParams(location.search).get('variables') ?? undefined";
-  return html
-    .replace(
+  const page = JSON.stringify({ examples, hasSchema, headersHint });
+  const [, history = ''] = find(html, /([\w$]+)=\{title:"History",/);
+  const additions: readonly (readonly [found: RegExp | string, added: string])[] = [
+    [
       '<meta charset="utf-8" />',
       '<meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1" />',
-    )
-    .replace(given, () => `{ ...${given}, ${variables} }`);
+    ],
+    ['</head>', `<style>${style}</style></head>`],
+    ['<script>', `<script>globalThis.graphiqlOptions = (${preparePage})(${page});`],
+    [/plugins:\[(?=[\w$]+\],schemaDescription:)/, `plugins:[${history},`],
+    [given, `{ ...${given}, ${variables}, ...globalThis.graphiqlOptions }`],
+  ];
+  let completed = html;
+  for (const [found, added] of additions) {
+    find(completed, found);
+    completed = completed.replace(found, () => added);
+  }
+  return completed;
+}
+
+/** @throws when another version of the bundle is made otherwise */
+function find(html: string, found: RegExp | string): readonly string[] {
+  const match = typeof found === 'string' ? html.includes(found) && [found] : found.exec(html);
+  if (!match) throw new Error(`The page of GraphiQL has no ${found}.`);
+  return match;
 }

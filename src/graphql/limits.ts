@@ -64,6 +64,17 @@ export function createVariableCheck(schema: GraphQLSchema, config: LimitConfig):
   };
 }
 
+/** What GRAPHQL_MAX_COST limits. Undefined: the variables do not fit the operation. */
+export function countObjects(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { document, node }: { readonly document: DocumentNode; readonly node: OperationDefinitionNode },
+  given: Record<string, unknown>,
+): number | undefined {
+  const { coerced } = getVariableValues(schema, node.variableDefinitions ?? [], given);
+  return coerced && countCost(schema, document, node, { variables: coerced, config }).objects;
+}
+
 /** Keeps documents that nobody has seen yet within the limits. */
 export function useLimits(config: Pick<LimitConfig, 'graphqlIntrospection'>): Plugin {
   const introspection = config.graphqlIntrospection;

@@ -1,12 +1,13 @@
 // What a request asks of GraphQL; methods, types and bodies that are not taken.
 import type { FastifyRequest } from 'fastify';
+import { heaviest, prefersHtml } from '../http/accept.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
+import type { DocumentReference } from './documents.ts';
 import {
   badRequest,
   methodNotAllowed,
   notAcceptable,
-  persistedQueryNotSupported,
   unsupportedEncoding,
   unsupportedType,
 } from './errors.ts';
@@ -15,10 +16,12 @@ export const allow = 'GET, HEAD, POST, OPTIONS';
 
 /** What a request asks of GraphQL. */
 export interface GraphQLRequest {
-  readonly query: string;
+  readonly reference: DocumentReference;
   readonly operationName: string | undefined;
   readonly variables: Record<string, unknown>;
   readonly answerType: AnswerType;
+  /** Whether the client prefers server-sent events, or takes them at least. */
+  readonly events: 'preferred' | 'accepted' | undefined;
   /** Names everything that the answer depends on. */
   readonly key: string;
 }
@@ -28,16 +31,19 @@ export type AnswerType = 'application/json' | 'application/graphql-response+json
 /**
  * Reads a GraphQL request. A body has the one type that a page of another origin cannot send
  * without a preflight, so no page writes behind its visitor's back.
- * @throws HttpError 405, 406, 415 or 400, in this order; 200 for a persisted query
+ * @throws HttpError 405, 406, 415 or 400, in this order
  */
 export function readRequest(request: FastifyRequest): GraphQLRequest {
   if (!isRead(request) && request.method !== 'POST') throw methodNotAllowed(request.method, allow);
-  const answerType = chooseType(request.headers.accept);
-  if (!answerType) throw notAcceptable(request.headers.accept ?? '');
+  const { accept } = request.headers;
+  const events = request.method === 'HEAD' ? undefined : eventsFor(accept);
+  const answerType = chooseType(accept) ?? (events && 'application/json');
+  if (!answerType) throw notAcceptable();
   try {
     const text = isRead(request) ? queryStringOf(request) : bodyOf(request);
     const parameters = isRead(request) ? readQueryString(text) : readBody(text);
-    return checkParameters(parameters, answerType, `${isRead(request) ? 'GET' : 'POST'} ${text}`);
+    const key = `${isRead(request) ? 'GET' : 'POST'} ${text}`;
+    return { ...checkParameters(parameters, answerType, key), events };
   } catch (error) {
     throw error instanceof JsonInputError ? badRequest(error.message) : error;
   }
@@ -54,7 +60,15 @@ const answerTypes = new Map<string, AnswerType>([
   ['application/graphql-response+json', 'application/graphql-response+json'],
 ]);
 
-const pageTypes = new Map([['text/html', 'text/html']]);
+const eventTypes = new Map([['text/event-stream', 'text/event-stream']]);
+const allTypes = new Map<string, string>([...answerTypes, ...eventTypes]);
+
+/** Whether an `Accept` header names server-sent events, and rather than any other type of an answer. */
+function eventsFor(accept = ''): GraphQLRequest['events'] {
+  if (!heaviest(accept, eventTypes)) return undefined;
+  const type = heaviest(accept, allTypes)?.type;
+  return type === 'text/event-stream' ? 'preferred' : 'accepted';
+}
 
 /** By the weights of an `Accept` header; undefined when it takes neither type. */
 export function chooseType(accept: string | undefined): AnswerType | undefined {
@@ -62,27 +76,14 @@ export function chooseType(accept: string | undefined): AnswerType | undefined {
   return heaviest(accept, answerTypes)?.type;
 }
 
-/** Whether an `Accept` header takes HTML rather than any type of an answer, as browsers do. */
-export function prefersPage(accept = ''): boolean {
-  const page = heaviest(accept, pageTypes);
-  return page !== undefined && page.weight > (heaviest(accept, answerTypes)?.weight ?? 0);
-}
-
-/** The type with the greatest weight, the first of equals. Undefined: none has a weight over 0. */
-function heaviest<Type>(accept: string, types: ReadonlyMap<string, Type>) {
-  let best: { type: Type; weight: number } | undefined;
-  for (const part of accept.toLowerCase().split(',')) {
-    const [range = '', ...parameters] = part.split(';').map((piece) => piece.trim());
-    const type = types.get(range);
-    const weight = Number(parameters.find((piece) => piece.startsWith('q='))?.slice(2) ?? 1);
-    if (type && weight > (best?.weight ?? 0)) best = { type, weight };
-  }
-  return best;
+/** Whether an `Accept` header asks for GraphiQL. */
+export function prefersPage(accept: string | undefined): boolean {
+  return prefersHtml(accept, answerTypes);
 }
 
 type Parameters = Record<string, unknown>;
 
-const parameterNames = ['query', 'operationName', 'variables', 'extensions'];
+const parameterNames = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
 
 /** What follows the first `?` of the request target, undecoded. */
 export function queryStringOf({ url }: FastifyRequest): string {
@@ -127,28 +128,50 @@ function checkParameters(
   parameters: Parameters,
   answerType: AnswerType,
   text: string,
-): GraphQLRequest {
-  const { query, operationName, variables, extensions } = parameters;
-  if (query === undefined || query === null) {
-    if (isRecord(extensions) && isRecord(extensions['persistedQuery'])) {
-      throw persistedQueryNotSupported();
-    }
-    throw badRequest('The parameter query is missing.');
-  }
-  if (typeof query !== 'string') throw badRequest('The parameter query must be a string.');
+): Omit<GraphQLRequest, 'events'> {
+  const { operationName, variables, extensions } = parameters;
   if (typeof (operationName ?? '') !== 'string') {
     throw badRequest('The parameter operationName must be a string.');
   }
   if (!isRecord(variables ?? {})) throw badRequest('The parameter variables must be an object.');
   if (!isRecord(extensions ?? {})) throw badRequest('The parameter extensions must be an object.');
   return {
-    query,
+    reference: readReference(parameters),
     operationName: (operationName || undefined) as string | undefined,
     variables: (variables ?? {}) as Record<string, unknown>,
     answerType,
     // The text as it came: 1e400 is parsed as Infinity, which would be written as null.
     key: `${answerType} ${text}`,
   };
+}
+
+function readReference({ query, documentId, extensions }: Parameters): DocumentReference {
+  if (typeof (query ?? '') !== 'string') throw badRequest('The parameter query must be a string.');
+  if (typeof (documentId ?? '') !== 'string') {
+    throw badRequest('The parameter documentId must be a string.');
+  }
+  const hash = readHash(extensions);
+  if (documentId && hash !== undefined) {
+    throw badRequest('Give documentId or extensions.persistedQuery, not both.');
+  }
+  const name = documentId
+    ? { id: documentId as string, isAutomatic: false }
+    : hash && { id: `sha256:${hash}`, isAutomatic: true };
+  // An empty query beside a name is what some clients send for none.
+  const text = name && query === '' ? undefined : (query ?? undefined);
+  return { query: text as string | undefined, name: name || undefined };
+}
+
+/** The hash of automatic persisted queries; undefined: the extensions have none. */
+function readHash(extensions: unknown): string | undefined {
+  const persistedQuery = isRecord(extensions) ? extensions['persistedQuery'] : undefined;
+  if (!isRecord(persistedQuery)) return undefined;
+  const { version, sha256Hash } = persistedQuery;
+  if (version !== 1) throw badRequest('The version of extensions.persistedQuery must be 1.');
+  if (typeof sha256Hash !== 'string' || sha256Hash === '') {
+    throw badRequest('The sha256Hash of extensions.persistedQuery must be a string.');
+  }
+  return sha256Hash;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

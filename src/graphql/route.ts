@@ -1,40 +1,58 @@
 // /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ExecutionResult } from 'graphql';
-import { processRegularResult } from 'graphql-yoga';
+import type { ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
 import type { Answer } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import type { Snapshots } from '../database/snapshots.ts';
 import type { HttpError } from '../errors.ts';
-import { entityTag, sendIfUnchanged } from '../http/etag.ts';
-import type { Asker, Engine } from './engine.ts';
-import { badRequest, tooLarge, unsupportedType } from './errors.ts';
+import { type Compressible, findForm } from '../http/compression.ts';
+import { entityTag } from '../http/etag.ts';
+import type { EventStreams } from '../http/event-stream.ts';
+import { sendForm } from '../http/send-form.ts';
+import type { Documents } from './documents.ts';
+import type { Asker, Engine, Operation } from './engine.ts';
+import { badRequest, subscriptionNeedsStream, tooLarge, unsupportedType } from './errors.ts';
+import { answerWithEvents } from './events.ts';
 import { createGraphiQL } from './graphiql.ts';
+import { countObjects, type LimitConfig } from './limits.ts';
+import { LiveAnswers } from './live.ts';
 import {
   type AnswerType,
   allow,
   chooseType,
+  type GraphQLRequest,
   isRead,
   prefersPage,
   queryStringOf,
   readRequest,
 } from './request.ts';
+import { encodeResult } from './result-body.ts';
+import { serveSdl } from './sdl.ts';
 
 export interface GraphQLOptions {
+  readonly schema: GraphQLSchema;
   readonly engine: Engine;
+  readonly documents: Documents;
   readonly admit: Admit;
   readonly askerOf: (request: FastifyRequest, viewer: Viewer | undefined) => Asker;
-  readonly config: Pick<Config, 'graphiql'>;
+  readonly config: Pick<Config, 'compression' | 'graphiql'> & LimitConfig;
+  readonly snapshots: Pick<Snapshots, 'takeNext'>;
+  readonly streams: EventStreams;
 }
 
 const path = '/graphql';
 
 /** Serves GraphQL over HTTP, and GraphiQL to browsers, at `/graphql`. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { engine, admit, askerOf, config } = options;
-  const sendGraphiQL = createGraphiQL();
+  const { schema, engine, admit, askerOf, config, documents, snapshots, streams } = options;
+  const live = new LiveAnswers({ engine, snapshots, log: app.log });
+  const compresses = config.compression !== 'off';
+  const hasSdl = config.graphiql && config.graphqlIntrospection;
+  const sendGraphiQL = createGraphiQL(hasSdl);
+  if (hasSdl) serveSdl(app, { schema, admit, compresses });
 
   // Bodies are read in request.ts, which knows the answer to the types that are not taken.
   app.removeAllContentTypeParsers();
@@ -60,7 +78,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     url: path,
     // Before the body is read, which may be large, and slow to come.
     onRequest: async (request, reply) => {
-      reply.header('Vary', 'Accept');
+      reply.header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
       request.viewer = await admit(request);
     },
     handler: async (request, reply) => {
@@ -69,14 +87,34 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
         return sendGraphiQL(request, reply);
       }
       const asker = askerOf(request, request.viewer);
-      const answer = await answerRequest(engine, request, asker);
+      const asked = readRequest(request);
+      const operation = engine.find(
+        documents.textOf(asked.reference),
+        asked.operationName,
+        isRead(request),
+      );
+      if (!('errors' in operation)) documents.keep(asked.reference);
+      // GraphiQL asks for it. Other answers are as they are.
+      if (config.graphiql && request.headers['graphql-cost'] && !('errors' in operation)) {
+        const objects = countObjects(schema, config, operation, asked.variables);
+        if (objects !== undefined) {
+          reply.header('GraphQL-Cost', `${objects};max=${config.graphqlMaxCost}`);
+        }
+      }
+      const isLive = 'isLive' in operation && operation.isLive;
+      if (asked.events === 'preferred' || (asked.events && isLive)) {
+        const { variables, key } = asked;
+        const question = { operation, variables, key };
+        return answerWithEvents({ engine, live, streams }, request, reply, question, asker);
+      }
+      const answer = await answerRequest(engine, operation, asked, request, asker);
       const { status, contentType, body, shareable } = answer;
       if (status === 405) reply.header('Allow', 'POST');
-      if (isRead(request) && status === 200) {
-        answer.tag ??= entityTag(body);
-        if (sendIfUnchanged(request, reply, answer.tag, shareable)) return reply;
-      }
-      return reply.code(status).header('Content-Type', contentType).send(body);
+      const form = await findForm(answer, request, compresses && shareable);
+      const isCacheable = isRead(request) && status === 200;
+      if (isCacheable) answer.tag ??= entityTag(body);
+      const tag = isCacheable ? answer.tag : undefined;
+      return sendForm(request, reply.code(status), form, { contentType, tag, shareable });
     },
   });
 
@@ -110,53 +148,33 @@ function errorType({ code, status }: HttpError, accept: string | undefined): Ans
 }
 
 /** An answer as bytes. */
-interface HttpAnswer extends Answer {
+interface HttpAnswer extends Answer, Compressible {
   readonly status: number;
   readonly contentType: string;
-  readonly body: Buffer;
   /** Made when it is first asked for: only GET is. */
   tag?: string;
 }
 
 async function answerRequest(
   engine: Engine,
+  operation: Operation | { readonly errors: readonly GraphQLError[] },
+  { variables, answerType, key }: GraphQLRequest,
   request: FastifyRequest,
   asker: Asker,
 ): Promise<HttpAnswer> {
-  const { query, operationName, variables, answerType, key } = readRequest(request);
-  const operation = engine.find(query, operationName, isRead(request));
   if ('errors' in operation) return toAnswer(operation, answerType, false);
+  if (operation.isLive) {
+    return toAnswer({ errors: [subscriptionNeedsStream()] }, answerType, false);
+  }
   request.operationName = operation.name;
   const toTypedAnswer = (result: ExecutionResult, isForAll: boolean) =>
     toAnswer(result, answerType, isForAll);
   return engine.answer({ operation, variables, key, toAnswer: toTypedAnswer }, asker);
 }
 
-/** A response as yoga makes it, but without the streams of a real one. */
-class PlainResponse {
-  readonly body: string;
-  readonly status: number;
-  readonly contentType: string;
-
-  constructor(body: string, { status, headers }: { status: number; headers: ContentType }) {
-    this.body = body;
-    this.status = status;
-    this.contentType = headers['Content-Type'];
-  }
-}
-
-interface ContentType {
-  readonly 'Content-Type': string;
-}
-
-/** Yoga knows which status an error has for which type: GraphQL over HTTP. */
 function toAnswer(result: ExecutionResult, answerType: AnswerType, isForAll: boolean): HttpAnswer {
-  const fetchApi = { Response: PlainResponse } as unknown as Parameters<
-    typeof processRegularResult
-  >[1];
-  const response = processRegularResult(result as never, fetchApi, answerType);
-  const { body: text, status, contentType } = response as unknown as PlainResponse;
-  const body = Buffer.from(text);
+  const encoded = encodeResult(result, answerType);
   const shareable = isForAll && result.errors === undefined;
-  return { status, contentType, body, size: body.length, shareable };
+  // With room for its compressed forms.
+  return { ...encoded, size: 2 * encoded.body.length, shareable };
 }

@@ -9,18 +9,23 @@ import type { FastifyInstance } from 'fastify';
  * that answers from memory cost none.
  */
 export function signalLeaving(app: FastifyInstance): void {
-  const signals = new WeakMap<Socket, AbortSignal>();
   app.decorateRequest('signal', {
     getter() {
-      const { socket } = this.raw;
-      const signal = signals.get(socket) ?? signalOf(socket);
-      signals.set(socket, signal);
-      return signal;
+      return leavingSignal(this.raw.socket);
     },
   });
 }
 
-function signalOf(socket: Socket): AbortSignal {
+const signals = new WeakMap<Socket, AbortSignal>();
+
+/** The same for a request that no route was found for: Fastify gives it none of its decorations. */
+export function leavingSignal(socket: Socket): AbortSignal {
+  const signal = signals.get(socket) ?? makeSignal(socket);
+  signals.set(socket, signal);
+  return signal;
+}
+
+function makeSignal(socket: Socket): AbortSignal {
   const leaving = new AbortController();
   if (socket.destroyed) leaving.abort();
   else socket.once('close', () => leaving.abort());

@@ -26,9 +26,17 @@ export function sendIfUnchanged(
   return true;
 }
 
-/** Compares as RFC 9110 says for If-None-Match: weakly, and `*` is any. */
+/**
+ * Compares as RFC 9110 says for If-None-Match: weakly, and `*` is any. What has been appended for a
+ * compressed form, here or by a proxy, does not matter: all forms say the same.
+ */
 function matches(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
-  const tags = header.split(',').map((candidate) => candidate.trim().replace(/^W\//, ''));
-  return tags.includes(tag) || header.trim() === '*';
+  const wanted = withoutForm(tag);
+  const tags = header.split(',').map((candidate) => withoutForm(candidate.trim()));
+  return tags.includes(wanted) || header.trim() === '*';
+}
+
+function withoutForm(tag: string): string {
+  return tag.replace(/^W\//, '').replace(/[-;](?:br|gzip|zstd)"$/, '"');
 }

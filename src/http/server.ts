@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, isIPv6 } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 /** Milliseconds that a client has, so that slow ones do not hold connections for good. */
@@ -34,22 +34,30 @@ export function createServer(listener?: RequestListener): Server {
 /**
  * Listens, on both addresses if the host is localhost: a server of Fastify's that is made by a
  * factory takes the first one only.
+ * @param findAddresses all addresses of a host, by the rules of this machine
  * @returns the address in the form of a URL
  */
 export async function listen(
   app: FastifyInstance,
   { host, port }: { readonly host: string; readonly port: number },
+  findAddresses = (name: string) => lookup(name, { all: true }),
 ): Promise<string> {
   const others: Server[] = [];
   app.addHook('preClose', async () => {
     for (const server of others) server.close();
   });
-  const url = await app.listen({ host, port });
+  // Fastify would log each address of the machine: what opens is said by who started it.
+  const { level } = app.log;
+  app.log.level = 'silent';
+  const url = await app.listen({ host, port }).finally(() => {
+    app.log.level = level;
+  });
   if (host !== 'localhost') return url;
   const main = app.server.address() as AddressInfo;
-  for (const { address } of await lookup(host, { all: true })) {
+  for (const { address } of await findAddresses(host)) {
     if (address === main.address) continue;
     const server = createServer();
+    server.requestTimeout = app.server.requestTimeout;
     for (const event of ['request', 'clientError']) {
       server.on(event, (...given) => app.server.emit(event, ...given));
     }
@@ -60,4 +68,42 @@ export async function listen(
       .catch(() => {});
   }
   return url;
+}
+
+/** Where a service will listen, known before it does. */
+export interface Place {
+  readonly port: number;
+  /** The address in the form of a URL, for the machine that it runs on. */
+  readonly url: string;
+  /** To be called right before listening. */
+  release(): Promise<void>;
+}
+
+/** Takes a free port and keeps it for as long, if the port is 0. */
+export async function reservePlace({
+  host,
+  port,
+}: {
+  readonly host: string;
+  readonly port: number;
+}): Promise<Place> {
+  const holder = createTcpServer();
+  if (port === 0) {
+    holder.listen(port, host);
+    await once(holder, 'listening');
+  }
+  const chosen = port || (holder.address() as AddressInfo).port;
+  return {
+    port: chosen,
+    url: urlOf(host, chosen),
+    release: async () => {
+      if (holder.listening) await once(holder.close(), 'close');
+    },
+  };
+}
+
+/** What a browser on this machine opens to see what listens there. */
+export function urlOf(host: string, port: number): string {
+  const shown = /^(::1?|127\.0\.0\.1|0\.0\.0\.0)$/.test(host) ? 'localhost' : host;
+  return `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`;
 }

@@ -8,10 +8,14 @@ import { securityHeaders } from './security-headers.ts';
 
 type OnClientError = (error: Error & { code?: string }, socket: Socket) => void;
 
-/** Answers bytes that Node cannot read as an HTTP request, such as a raw non-ASCII target. */
+/**
+ * Answers bytes that Node cannot read as an HTTP request, such as a raw non-ASCII target.
+ * @param added headers of these answers, beside those of all
+ */
 export function answerUnreadable(
   nameRequest: NameRequest,
   log: FastifyBaseLogger | undefined,
+  added: Readonly<Record<string, string>> = {},
 ): OnClientError {
   const known = new WeakSet<Socket>();
   return (error, socket) => {
@@ -19,7 +23,7 @@ export function answerUnreadable(
     if (known.has(socket)) return;
     known.add(socket);
     if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
-    else whenAnswered(socket, () => sendError(error, socket, nameRequest, log));
+    else whenAnswered(socket, () => sendError(error, socket, nameRequest, log, added));
   };
 }
 
@@ -40,6 +44,7 @@ function sendError(
   socket: Socket,
   nameRequest: NameRequest,
   log: FastifyBaseLogger | undefined,
+  added: Readonly<Record<string, string>>,
 ): void {
   const [status, detail] =
     error.code === 'HPE_HEADER_OVERFLOW'
@@ -53,6 +58,7 @@ function sendError(
   const headers = {
     [requestIdHeader]: requestId,
     ...securityHeaders,
+    ...added,
     'content-type': 'application/json',
     'content-length': body.length,
     connection: 'close',

@@ -47,6 +47,8 @@ export interface Batch {
   readonly next: Position | undefined;
   /** How many records the listing says it has in all. */
   readonly count: number | undefined;
+  /** The same at the first of the pages that were joined to this batch; undefined: as `count`. */
+  readonly firstCount?: number | undefined;
   /** Whether the records are in the default order of the listing, also across such batches. */
   readonly inDefaultOrder: boolean;
 }
@@ -63,6 +65,10 @@ export interface ReadOptions {
   readonly signal: AbortSignal;
   /** What `-` stands for. */
   readonly stdin: Readable;
+  /** Milliseconds between two pages of a live listing; undefined: none. */
+  readonly pause?: number | undefined;
+  /** Told when a live listing had no page any more where it had promised one. */
+  readonly onShortened?: () => void;
   /** Told, in a sentence, about what happens without ending the reading. */
   readonly notify: (sentence: string) => void;
 }

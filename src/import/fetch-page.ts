@@ -1,4 +1,6 @@
 // Gets one page of a listing over HTTP: in pieces, up to a limit, with the headers of the operator.
+import { readAtMost } from '../http/read-at-most.ts';
+import { parseUrl } from '../http/url.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
 
 /** The answer to a request for a page. */
@@ -74,37 +76,31 @@ async function follow(
     const location = response.headers.get('location');
     if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
     await response.body?.cancel();
-    if (!URL.canParse(location, url) || !/^https?:$/.test(new URL(location, url).protocol)) {
+    const target = parseUrl(location, url);
+    if (!target || !/^https?:$/.test(target.protocol)) {
       throw new SourceError(`${url} redirects to what is no http or https URL.`);
     }
-    url = new URL(location, url).href;
+    url = target.href;
   }
   throw new SourceError(`${start} redirects more than ${maxRedirects} times.`);
 }
 
 /** The same scheme, host and port, or HTTPS instead of HTTP on their usual ports. */
-function isSameHost(named: URL, asked: URL): boolean {
+export function isSameHost(named: URL, asked: URL): boolean {
   if (asked.origin === named.origin) return true;
   const isSecured = asked.protocol === 'https:' && asked.port === '' && named.port === '';
   return isSecured && asked.hostname === named.hostname;
 }
 
 /** A few megabytes on the wire may unpack to gigabytes, so the limit is that of what comes out. */
-async function readBytes(response: Response): Promise<Buffer> {
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  for await (const piece of response.body ?? []) {
-    length += piece.length;
-    if (length > maxPageBytes) {
-      throw new SourceError(`${response.url} answered more than ${maxPageSize} for one page.`);
-    }
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
+async function readBytes({ body, url }: Response): Promise<Buffer> {
+  const bytes = await readAtMost(body ?? [], maxPageBytes);
+  if (bytes) return bytes;
+  throw new SourceError(`${url} answered more than ${maxPageSize} for one page.`);
 }
 
 /** The body of an error is shown, and some services repeat the credentials that they refuse. */
-function hide(body: string, headers: Headers): string {
+export function hide(body: string, headers: Headers): string {
   const secrets = [...headers.values()].flatMap((value) => [value, ...value.split(/[\s,;]+/)]);
   return secrets
     .filter((secret) => secret.length > 3)

@@ -29,6 +29,11 @@ export class IdSet {
     return true;
   }
 
+  /** All ids, in order within each block. */
+  [Symbol.iterator](): Generator<number> {
+    return this.without(new IdSet());
+  }
+
   /** The ids of one set that the other has not, in order within each block. */
   *without(other: IdSet): Generator<number> {
     for (const [key, block] of this.#blocks) {

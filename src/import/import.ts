@@ -1,19 +1,15 @@
 // Reads a source into the database, batch by batch.
 import type { Readable } from 'node:stream';
 import type pg from 'pg';
-import { raiseSequences, saveOutfits } from '../outfits/bulk.ts';
-import type { OutfitRow } from '../outfits/row.ts';
-import type { Batch } from './batch.ts';
+import { raiseSequences, reserveIds, saveOutfits } from '../outfits/bulk.ts';
+import { readFirstId } from '../outfits/first-id.ts';
+import { checkBatches } from './check-batches.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { IdSet } from './id-set.ts';
-import { type Bases, createCheck, findBases, readProperty } from './record.ts';
+import { findOthers } from './others.ts';
+import type { Bases } from './record.ts';
 import type { Reporter } from './reporter.ts';
-import { joinBatches, readSource } from './source.ts';
 import { countUnkept, type Unkept } from './unkept.ts';
-
-/** Records per transaction, and milliseconds after which fewer will do. */
-const batchSize = 1_000;
-const batchTime = 5_000;
 
 const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 
@@ -27,6 +23,10 @@ export interface ImportOptions {
   readonly bases: Bases;
   /** Whether to empty the database before the first batch is saved. */
   readonly replace: boolean;
+  /** Where the ids of outfits that are made here are to begin; undefined: as the database has it. */
+  readonly firstId: number | undefined;
+  /** Milliseconds between two pages of a live listing; undefined: none. */
+  readonly pause: number | undefined;
   /** Where an earlier run stopped, to go on from there. */
   readonly resume: Progress | undefined;
   /** Undefined when nothing can be resumed, as with standard input. */
@@ -41,10 +41,17 @@ export interface ImportOutcome {
   /** Fields of the saved records that the contract does not have. */
   readonly unkept: Unkept;
   readonly interrupted: boolean;
-  /** Outfits in the database that the source does not have; undefined when part of it was not read. */
-  readonly foreign: number | undefined;
+  /**
+   * Outfits in the database that the source does not have, without those that are made here;
+   * undefined when part of the source was not read.
+   */
+  readonly foreign: IdSet | undefined;
   /** Records that a live listing counts beyond those that came; undefined if that is not known. */
   readonly lacking: number | undefined;
+  /** Different outfits that came in this run. */
+  readonly came: number;
+  /** Why the source may have more than what came, as a clause; undefined: that was all of it. */
+  readonly partial: string | undefined;
 }
 
 /**
@@ -63,19 +70,31 @@ export async function importOutfits(
   let bases: Bases = resume?.bases ?? options.bases;
   let savedId = resume?.savedId;
   let count: number | undefined;
+  let firstCount: number | undefined;
   let replace = options.replace && !resume;
   let interrupted = false;
+  let isRaised = false;
+  let isShortened = false;
+  const onShortened = () => {
+    isShortened = true;
+  };
 
+  const firstId = await settleFirstId(pool, options);
   try {
-    for await (const batch of readAhead(checkBatches(options, bases, reporter))) {
+    const from = resume?.position;
+    const batches = checkBatches({ ...options, from, firstId, onShortened }, bases, reporter);
+    for await (const batch of readAhead(batches)) {
       // Not before there is something to put in its place.
       const isFirst = replace && batch.rows.length > 0;
-      const saved = await saveOutfits(pool, batch.rows, { replace: isFirst });
-      if (batch.rows.length > 0) await raiseSequences(pool);
+      const saved = await saveOutfits(pool, batch.rows, { replace: isFirst, firstId });
+      // Writers wait for it. The first batch may follow one of an earlier run that was killed before it.
+      if (saved.created > 0 || !isRaised) await raiseSequences(pool);
+      isRaised = true;
       if (isFirst) replace = false;
       for (const id of batch.ids) ids.add(id);
       for (const record of batch.kept) countUnkept(unkept, record);
       ({ bases, count } = batch);
+      firstCount ??= batch.firstCount ?? count;
       savedId = batch.rows.at(-1)?.id ?? savedId;
       totals.read += batch.read;
       totals.broken += batch.broken;
@@ -95,61 +114,45 @@ export async function importOutfits(
   }
 
   const isWhole = !interrupted && !resume;
-  if (replace && isWhole && totals.broken === 0) await saveOutfits(pool, [], { replace });
+  if (replace && isWhole && totals.broken === 0) await saveOutfits(pool, [], { replace, firstId });
   if (!interrupted) checkpoint?.remove();
   // The embedded database has no process that would do it; without, plans are those of empty tables.
   if (totals.created + totals.updated > 0) await pool.query('ANALYZE users, outfits');
+  const isComplete = isWhole && totals.broken === 0;
+  const lacking = isComplete ? Math.max(0, (count ?? 0) - ids.size) : undefined;
+  // What was created meanwhile stands on a page that had been read: nothing is missing for that.
+  const isShort = isComplete && Math.min(firstCount ?? 0, count ?? 0) > ids.size;
+  const doubts = [
+    [interrupted, 'the import was interrupted'],
+    [resume, 'the import went on where another one had ended'],
+    [isShortened, 'a page was gone when it was asked for'],
+    [totals.broken, 'some records were broken'],
+    [isShort, 'the listing counts more than came'],
+    [ids.size === 0, 'the source is empty'],
+  ] as const;
   return {
     totals,
     bases,
     unkept,
     interrupted,
-    foreign: isWhole ? await countOthers(pool, ids) : undefined,
-    lacking: isWhole && totals.broken === 0 ? Math.max(0, (count ?? 0) - ids.size) : undefined,
+    foreign: isWhole ? await findOthers(pool, ids, await readFirstId(pool)) : undefined,
+    lacking,
+    came: ids.size,
+    partial: doubts.find(([isDoubtful]) => isDoubtful)?.[1],
   };
 }
 
-interface CheckedBatch extends Pick<Batch, 'next' | 'count'> {
-  readonly rows: readonly OutfitRow[];
-  /** The records that became them. */
-  readonly kept: readonly unknown[];
-  /** Ids of all records, as far as they have one. */
-  readonly ids: readonly number[];
-  readonly bases: Bases;
-  /** Records and unreadable parts. */
-  readonly read: number;
-  /** Those of them that cannot be saved. */
-  readonly broken: number;
-}
-
-/** Turns records into rows and reports those that break the contract. */
-async function* checkBatches(
-  options: ImportOptions,
-  startBases: Bases,
-  reporter: Reporter,
-): AsyncGenerator<CheckedBatch> {
-  const from = options.resume?.position;
-  const batches = readSource(options.sources, { ...options, from, notify: reporter.note });
-  let bases = startBases;
-  for await (const batch of joinBatches(batches, batchSize, batchTime)) {
-    const values = batch.records.map((record) => record.value);
-    bases = findBases(bases, values);
-    const check = createCheck(bases);
-    const rows: OutfitRow[] = [];
-    const kept: unknown[] = [];
-    for (const { where, reason } of batch.unreadable) reporter.fault(`${where}: ${reason}`);
-    for (const { where, value } of batch.records) {
-      const { row, reasons } = check(value);
-      if (row) {
-        rows.push(row);
-        kept.push(value);
-      } else reporter.fault(`${nameRecord(value)} (${where}): ${reasons.join('; ')}`);
-    }
-    const read = batch.records.length + batch.unreadable.length;
-    const ids = values.map(readId).filter((id) => id !== undefined);
-    const { next, count } = batch;
-    yield { rows, kept, ids, bases, read, broken: read - rows.length, next, count };
-  }
+/**
+ * Where the outfits that were made here begin, which are not to be overwritten. In a database that is
+ * emptied first there will be none, so it may be restored from an export that has them.
+ */
+async function settleFirstId(
+  pool: pg.Pool,
+  { replace, firstId }: Pick<ImportOptions, 'replace' | 'firstId'>,
+): Promise<number | undefined> {
+  if (replace) return firstId;
+  if (firstId !== undefined) await reserveIds(pool, firstId);
+  return readFirstId(pool);
 }
 
 /** Asks for the next item before the current one is dealt with, so that the two overlap. */
@@ -160,32 +163,5 @@ async function* readAhead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Ite
     // If it fails while the current item is dealt with, that is soon enough to know after it.
     coming.catch(() => {});
     yield result.value;
-  }
-}
-
-function nameRecord(record: unknown): string {
-  const id = readId(record);
-  return id === undefined ? 'Record without id' : `Outfit ${id}`;
-}
-
-function readId(record: unknown): number | undefined {
-  const id = readProperty(record, 'id');
-  return Number.isInteger(id) && Math.abs(Number(id)) < 2 ** 31 ? Number(id) : undefined;
-}
-
-/** Ids of the database that are compared at a time: in the source there may be millions. */
-const idsPerPage = 50_000;
-
-async function countOthers(pool: pg.Pool, ids: IdSet): Promise<number> {
-  let others = 0;
-  let last = -(2 ** 31) - 1;
-  for (;;) {
-    const { rows } = await pool.query<{ id: number }>(
-      'SELECT id FROM outfits WHERE id > $1::bigint ORDER BY id LIMIT $2',
-      [last, idsPerPage],
-    );
-    for (const { id } of rows) if (!ids.has(id)) others++;
-    last = rows.at(-1)?.id ?? last;
-    if (rows.length < idsPerPage) return others;
   }
 }

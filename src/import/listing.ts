@@ -4,16 +4,11 @@ import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
 import { asEnvelope, type Envelope, isInDefaultOrder } from './envelope.ts';
 import type { FetchPage, PageAnswer } from './fetch-page.ts';
 import { parseJson } from './json.ts';
+import { delayAfter, explainFailure, readRetryAfter, tries } from './retry.ts';
 
 export interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
 }
-
-const tries = 7;
-/** Milliseconds before the second try; doubles with each further one. */
-const firstDelay = 500;
-/** Milliseconds that a server may ask to be left alone with Retry-After. */
-const maxDelay = 300_000;
 
 /** Pages in a row that may be without records, as they are while a listing becomes shorter. */
 const maxEmptyPages = 10;
@@ -29,9 +24,15 @@ const maxBatch = 1_000;
 export async function* readListing(start: string, options: ListingOptions): AsyncGenerator<Batch> {
   let url: string | undefined = options.from?.at ?? start;
   const watch = createEndWatch();
+  // An earlier run was promised the page that it stopped at.
+  let isLinked = options.from !== undefined;
   for (let pages = 0; url !== undefined; pages++) {
-    const page: Page | undefined = await readPage(url, pages > 0, options);
+    if (pages > 0 && options.pause) {
+      await sleep(options.pause, undefined, { signal: options.signal });
+    }
+    const page: Page | undefined = await readPage(url, isLinked, options);
     if (page === undefined) return;
+    isLinked = true;
     const next: string | undefined = resolveNext(page);
     for (const batch of toBatches(page.envelope, url, next)) {
       yield batch;
@@ -61,7 +62,7 @@ function* toBatches(page: Envelope, url: string, next: string | undefined): Gene
 }
 
 /** Looks at each link and its page; throws a SourceError when there is no end in sight. */
-function createEndWatch(): (next: string, page: Envelope) => void {
+export function createEndWatch(): (next: string, page: Envelope) => void {
   let links = 0;
   let empty = 0;
   let read = 0;
@@ -91,7 +92,7 @@ function createEndWatch(): (next: string, page: Envelope) => void {
   };
 }
 
-interface Page {
+export interface Page {
   readonly url: string;
   readonly envelope: Envelope;
 }
@@ -108,7 +109,7 @@ function resolveNext({ url, envelope: { next } }: Page): string | undefined {
 }
 
 /** Undefined when the listing has become shorter than the link to this page promised. */
-async function readPage(
+export async function readPage(
   url: string,
   isLinked: boolean,
   options: ListingOptions,
@@ -118,14 +119,14 @@ async function readPage(
     if ('envelope' in outcome) return outcome;
     if (isLinked && outcome.status === 404) {
       options.notify(`${url} is gone: the listing became shorter while it was read.`);
+      options.onShortened?.();
       return undefined;
     }
     if (outcome.delay === undefined) throw new SourceError(`${url} ${outcome.problem}.`);
     if (attempt === tries) {
       throw new SourceError(`${url} failed ${tries} times; the last time it ${outcome.problem}.`);
     }
-    const backOff = firstDelay * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
-    const delay = Math.min(Math.max(backOff, outcome.delay), maxDelay);
+    const delay = delayAfter(attempt, outcome.delay);
     const seconds = (delay / 1000).toFixed(1);
     options.notify(`${url} ${outcome.problem}; trying again in ${seconds} s.`);
     await sleep(delay, undefined, { signal: options.signal });
@@ -150,7 +151,7 @@ async function tryPage(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof SourceError) throw error;
-    return { problem: `did not answer (${explain(error)})`, delay: 0 };
+    return { problem: `did not answer (${explainFailure(error)})`, delay: 0 };
   }
   const { status, body } = answer;
   if (status === 429 || status >= 500) {
@@ -168,19 +169,6 @@ async function tryPage(
   const envelope = asEnvelope(value);
   if (envelope) return { url: answer.url ?? url, envelope };
   return { problem: `answered JSON that is not a page with results and next: ${excerpt(body)}` };
-}
-
-function readRetryAfter(header: string | null | undefined): number {
-  if (!header) return 0;
-  const delay = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
-  return Number.isNaN(delay) ? 0 : delay;
-}
-
-/** `fetch` hides the reason in the cause, and several addresses of a host in the errors of that. */
-function explain(error: unknown): string {
-  if (error instanceof AggregateError) return explain(error.errors[0]);
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : explain(error.cause);
 }
 
 function excerpt(body: string): string {

@@ -61,10 +61,14 @@ const urlOf = (base: string | undefined, keyPattern: RegExp, shape: string, or =
   });
 };
 
-const outfit = (bases: Bases) =>
+/** Outfits from there on are made here: a source that had one would take the place of another. */
+const below = (firstId: number) =>
+  `below ${firstId}, where FIRST_ID says that ids of outfits made here begin`;
+
+const outfit = (bases: Bases, firstId = Number.POSITIVE_INFINITY) =>
   z.object(
     {
-      id: integer(-2147483648),
+      id: integer(-2147483648).lt(firstId, below(firstId)),
       title: text,
       description: text,
       image_key: urlOf(bases.media, imageKey, 'outfits/<uuid>.<jpeg|png>'),
@@ -89,9 +93,12 @@ const outfit = (bases: Bases) =>
 export const fieldNames: ReadonlySet<string> = new Set(Object.keys(outfit({}).shape));
 export const userFieldNames: ReadonlySet<string> = new Set(Object.keys(user.shape));
 
-/** Makes the function that checks the records of a source with these bases; unknown keys pass. */
-export function createCheck(bases: Bases): (record: unknown) => Checked {
-  const schema = outfit(bases);
+/**
+ * Makes the function that checks the records of a source with these bases; unknown keys pass.
+ * @param firstId an outfit with this id or a higher one cannot be of a source
+ */
+export function createCheck(bases: Bases, firstId?: number): (record: unknown) => Checked {
+  const schema = outfit(bases, firstId);
   return (record) => {
     const result = schema.safeParse(record);
     if (result.success) return { row: toRow(result.data) };

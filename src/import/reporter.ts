@@ -9,8 +9,11 @@ export interface Output {
 export interface Reporter {
   /** Prints a line of its own. */
   note(line: string): void;
-  /** Prints a record's or line's fault, up to a limit; the rest is only counted. */
-  fault(line: string): void;
+  /**
+   * Prints a record's or line's fault, up to a limit; the rest is only counted.
+   * @param key tells it from other faults, wherever in the source it comes
+   */
+  fault(line: string, key: string): void;
   /** Shows how far the work has come. @param total undefined when nobody knows */
   progress(read: number, total: number | undefined): void;
   /** Ends the progress line and says how many faults were not printed. */

@@ -1,4 +1,6 @@
 // Which kind of source is meant, and batches of a size that is worth a transaction.
+
+import { parseUrl } from '../http/url.ts';
 import { type Batch, type ReadOptions, SourceError } from './batch.ts';
 import { createFetchPage, parseHeaders } from './fetch-page.ts';
 import { readFiles } from './files.ts';
@@ -9,7 +11,8 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
   const url = sources.find((source) => /^https?:\/\//i.test(source));
   if (url === undefined) return undefined;
   if (sources.length > 1) throw new SourceError('A live listing must be the only source.');
-  if (!URL.canParse(url) || new URL(url).username || new URL(url).password) {
+  const parsed = parseUrl(url);
+  if (!parsed || parsed.username || parsed.password) {
     throw new SourceError(`${url} must be a valid URL without user name and password.`);
   }
   return url;
@@ -76,6 +79,7 @@ export async function* joinBatches(
 function join(first: Batch, second: Batch): Batch {
   return {
     ...second,
+    firstCount: first.firstCount ?? first.count,
     records: [...first.records, ...second.records],
     unreadable: [...first.unreadable, ...second.unreadable],
     inDefaultOrder: first.inDefaultOrder && second.inDefaultOrder,

@@ -1,78 +1,180 @@
-// What it means that a record of the old service and one of this gateway are the same.
-import { hash } from 'node:crypto';
-import { readProperty, shorten } from '../import/record.ts';
+// The one comparison of an answer of the old service with ours: verify, replay and shadow use it.
 import { parseTimestamp } from '../outfits/timestamps.ts';
+import { DocumentComparison } from './compare-documents.ts';
+import { type Bases, withoutBase } from './compare-links.ts';
+import { type Difference, Findings } from './difference.ts';
+import { type JsonNode, membersOf, parseJsonTree } from './json-tree.ts';
+import { nameTies } from './ties.ts';
 
-/** A sentence for each field that differs. */
-export function compareRecords(id: number, theirs: unknown, ours: unknown): Generator<string> {
-  return compareValues(`Outfit ${id}`, '', theirs, ours);
+/** An HTTP answer, its body decoded. */
+export interface Answer {
+  readonly status: number;
+  /** By names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: Buffer;
 }
 
-/** 64 bits that are the same for two records that do not differ, and for hardly any others. */
-export function digestOf(record: unknown): bigint {
-  return hash('sha1', normalize('', record), 'buffer').readBigUInt64LE();
+export interface Question {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
 }
 
-function normalize(field: string, value: unknown): string {
-  if (isObject(value)) {
-    const keys = Object.keys(value).sort();
-    const members = keys.map((key) => {
-      return `${JSON.stringify(key)}:${normalize(nameField(field, key), readProperty(value, key))}`;
-    });
-    return `{${members.join()}}`;
-  }
-  return momentOf(field, value)?.toString() ?? JSON.stringify(value);
-}
+/**
+ * The headers that the contract names. `content-encoding` differs only where the caller has left it
+ * in: an answer that is encoded although nobody asked for that.
+ */
+const headerNames = ['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'];
 
-function* compareValues(
-  record: string,
-  field: string,
-  theirs: unknown,
-  ours: unknown,
-): Generator<string> {
-  if (isObject(theirs) && isObject(ours)) {
-    for (const key of new Set([...Object.keys(theirs), ...Object.keys(ours)])) {
-      yield* compareValues(
-        record,
-        nameField(field, key),
-        readProperty(theirs, key),
-        readProperty(ours, key),
-      );
+/** The orderings of the contract; each may stand behind a `-`. */
+const orderings = /^-?(?:created|id|like_count|modified)$/;
+
+/**
+ * Says in what ways our answer differs from theirs; nothing when an app could not tell them apart.
+ * A status that differs is all that is said then. Of redirects the address is compared, and of
+ * OPTIONS only which keys it has, since it describes the service that answers.
+ */
+export function compareAnswers(
+  question: Question,
+  theirs: Answer,
+  ours: Answer,
+  bases: Bases,
+): Difference[] {
+  const findings = new Findings();
+  if (isUnknownOrdering(question, theirs, ours)) {
+    const sentence = 'An unknown ordering is the default order in the source, and a 400 here.';
+    findings.add('unknown-ordering', undefined, sentence);
+  } else if (theirs.status !== ours.status) {
+    const sentence = `The status is ${theirs.status} in the source, ${ours.status} here.`;
+    findings.add('status', undefined, sentence);
+  } else if (theirs.status >= 300 && theirs.status < 400) {
+    compareRedirects(theirs, ours, bases, findings);
+  } else {
+    for (const name of headerNames) {
+      compareHeader(name, theirs.headers[name], ours.headers[name], findings);
     }
-  } else if (
-    JSON.stringify(theirs) !== JSON.stringify(ours) &&
-    !isSameMoment(field, theirs, ours)
-  ) {
-    const [there, here] = showBoth(theirs, ours);
-    yield `${record}: ${field} is ${there} in the source, ${here} here.`;
+    if (question.method !== 'HEAD') compareBodies(question, theirs, ours, bases, findings);
+  }
+  return nameTies(question.target, theirs, ours, findings.list());
+}
+
+function compareHeader(
+  name: string,
+  theirs: string | undefined,
+  ours: string | undefined,
+  findings: Findings,
+): void {
+  if (theirs === ours) return;
+  const show = (value: string | undefined) =>
+    value === undefined ? 'missing' : JSON.stringify(value.slice(0, 200));
+  findings.add('header', name, `${name} is ${show(theirs)} in the source, ${show(ours)} here.`);
+}
+
+function compareRedirects(theirs: Answer, ours: Answer, bases: Bases, findings: Findings): void {
+  // A Location may be without a base, and means the same.
+  const address = ({ headers }: Answer, base: Bases['theirs']) =>
+    headers['location'] && withoutBase(headers['location'], base).replace(/^<base>(?=\/)/, '');
+  const [there, here] = [address(theirs, bases.theirs), address(ours, bases.ours)];
+  compareHeader('location', there, here, findings);
+}
+
+function compareBodies(
+  { method }: Question,
+  theirs: Answer,
+  ours: Answer,
+  bases: Bases,
+  findings: Findings,
+): void {
+  // With two bases the same bytes may have a link that leads to the wrong side.
+  const isSame = theirs.body.equals(ours.body);
+  if (isSame && bases.theirs === bases.ours) return;
+  const [there, here] = [readDocument(theirs.body), readDocument(ours.body)];
+  const isError = theirs.status >= 400;
+  if (!there || !here) {
+    const kind = isError ? 'error-body' : there || here ? 'not-json' : 'bytes-only';
+    const sentence = `The body is ${excerpt(theirs.body)} in the source, ${excerpt(ours.body)} here.`;
+    if (!isSame) findings.add(kind, undefined, sentence);
+  } else if (method === 'OPTIONS' && !isError) {
+    compareKeys(there.root, here.root, '', findings);
+  } else {
+    const found = isError ? new Findings() : findings;
+    new DocumentComparison(found, bases).compare(there.root, here.root);
+    if (there.spaces !== here.spaces) {
+      found.add('bytes-only', undefined, 'There are spaces around the body on one side.');
+    }
+    if (isError) addErrors(found, findings);
   }
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** Of an error only the whole counts: a field of it that differs is another error. */
+function addErrors(found: Findings, findings: Findings): void {
+  for (const { kind, where, sentence } of found.list()) {
+    findings.add(kind === 'bytes-only' ? kind : 'error-body', where, sentence);
+  }
 }
 
-function nameField(holder: string, key: string): string {
-  return holder ? `${holder}.${key}` : key;
+/**
+ * Which keys OPTIONS has, in itself and in its `actions`: those are there for who may write, which
+ * is a matter of permissions.
+ */
+function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: Findings): void {
+  if (theirs.type !== 'object' || ours.type !== 'object') return;
+  const [there, here] = [membersOf(theirs), membersOf(ours)];
+  for (const [key, { value }] of there) {
+    const name = `${path}${key}`.slice(0, 100);
+    const other = here.get(key)?.value;
+    if (!other && name === 'actions') continue;
+    if (!other) findings.add('missing-field', name, `${name} is in the source, but not here.`);
+    else if (/^actions(?:\.POST)?$/.test(name)) compareKeys(value, other, `${name}.`, findings);
+  }
+  for (const key of here.keys()) {
+    const name = `${path}${key}`;
+    if (there.has(key) || name === 'actions') continue;
+    findings.add('extra-field', name, `${name} is here, but not in the source.`);
+  }
 }
 
-/** A service that leaves out digits of 0 still means the same moment. */
-function momentOf(field: string, value: unknown): bigint | undefined {
-  const isMoment = (field === 'created' || field === 'modified') && typeof value === 'string';
-  return isMoment ? parseTimestamp(value) : undefined;
+/** Theirs passes over an ordering that it does not know, and ours refuses it. */
+function isUnknownOrdering({ method, target }: Question, theirs: Answer, ours: Answer): boolean {
+  if (theirs.status !== 200 || ours.status !== 400) return false;
+  const query = target.split('?').slice(1).join('?');
+  const ordering = new URLSearchParams(query).getAll('ordering').at(-1);
+  if (!ordering || orderings.test(ordering)) return false;
+  return method === 'HEAD' || isInDefaultOrder(theirs.body);
 }
 
-function isSameMoment(field: string, theirs: unknown, ours: unknown): boolean {
-  const moment = momentOf(field, theirs);
-  return moment !== undefined && moment === momentOf(field, ours);
+/** Whether a page comes newest first; a source that really sorts by the unknown ordering is another matter. */
+function isInDefaultOrder(body: Buffer): boolean {
+  const results: unknown = Object(parse(body)).results;
+  if (!Array.isArray(results)) return false;
+  const moments = results.map((record) => parseTimestamp(String(Object(record).created)));
+  return moments.every((moment, index) => {
+    const before = moments[index - 1];
+    return moment !== undefined && (before === undefined || moment <= before);
+  });
 }
 
-/** Long texts are shown from where they differ, because their beginnings look the same. */
-function showBoth(theirs: unknown, ours: unknown): [string, string] {
-  const shown: [string, string] = [shorten(theirs), shorten(ours)];
-  if (shown[0] !== shown[1] || typeof theirs !== 'string' || typeof ours !== 'string') return shown;
-  let start = 0;
-  while (theirs[start] === ours[start]) start++;
-  const show = (text: string) => `(from character ${start}) ${shorten(text.slice(start))}`;
-  return [show(theirs), show(ours)];
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+}
+
+function readDocument(body: Buffer): ReturnType<typeof parseJsonTree> {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
+    return parseJsonTree(text);
+  } catch (error) {
+    // No UTF-8, and so no JSON.
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+function excerpt(body: Buffer): string {
+  const text = body.toString('utf8', 0, 400).trim().replace(/\s+/g, ' ');
+  if (text === '') return 'empty';
+  return JSON.stringify(text.length <= 80 ? text : `${text.slice(0, 79)}…`);
 }

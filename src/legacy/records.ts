@@ -1,12 +1,12 @@
-// Records of one side, as digests.
-import { readProperty } from '../import/record.ts';
-import { digestOf } from './compare.ts';
+// The records of saved files, as digests: files may have any order, so all must be held.
+import { hash } from 'node:crypto';
+import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
 
-/** Records whose values are held too, so that a small listing need not be read again. */
+/** Records whose values are held too, so that few files need be read again. */
 const maxHeld = 10_000;
 
 /**
- * The records of a listing in its order, some 40 bytes each: what they say is kept as a digest, in
+ * The records of a source in its order, some 30 bytes each: what they say is kept as a digest, in
  * typed arrays with a hash table of our own (a Map takes three times as much, and ends at 16.7
  * million).
  */
@@ -14,10 +14,8 @@ export class Records {
   /** How many there are; their numbers are smaller than this. */
   size = 0;
   readonly #held = new Map<number, unknown>();
-  #order: Uint32Array | undefined;
   #ids = new Int32Array(1024);
   #digests = new BigUint64Array(1024);
-  #likes = new Float64Array(1024);
   /** The number of a record + 1 where its id leads, or behind; 0: free. Never half full. */
   #slots = new Int32Array(4096);
 
@@ -31,19 +29,7 @@ export class Records {
       this.#slots[this.#findSlot(id)] = number + 1;
     }
     this.#digests[number] = digestOf(record);
-    this.#likes[number] = likesOf(record);
     if (number < maxHeld) this.#held.set(number, record);
-  }
-
-  /** All numbers, in the order of the listing. */
-  *numbers(): Generator<number> {
-    for (let place = 0; place < this.size; place++) yield this.#order?.[place] ?? place;
-  }
-
-  /** From now on they are in the order of their likes; equal ones stay as they are. */
-  sortByLikes(): void {
-    this.#order = Uint32Array.from({ length: this.size }, (_, number) => number);
-    this.#order.sort((a, b) => this.likesOf(a) - this.likesOf(b) || a - b);
   }
 
   /** The number of the record with this id, or -1. */
@@ -53,10 +39,6 @@ export class Records {
 
   idOf(number: number): number {
     return this.#ids[number] ?? Number.NaN;
-  }
-
-  likesOf(number: number): number {
-    return this.#likes[number] ?? Number.NaN;
   }
 
   isSame(number: number, record: unknown): boolean {
@@ -82,18 +64,33 @@ export class Records {
 
   #grow(): void {
     const length = 2 * this.size;
-    const [ids, digests, likes] = [this.#ids, this.#digests, this.#likes];
+    const [ids, digests] = [this.#ids, this.#digests];
     this.#ids = new Int32Array(length);
     this.#digests = new BigUint64Array(length);
-    this.#likes = new Float64Array(length);
     this.#ids.set(ids);
     this.#digests.set(digests);
-    this.#likes.set(likes);
     this.#slots = new Int32Array(4 * length);
     for (const [number, id] of ids.entries()) this.#slots[this.#findSlot(id)] = number + 1;
   }
 }
 
-export function likesOf(record: unknown): number {
-  return Number(readProperty(record, 'likes'));
+/** 64 bits that are the same for two records that differ in digits of moments at most. */
+function digestOf(record: unknown): bigint {
+  const text = JSON.stringify(record, (key, value) => normalize(key, value) ?? value);
+  return hash('sha1', text, 'buffer').readBigUInt64LE();
+}
+
+/** The field of a record whose moment has not the six digits that are written here. */
+export function findShortFraction(record: unknown): string | undefined {
+  return ['created', 'modified'].find((field) => {
+    const value: unknown = Object(record)[field];
+    const normal = normalize(field, value);
+    return normal !== undefined && normal !== value;
+  });
+}
+
+function normalize(key: string, value: unknown): string | undefined {
+  if ((key !== 'created' && key !== 'modified') || typeof value !== 'string') return undefined;
+  const moment = parseTimestamp(value);
+  return moment === undefined ? undefined : formatTimestamp(moment);
 }

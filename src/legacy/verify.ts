@@ -1,112 +1,193 @@
-// npm run verify, without the command: reads both sides in both orders and says what differs.
-import type { Batch } from '../import/batch.ts';
-import type { FetchPage } from '../import/fetch-page.ts';
+// A live listing against this service: every order that it has, and what apps ask beside.
+import { SourceError } from '../import/batch.ts';
+import { createFetchPage, isSameHost } from '../import/fetch-page.ts';
 import { IdSet } from '../import/id-set.ts';
-import { readListing } from '../import/listing.ts';
-import { readProperty, shorten } from '../import/record.ts';
+import { readPage } from '../import/listing.ts';
 import type { Reporter } from '../import/reporter.ts';
-import { findListingUrl, readSource, type SourceOptions } from '../import/source.ts';
-import { Differences } from './differences.ts';
-import { Records } from './records.ts';
-import { compareSides, type Visit } from './sides.ts';
+import { askAgain, NoAnswerError } from './ask-again.ts';
+import { Checker } from './checker.ts';
+import type { Difference } from './difference.ts';
+import type { Inquiry } from './inquiry.ts';
+import { readListingPage } from './listing-page.ts';
+import { findOrderings } from './orderings.ts';
+import { PassedOnError } from './own-side.ts';
+import { askBeside, askFurtherPages, askPlain } from './questions.ts';
+import type { Report } from './report.ts';
+import { createHttpSide, type Side } from './side.ts';
+import { isOfRecordList, samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
 
-export interface VerifyOptions extends Omit<SourceOptions, 'from' | 'notify'> {
-  /** The URL of a live listing, or files and folders, or `-` for standard input. */
-  readonly sources: readonly string[];
-  /** The listing of this service, and how to get its pages. */
-  readonly ours: { readonly url: string; readonly fetchPage: FetchPage };
+export interface VerifyOptions {
+  /** The URL of the source. */
+  readonly listing: string;
+  /** Sent to the host of the source only: they may hold a secret. */
+  readonly headers: Headers;
+  /** This service, with pages of that many records where that can be chosen. */
+  readonly openOurs: (pageSize: number | undefined) => Promise<Side>;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+  /** Milliseconds that a whole answer may take. */
+  readonly timeout: number;
+  /** Milliseconds before a difference is looked at for the last time. */
+  readonly wait: number;
+  /** Pages of each order that are compared; undefined: all. */
+  readonly sample: number | undefined;
 }
 
 export interface VerifyOutcome {
   /** Records of the source. */
-  readonly compared: number;
-  readonly differences: Differences;
+  readonly records: number;
+  readonly answers: number;
+  readonly orders: number;
+  /** Why it ended before all was compared, when it did. */
+  readonly broken?: string;
 }
 
 /**
- * Compares a source with this service, in the default order and in `ordering=like_count`. It holds
- * some 40 bytes for each record of the source, and of this service only a page.
- * @throws SourceError when a side cannot be read
+ * Compares all that an app can ask of a listing. What it holds does not grow with the listing, but for
+ * a bit for each id. A side that fails for good ends it, and is reported beside what was found so far.
+ * @throws SourceError when a side cannot be read at all
  */
-export async function verifyOutfits(
+export async function verifyListing(
   options: VerifyOptions,
   reporter: Reporter,
 ): Promise<VerifyOutcome> {
-  const { sources, ours } = options;
+  const { listing, headers, report, signal, timeout, wait } = options;
   const notify = reporter.note;
-  const listing = findListingUrl(sources);
-  const differences = new Differences();
-  const known = new IdSet();
-  const walk = createWalk(differences, reporter, listing === undefined ? 3 : 4);
-
-  const readTheirs = (ordering?: string) => {
-    const ordered = listing === undefined ? sources : [setOrdering(listing, ordering)];
-    return readSource(ordered, { ...options, notify });
-  };
-  const readOurs = (ordering?: string) => {
-    const { fetchPage } = ours;
-    return readListing(setOrdering(ours.url, ordering), { ...options, notify, fetchPage });
-  };
-  const collectTheirs = async (ordering?: string) => {
-    const records = new Records();
-    const isOrdered = await walk(readTheirs(ordering), 'in the source', (id, record) =>
-      records.set(id, record),
-    );
-    return { records, isOrdered };
-  };
-  const compare = (records: Records, isOrdered: boolean, ordering?: 'like_count') =>
-    compareSides({
-      records,
-      isOrdered,
-      byLikes: ordering !== undefined,
-      walkOurs: (visit) => walk(readOurs(ordering), 'here', visit),
-      // Standard input is gone once it is read.
-      readAgain: sources.includes('-') ? undefined : () => readTheirs(ordering),
-      differences,
-      known,
-    });
-
-  const { records, isOrdered } = await collectTheirs();
-  if (!isOrdered) notify('The source is not in the default order, so that order is not compared.');
-  await compare(records, isOrdered);
-  // Files have their records only once: sorted, they say what the other order must be.
-  if (listing === undefined) records.sortByLikes();
-  const byLikes = listing === undefined ? records : (await collectTheirs('like_count')).records;
-  await compare(byLikes, true, 'like_count');
-  return { compared: records.size, differences };
-}
-
-/** The URL of the first page in another order. */
-function setOrdering(url: string, ordering: string | undefined): string {
-  const result = new URL(url);
-  result.searchParams.delete('page');
-  result.searchParams.delete('ordering');
-  if (ordering !== undefined) result.searchParams.set('ordering', ordering);
-  return result.href;
-}
-
-/**
- * Makes what goes through the records of a side and says whether all were in the default order.
- * @param walks how often it will be called, each time for about the same number of records
- */
-function createWalk(differences: Differences, reporter: Reporter, walks: number) {
-  let read = 0;
-  return async (batches: AsyncIterable<Batch>, side: string, visit: Visit): Promise<boolean> => {
-    let inDefaultOrder = true;
-    for await (const batch of batches) {
-      inDefaultOrder &&= batch.inDefaultOrder;
-      for (const { where, reason } of batch.unreadable) differences.add(`${where}: ${reason}.`);
-      for (const { where, value } of batch.records) {
-        const id = readProperty(value, 'id');
-        if (typeof id !== 'number') {
-          differences.add(`A record without id is ${side} (${where}): ${shorten(value)}.`);
-        } else if (id !== (id | 0)) {
-          differences.add(`Outfit ${id} is ${side}, but no outfit can have that id.`);
-        } else visit(id, value);
+  refuseQuery(listing);
+  const fetchPage = createFetchPage({ listing, headers, timeout });
+  const first = await readPage(listing, false, { fetchPage, signal, notify });
+  if (!first) throw new SourceError(`${listing} has no first page.`);
+  refuseQuery(first.url);
+  // Where redirects have led.
+  const url = new URL(first.url);
+  const isOwn = isSameHost(new URL(listing), url);
+  const theirs = createHttpSide({ url: url.href, timeout, ...(isOwn ? { headers } : {}) });
+  try {
+    const { results, next, count = results.length } = first.envelope;
+    const pageSize = next === null ? undefined : results.length;
+    const ours = await openWithPages(options, notify, theirs, pageSize);
+    const checker = new Checker({ theirs, ours, report, signal, notify, wait });
+    const done = { records: 0, orders: 0 };
+    try {
+      await compareAll(options, reporter, checker, { theirs, ours, count, pageSize, done });
+    } catch (error) {
+      if (!(error instanceof SourceError) || error instanceof PassedOnError) throw error;
+      checker.giveUp();
+      if (error instanceof NoAnswerError) {
+        report.add({ kind: error.kind, sentence: error.message });
       }
-      read += batch.records.length;
-      reporter.progress(read, batch.count && batch.count * walks);
+      return { ...done, answers: checker.compared, broken: error.message };
     }
-    return inDefaultOrder;
+    return { ...done, answers: checker.compared };
+  } finally {
+    theirs.close();
+  }
+}
+
+/** Its own parameters would take the place of those. */
+function refuseQuery(listing: string): void {
+  if (!new URL(listing).search) return;
+  throw new SourceError(`${listing} must be a listing without a query: verify asks with its own.`);
+}
+
+interface Found {
+  readonly theirs: Side;
+  readonly ours: Side;
+  /** Records of the source. */
+  readonly count: number;
+  /** Undefined when all records are on one page. */
+  readonly pageSize: number | undefined;
+  /** What has been compared in whole orders so far. */
+  readonly done: { records: number; orders: number };
+}
+
+async function compareAll(
+  { sample, report }: VerifyOptions,
+  reporter: Reporter,
+  checker: Checker,
+  { theirs, ours, count, pageSize, done }: Found,
+): Promise<void> {
+  const size = Math.max(1, pageSize ?? count);
+  const pages = Math.max(1, Math.ceil(count / size));
+  await askQuestions(checker, theirs, ours, pages);
+  const { own, others, ignored } = await findOrderings((name) =>
+    checker.askBriefly('theirs', `${theirs.path}?ordering=${encodeURIComponent(name)}`),
+  );
+  for (const name of [...others, ...ignored]) {
+    const query = `?ordering=${encodeURIComponent(name)}`;
+    const inquiry: Inquiry = { method: 'GET', there: theirs.path + query, here: ours.path + query };
+    await checker.check(inquiry, (differences) =>
+      ignored.includes(name) ? nameIgnored(name, differences) : differences,
+    );
+  }
+  await checker.settle();
+
+  const [known, both] = [new Set<string>(), new IdSet()];
+  let read = 0;
+  const compared = sample === undefined ? count : Math.min(count, sample * size);
+  const onRecords = (number: number) => {
+    read += number;
+    reporter.progress(read, compared * own.length);
+    done.records = Math.min(read, compared);
   };
+  for (const ordering of own) {
+    const of = { checker, report, theirs, ours, ordering, pageSize: size, known, both, onRecords };
+    if (sample === undefined) await walkOrdering(of);
+    else await samplePages(of, sample, pages);
+    if (checker.dead !== undefined) throw new SourceError(checker.dead);
+    done.orders++;
+  }
+  done.records = compared;
+}
+
+/** Which records stand where is one difference then, and no record is lost. */
+function nameIgnored(name: string, differences: Difference[]): Difference[] {
+  if (!differences.some(isOfRecordList)) return differences;
+  const sentence = `The source passes over ordering=${name}, and here it sorts.`;
+  return [
+    ...withoutRecordLists(differences),
+    { kind: 'ignored-ordering', where: `ordering=${name}`, sentence },
+  ];
+}
+
+/** Which records a page has is said once, when all pages are compared. */
+async function askQuestions(
+  checker: Checker,
+  theirs: Side,
+  ours: Side,
+  pages: number,
+): Promise<void> {
+  const plain = askPlain(theirs, ours);
+  const found = checker.compare(plain, await checker.ask(plain));
+  const said = new Set(found.filter(isOfRecordList).map(({ sentence }) => sentence));
+  for (const inquiry of askBeside(theirs, ours, pages)) {
+    await checker.check(inquiry, (differences) =>
+      differences.filter((found) => !isOfRecordList(found) || !said.has(found.sentence)),
+    );
+  }
+  for (const inquiry of askFurtherPages(theirs, ours)) {
+    await checker.check(inquiry, withoutRecordLists);
+  }
+}
+
+/** Pages of another size would differ in everything: it is said once, and set right where it can be. */
+async function openWithPages(
+  { openOurs, report, signal }: VerifyOptions,
+  notify: (sentence: string) => void,
+  theirs: Side,
+  pageSize: number | undefined,
+): Promise<Side> {
+  const ours = await openOurs(undefined);
+  const answer = await askAgain(ours, 'GET', ours.path, { signal, notify, allowErrors: true });
+  const page = readListingPage(answer, 'id');
+  if (answer.status === 200 && !page) {
+    throw new SourceError(`${ours.base}${ours.path} answers, but with no page of a listing.`);
+  }
+  if (!page || page.next === undefined || pageSize === undefined) return ours;
+  const { length } = page.records;
+  if (length === pageSize) return ours;
+  const sentence = `A page has ${pageSize} records in the source, ${length} here: set PAGE_SIZE=${pageSize}.`;
+  const asked = { there: theirs.base + theirs.path, here: ours.base + ours.path };
+  report.add({ kind: 'record-number', where: 'page size', sentence }, asked);
+  return openOurs(pageSize);
 }

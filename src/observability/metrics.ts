@@ -4,13 +4,23 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
+import type { EventStreams } from '../http/event-stream.ts';
+import { version } from '../version.ts';
 import { maxNameLength } from './log.ts';
+import type { UnknownParameters } from './unknown-parameters.ts';
+import { Usage } from './usage.ts';
 
 /** What is measured of one gateway. */
 export interface Metrics {
+  /** Who calls what. */
+  readonly usage: Usage;
+  /** For what a capability measures that is not always there. */
+  readonly registry: Registry;
   /** Counts and times the answers of `app`; to be called before its routes are added. */
   countAnswers(app: FastifyInstance): void;
   follow(parts: { cache: AnswerCache; limit: ConcurrencyLimit }): void;
+  followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void;
+  countUnknown(parameters: UnknownParameters): void;
   /** All values in the text format of Prometheus. */
   print(): Promise<{ contentType: string; text: string }>;
 }
@@ -25,6 +35,12 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
   const registers = [registry];
   // The process: CPU, memory, garbage collection, event-loop lag.
   collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'gateway_build_info',
+    help: 'Which gateway this is; always 1.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version }, 1);
 
   const probes = new Histogram({
     name: 'gateway_snapshot_probe_seconds',
@@ -70,14 +86,51 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     () => pool.waitingCount,
   );
 
+  const usage = new Usage();
+  new Counter({
+    name: 'gateway_client_requests_total',
+    help: 'Answers of REST and GraphQL by the client that asked: at most 50 names, and other.',
+    labelNames: ['client', 'interface'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { client, interface: kind, requests } of usage.requests()) {
+        this.inc({ client, interface: kind }, requests);
+      }
+    },
+  });
+
   return {
-    countAnswers: (app) => countAnswers(app, registry),
+    usage,
+    countAnswers(app) {
+      countAnswers(app, registry);
+      usage.follow(app);
+    },
+    registry,
     follow({ cache, limit }) {
       counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
       counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
       gauge('gateway_cache_bytes', 'Size of the answers in memory.', () => cache.bytes);
       gauge('gateway_requests_under_way', 'Requests that are worked on.', () => limit.running);
       gauge('gateway_requests_waiting', 'Requests that wait for their turn.', () => limit.waiting);
+    },
+    followStreams(streams) {
+      gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
+      counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
+    },
+    countUnknown(parameters) {
+      new Counter({
+        name: 'gateway_unknown_parameters_total',
+        help: 'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
+        labelNames: ['client', 'parameter'],
+        registers,
+        collect() {
+          this.reset();
+          for (const { client, parameter, requests } of parameters) {
+            this.inc({ client, parameter }, requests);
+          }
+        },
+      });
     },
     async print() {
       return { contentType: registry.contentType, text: await registry.metrics() };
@@ -115,10 +168,11 @@ function countAnswers(app: FastifyInstance, registry: Registry): void {
     return name;
   };
 
-  app.addHook('onResponse', ({ method, routeOptions, operationName }, reply, done) => {
+  app.addHook('onResponse', (request, reply, done) => {
+    const { method, routeOptions, operationName, streamedAfter } = request;
     const route = routeOptions.url ?? 'none';
     const labels = { method, route, operation: label(operationName), status: reply.statusCode };
-    durations.observe(labels, reply.elapsedTime / 1000);
+    durations.observe(labels, (streamedAfter ?? reply.elapsedTime) / 1000);
     done();
   });
 }

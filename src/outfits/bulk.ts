@@ -1,6 +1,8 @@
 // Saves many outfits by id; moves the id sequences.
 import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
 import { type Columns, outfitColumns, userColumns } from './columns.ts';
+import { lacksFirstId, renewFirstId, reserveFirstId } from './first-id.ts';
 import type { OutfitRow } from './row.ts';
 
 /** What a batch did to the outfits of the database; the three add up to the rows of the batch. */
@@ -20,20 +22,29 @@ const upsertOutfits = writeUpsert('outfits', outfitColumns, {
 /**
  * Writes outfits and their users by id in one transaction: new ones are created, those that differ
  * are updated, all others are left alone. Of a user or outfit that comes twice the last one counts.
- * @param options.replace whether everything that the tables held before is removed first
+ * @param options.replace whether everything that the tables held before is removed first; new ids
+ *   then begin anew, at `firstId`, or else at the one that the database keeps
  */
 export async function saveOutfits(
   pool: pg.Pool,
   rows: readonly OutfitRow[],
-  options: { readonly replace?: boolean } = {},
+  options: { readonly replace?: boolean; readonly firstId?: number | undefined } = {},
 ): Promise<SaveResult> {
   return inTransaction(pool, async (client) => {
-    if (options.replace)
+    if (options.replace) {
       await client.query(
         'TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY',
       );
+      await renewFirstId(client, options.firstId);
+    }
     return saveBatch(client, rows);
   });
+}
+
+/** Deletes outfits by id, and the likes of them. Gives how many there were; users stay. */
+export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Promise<number> {
+  const { rowCount } = await pool.query('DELETE FROM outfits WHERE id = ANY($1::int[])', [ids]);
+  return rowCount ?? 0;
 }
 
 /**
@@ -89,6 +100,19 @@ export async function raiseSequences(pool: pg.Pool): Promise<void> {
   });
 }
 
+/**
+ * Makes new ids begin at `firstId` or behind it, for all who use the database. Writers are kept
+ * waiting only when there is something to do, which is once.
+ */
+export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> {
+  if (!(await lacksFirstId(pool, firstId))) return;
+  await inTransaction(pool, async (client) => {
+    await client.query(lockTables);
+    await reserveFirstId(client, firstId);
+    await moveSequences(client);
+  });
+}
+
 /** Without the lock a row created between reading and setting would move the sequence back. */
 const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
 
@@ -118,34 +142,6 @@ function moveToGap(table: string): string {
       ) AS taken
     ) AS gaps, ${table}_id_seq
     ORDER BY room > 1 AND id >= last_value DESC, room DESC, id LIMIT 1`;
-}
-
-async function inTransaction<Result>(
-  pool: pg.Pool,
-  work: (client: pg.PoolClient) => Promise<Result>,
-): Promise<Result> {
-  const client = await pool.connect();
-  // Without a listener, a connection that breaks between two statements ends the process.
-  let lost: Error | undefined;
-  const onLost = (error: Error) => {
-    lost ??= error;
-  };
-  client.on('error', onLost);
-  try {
-    await client.query('BEGIN');
-    // A batch is not a request: the limit of those does not hold for it.
-    await client.query('SET LOCAL statement_timeout = 0');
-    const result = await work(client);
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
-    const cause = lost ?? error;
-    await client.query('ROLLBACK').catch(onLost);
-    throw cause;
-  } finally {
-    client.off('error', onLost);
-    client.release(lost);
-  }
 }
 
 /** The ids of the rows that were written, each with whether it is new. */

@@ -91,6 +91,24 @@ function keysetStatement(
     ORDER BY ${orderBy(ordering)}`;
 }
 
+/**
+ * The bounds of a range in SQL, for outfits `s`, and the order to read it in: from the end that is asked
+ * for.
+ * @param add takes a value in and gives its placeholder
+ */
+export function keysetBounds(
+  { ordering, after, before, from }: KeysetPageRequest,
+  add: (value: unknown) => string,
+): { readonly reading: Ordering; readonly bounds: readonly string[] } {
+  const reading = from === 'start' ? ordering : reverse(ordering);
+  const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
+  const boundAt = (key: SortKey | undefined, operator: string) => {
+    const [first] = keyValues(ordering, key).map(add);
+    return first ? [boundOf(ordering, operator, Number(first.slice(1)))] : [];
+  };
+  return { reading, bounds: [...boundAt(after, beyond), ...boundAt(before, short)] };
+}
+
 function keyValues({ field }: Ordering, key: SortKey | undefined): (bigint | number)[] {
   if (key === undefined) return [];
   return field === 'id' ? [key.id] : [key.value, key.id];

@@ -39,3 +39,27 @@ export function orderBy({ field, direction }: Ordering, table = 'o'): string {
 export function reverse({ field, direction }: Ordering): Ordering {
   return { field, direction: direction === 'asc' ? 'desc' : 'asc' };
 }
+
+/** Below 0 when `a` comes before `b` in ascending order. */
+export function compareKeys(a: SortKey, b: SortKey): number {
+  return a.value === b.value ? a.id - b.id : a.value < b.value ? -1 : 1;
+}
+
+/**
+ * The last place of a list before `key`, or its first one behind it: so what is strictly beyond it is
+ * what is at `key` or beyond.
+ * @param towards the end of the list where the place is
+ * @returns undefined when nothing can be there
+ */
+export function stepBack(
+  { field, direction }: Ordering,
+  { value, id }: SortKey,
+  towards: 'start' | 'end',
+): SortKey | undefined {
+  const step = (direction === 'asc') === (towards === 'start') ? -1 : 1;
+  if (((id + step) | 0) === id + step) return { value, id: id + step };
+  // Behind the last id comes the next value, which no sort key by id alone has.
+  const next = value + BigInt(step);
+  if (field === 'id' || BigInt.asIntN(64, next) !== next) return undefined;
+  return { value: next, id: -id - 1 };
+}

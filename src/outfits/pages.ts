@@ -64,7 +64,7 @@ export async function countOutfits(read: ReadRows, visibility: Visibility): Prom
 }
 
 /** Which private outfits a statement is to give: all or none of them, or those of a user. */
-function privateOnes(visibility: Visibility): boolean | number {
+export function privateOnes(visibility: Visibility): boolean | number {
   return visibility.private === 'own' ? visibility.userId : visibility.private === 'all';
 }
 

@@ -1,14 +1,18 @@
 // Pages of users' outfits, for all users of a query at once.
 import DataLoader from 'dataloader';
 import type { ReadRows } from '../database/read.ts';
+import { conditionsOf, createValues, type OutfitFilter } from './filter.ts';
+import { simplify } from './list.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 import { type OutfitPage, type PageRequest, type PageRow, pageOf } from './pages.ts';
 import { rowColumns } from './row.ts';
+import { keyOf, planFor } from './user-lists.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
 /** A page of the outfits of one user. */
 export interface UserPageRequest extends PageRequest {
   readonly userId: number;
+  readonly filter?: OutfitFilter;
 }
 
 export type UserPageLoader = DataLoader<UserPageRequest, OutfitPage, string>;
@@ -24,8 +28,8 @@ export function createUserPageLoader(read: ReadRows, visibility: Visibility): Us
 }
 
 /** Requests that differ in the user only can share a statement. */
-function listOf({ ordering, page, pageSize }: PageRequest): string {
-  return `${ordering.field} ${ordering.direction} ${page} ${pageSize}`;
+function listOf({ ordering, page, pageSize, filter = {} }: UserPageRequest): string {
+  return `${ordering.field} ${ordering.direction} ${page} ${pageSize} ${keyOf(filter)}`;
 }
 
 async function loadPages(
@@ -57,16 +61,20 @@ async function loadRows(
 ) {
   const [first] = requests;
   if (!first) return [];
-  const { ordering, page, pageSize } = first;
+  const { ordering, page, pageSize, filter = {} } = first;
+  const { isEmpty, visibility: visible, conditions } = simplify(filter, visibility);
+  if (isEmpty) return [];
   const users = requests.map((request) => request.userId);
   const isOne = users.length === 1;
-  const statement = userPagesStatement(ordering, visibility, isOne);
-  const rows = await read<PageRow & { ownerId: number }>(statement, [
+  const values = createValues(
     ...(isOne ? users : [users]),
     page === 'last' ? null : (page - 1) * pageSize,
     pageSize,
-    ...viewerValues(visibility),
-  ]);
+    ...viewerValues(visible),
+  );
+  const filtered = conditionsOf(conditions, values.add);
+  const statement = userPagesStatement(ordering, visible, isOne, filtered);
+  const rows = await read<PageRow & { ownerId: number }>(statement, values.list, planFor(filter));
   return rows.map((row) => ({ ...row, list: listOf(first) }));
 }
 
@@ -84,9 +92,16 @@ function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): M
 /**
  * $1 users, $2 outfits of each to skip (null: to the last page), $3 page size, $4 the viewer.
  * @param isOne whether $1 is one user: for a list of one, PostgreSQL would make a new plan each time
+ * @param conditions further ones of the outfits `s`
  */
-function userPagesStatement(ordering: Ordering, visibility: Visibility, isOne: boolean): string {
-  const outfits = `outfits s WHERE s.user_id = owner.id AND ${visibleOf(visibility, 'owner.id', '$4')}`;
+function userPagesStatement(
+  ordering: Ordering,
+  visibility: Visibility,
+  isOne: boolean,
+  conditions: readonly string[],
+): string {
+  const all = ['s.user_id = owner.id', visibleOf(visibility, 'owner.id', '$4'), ...conditions];
+  const outfits = `outfits s WHERE ${all.join(' AND ')}`;
   const owners = isOne ? '(SELECT $1::int) AS owner (id)' : 'unnest($1::int[]) AS owner (id)';
   return `
     SELECT owner.id AS "ownerId", total.count, ${rowColumns}

@@ -1,5 +1,5 @@
 // Which Accept headers take JSON.
-const json = new Set(['*/*', 'application/*', 'application/json']);
+import { json } from '../http/accept.ts';
 
 /** Whether an `Accept` header takes JSON. Parameters do not count, not even `q=0`: as in DRF. */
 export function acceptsJson(header: string | undefined): boolean {

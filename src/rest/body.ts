@@ -12,7 +12,7 @@ export interface Body {
   readonly isForm: boolean;
 }
 
-export const mediaTypes = ['application/json', 'application/x-www-form-urlencoded'];
+export const mediaTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 
 /**
  * Reads a body. An empty one is an empty object, whatever its type, as in DRF.

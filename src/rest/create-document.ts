@@ -77,7 +77,7 @@ export function storeCreate(
 }
 
 /** The variables that go into fields of the input, in the order of the document. */
-function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
+export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
   const fields: WritableField[] = [];
   const typeInfo = new TypeInfo(schema);
   visit(

@@ -70,6 +70,10 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
 export const invalidParameter = (parameter: string, message: string) =>
   new RestError(400, { [parameter]: [message] });
 
+/** Parameters of the query string that nothing reads: all of them, in their order. */
+export const unknownParameters = (names: readonly string[]) =>
+  new RestError(400, Object.fromEntries(names.map((name) => [name, ['Unknown parameter.']])));
+
 export const internalError = () => new RestError(500, { detail: 'Internal server error.' });
 
 /** @throws what the first error of a stored document is to the client of a legacy path */

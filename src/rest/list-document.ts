@@ -1,5 +1,5 @@
 // A stored document that gives a page of a list.
-import type { ExecutionResult, GraphQLSchema } from 'graphql';
+import type { ExecutionResult, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import type { Engine, Operation } from '../graphql/engine.ts';
 import { dataOf, invalidPage } from './errors.ts';
 import { parsePageNumber } from './page-number.ts';
@@ -20,16 +20,20 @@ export function storeList(
   document: NonNullable<Route['list']>,
 ): ListDocument {
   const operation = engine.store(document);
-  // `page` has rules of its own: they give 404, and `last` is no number.
-  const readOthers = createVariableReader(schema, operation.node, ['page', 'last']);
-  return {
-    operation,
-    readVariables(parameters) {
-      const variables = readOthers(parameters);
-      const page = parsePageNumber(readParameter(parameters, 'page'));
-      if (page === undefined) throw invalidPage();
-      return Object.assign(variables, page === 'last' ? { last: true } : { page });
-    },
+  return { operation, readVariables: createListReader(schema, operation.node) };
+}
+
+/** `page` has rules of its own: they give 404, and `last` is no number. */
+export function createListReader(
+  schema: GraphQLSchema,
+  operation: OperationDefinitionNode,
+): ReadVariables {
+  const readOthers = createVariableReader(schema, operation, ['page', 'last']);
+  return (parameters) => {
+    const variables = readOthers(parameters);
+    const page = parsePageNumber(readParameter(parameters, 'page'));
+    if (page === undefined) throw invalidPage();
+    return Object.assign(variables, page === 'last' ? { last: true } : { page });
   };
 }
 

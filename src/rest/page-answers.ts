@@ -3,8 +3,10 @@ import type { ExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Answer } from '../cache/answer-cache.ts';
 import type { Asker, Engine } from '../graphql/engine.ts';
+import type { Compressible } from '../http/compression.ts';
 import { entityTag } from '../http/etag.ts';
 import { encodeJson } from '../http/json.ts';
+import type { CheckParameters } from './known-parameters.ts';
 import { type ListDocument, pageOf } from './list-document.ts';
 import { formatQuery, parseQuery, type QueryParameters } from './query-string.ts';
 import type { Page, Route } from './routes.ts';
@@ -18,13 +20,21 @@ export interface Asked {
   readonly key: string;
 }
 
-/** Query strings are few and come again: reading one anew took as long as sending the page. */
-export function rememberRequests(route: Route, list: ListDocument): (query: string) => Asked {
+/**
+ * Query strings are few and come again: reading one anew took as long as sending the page.
+ * @param check is asked once for each: what is remembered has passed
+ */
+export function rememberRequests(
+  route: Route,
+  list: ListDocument,
+  check: CheckParameters,
+): (query: string) => Asked {
   const known = new LRUCache<string, Asked>({ maxSize: 1_000_000 });
   return (query) => {
     const remembered = known.get(query);
     if (remembered) return remembered;
     const parameters = parseQuery(query);
+    check(parameters);
     const variables = list.readVariables(parameters);
     const asked = {
       query,
@@ -46,10 +56,9 @@ export interface KeptPage extends Answer, Omit<Page, 'results'> {
   latest?: Envelope;
 }
 
-export interface Envelope {
+export interface Envelope extends Compressible {
   /** The address whose links it has. */
   readonly address: string;
-  readonly body: Buffer;
   readonly tag: string;
 }
 
@@ -68,7 +77,8 @@ export function readPage(
       previous,
       results: bytes,
       resultsTag: entityTag(bytes),
-      size: 2 * bytes.length,
+      // With room for an envelope and its compressed forms.
+      size: 3 * bytes.length,
       shareable: isForAll,
     };
   };

@@ -2,7 +2,7 @@
 const pattern = /^\s*\+?0*([1-9][0-9]*)\s*$/;
 
 /** The largest page that GraphQL's 32-bit Int can name; no table has as many. */
-const largest = 2_147_483_647;
+export const maxPage = 2_147_483_647;
 
 /**
  * Reads a `page` parameter.
@@ -13,5 +13,5 @@ export function parsePageNumber(value: string | undefined): number | 'last' | un
   if (value === 'last') return 'last';
   const digits = pattern.exec(value)?.[1];
   // Hundreds of digits become Infinity, which is past every end.
-  return digits !== undefined && Number(digits) <= largest ? Number(digits) : undefined;
+  return digits !== undefined && Number(digits) <= maxPage ? Number(digits) : undefined;
 }

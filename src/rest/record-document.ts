@@ -2,6 +2,7 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Answer } from '../cache/answer-cache.ts';
 import type { Asker, Engine } from '../graphql/engine.ts';
+import type { Compressible } from '../http/compression.ts';
 import { entityTag } from '../http/etag.ts';
 import { encodeJson } from '../http/json.ts';
 import { dataOf, notFound } from './errors.ts';
@@ -9,8 +10,7 @@ import type { QueryParameters } from './query-string.ts';
 import type { Route } from './routes.ts';
 import { createVariableReader, type PathParameters } from './variables.ts';
 
-interface RecordAnswer extends Answer {
-  readonly body: Buffer;
+interface RecordAnswer extends Answer, Compressible {
   readonly tag: string;
 }
 
@@ -44,7 +44,7 @@ export function storeRecord(
           const { record } = dataOf<{ record: unknown }>(result);
           if (record === null) throw notFound();
           const body = encodeJson(record);
-          return { body, tag: entityTag(body), size: body.length, shareable: isForAll };
+          return { body, tag: entityTag(body), size: 2 * body.length, shareable: isForAll };
         },
       },
       asker,

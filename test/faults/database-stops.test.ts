@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { baseOf, dist, type Run, run, runServer, stop } from '../process.ts';
+import { faultsOf } from './database-faults.ts';
 import { type Answered, anyRequest, type Load, send, startLoad } from './load.ts';
 import { type Network, openNetwork } from './network.ts';
 
@@ -80,15 +81,7 @@ async function untilBack(): Promise<void> {
   await expect.poll(() => statusOf('/api/outfits/'), { interval: 50, timeout: 3_000 }).toBe(200);
 }
 
-const faults: Record<string, { begin(): unknown; end(): unknown }> = {
-  'is shut down': { begin: () => postgres.stop(), end: () => postgres.start() },
-  crashes: { begin: () => postgres.crash(), end: () => postgres.start() },
-  freezes: { begin: () => postgres.freeze(), end: () => postgres.thaw() },
-  'is behind a network that swallows everything': {
-    begin: () => network.swallow(),
-    end: () => network.restore(),
-  },
-};
+const faults = faultsOf(() => ({ postgres, network }));
 
 describe.each(Object.entries(faults))('a PostgreSQL that %s', (_name, fault) => {
   test('means 503 within 2 s, nothing that hangs, and service within 3 s of its return', async () => {
@@ -211,7 +204,9 @@ test('a column whose type changes under load costs no answer', async () => {
   load = startLoad(base);
   await untilAnswered(200, 100);
   for (const length of [300, 255, 400]) {
-    await administer(`ALTER TABLE outfits ALTER COLUMN title TYPE varchar(${length})`, 'shop');
+    // Not the title: PostgreSQL refuses that for a column that a trigger names.
+    const change = `ALTER COLUMN background_color TYPE varchar(${length})`;
+    await administer(`ALTER TABLE outfits ${change}`, 'shop');
     await untilAnswered(200, 100);
   }
   await load.stop();
@@ -260,7 +255,7 @@ test.each(Object.entries(faults))(
     expect(answers.every(({ status }) => status === 503)).toBe(true);
     await untilBack();
     expect(limited.output()).not.toContain('unexpected error');
-    expect(limited.output().match(/"level":50/g)?.length).toBeLessThan(20);
+    expect(limited.output().match(/"level":"error"/g)?.length).toBeLessThan(20);
     expect(await stop(limited)).toBe(0);
   },
 );

@@ -1,7 +1,7 @@
 // SIGKILL in the middle of writes, again and again: what was acknowledged is there.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
-import { type DatabaseKind, databaseKinds } from '../gateway.ts';
+import { type DatabaseKind, databaseKinds, outfitId } from '../gateway.ts';
 import { baseOf, dist, environmentOf, run, runServer, stop } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 import { send } from './load.ts';
@@ -32,7 +32,7 @@ async function write(base: string, userId: number, { created, liked }: Acknowled
       const outfit = await post('/api/outfits/', { image_key: image });
       if (!outfit) continue;
       created.add(outfit.id);
-      const query = `mutation { likeOutfit(id: ${outfit.id}) { outfit { likes } } }`;
+      const query = `mutation { likeOutfit(id: "${outfitId(outfit.id)}") { outfit { likes } } }`;
       if ((await post('/graphql', { query }))?.data.likeOutfit) liked.add(outfit.id);
     }
   } catch {

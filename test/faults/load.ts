@@ -52,10 +52,10 @@ export function anyRequest(turn: number): string {
   const requests = [
     '/api/outfits/',
     `/api/outfits/?page=${1 + (turn % 40)}&ordering=like_count`,
-    '{ outfits(ordering: LIKE_COUNT_DESC) { count results { id title user { username } } } }',
-    `{ outfit(id: ${1 + (turn % 100)}) { title } }`,
-    `{ user(id: ${1 + (turn % 20)}) { username outfits { count } } }`,
-    `{ outfitConnection(first: ${1 + (turn % 30)}) { totalCount edges { node { id } } } }`,
+    '{ outfits(ordering: LIKE_COUNT_DESC) { count results { id: databaseId title user { username } } } }',
+    `{ outfit(databaseId: ${1 + (turn % 100)}) { title } }`,
+    `{ user(databaseId: ${1 + (turn % 20)}) { username outfits { count } } }`,
+    `{ outfitConnection(first: ${1 + (turn % 30)}) { totalCount edges { node { id: databaseId } } } }`,
   ];
   return requests[turn % requests.length] ?? '';
 }

@@ -136,6 +136,15 @@ describe.each(databaseKinds)('a burst on %s', (kind) => {
   });
 });
 
+test('a burst after a time without requests is answered whole', async () => {
+  const base = await baseOf(runServer({ ...environment, PAGE_SIZE: '1' }));
+  // More than half of REQUEST_TIMEOUT: nothing has ended for so long since nothing was asked.
+  await sleep(6_000);
+  const paths = Array.from({ length: 500 }, (_, page) => `/api/outfits/?page=${1 + page}`);
+  const answers = await Promise.all(paths.map((path) => send(base, path)));
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+});
+
 describe('a place is not held', () => {
   const startSmall = (settings = {}) =>
     baseOf(
@@ -282,7 +291,7 @@ describe('with one place, which is taken', () => {
   );
 
   test('who has left has left the queue too', async () => {
-    const [, port] = await server.until(/metrics: +port (\d+)/);
+    const [, port] = await server.until(/Metrics: +http:\/\/[^/]+:(\d+)\/metrics/);
     const untilWaiting = (count: number) =>
       expect
         .poll(async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text(), {

@@ -132,6 +132,8 @@ test('the embedded database is closed, let go of, and opens again with the same 
   const environment = {
     ...(await environmentOf('embedded')),
     HOST: '127.0.0.1',
+    // Or else pictures are at the port of each process.
+    MEDIA_URL: 'https://media.test',
     PAGE_SIZE: '300',
   };
   const server = runServer(environment);

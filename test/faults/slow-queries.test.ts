@@ -9,12 +9,12 @@ import { send } from './load.ts';
 
 const requests: [string, string][] = [
   ['the REST listing', '/api/outfits/'],
-  ['a list in GraphQL', '{ outfits { count results { id } } }'],
+  ['a list in GraphQL', '{ outfits { count results { id: databaseId } } }'],
   [
     'a connection in GraphQL',
-    '{ outfitConnection(first: 3) { totalCount edges { node { id } } } }',
+    '{ outfitConnection(first: 3) { totalCount edges { node { id: databaseId } } } }',
   ],
-  ['a single outfit', '{ outfit(id: 1) { title } }'],
+  ['a single outfit', '{ outfit(databaseId: 1) { title } }'],
 ];
 
 let environment: Record<string, string>;
@@ -136,7 +136,7 @@ test('requests to the embedded database are answered in time while a statement b
     const long = pool.query('SELECT count(*) FROM generate_series(1, 20000000)');
     for (const ask of [
       () => gateway.get('/api/outfits/'),
-      () => gateway.app.inject('/graphql?query={outfit(id:1){id}}'),
+      () => gateway.app.inject('/graphql?query={outfit(databaseId:1){id: databaseId}}'),
     ]) {
       const start = performance.now();
       const { statusCode, headers } = await ask();
@@ -206,8 +206,8 @@ test('writes that are stopped are told as 503, and are no unexpected errors in t
     return fetch(`${base}/graphql`, { method: 'POST', headers, body });
   };
   const documents = [
-    'mutation { likeOutfit(id: 1) { outfit { likes } } }',
-    'mutation { deleteOutfit(id: 1) { id } }',
+    'mutation { likeOutfit(id: "T3V0Zml0OjE=") { outfit { likes } } }',
+    'mutation { deleteOutfit(id: "T3V0Zml0OjE=") { id } }',
     'mutation { createOutfit(input: { imageKey: "outfits/2b1d3c4e-0000-4000-8000-000000000001.png" }) { outfit { title } } }',
   ];
   const answers = await Promise.all(

@@ -46,7 +46,7 @@ test(`${variants} variants of a costly document, five times each, in a heap of 2
       expect(response.status).toBe(200);
       await response.arrayBuffer();
     }
-    if (variant === variants / 3) early = residentBytes(server.child.pid);
+    if (variant === Math.floor(variants / 3)) early = residentBytes(server.child.pid);
   }
   stopped = true;
   await others;

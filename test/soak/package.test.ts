@@ -15,6 +15,8 @@ const environment = { DATA_DIR: join(unpacked, 'data'), AUTH_JWT_SECRET: secret 
 
 let folder = '';
 let scripts: Record<string, string> = {};
+let bin: Record<string, string> = {};
+let version = '';
 
 beforeAll(() => {
   execFileSync(process.execPath, [script, made]);
@@ -22,7 +24,8 @@ beforeAll(() => {
   execFileSync('tar', ['-xzf', join(made, archive), '-C', unpacked]);
   rmSync(made, { recursive: true });
   folder = join(unpacked, readdirSync(unpacked)[0] ?? '');
-  scripts = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).scripts;
+  const manifest = readFileSync(join(folder, 'package.json'), 'utf8');
+  ({ scripts, bin, version } = JSON.parse(manifest));
 }, 180_000);
 
 afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
@@ -53,13 +56,20 @@ describe('the package', () => {
     const graphql = await fetch(`${base}/graphql`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-      body: '{"query":"mutation { likeOutfit(id: 1) { outfit { id } } }"}',
+      body: '{"query":"mutation { likeOutfit(id: \\"T3V0Zml0OjE=\\") { outfit { id: databaseId } } }"}',
     });
     expect(await graphql.json()).toEqual({ data: { likeOutfit: { outfit: { id: 1 } } } });
 
     const graphiql = await fetch(`${base}/graphql`, { headers: { Accept: 'text/html' } });
     expect(graphiql.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(await graphiql.text()).toContain('YogaGraphiQL.renderYogaGraphiQL(');
+
+    const docs = await fetch(`${base}/api/docs`, { headers: { Accept: 'text/html' } });
+    const files = [...(await docs.text()).matchAll(/"(docs\/[^"]+)"/g)];
+    expect(files).toHaveLength(4);
+    for (const [, file] of files) expect((await fetch(`${base}/api/${file}`)).status).toBe(200);
+    const document = (await (await fetch(`${base}/api/openapi.json`)).json()) as { info: object };
+    expect(document.info).toHaveProperty('version', version);
 
     expect(await stop(server), server.errors()).toBe(0);
   }, 180_000);
@@ -74,6 +84,14 @@ describe('the package', () => {
     expect(await outputOf('import', join(unpacked, 'page.json'))).toContain('20 records read');
     expect(await outputOf('counts', 'check')).toContain('all counts are right');
   }, 180_000);
+
+  test('has the command outfit-gateway, which npm links', async () => {
+    const file = join(folder, bin['outfit-gateway'] ?? '');
+    expect(readFileSync(file, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+    const asked = run([file, '--version'], {});
+    expect(await asked.ended).toBe(0);
+    expect(folder.endsWith(`outfit-gateway-${asked.output().trim()}`)).toBe(true);
+  });
 
   test('holds what runs, and none of what builds', () => {
     const packages = readdirSync(join(folder, 'node_modules'));

@@ -5,7 +5,7 @@ import base from '../../vitest.config.ts';
 const files = [
   ...['cache', 'counts', 'differential', 'fuzz'],
   // Their twins on the embedded database.
-  ...['import', 'rate-limit', 'visibility', 'walks'],
+  ...['filters', 'import', 'nodes', 'openapi', 'rate-limit', 'visibility', 'walks'],
 ];
 
 export default mergeConfig(

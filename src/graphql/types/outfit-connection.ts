@@ -1,62 +1,127 @@
-// The Relay connection for scrolling: outfitConnection(...).
+// The Relay connections for scrolling: outfitConnection(...), User.outfitConnection(...),
+// Viewer.likedOutfits(...).
+import type { InputShapeFromFields } from '@pothos/core';
 import { formatCursor, parseCursor } from '../../outfits/cursor.ts';
-import { findKeysetPage, hasOutfitAt, maxRows } from '../../outfits/keyset-page.ts';
+import { maxRows } from '../../outfits/keyset-page.ts';
+import { createOutfitList, type ScrollableList } from '../../outfits/list.ts';
 import { type Ordering, type SortKey, sortKeyOf } from '../../outfits/ordering.ts';
-import { countOutfits } from '../../outfits/pages.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { CostConfig, CountItems } from '../cost.ts';
 import { badUserInput } from '../errors.ts';
 import { Outfit } from './outfit.ts';
+import { filterOf, OutfitFilter } from './outfit-filter.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
+import { User } from './user.ts';
+import { Viewer } from './viewer.ts';
 
 /** One less than a slice can have: the one more tells whether there is a next page. */
 const maxPerRequest = maxRows - 1;
-
-interface Range {
-  readonly first?: number | null | undefined;
-  readonly last?: number | null | undefined;
-  readonly after?: string | null | undefined;
-  readonly before?: string | null | undefined;
-}
 
 /** Also a range of none counts as one, since it is read. */
 const countItems: CountItems = ({ first, last }, config) =>
   Math.min(Math.max(Number(first ?? last ?? defaultSize(config)), 1), maxPerRequest);
 
+/** A range of a list. */
+interface Connection {
+  readonly list: ScrollableList;
+  readonly edges: readonly { readonly cursor: string; readonly node: OutfitRow }[];
+  readonly pageInfo: PageInfo;
+}
+
+interface PageInfo {
+  readonly startCursor: string | null;
+  readonly endCursor: string | null;
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+}
+
+const OutfitEdge = builder.edgeObject({
+  type: Outfit,
+  name: 'OutfitEdge',
+  description: 'An outfit and its place in the list.',
+});
+
+const OutfitConnection = builder.objectRef<Connection>('OutfitConnection').implement({
+  description: 'A range of a list of outfits.',
+  fields: (t) => ({
+    edges: t.field({
+      type: [OutfitEdge],
+      description: 'The items of this range, each with its cursor.',
+      resolve: ({ edges }) => [...edges],
+    }),
+    pageInfo: t.field({
+      type: builder.pageInfoRef(),
+      description: 'Where this range begins and ends.',
+      resolve: ({ pageInfo }) => pageInfo,
+    }),
+    totalCount: t.int({
+      description: 'Outfits in the whole list.',
+      resolve: ({ list }) => list.count(),
+    }),
+  }),
+});
+
+const connectionArguments = builder.args((t) => ({
+  ...t.connectionArgs(),
+  ordering: t.field({
+    type: OutfitOrdering,
+    description: 'What to sort by; newest first when omitted.',
+  }),
+  filter: t.field({ type: OutfitFilter, description: 'What narrows the list.' }),
+}));
+
+type ConnectionArguments = InputShapeFromFields<typeof connectionArguments>;
+
 builder.queryField('outfitConnection', (t) =>
-  t.connection(
-    {
-      type: Outfit,
-      description:
-        'All outfits as a Relay connection, for scrolling. A cursor holds its place in the list even when its outfit is deleted.',
-      args: {
-        ordering: t.arg({
-          type: OutfitOrdering,
-          description: 'What to sort by; newest first when omitted.',
-        }),
-      },
-      extensions: { countItems },
-      resolve: (_root, args, context) =>
-        resolveConnection(orderingOf(args.ordering), args, context),
-    },
-    {
-      name: 'OutfitConnection',
-      description: 'A range of the list of all outfits.',
-      fields: (connection) => ({
-        totalCount: connection.int({
-          description: 'Outfits in the whole list.',
-          resolve: (_connection, _args, { read, visibility }) => countOutfits(read, visibility),
-        }),
-      }),
-    },
-    { name: 'OutfitEdge', description: 'An outfit and its place in the list.' },
-  ),
+  t.field({
+    type: OutfitConnection,
+    description:
+      'All outfits as a Relay connection, for scrolling. A cursor holds its place in the list even when its outfit is deleted.',
+    args: connectionArguments,
+    extensions: { countItems },
+    resolve: (_root, args, context) =>
+      resolveConnection(
+        createOutfitList(context.read, context.visibility, filterOf(args.filter)),
+        args,
+        context,
+      ),
+  }),
 );
 
-async function resolveConnection(ordering: Ordering, range: Range, context: Context) {
-  const { read, visibility, config } = context;
+builder.prismaObjectField(User, 'outfitConnection', (t) =>
+  t.field({
+    type: OutfitConnection,
+    description: 'The outfits of this user as a Relay connection, for scrolling.',
+    args: connectionArguments,
+    extensions: { countItems },
+    resolve: ({ id }, args, context) =>
+      resolveConnection(context.userLists(id, filterOf(args.filter)), args, context),
+  }),
+);
+
+builder.objectField(Viewer, 'likedOutfits', (t) =>
+  t.field({
+    type: OutfitConnection,
+    description:
+      'The outfits that the viewer likes, of those that the viewer sees, as a Relay connection.',
+    args: connectionArguments,
+    extensions: { countItems },
+    resolve: ({ userId }, args, context) => {
+      const filter = { ...filterOf(args.filter), likedBy: userId };
+      const list = createOutfitList(context.read, context.visibility, filter);
+      return resolveConnection(list, args, context);
+    },
+  }),
+);
+
+async function resolveConnection(
+  list: ScrollableList,
+  range: ConnectionArguments,
+  { config }: Context,
+): Promise<Connection> {
+  const ordering = orderingOf(range.ordering);
   const first = readLimit('first', range.first);
   const last = readLimit('last', range.last);
   const after = readCursor('after', range.after, ordering);
@@ -65,15 +130,15 @@ async function resolveConnection(ordering: Ordering, range: Range, context: Cont
   const forward = first !== undefined || last === undefined;
   const size = first ?? last ?? defaultSize(config);
   const [rows, beyondAfter, beyondBefore] = await Promise.all([
-    findKeysetPage(read, visibility, {
+    list.keysetPage({
       ordering,
       after,
       before,
       limit: size + 1,
       from: forward ? 'start' : 'end',
     }),
-    after ? hasOutfitAt(read, visibility, ordering, after, 'before') : false,
-    before ? hasOutfitAt(read, visibility, ordering, before, 'after') : false,
+    after ? list.hasOutfitAt(ordering, after, 'before') : false,
+    before ? list.hasOutfitAt(ordering, before, 'after') : false,
   ]);
   const more = rows.length > size;
   const slice = forward ? rows.slice(0, size) : rows.slice(more ? 1 : 0);
@@ -83,6 +148,7 @@ async function resolveConnection(ordering: Ordering, range: Range, context: Cont
 
   const edges = kept.map((row) => edgeOf(row, ordering));
   return {
+    list,
     edges,
     pageInfo: {
       startCursor: edges[0]?.cursor ?? null,

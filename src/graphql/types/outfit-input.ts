@@ -3,7 +3,7 @@ import type { InputFieldBuilder } from '@pothos/core';
 import { devices, type InputError, maxLength } from '../../outfits/input.ts';
 import { builder } from '../builder.ts';
 
-const Device = builder.enumType('Device', {
+export const Device = builder.enumType('Device', {
   description: 'What an owner publishes or changes an outfit on.',
   values: {
     IOS: { value: devices[0], description: 'An iPhone or iPad.' },
@@ -52,6 +52,7 @@ const content = (t: Fields, isNew: boolean) => ({
   video: t.string({
     description:
       'Absolute URL of the video below the video host, or its key, `outfits_videos/<uuid>.mp4`; null for none.',
+    extensions: { mayBeNull: true },
   }),
 });
 

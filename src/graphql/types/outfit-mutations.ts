@@ -19,6 +19,7 @@ import {
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { forbidden, notFound } from '../errors.ts';
+import { globalIdOf, readGlobalId } from './node.ts';
 import { Outfit } from './outfit.ts';
 import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-input.ts';
 
@@ -55,7 +56,7 @@ const payload = (name: string, description: string) =>
 const CreateOutfitPayload = payload('CreateOutfitPayload', 'What became of a new outfit.');
 const UpdateOutfitPayload = payload('UpdateOutfitPayload', 'What became of a change.');
 
-const outfitId = { required: true, description: 'Identifier of the outfit.' } as const;
+const outfitId = { required: true, description: 'Global identifier of the outfit.' } as const;
 
 builder.mutationField('createOutfit', (t) =>
   t.field({
@@ -88,11 +89,12 @@ builder.mutationField('updateOutfit', (t) =>
     description:
       'Changes an outfit of the viewer, and sets its modified and modificationDevice. The outfit of another user is an error with the code FORBIDDEN.',
     args: {
-      id: t.arg.int(outfitId),
+      id: t.arg.id(outfitId),
       input: t.arg({ type: UpdateOutfitInput, required: true, description: 'The changes.' }),
     },
-    resolve: async (_root, { id, input }, context) => {
+    resolve: async (_root, { id: globalId, input }, context) => {
       const { userId } = requireViewer(context);
+      const id = readGlobalId('Outfit', globalId);
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
       const { prisma, visibility } = context;
@@ -103,7 +105,12 @@ builder.mutationField('updateOutfit', (t) =>
 
 const DeleteOutfitPayload = builder.objectRef<{ id: number }>('DeleteOutfitPayload').implement({
   description: 'What was deleted.',
-  fields: (t) => ({ id: t.exposeInt('id', { description: 'Identifier of the deleted outfit.' }) }),
+  fields: (t) => ({
+    id: t.id({
+      description: 'Global identifier of the deleted outfit.',
+      resolve: ({ id }) => globalIdOf('Outfit', id),
+    }),
+  }),
 });
 
 builder.mutationField('deleteOutfit', (t) =>
@@ -112,9 +119,10 @@ builder.mutationField('deleteOutfit', (t) =>
     nullable: true,
     description:
       'Deletes an outfit of the viewer. The outfit of another user is an error with the code FORBIDDEN.',
-    args: { id: t.arg.int(outfitId) },
-    resolve: async (_root, { id }, context) => {
+    args: { id: t.arg.id(outfitId) },
+    resolve: async (_root, { id: globalId }, context) => {
       const { userId } = requireViewer(context);
+      const id = readGlobalId('Outfit', globalId);
       await mapErrors(context, deleteOutfit(context.prisma, { id, userId }, context.visibility));
       return { id };
     },
@@ -137,7 +145,7 @@ builder.mutationField('likeOutfit', (t) =>
     type: LikePayload,
     nullable: true,
     description: 'Lets the viewer like an outfit. Liking it again changes nothing.',
-    args: { id: t.arg.int(outfitId) },
+    args: { id: t.arg.id(outfitId) },
     resolve: (_root, { id }, context) => resolveLike(id, true, context),
   }),
 );
@@ -147,13 +155,14 @@ builder.mutationField('unlikeOutfit', (t) =>
     type: LikePayload,
     nullable: true,
     description: 'Takes a like of the viewer back. Changes nothing if there is none.',
-    args: { id: t.arg.int(outfitId) },
+    args: { id: t.arg.id(outfitId) },
     resolve: (_root, { id }, context) => resolveLike(id, false, context),
   }),
 );
 
-async function resolveLike(id: number, liked: boolean, context: Context) {
+async function resolveLike(globalId: string, liked: boolean, context: Context) {
   const { userId } = requireViewer(context);
+  const id = readGlobalId('Outfit', globalId);
   const { read, visibility } = context;
   return { outfit: await mapErrors(context, setLike(read, { id, userId, liked }, visibility)) };
 }

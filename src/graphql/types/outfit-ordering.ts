@@ -5,7 +5,11 @@ import { builder } from '../builder.ts';
 // Each value stands for its REST spelling; the REST error lists them in this order.
 const orderings = {
   CREATED_ASC: { value: 'created', description: 'Oldest first.' },
-  CREATED_DESC: { value: '-created', description: 'Newest first; the default.' },
+  CREATED_DESC: {
+    value: '-created',
+    description: 'Newest first; the default.',
+    extensions: { isDefault: true },
+  },
   ID_ASC: { value: 'id', description: 'Lowest id first.' },
   ID_DESC: { value: '-id', description: 'Highest id first.' },
   LIKE_COUNT_ASC: { value: 'like_count', description: 'Fewest likes first.' },

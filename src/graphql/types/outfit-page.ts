@@ -1,16 +1,13 @@
 // OutfitPage: outfits(...), User.outfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
-import {
-  findPage,
-  type OutfitPage as Page,
-  type PageRequest,
-  PastTheEndError,
-} from '../../outfits/pages.ts';
+import { createOutfitList } from '../../outfits/list.ts';
+import { type OutfitPage as Page, type PageRequest, PastTheEndError } from '../../outfits/pages.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { CountItems } from '../cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
+import { filterOf, OutfitFilter } from './outfit-filter.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
 import { User } from './user.ts';
 
@@ -47,6 +44,7 @@ const pageArguments = builder.args((t) => ({
   last: t.boolean({
     description: 'Whether to give the last page, whichever that is, instead of `page`.',
   }),
+  filter: t.field({ type: OutfitFilter, description: 'What narrows the list.' }),
 }));
 
 /** Only `results` has objects below it, as many as a page can have. */
@@ -62,7 +60,11 @@ builder.queryField('outfits', (t) =>
     args: pageArguments,
     extensions: { countItems },
     resolve: (_root, args, context) =>
-      resolvePage(args, context, (request) => findPage(context.read, context.visibility, request)),
+      resolvePage(
+        args,
+        context,
+        createOutfitList(context.read, context.visibility, filterOf(args.filter)).page,
+      ),
   }),
 );
 
@@ -72,10 +74,12 @@ builder.prismaObjectField(User, 'outfits', (t) =>
     description: 'One page of the outfits of this user.',
     args: pageArguments,
     extensions: { countItems },
-    resolve: (user, args, context) =>
-      resolvePage(args, context, (request) =>
-        context.userPages.load({ ...request, userId: user.id }),
-      ),
+    resolve: (user, args, context) => {
+      const filter = filterOf(args.filter);
+      return resolvePage(args, context, (request) =>
+        context.userPages.load({ ...request, userId: user.id, filter }),
+      );
+    },
   }),
 );
 

@@ -1,13 +1,20 @@
-// Outfit: outfit(id).
+// Outfit: outfit(...).
 import { builder } from '../builder.ts';
+import { badUserInput } from '../errors.ts';
 import { DateTime } from './date-time.ts';
+import { globalIdOf, Node, readGlobalId } from './node.ts';
 import { User } from './user.ts';
 
 export const Outfit = builder.prismaObject('Outfit', {
+  interfaces: [Node],
   // Every outfit is read together with its owner: one more join is cheaper than a statement.
   include: { user: true },
   fields: (t) => ({
-    id: t.exposeInt('id'),
+    id: t.id({
+      description: 'Global identifier, for `node` and for the stores of clients.',
+      resolve: ({ id }) => globalIdOf('Outfit', id),
+    }),
+    databaseId: t.exposeInt('id', { description: 'Number of the outfit: its `id` in REST.' }),
     title: t.exposeString('title'),
     description: t.exposeString('description'),
     imageKey: t.string({
@@ -55,8 +62,18 @@ builder.queryField('outfit', (t) =>
   t.field({
     type: Outfit,
     nullable: true,
-    description: 'One outfit, or null if the viewer sees none with that id.',
-    args: { id: t.arg.int({ required: true, description: 'Identifier of the outfit.' }) },
-    resolve: (_root, { id }, { records }) => records.outfits.load(id),
+    description:
+      'One outfit by its id or its number, or null if the viewer sees none. Give exactly one of the two.',
+    args: {
+      id: t.arg.id({ description: 'Global identifier of the outfit.' }),
+      databaseId: t.arg.int({ description: 'Number of the outfit.' }),
+    },
+    resolve: (_root, { id, databaseId }, { records }) => {
+      const byNumber = typeof databaseId === 'number';
+      if (byNumber === (typeof id === 'string')) {
+        throw badUserInput('Give either id or databaseId, not both and not neither.');
+      }
+      return records.outfits.load(byNumber ? databaseId : readGlobalId('Outfit', id ?? ''));
+    },
   }),
 );

@@ -1,10 +1,16 @@
 // User: user(...).
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
+import { globalIdOf, Node, readGlobalId } from './node.ts';
 
 export const User = builder.prismaObject('User', {
+  interfaces: [Node],
   fields: (t) => ({
-    id: t.exposeInt('id'),
+    id: t.id({
+      description: 'Global identifier, for `node` and for the stores of clients.',
+      resolve: ({ id }) => globalIdOf('User', id),
+    }),
+    databaseId: t.exposeInt('id', { description: 'Number of the user: its `id` in REST.' }),
     avatarKey: t.exposeString('avatarKey'),
     username: t.exposeString('username'),
     firstName: t.exposeString('firstName'),
@@ -17,19 +23,21 @@ builder.queryField('user', (t) =>
     type: User,
     nullable: true,
     description:
-      'One user by id or by username, or null if there is none. Give exactly one of the two.',
+      'One user by id, number or username, or null if there is none. Give exactly one of the three.',
     args: {
-      id: t.arg.int({ description: 'Identifier of the user.' }),
+      id: t.arg.id({ description: 'Global identifier of the user.' }),
+      databaseId: t.arg.int({ description: 'Number of the user.' }),
       username: t.arg.string({
         description: 'Exact handle. Should several users have it, the one with the lowest id.',
       }),
     },
-    resolve: (_root, { id, username }, { prisma, records }) => {
-      const byId = typeof id === 'number';
-      if (byId === (typeof username === 'string')) {
-        throw badUserInput('Give either id or username, not both and not neither.');
+    resolve: (_root, { id, databaseId, username }, { prisma, records }) => {
+      const given = [id, databaseId, username].filter((value) => value != null);
+      if (given.length !== 1) {
+        throw badUserInput('Give exactly one of id, databaseId and username.');
       }
-      if (byId) return records.users.load(id);
+      if (typeof id === 'string') return records.users.load(readGlobalId('User', id));
+      if (typeof databaseId === 'number') return records.users.load(databaseId);
       // PostgreSQL text cannot hold a NUL character, so no user can have it.
       if (!username || username.includes('\0')) return null;
       return prisma.user.findFirst({ where: { username }, orderBy: { id: 'asc' } });

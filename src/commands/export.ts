@@ -1,0 +1,183 @@
+// outfit-gateway export: writes the whole listing in the forms that the import reads.
+import { Writable } from 'node:stream';
+import { type Config, ConfigError, readConfig } from '../config.ts';
+import type { Database } from '../database/database.ts';
+import { readOneSnapshot } from '../database/one-snapshot.ts';
+import { streamLines, writeLines } from '../export/lines.ts';
+import { writePages } from '../export/pages.ts';
+import { readRecords } from '../export/records.ts';
+import { writeWhole } from '../export/whole.ts';
+import { createReporter, formatNumber, type Reporter } from '../import/reporter.ts';
+import { countOutfits } from '../outfits/pages.ts';
+import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
+import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
+import type { Io } from './command.ts';
+import { withDatabase } from './database.ts';
+import { readBase } from './option-values.ts';
+
+export const help = `Usage: outfit-gateway export FILE|FOLDER [options]
+
+Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names,
+in a form that "outfit-gateway import" reads. All of it is of one moment, whatever is written meanwhile.
+
+  FILE             one record per line: its name ends in .ndjson or .jsonl, also with .gz
+  FOLDER           pages, byte for byte as GET answers with them: page-1.json and so on, PAGE_SIZE
+                   records each, links below --base or PUBLIC_URL
+  -                standard output, one record per line (by npm: "npm run -s export -- -")
+
+Options
+  --since TIMESTAMP
+                   only what was created or modified after it, such as 2026-11-22T08:00:00Z;
+                   for lines, not for pages
+  --base URL       base of the links of pages, such as https://shop.example.com
+  --overwrite      replace what an earlier export has written there
+
+The file or folder is there once it is whole, and not before. Likes are exported as their number: who
+gave them, keys of repeatable requests and users without outfits stay behind.
+
+${settingsHelp}
+Exit code: 0 all is written, 2 the export could not be done, 130 it was interrupted.
+`;
+
+export const failureCode = 2;
+
+export async function run(io: Io): Promise<number> {
+  const { words, values, env } = readArgumentsAndSettings(io, options, true);
+  const config = readConfig(env);
+  const request = readRequest(words, values, config);
+  return withDatabase(config, async (database) => {
+    const reporter = createReporter(io.stderr);
+    const start = performance.now();
+    const written = await writeExport(database, config, request, io, reporter).finally(() =>
+      reporter.finish(),
+    );
+    const seconds = (performance.now() - start) / 1000;
+    const [place, told] =
+      request.form === 'stream' ? ['standard output', io.stderr] : [request.target, io.stdout];
+    const rate = formatNumber(written / seconds);
+    told.write(
+      `${formatNumber(written)} records written to ${place} in ${seconds.toFixed(1)} s (${rate} per second).\n`,
+    );
+    return 0;
+  });
+}
+
+interface Request {
+  readonly target: string;
+  readonly form: 'lines' | 'pages' | 'stream';
+  readonly since: string | undefined;
+  /** Base of the links of pages. */
+  readonly base: string;
+  readonly overwrite: boolean;
+}
+
+interface Values {
+  readonly since?: string;
+  readonly base?: string;
+  readonly overwrite: boolean;
+}
+
+function readRequest(words: readonly string[], values: Values, config: Config): Request {
+  const [target, ...others] = words;
+  if (target === undefined || others.length > 0) {
+    throw new ConfigError('Give one FILE or FOLDER: see --help.');
+  }
+  const form = formOf(target);
+  const since = readSince(values.since);
+  const base = readBase('--base', values.base) ?? config.publicUrl;
+  if (form !== 'pages') {
+    if (values.base !== undefined)
+      throw new ConfigError('--base is for pages: lines have no links.');
+    return { target, form, since, base: '', overwrite: values.overwrite };
+  }
+  if (since !== undefined) {
+    throw new ConfigError(
+      '--since needs lines, such as changes.ndjson: pages have the count and links of a whole listing.',
+    );
+  }
+  if (base === undefined) {
+    throw new ConfigError(
+      'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
+    );
+  }
+  return { target, form, since, base, overwrite: values.overwrite };
+}
+
+const options = {
+  since: { type: 'string' },
+  base: { type: 'string' },
+  overwrite: { type: 'boolean', default: false },
+} as const;
+
+function formOf(target: string): Request['form'] {
+  if (target === '-') return 'stream';
+  if (/\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target)) return 'lines';
+  if (!/\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) return 'pages';
+  throw new ConfigError(
+    `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
+  );
+}
+
+function readSince(value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const moment = parseTimestamp(value);
+  if (moment !== undefined) return formatTimestamp(moment);
+  throw new ConfigError(
+    `--since is ${JSON.stringify(value)}, but it must be a UTC timestamp such as 2026-11-22T08:00:00Z.`,
+  );
+}
+
+/** Gives the number of records. */
+async function writeExport(
+  database: Database,
+  config: Config,
+  { target, form, since, base, overwrite }: Request,
+  { signal, stdout }: Io,
+  reporter: Reporter,
+): Promise<number> {
+  let written = 0;
+  const writeFrom = (write: (records: Records, count: number) => Promise<void>) =>
+    readOneSnapshot(database.pool, signal, async (read) => {
+      const count = await countOutfits(read, { private: 'all' });
+      const total = since === undefined ? count : undefined;
+      const source = readRecords(database, read, config, since);
+      const records = watch(source, signal, (number) => {
+        written = number;
+        reporter.progress(number, total);
+      });
+      await write(records, count);
+    });
+
+  if (form === 'stream') {
+    if (!(stdout instanceof Writable)) throw new TypeError('The output is no stream.');
+    await writeFrom((records) => streamLines(records, stdout));
+  } else {
+    const compressed = target.toLowerCase().endsWith('.gz');
+    const { pageSize } = config;
+    await writeWhole(target, overwrite, (path) =>
+      writeFrom((records, count) =>
+        form === 'lines'
+          ? writeLines(records, path, { name: target, compressed })
+          : writePages(records, path, { name: target, base, pageSize, count }),
+      ),
+    );
+  }
+  return written;
+}
+
+type Records = AsyncGenerator<readonly Buffer[]>;
+
+/** Passes records on until the signal, and tells how many there were so far. */
+async function* watch(
+  source: Records,
+  signal: AbortSignal,
+  onRead: (number: number) => void,
+): Records {
+  let number = 0;
+  for await (const records of source) {
+    signal.throwIfAborted();
+    yield records;
+    number += records.length;
+    onRead(number);
+  }
+}

@@ -1,0 +1,47 @@
+// Random numbers that are the same on every machine.
+
+/** Gives the next of a sequence of integers from 0 to 2^32 - 1. */
+export type Random = () => number;
+
+/**
+ * Creates the random sequence of one row or picture (the sfc32 generator). Its state is 128 bits wide:
+ * with 32, two of ten million rows would share their UUIDs.
+ */
+export function createRandom(seed: number, stream: number, index: number): Random {
+  let a = seed | 0;
+  let b = stream | 0;
+  let c = index | 0;
+  let counter = 1;
+  const next = () => {
+    const sum = (a + b + counter) | 0;
+    counter = (counter + 1) | 0;
+    a = b ^ (b >>> 9);
+    b = (c + (c << 3)) | 0;
+    c = ((c << 21) | (c >>> 11)) + sum;
+    c |= 0;
+    return sum >>> 0;
+  };
+  // The first numbers still resemble the arguments.
+  for (let round = 0; round < 12; round += 1) next();
+  return next;
+}
+
+/** Draws a fraction from 0 up to, but not including, 1. */
+export function draw(random: Random): number {
+  return random() / 0x1_0000_0000;
+}
+
+export function below(random: Random, limit: number): number {
+  return Math.floor(draw(random) * limit);
+}
+
+export function pick<T>(list: readonly T[], random: Random): T {
+  return at(list, below(random, list.length));
+}
+
+/** Takes the item at an index, counting on from the start at the end of the list. */
+export function at<T>(list: readonly T[], index: number): T {
+  const item = list[index % list.length];
+  if (item === undefined) throw new RangeError('The list is empty.');
+  return item;
+}

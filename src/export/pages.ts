@@ -1,0 +1,82 @@
+// Records as a folder of pages, each file byte for byte the body that the listing answers with.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ConfigError } from '../config.ts';
+import { encloseFor } from '../rest/page-answers.ts';
+import { parseQuery } from '../rest/query-string.ts';
+import { orSay } from './whole.ts';
+
+const listingPath = '/api/outfits/';
+
+export interface PagesOptions {
+  /** As the operator calls the folder. */
+  readonly name: string;
+  /** Base of the links, such as `https://shop.example.com`. */
+  readonly base: string;
+  /** Records per page. */
+  readonly pageSize: number;
+  /** Records of the whole listing, of the same snapshot. */
+  readonly count: number;
+}
+
+/**
+ * Makes the folder and writes page-1.json and so on, with as many digits as the last one needs.
+ * @throws ConfigError when it cannot be written, or the counts of the database are wrong
+ */
+export async function writePages(
+  records: AsyncIterable<readonly Buffer[]>,
+  folder: string,
+  { name, base, pageSize, count }: PagesOptions,
+): Promise<void> {
+  await orSay(name, () => mkdir(folder));
+  const pageCount = Math.max(1, Math.ceil(count / pageSize));
+  const digits = String(pageCount).length;
+  let written = 0;
+  let page = 0;
+  for await (const results of toPages(records, pageSize)) {
+    page++;
+    written += results.length;
+    const query = page === 1 ? '' : `page=${page}`;
+    const asked = { query, parameters: parseQuery(query), variables: {}, key: '' };
+    const kept = {
+      count,
+      next: page < pageCount ? page + 1 : null,
+      previous: page > 1 ? page - 1 : null,
+      results: toList(results),
+      resultsTag: '',
+      size: 0,
+      shareable: false,
+    };
+    const { body } = encloseFor(base + listingPath, kept, asked);
+    const file = `page-${String(page).padStart(digits, '0')}.json`;
+    await orSay(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
+  }
+  if (written !== count) {
+    throw new ConfigError(
+      `The database counts ${count} outfits, but holds ${written}: run "npm run counts -- rebuild" first.`,
+    );
+  }
+}
+
+/** Pages of the same size, but for the last one; an empty listing has one page. */
+async function* toPages(
+  records: AsyncIterable<readonly Buffer[]>,
+  pageSize: number,
+): AsyncGenerator<readonly Buffer[]> {
+  let waiting: Buffer[] = [];
+  let pages = 0;
+  for await (const some of records) {
+    waiting.push(...some);
+    for (; waiting.length >= pageSize; pages++) {
+      yield waiting.slice(0, pageSize);
+      waiting = waiting.slice(pageSize);
+    }
+  }
+  if (waiting.length > 0 || pages === 0) yield waiting;
+}
+
+function toList(records: readonly Buffer[]): Buffer {
+  const comma = Buffer.from(',');
+  const parts = records.flatMap((record, index) => (index === 0 ? [record] : [comma, record]));
+  return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')]);
+}

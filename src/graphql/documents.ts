@@ -1,0 +1,86 @@
+// Which document a request means: by its text, by an id (persisted documents of GraphQL over HTTP), or
+// by its hash (automatic persisted queries, APQ). Trusted documents come from trusted-documents.ts.
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import {
+  badRequest,
+  documentMismatch,
+  documentNotFound,
+  documentNotTrusted,
+  persistedQueryNotFound,
+} from './errors.ts';
+
+/** How a request names its document; at least one of both is there. */
+export interface DocumentReference {
+  readonly query: string | undefined;
+  /** Another name than the text; `isAutomatic`: clients know to send the text when it is unknown. */
+  readonly name: { readonly id: string; readonly isAutomatic: boolean } | undefined;
+}
+
+/** The texts of trusted documents, by every id that they go by. */
+export type TrustedDocuments = ReadonlyMap<string, string>;
+
+export interface Documents {
+  /**
+   * The text of the document that is meant.
+   * @throws HttpError 400 unless there is one, the only one; 403 when it must be trusted and is not;
+   *   200 when the client is to send its text beside the hash
+   */
+  textOf(reference: DocumentReference): string;
+  /** Keeps a text that has been found valid under the hash that it was sent with, if it was. */
+  keep(reference: DocumentReference): void;
+}
+
+/** Most bytes of texts that clients have registered: thousands of documents of an app. */
+const maxBytes = 8_388_608;
+/** A longer text is answered, but not kept: few documents within the limits are. */
+const maxBytesOfText = 65_536;
+
+/**
+ * Registered texts are of this process only: a client whose request another one answers, or that comes
+ * after a restart, is asked for its text once more.
+ * @param trusted undefined: there are none
+ * @param trustedOnly whether all others are refused
+ */
+export function createDocuments(
+  trusted: TrustedDocuments | undefined,
+  trustedOnly: boolean,
+): Documents {
+  const trustedTexts = trustedOnly ? new Set(trusted?.values()) : undefined;
+  const registered = new LRUCache<string, string>({
+    maxSize: maxBytes,
+    maxEntrySize: maxBytesOfText,
+    // Two bytes for each character, and the hash.
+    sizeCalculation: (text, id) => 2 * (text.length + id.length),
+  });
+
+  /** Under an id of its own, or the id that stands in for the hash. */
+  const findTrusted = (id: string) => trusted?.get(id) ?? trusted?.get(id.replace(/^sha256:/, ''));
+
+  return {
+    textOf({ query, name }) {
+      const known = name && (findTrusted(name.id) ?? registered.get(name.id));
+      const text = query ?? known;
+      if (text === undefined) {
+        if (!name) throw badRequest('The parameter query is missing.');
+        if (trustedTexts) throw documentNotTrusted();
+        throw name.isAutomatic ? persistedQueryNotFound() : documentNotFound(name.id);
+      }
+      if (name && text !== known && name.id !== sha256Id(text)) {
+        const isWrong = known !== undefined || name.id.startsWith('sha256:');
+        throw isWrong ? documentMismatch(name.id) : documentNotFound(name.id);
+      }
+      if (trustedTexts && !trustedTexts.has(text)) throw documentNotTrusted();
+      return text;
+    },
+    keep({ query, name }) {
+      if (!name || query === undefined || trustedTexts || findTrusted(name.id)) return;
+      registered.set(name.id, query);
+    },
+  };
+}
+
+/** The id of a document of which only the text is known. */
+export function sha256Id(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
+}

@@ -1,0 +1,106 @@
+// Answers as server-sent events: the "distinct connections" mode of the GraphQL over SSE protocol.
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type ExecutionResult, GraphQLError } from 'graphql';
+import { invalidToken } from '../errors.ts';
+import { type EventStreams, formatEvent, sendEvents } from '../http/event-stream.ts';
+import type { Asker, Engine, Operation } from './engine.ts';
+import type { LiveAnswers } from './live.ts';
+import type { LiveAnswer } from './live-feed.ts';
+import { encodeResult } from './result-body.ts';
+
+export interface EventOptions {
+  readonly engine: Engine;
+  readonly live: LiveAnswers;
+  readonly streams: EventStreams;
+}
+
+interface Asked {
+  readonly operation: Operation | { readonly errors: readonly GraphQLError[] };
+  readonly variables: Record<string, unknown>;
+  /** Names the operation and the variables. */
+  readonly key: string;
+}
+
+/**
+ * Answers with events: a subscription with a stream of them, anything else with its one result.
+ * @throws HttpError when the request is turned away before there is an answer
+ */
+export async function answerWithEvents(
+  { engine, live, streams }: EventOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { operation, variables, key }: Asked,
+  asker: Asker,
+): Promise<FastifyReply> {
+  // What is wrong with a document is told in an event: EventSource would hide another status.
+  if ('errors' in operation) return sendEvents(request, reply, onlyOne(operation));
+  request.operationName = operation.name;
+  if (!operation.isLive) {
+    const toAnswer = (result: ExecutionResult, isForAll: boolean) => toLive(result, isForAll);
+    const question = { operation, variables, key: `events ${key}`, toAnswer };
+    const { events, isFinal } = await engine.answer(question, asker);
+    return sendEvents(request, reply, isFinal ? events : Buffer.concat([events, complete]));
+  }
+  const name = JSON.stringify([operation.name ?? null, operation.text]);
+  const question = {
+    operation,
+    variables,
+    key: `live ${name} ${writeCanonical(variables)}`,
+    toAnswer: toLive,
+  };
+  const stream = streams.add(request.viewer?.expiresAt, expired);
+  const following = live.follow(question, request.viewer, ({ events, isFinal }) => {
+    if (isFinal) stream.finish(events);
+    else stream.offer(events);
+  });
+  stream.once('close', following.leave);
+  const { signal } = request;
+  const onLeave = () => stream.destroy();
+  signal.addEventListener('abort', onLeave, { once: true });
+  stream.once('close', () => signal.removeEventListener('abort', onLeave));
+  try {
+    await following.first;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+  return sendEvents(request, reply, stream);
+}
+
+/** Its data is empty, not absent: or else EventSource would not tell of it. */
+const complete = formatEvent('complete', '');
+
+/** What ends a stream with its token. */
+const expired = onlyOne({
+  errors: [
+    new GraphQLError('The token has expired: ask again with a new one.', {
+      extensions: { code: invalidToken().code },
+    }),
+  ],
+});
+
+function onlyOne(result: ExecutionResult): Buffer {
+  const { body } = encodeResult(result, 'application/graphql-response+json');
+  return Buffer.concat([formatEvent('next', body), complete]);
+}
+
+function toLive(result: ExecutionResult, isForAll: boolean): LiveAnswer {
+  // Nothing was executed, and would not be the next time: the variables do not fit, or cost too much.
+  const isFinal = result.data === undefined;
+  const { body } = encodeResult(result, 'application/graphql-response+json');
+  const events = isFinal ? onlyOne(result) : formatEvent('next', body);
+  const shareable = isForAll && result.errors === undefined;
+  return { events, isForAll, isFinal, size: events.length, shareable };
+}
+
+/**
+ * Variables as text that is equal only for equal ones, whatever the order of their fields. Numbers too
+ * large for JavaScript are told apart from null, as which JSON would write them.
+ */
+function writeCanonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
+  if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([name, inner]) => `${JSON.stringify(name)}:${writeCanonical(inner)}`).join()}}`;
+}

@@ -1,0 +1,128 @@
+// One question and all who follow it: read for all of them at once, one reading after the other.
+import type { Viewer } from '../admission/viewer.ts';
+import type { Answer } from '../cache/answer-cache.ts';
+import type { Asker, Question } from './engine.ts';
+
+/** An answer that can be followed. */
+export interface LiveAnswer extends Answer {
+  /** What a stream sends. */
+  readonly events: Buffer;
+  /** Whether nothing in it is of one viewer alone. */
+  readonly isForAll: boolean;
+  /** Whether no other answer can follow: the variables do not fit, say. */
+  readonly isFinal: boolean;
+}
+
+export type LiveQuestion = Question<LiveAnswer>;
+
+export interface Follower {
+  readonly viewer: Viewer | undefined;
+  readonly onAnswer: (answer: LiveAnswer) => void;
+  /** Why there is no first answer. Not called once there is one. */
+  readonly onFailure: (error: unknown) => void;
+  hasAnswer: boolean;
+  /** The reading that is the first for it: one that began before it came may lack what it must see. */
+  firstReading: number;
+}
+
+export type Read = (
+  question: LiveQuestion,
+  asker: Pick<Asker, 'viewer' | 'waiter'>,
+) => Promise<LiveAnswer>;
+
+/**
+ * Never gives an answer older than one before: each reading begins when the one before it has ended,
+ * and reads what was committed by then or later; a follower gets only readings that began after it
+ * came, in their order.
+ */
+export class LiveFeed {
+  readonly question: LiveQuestion;
+  /** Whether it gives what is the same for everyone. */
+  readonly isForAll: boolean;
+  readonly followers = new Set<Follower>();
+  readonly #viewer: Viewer | undefined;
+  readonly #left = new AbortController();
+  #readings = 0;
+  /** What the database showed before the last answer was read, and before the one that is. */
+  #shown: string | undefined;
+  #reading: { readonly shown: string | undefined; isLate: boolean } | undefined;
+
+  /** @param viewer who gets the answers; undefined: those without a token, or everyone */
+  constructor(question: LiveQuestion, isForAll: boolean, viewer: Viewer | undefined) {
+    this.question = question;
+    this.isForAll = isForAll;
+    this.#viewer = isForAll ? undefined : viewer;
+  }
+
+  get isReading(): boolean {
+    return this.#reading !== undefined;
+  }
+
+  add(follower: Follower): void {
+    follower.firstReading = this.#readings + 1;
+    this.followers.add(follower);
+    if (this.#reading) this.#reading.isLate = true;
+  }
+
+  remove(follower: Follower): void {
+    this.followers.delete(follower);
+    // Nobody waits for what is being read.
+    if (this.followers.size === 0) this.#left.abort();
+  }
+
+  /**
+   * Whether it must be read, or read again when the reading under way has ended.
+   * @param shown names what the database shows; undefined: nobody knows
+   */
+  isBehind(shown: string | undefined): boolean {
+    if (!this.#reading) return shown === undefined || this.#shown !== shown;
+    if (this.#reading.shown !== shown) this.#reading.isLate = true;
+    return false;
+  }
+
+  /**
+   * Reads once, and tells the followers.
+   * @param shown what the database showed last: its name was taken before, so that a commit during
+   * the reading will be noticed by another name
+   * @returns whether it must be read again at once
+   * @throws what the reading fails with: whoever has an answer keeps it
+   */
+  async read(shown: string | undefined, read: Read): Promise<boolean> {
+    const reading = { shown, isLate: false };
+    this.#reading = reading;
+    this.#readings += 1;
+    const number = this.#readings;
+    try {
+      const waiter = { signal: this.#left.signal };
+      const answer = await read(this.question, { viewer: this.#viewer, waiter });
+      // Found to be of one viewer: nobody else may have it.
+      if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
+      this.#shown = shown;
+      for (const follower of this.followers) {
+        if (follower.firstReading > number) continue;
+        follower.hasAnswer = true;
+        follower.onAnswer(answer);
+      }
+    } finally {
+      this.#reading = undefined;
+    }
+    return reading.isLate;
+  }
+
+  /** Turns away those who wait for their first answer. */
+  fail(error: unknown): void {
+    for (const follower of this.followers) {
+      if (!follower.hasAnswer) follower.onFailure(error);
+    }
+  }
+
+  /** Takes an answer that cannot be had for known, until the database shows something else. */
+  giveUp(shown: string | undefined): void {
+    this.#shown = shown;
+  }
+}
+
+/** What was thought to be the same for all has something of one viewer in it. */
+export class PersonalAnswerError extends Error {
+  override readonly name = 'PersonalAnswerError';
+}

@@ -1,0 +1,201 @@
+// Live answers: state, not events. What is followed is read anew when the database shows other data.
+import { AsyncResource } from 'node:async_hooks';
+import type { FastifyBaseLogger } from 'fastify';
+import type { Viewer } from '../admission/viewer.ts';
+import { httpErrorFor } from '../database/errors.ts';
+import type { Snapshots } from '../database/snapshots.ts';
+import { timedOut } from '../errors.ts';
+import type { Engine } from './engine.ts';
+import {
+  type Follower,
+  type LiveAnswer,
+  LiveFeed,
+  type LiveQuestion,
+  PersonalAnswerError,
+  type Read,
+} from './live-feed.ts';
+
+/** Milliseconds between two looks at what the database shows. */
+const interval = 250;
+/** Feeds that are read at a time: fewer than there are connections, so that requests find one, too. */
+const maxReading = 8;
+
+export interface LiveOptions {
+  readonly engine: Engine;
+  readonly snapshots: Pick<Snapshots, 'takeNext'>;
+  readonly log: FastifyBaseLogger;
+}
+
+/** Someone who follows a question. */
+export interface Following {
+  /**
+   * Settles with the first answer.
+   * @throws whatever it fails with; HttpError 503 when the follower has left
+   */
+  readonly first: Promise<void>;
+  /** Must be called once. */
+  leave(): void;
+}
+
+/**
+ * Asks the database what it shows, four times a second, once for all who follow anything, and only while
+ * there are any. When that is something else, each distinct question is read again.
+ */
+export class LiveAnswers {
+  readonly #snapshots: LiveOptions['snapshots'];
+  readonly #log: FastifyBaseLogger;
+  readonly #engine: Engine;
+  readonly #read: Read;
+  readonly #feeds = new Map<string, LiveFeed>();
+  /** Feeds that wait to be read, in the order in which they came: those for all, and those of one viewer. */
+  readonly #waitingForAll = new Set<LiveFeed>();
+  readonly #waitingOwn = new Set<LiveFeed>();
+  readonly #queues = [this.#waitingForAll, this.#waitingOwn];
+  /** What is read for all who follow belongs to no request, nor to its trace. */
+  readonly #outside = new AsyncResource('LiveAnswers');
+  #reading = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** The name of what the database showed at the last look. */
+  #shown: string | undefined;
+
+  constructor({ engine, snapshots, log }: LiveOptions) {
+    this.#engine = engine;
+    this.#snapshots = snapshots;
+    this.#log = log;
+    this.#read = (question, asker) =>
+      engine.answer(question, { ...asker, idempotencyKey: undefined, log });
+  }
+
+  /** Calls back with the answer, and again with each that may differ from the one before. */
+  follow(
+    question: LiveQuestion,
+    viewer: Viewer | undefined,
+    onAnswer: (answer: LiveAnswer) => void,
+  ): Following {
+    let leave = () => {};
+    const first = new Promise<void>((settle, reject) => {
+      const follower: Follower = {
+        viewer,
+        hasAnswer: false,
+        firstReading: 0,
+        onAnswer: (answer) => {
+          onAnswer(answer);
+          settle();
+        },
+        onFailure: reject,
+      };
+      this.#join(question, follower, this.#engine.isForAll(question.operation, viewer));
+      leave = () => {
+        reject(timedOut());
+        this.#leave(question, follower);
+      };
+    });
+    // Whoever leaves need not wait for it.
+    first.catch(() => {});
+    return { first, leave };
+  }
+
+  #join(question: LiveQuestion, follower: Follower, isForAll: boolean): void {
+    const key = keyOf(question, follower, isForAll);
+    const feed = this.#feeds.get(key) ?? new LiveFeed(question, isForAll, follower.viewer);
+    this.#feeds.set(key, feed);
+    feed.add(follower);
+    if (!feed.isReading) this.#enqueue(feed);
+    this.#timer ??= this.#lookLater();
+  }
+
+  #leave(question: LiveQuestion, follower: Follower): void {
+    for (const isForAll of [true, false]) {
+      const key = keyOf(question, follower, isForAll);
+      const feed = this.#feeds.get(key);
+      if (!feed?.followers.has(follower)) continue;
+      feed.remove(follower);
+      if (feed.followers.size > 0) continue;
+      this.#feeds.delete(key);
+      this.#queueOf(feed).delete(feed);
+    }
+    if (this.#feeds.size > 0) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #lookLater(): NodeJS.Timeout {
+    return this.#outside.runInAsyncScope(() => setTimeout(() => this.#look(), interval));
+  }
+
+  async #look(): Promise<void> {
+    const timer = this.#timer;
+    try {
+      this.#shown = await this.#snapshots.takeNext();
+      for (const feed of this.#feeds.values()) {
+        if (feed.isBehind(this.#shown)) this.#enqueue(feed);
+      }
+    } catch {
+      // The database is away, which others tell: all keep what they have until it is back.
+    }
+    // Everyone may have left, and others have come, for whom there is another timer.
+    if (this.#timer === timer && this.#feeds.size > 0) {
+      this.#timer = this.#lookLater();
+    }
+  }
+
+  #enqueue(feed: LiveFeed): void {
+    this.#queueOf(feed).add(feed);
+    this.#outside.runInAsyncScope(() => this.#readNext());
+  }
+
+  #queueOf({ isForAll }: LiveFeed): Set<LiveFeed> {
+    return isForAll ? this.#waitingForAll : this.#waitingOwn;
+  }
+
+  #readNext(): void {
+    while (this.#reading < maxReading) {
+      const feed = this.#takeNext();
+      if (!feed) return;
+      this.#reading += 1;
+      this.#readOne(feed).finally(() => {
+        this.#reading -= 1;
+        this.#readNext();
+      });
+    }
+  }
+
+  /** From both queues in turn: a thousand viewers' own answers do not hold up what is for all, nor it them. */
+  #takeNext(): LiveFeed | undefined {
+    this.#queues.reverse();
+    for (const queue of this.#queues) {
+      const [feed] = queue;
+      if (!feed) continue;
+      queue.delete(feed);
+      return feed;
+    }
+    return undefined;
+  }
+
+  async #readOne(feed: LiveFeed): Promise<void> {
+    const shown = this.#shown;
+    try {
+      if (await feed.read(shown, this.#read)) this.#enqueue(feed);
+    } catch (error) {
+      if (error instanceof PersonalAnswerError) return this.#split(feed);
+      feed.fail(error);
+      if (httpErrorFor(error)) return;
+      this.#log.error({ err: error }, 'unexpected error');
+      feed.giveUp(shown);
+    }
+  }
+
+  /** Gives each viewer a feed of their own. */
+  #split(feed: LiveFeed): void {
+    const { question } = feed;
+    for (const follower of [...feed.followers]) {
+      this.#leave(question, follower);
+      this.#join(question, follower, false);
+    }
+  }
+}
+
+/** Whoever has the same key gets the same answers: nobody shares one with a viewer's own. */
+function keyOf({ key }: LiveQuestion, { viewer }: Follower, isForAll: boolean): string {
+  return isForAll ? key : `${key} ${viewer ? `user ${viewer.userId}` : 'nobody'}`;
+}

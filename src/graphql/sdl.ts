@@ -1,0 +1,45 @@
+// /graphql/schema.graphql: the schema as text, for tools and for people.
+import type { FastifyInstance } from 'fastify';
+import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
+import type { Admit } from '../admission/admission.ts';
+import { type Compressible, findForm } from '../http/compression.ts';
+import { entityTag } from '../http/etag.ts';
+import { sendForm } from '../http/send-form.ts';
+import { methodNotAllowed } from './errors.ts';
+import { isRead } from './request.ts';
+
+export interface SdlOptions {
+  readonly schema: GraphQLSchema;
+  readonly admit: Admit;
+  readonly compresses: boolean;
+}
+
+const allow = 'GET, HEAD, OPTIONS';
+
+export function serveSdl(app: FastifyInstance, { schema, admit, compresses }: SdlOptions): void {
+  // Printed on first use: most processes are never asked.
+  let printed: (Compressible & { readonly tag: string }) | undefined;
+
+  app.route({
+    method: app.supportedMethods,
+    url: '/graphql/schema.graphql',
+    onRequest: async (request, reply) => {
+      if (compresses) reply.header('Vary', 'Accept-Encoding');
+      request.viewer = await admit(request);
+      if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
+      if (!isRead(request)) throw methodNotAllowed(request.method, allow);
+    },
+    handler: async (request, reply) => {
+      if (!printed) {
+        // As schema.graphql in the repository, byte for byte.
+        const body = Buffer.from(printSchema(lexicographicSortSchema(schema)));
+        printed = { body, tag: entityTag(body) };
+      }
+      return sendForm(request, reply, await findForm(printed, request, compresses), {
+        contentType: 'text/plain; charset=utf-8',
+        tag: printed.tag,
+        shareable: true,
+      });
+    },
+  });
+}

@@ -1,0 +1,118 @@
+// TRUSTED_DOCUMENTS: the file of an app's documents, in the forms that the common generators write.
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { Kind, parse } from 'graphql';
+import { z } from 'zod';
+import { ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
+import { sha256Id, type TrustedDocuments } from './documents.ts';
+import type { Engine } from './engine.ts';
+
+/** `{ id: text }`, as of Relay's compiler and of the client preset of GraphQL Code Generator. */
+const textsById = z.record(z.string(), z.string());
+
+/** As of @apollo/generate-persisted-query-manifest. */
+const apolloManifest = z.object({
+  format: z.literal('apollo-persisted-query-manifest'),
+  version: z.literal(1),
+  operations: z.array(z.object({ id: z.string(), body: z.string() })),
+});
+
+/** What a hexadecimal id of so many digits is the hash by, in the tools that write such files. */
+const algorithms = new Map([
+  [32, 'md5'],
+  [40, 'sha1'],
+  [64, 'sha256'],
+]);
+
+/**
+ * Reads the file, and tries each document against the schema and its limits: a client could ask for none
+ * that is not valid. Each goes by its id and by the SHA-256 of its text.
+ * @throws ConfigError a sentence that names the file, and the document that is wrong
+ */
+export async function readTrustedDocuments(
+  file: string,
+  engine: Pick<Engine, 'find'>,
+): Promise<TrustedDocuments> {
+  const wrong = (what: string) => new ConfigError(`TRUSTED_DOCUMENTS is "${file}", but ${what}.`);
+  const texts = new Map<string, string>();
+  for (const [id, text] of parseManifest(await read(file, wrong), wrong)) {
+    if ((texts.get(id) ?? text) !== text) {
+      throw wrong(`two documents in it have the id ${quote(id)}: give each its own`);
+    }
+    if (!isHashOf(id, text)) {
+      throw wrong(
+        `the id ${quote(id)} is not the hash of its document: generate the file again, and do not edit it`,
+      );
+    }
+    const problem = findProblem(text, engine);
+    if (problem) throw wrong(`the document ${quote(id)} cannot be run: ${problem}`);
+    texts.set(id, text);
+  }
+  if (texts.size === 0) throw wrong('there is no document in it');
+  for (const text of [...texts.values()]) texts.set(sha256Id(text), text);
+  return texts;
+}
+
+type Wrong = (what: string) => ConfigError;
+
+async function read(file: string, wrong: Wrong): Promise<unknown> {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
+  } catch (error) {
+    throw wrong(`it cannot be read (${messageOf(error)})`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    // The message quotes the file, lines and all.
+    throw wrong(`it is not JSON (${messageOf(error).replace(/\s+/g, ' ')})`);
+  }
+}
+
+function parseManifest(json: unknown, wrong: Wrong): [id: string, text: string][] {
+  const manifest = apolloManifest.safeParse(json);
+  if (manifest.success) return manifest.data.operations.map(({ id, body }) => [id, body]);
+  const texts = textsById.safeParse(json);
+  if (texts.success && texts.data['format'] === undefined) return Object.entries(texts.data);
+  throw wrong(
+    'it is neither an object of texts by their ids nor a manifest of Apollo of version 1 ("apollo-persisted-query-manifest")',
+  );
+}
+
+/** Whether an id that looks like a hash is that of the text; another id may be anything. */
+function isHashOf(id: string, text: string): boolean {
+  const [, prefix, digits = ''] = /^(?:(md5|sha1|sha256):)?([0-9a-f]+)$/i.exec(id) ?? [];
+  const algorithm = prefix?.toLowerCase() ?? algorithms.get(digits.length);
+  if (algorithm === undefined) return true;
+  return createHash(algorithm).update(text).digest('hex') === digits.toLowerCase();
+}
+
+/** Why not all operations of a document can be run; undefined: they can. */
+function findProblem(text: string, engine: Pick<Engine, 'find'>): string | undefined {
+  const names = operationNamesOf(text);
+  if (names.length === 0) return 'it has no operation';
+  for (const name of names) {
+    const found = engine.find(text, name, false);
+    if (!('errors' in found)) continue;
+    // The sentence goes on.
+    return found.errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
+  }
+  return undefined;
+}
+
+/** Undefined among them: the only one, without a name, or a text that cannot be parsed. */
+function operationNamesOf(text: string): (string | undefined)[] {
+  try {
+    return parse(text).definitions.flatMap((definition) =>
+      definition.kind === Kind.OPERATION_DEFINITION ? [definition.name?.value] : [],
+    );
+  } catch {
+    return [undefined];
+  }
+}
+
+function quote(id: string): string {
+  return JSON.stringify(id);
+}

@@ -1,0 +1,101 @@
+// Node: Relay's global object identification. node(id), nodes(ids), and the ids themselves.
+import { decodeGlobalID, encodeGlobalID } from '@pothos/plugin-relay';
+import type { GraphQLError } from 'graphql';
+import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import { badUserInput } from '../errors.ts';
+
+/** The types that have global ids, and how a record of each is read by its number. */
+const loaders = {
+  Outfit: (id: number, { records }: Context) => records.outfits.load(id),
+  User: (id: number, { records }: Context) => records.users.load(id),
+};
+
+type NodeType = keyof typeof loaders;
+
+/** Most ids of one request for `nodes`. */
+const maxNodes = 100;
+
+export const Node = builder.interfaceRef<{ readonly id: number }>('Node').implement({
+  description: 'Whatever can be read again by its id.',
+  resolveType: (record): NodeType => ('userId' in record ? 'Outfit' : 'User'),
+  fields: (t) => ({
+    id: t.id({
+      description: 'Opaque identifier, unique among everything that there is.',
+      resolve: () => {
+        throw new Error('Each type of node resolves its id itself.');
+      },
+    }),
+  }),
+});
+
+/** The global id of a record. */
+export function globalIdOf(type: NodeType, id: number): string {
+  return encodeGlobalID(type, id);
+}
+
+/**
+ * The number in a global id.
+ * @param name of the argument, for the error
+ * @throws GraphQLError when it is malformed, or an id of another type
+ */
+export function readGlobalId(type: NodeType, text: string, name = 'id'): number {
+  const found = parse(text, name);
+  if (found.type === type) return found.id;
+  throw badUserInput(`${name} is an id of type ${found.type}, but it must be one of type ${type}.`);
+}
+
+function parse(text: string, name: string): { readonly type: NodeType; readonly id: number } {
+  let decoded: { readonly typename: string; readonly id: string };
+  try {
+    decoded = decodeGlobalID(text);
+  } catch {
+    throw malformed(text, name);
+  }
+  const id = Number(decoded.id);
+  const type = decoded.typename as NodeType;
+  const isKnown = Object.hasOwn(loaders, type) && (id | 0) === id;
+  // Other texts decode to the same bytes, and numbers like 007 are nobody's id.
+  if (!isKnown || globalIdOf(type, id) !== text) throw malformed(text, name);
+  return { type, id };
+}
+
+function malformed(text: string, name: string): GraphQLError {
+  const shown = text.length > 50 ? `${text.slice(0, 50)}…` : text;
+  return badUserInput(
+    `${name} is not an id of this service: ${JSON.stringify(shown)}. For a number, use databaseId.`,
+  );
+}
+
+function load(text: string, name: string, context: Context) {
+  const { type, id } = parse(text, name);
+  return loaders[type](id, context);
+}
+
+builder.queryField('node', (t) =>
+  t.field({
+    type: Node,
+    nullable: true,
+    description: 'Whatever has this id, or null if the viewer sees nothing that has.',
+    args: { id: t.arg.id({ required: true, description: 'The id of a node.' }) },
+    resolve: (_root, { id }, context) => load(id, 'id', context),
+  }),
+);
+
+builder.queryField('nodes', (t) =>
+  t.field({
+    type: [Node],
+    nullable: { list: false, items: true },
+    description: `Whatever has these ids, in their order: null for each that the viewer does not see. At most ${maxNodes}.`,
+    args: { ids: t.arg.idList({ required: true, description: 'The ids of nodes.' }) },
+    extensions: {
+      countItems: ({ ids }: Record<string, unknown>) => (Array.isArray(ids) ? ids.length : 1),
+    },
+    resolve: (_root, { ids }, context) => {
+      if (ids.length > maxNodes) {
+        throw badUserInput(`ids must be at most ${maxNodes}, but they are ${ids.length}.`);
+      }
+      return Promise.all(ids.map((id, index) => load(id, `ids[${index}]`, context)));
+    },
+  }),
+);

@@ -1,0 +1,121 @@
+// OutfitFilter: the input that narrows any list of outfits.
+import type { InputShapeFromTypeParam } from '@pothos/core';
+import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
+import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/search.ts';
+import { builder } from '../builder.ts';
+import { badUserInput, searchTooShort } from '../errors.ts';
+import { DateTime } from './date-time.ts';
+import { readGlobalId } from './node.ts';
+import { Device } from './outfit-input.ts';
+
+/** Most values of one condition. */
+export const maxValues = 100;
+
+const alternatives = `At most ${maxValues}; an empty list matches nothing.`;
+const slow =
+  'No index serves it: in a very long list it may take longer than a request may, which is an error with the code TIMEOUT.';
+
+export const OutfitFilter = builder.inputType('OutfitFilter', {
+  description:
+    'What narrows a list of outfits. All conditions must hold; the values of one are alternatives. What is omitted or null says nothing.',
+  fields: (t) => ({
+    ids: t.idList({ description: `Outfits with one of these ids. ${alternatives}` }),
+    userIds: t.idList({
+      description: `Outfits of the users with one of these ids. ${alternatives}`,
+    }),
+    createdFrom: t.field({ type: DateTime, description: 'Published at this moment or later.' }),
+    createdBefore: t.field({ type: DateTime, description: 'Published before this moment.' }),
+    likesFrom: t.int({ description: 'With this many likes or more.' }),
+    likesBelow: t.int({ description: 'With fewer likes than this.' }),
+    hasVideo: t.boolean({ description: `Whether there is a video. ${slow}` }),
+    private: t.boolean({
+      description:
+        'Whether the owner marked the outfit as private. The viewer must be allowed to see it all the same.',
+    }),
+    quality: t.intList({
+      description: `With one of these quality grades. ${alternatives} ${slow}`,
+    }),
+    creationDevices: t.field({
+      type: [Device],
+      description: `Published from one of these devices. ${alternatives} ${slow}`,
+    }),
+    hashtags: t.stringList({
+      description: `With one of these hashtags in the title or description, with or without \`#\`, in upper or lower case. ${alternatives}`,
+    }),
+    search: t.string({
+      description: `Words, separated by white space, that all occur in the title or description: anywhere, in upper or lower case, at most ${maxLength} characters together. A word has three characters or more, but one is enough in Chinese, Japanese, Korean, Thai and the like, and of emoji: a shorter one is an error with the code SEARCH_TOO_SHORT. White space alone says nothing.`,
+    }),
+  }),
+});
+
+type Input = InputShapeFromTypeParam<typeof builder.$inferSchemaTypes, typeof OutfitFilter, false>;
+
+/**
+ * What a filter says; nothing when there is none.
+ * @throws GraphQLError that names the field of a value that cannot be
+ */
+export function filterOf(input: Input | undefined): Filter {
+  if (!input) return {};
+  const { ids, userIds, quality, creationDevices } = input;
+  return {
+    ids: readList('ids', ids, (id, name) => readGlobalId('Outfit', id, name)),
+    userIds: readList('userIds', userIds, (id, name) => readGlobalId('User', id, name)),
+    createdFrom: input.createdFrom ?? undefined,
+    createdBefore: input.createdBefore ?? undefined,
+    likesFrom: readLikes('likesFrom', input.likesFrom),
+    likesBelow: readLikes('likesBelow', input.likesBelow),
+    hasVideo: input.hasVideo ?? undefined,
+    private: input.private ?? undefined,
+    quality: readList('quality', quality, (grade) => grade),
+    creationDevices: readList('creationDevices', creationDevices, (device) => device),
+    hashtags: readList('hashtags', input.hashtags, readHashtag),
+    words: readSearch(input.search),
+  };
+}
+
+function readHashtag(text: string, name: string): string {
+  const hashtag = text.replace(/^[#\uff03]/u, '');
+  if (isHashtag(hashtag)) return hashtag;
+  throw badUserInput(
+    `${name} is no hashtag: it must have 1 to ${maxLength} letters, digits, marks and underscores, and may begin with #.`,
+  );
+}
+
+function readSearch(text: string | null | undefined): string[] | undefined {
+  if (text === null || text === undefined) return undefined;
+  if ([...text].length > maxLength) {
+    throw badUserInput(`filter.search must have at most ${maxLength} characters.`);
+  }
+  // No text holds these, and PostgreSQL takes none with them.
+  if (/[\0\p{Cs}]/u.test(text)) {
+    throw badUserInput('filter.search must be Unicode text without NUL characters.');
+  }
+  const words = readWords(text);
+  const short = words.find((word) => !isSearchable(word));
+  if (short !== undefined) {
+    throw searchTooShort(
+      `filter.search has a word that is too short to be found: ${JSON.stringify(short)}. Give words of three characters or more.`,
+    );
+  }
+  return words.length === 0 ? undefined : words;
+}
+
+function readList<Value, Read>(
+  name: string,
+  values: readonly Value[] | null | undefined,
+  read: (value: Value, name: string) => Read,
+): Read[] | undefined {
+  if (!values) return undefined;
+  if (values.length > maxValues) {
+    throw badUserInput(
+      `filter.${name} must have at most ${maxValues} values, but it has ${values.length}.`,
+    );
+  }
+  return values.map((value, index) => read(value, `filter.${name}[${index}]`));
+}
+
+function readLikes(name: string, value: number | null | undefined): number | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (value >= 0) return value;
+  throw badUserInput(`filter.${name} must be 0 or more, but it is ${value}.`);
+}

@@ -1,0 +1,39 @@
+// Viewer: viewer, and what an outfit is to the viewer.
+import { builder } from '../builder.ts';
+import { Outfit } from './outfit.ts';
+import { User } from './user.ts';
+
+export const Viewer = builder.objectRef<{ readonly userId: number }>('Viewer').implement({
+  description: 'Who is asking, by their bearer token.',
+  fields: (t) => ({
+    user: t.field({
+      type: User,
+      nullable: true,
+      description: 'The user that the token names, or null if there is none (any more).',
+      resolve: ({ userId }, _args, { records }) => records.users.load(userId),
+    }),
+  }),
+});
+
+builder.queryField('viewer', (t) =>
+  t.field({
+    type: Viewer,
+    nullable: true,
+    description: 'Who is asking; null without a token.',
+    resolve: (_root, _args, { viewer }) => viewer,
+  }),
+);
+
+builder.prismaObjectField(Outfit, 'viewerHasLiked', (t) =>
+  t.boolean({
+    description: 'Whether the viewer likes it; false without a token.',
+    resolve: ({ id }, _args, { viewerLikes }) => viewerLikes?.load(id) ?? false,
+  }),
+);
+
+builder.prismaObjectField(Outfit, 'viewerCanUpdate', (t) =>
+  t.boolean({
+    description: 'Whether the viewer may change and delete it, as its owner.',
+    resolve: ({ userId }, _args, { viewer }) => viewer?.userId === userId,
+  }),
+);

@@ -1,0 +1,180 @@
+// Server-sent events: answers that stay open. The newest event wins, heartbeats, the end of a token,
+// how many there may be, and how they end with the process.
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { tooManyStreams, unavailable } from '../errors.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Milliseconds until a stream began; undefined: the answer is none. */
+    streamedAfter: number | undefined;
+  }
+}
+
+/** Seconds without an event after which a comment is sent: half of what most proxies wait. */
+const heartbeat = 15;
+/** A comment, which readers pass over. */
+const comment = Buffer.from(':\n\n');
+/** Milliseconds between two looks at all streams. */
+const step = 1_000;
+
+/** An event with its data, of one line: JSON has no line breaks of its own. */
+export function formatEvent(name: string, data: Buffer | string): Buffer {
+  return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
+}
+
+/**
+ * One open stream. It keeps one event at most beside what is on its way to the reader: a newer one
+ * takes the place of one that could not be sent yet, so a slow reader skips to the newest.
+ */
+export class EventStream extends Readable {
+  #newest: Buffer | undefined;
+  #last: Buffer | undefined;
+  #isWanted = false;
+  #isFinished = false;
+  #silentSteps = 0;
+
+  /** @param onExpire the events that end it when the token ends, `expiresAt` seconds after 1970 */
+  constructor(
+    readonly expiresAt: number | undefined,
+    readonly onExpire: Buffer,
+  ) {
+    // 0: nothing is read ahead, or else an event that has aged in a buffer would be sent.
+    super({ highWaterMark: 0 });
+  }
+
+  /** Sends an event as soon as the reader takes it, unless it says the same as the last one. */
+  offer(event: Buffer): void {
+    this.#newest = event;
+    this.#flush();
+  }
+
+  /**
+   * Ends it, with these events behind all others. Without any, clients see a connection that broke, and
+   * connect again.
+   */
+  finish(events?: Buffer): void {
+    if (this.#isFinished || this.destroyed) return;
+    this.#isFinished = true;
+    const newest = this.#takeNewest();
+    if (newest && events) this.push(newest);
+    if (events) this.push(events);
+    this.push(null);
+  }
+
+  /** Ends it now; a reader that takes nothing is cut off, as nobody can wait for it. */
+  abandon(): void {
+    if (this.#isWanted) this.finish();
+    else this.destroy();
+  }
+
+  /** To be called once a second. Nothing is sent to a reader that is slow: its connection times out. */
+  keepAlive(): void {
+    this.#silentSteps += 1;
+    if (this.#silentSteps < heartbeat || !this.#isWanted || this.#isFinished) return;
+    this.#send(comment);
+  }
+
+  override _read(): void {
+    this.#isWanted = true;
+    this.#flush();
+  }
+
+  #flush(): void {
+    if (!this.#isWanted || this.#isFinished || this.destroyed) return;
+    const newest = this.#takeNewest();
+    if (!newest) return;
+    this.#last = newest;
+    this.#send(newest);
+  }
+
+  #send(bytes: Buffer): void {
+    this.#isWanted = false;
+    this.#silentSteps = 0;
+    this.push(bytes);
+  }
+
+  /** What has not been sent; undefined when it would say again what the reader knows. */
+  #takeNewest(): Buffer | undefined {
+    const newest = this.#newest;
+    this.#newest = undefined;
+    const isKnown = newest === this.#last || (newest && this.#last?.equals(newest));
+    return isKnown ? undefined : newest;
+  }
+}
+
+/** Sends events, or a stream of them, as the answer to a request. */
+export function sendEvents(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  events: EventStream | Buffer,
+): FastifyReply {
+  if (events instanceof EventStream) request.streamedAfter = reply.elapsedTime;
+  return reply.headers(streamHeaders).send(events);
+}
+
+const streamHeaders = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store, no-transform',
+  // nginx would collect events until a buffer is full.
+  'X-Accel-Buffering': 'no',
+};
+
+/** All streams of a process. Costs nothing while there are none. */
+export class EventStreams {
+  readonly #streams = new Set<EventStream>();
+  readonly #max: number;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  #opened = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Streams that are open. */
+  get open(): number {
+    return this.#streams.size;
+  }
+
+  /** Streams that have been opened so far. */
+  get opened(): number {
+    return this.#opened;
+  }
+
+  /**
+   * A new stream, which counts until it is closed.
+   * @param expiresAt seconds after 1970; undefined: never
+   * @param onExpire the events that then end it
+   * @throws HttpError 503 when there are as many as there may be, or the process is about to end
+   */
+  add(expiresAt: number | undefined, onExpire: Buffer): EventStream {
+    if (this.#isClosed) throw unavailable();
+    if (this.#streams.size >= this.#max) throw tooManyStreams(this.#max);
+    const stream = new EventStream(expiresAt, onExpire);
+    this.#opened += 1;
+    this.#streams.add(stream);
+    stream.once('close', () => {
+      this.#streams.delete(stream);
+      if (this.#streams.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    });
+    this.#timer ??= setInterval(() => this.#look(), step);
+    return stream;
+  }
+
+  /** Ends all, so that clients connect again, elsewhere, and takes no more. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stream of this.#streams) stream.abandon();
+  }
+
+  #look(): void {
+    const now = Date.now() / 1000;
+    for (const stream of this.#streams) {
+      if (stream.expiresAt !== undefined && stream.expiresAt <= now) stream.finish(stream.onExpire);
+      else stream.keepAlive();
+    }
+  }
+}

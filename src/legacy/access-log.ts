@@ -1,0 +1,157 @@
+// The requests of an access log, whatever wrote it.
+import { createReadStream } from 'node:fs';
+import { addAbortSignal, pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { messageOf } from '../errors.ts';
+import { SourceError } from '../import/batch.ts';
+import { readLines } from '../import/lines.ts';
+
+/** A request as it stood in the log. */
+export interface LoggedRequest {
+  readonly method: string;
+  /** The request target, undecoded; a character stands for a byte. */
+  readonly target: string;
+}
+
+export interface LogLine {
+  /** Such as `access.log:12`. */
+  readonly where: string;
+  /** Undefined when the line could not be understood. */
+  readonly request: LoggedRequest | undefined;
+}
+
+const maxLine = 1024 * 1024;
+
+/**
+ * Reads the lines of a log; blank ones are passed over.
+ * @param file path (`.gz` is unpacked), or `-` for `stdin`
+ * @throws SourceError when it cannot be read
+ */
+export async function* readAccessLog(
+  file: string,
+  stdin: Readable,
+  signal: AbortSignal,
+): AsyncGenerator<LogLine> {
+  const stream = file === '-' ? stdin : openLog(file);
+  try {
+    for await (const { number, bytes } of readLines(addAbortSignal(signal, stream), maxLine)) {
+      const line = bytes?.toString('latin1').trim();
+      if (line === '') continue;
+      const request = line === undefined ? undefined : parseLogLine(line);
+      yield { where: `${file}:${number}`, request };
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new SourceError(`${file} cannot be read (${messageOf(error)}).`);
+  }
+}
+
+function openLog(file: string): Readable {
+  const stream = createReadStream(file);
+  // The callback is where an error would go that the reader of the last stream gets anyway.
+  return /\.gz$/i.test(file) ? pipeline(stream, createGunzip(), () => {}) : stream;
+}
+
+/**
+ * Reads a line: common or combined format, also with a virtual host or other fields around it, or
+ * an object of JSON. @param line bytes as Latin-1
+ */
+export function parseLogLine(line: string): LoggedRequest | undefined {
+  const json = line.indexOf('{');
+  // Containers put their own words before what a program wrote.
+  if (json !== -1 && line.endsWith('}')) {
+    const request = parseJsonLine(line.slice(json));
+    if (request) return request;
+  }
+  const quoted = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text);
+  // HTTP/0.9 has no version; a user agent may look like anything.
+  const found = quoted.find((text) => / HTTP\/[\d.]+$/.test(text)) ?? quoted[0];
+  return found === undefined ? undefined : parseRequestLine(decodeEscapes(found));
+}
+
+/** `GET /path HTTP/1.1`; a target may hold spaces that a client did not encode. */
+function parseRequestLine(text: string): LoggedRequest | undefined {
+  const [, method, target] = /^([A-Z]{3,20}) (\S.*?)(?: HTTP\/[\d.]+)?$/.exec(text) ?? [];
+  return method && target ? toRequest(method, target) : undefined;
+}
+
+/** nginx and Apache write quotes and bytes that are not ASCII as `\x22`, and Apache also `\"`. */
+function decodeEscapes(text: string): string {
+  return text.replace(/\\(?:x([0-9a-fA-F]{2})|(["\\]))/g, (_all, code?: string, letter?: string) =>
+    code ? String.fromCharCode(Number.parseInt(code, 16)) : (letter ?? ''),
+  );
+}
+
+// The names of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others, most telling first.
+const requestLines = ['request', 'request_line', 'requestline'];
+const methods = ['method', 'request_method', 'requestmethod', 'http_method', 'verb', 'cs-method'];
+const targets = [
+  'request_uri',
+  'requesturi',
+  'requestpath',
+  'requesturl',
+  'uri',
+  'url',
+  'originalurl',
+  'target',
+  'path',
+  'request_path',
+];
+const queries = ['query', 'query_string', 'querystring', 'args', 'request_query'];
+const lines = ['log', 'message', 'msg'];
+const holders = ['request', 'req', 'http', 'httprequest'];
+
+function parseJsonLine(text: string): LoggedRequest | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(text, 'latin1').toString());
+  } catch {
+    return undefined;
+  }
+  const record = toFields(value);
+  const nested = holders.map((name) => toFields(record.get(name)));
+  for (const fields of [record, ...nested]) {
+    const found = requestOf(fields);
+    if (found) return found;
+  }
+  // Docker and those that collect logs put a line as it was written into an object.
+  for (const name of lines) {
+    const line = record.get(name);
+    const found = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefined {
+  const find = (names: readonly string[]) =>
+    names.map((name) => fields.get(name)).find((value) => typeof value === 'string');
+  const line = find(requestLines);
+  // As it came, where the other fields may hold what a server has made of it.
+  const whole =
+    typeof line === 'string' ? parseRequestLine(toBytes(decodeEscapes(line))) : undefined;
+  if (whole) return whole;
+  const method = find(methods);
+  const target = find(targets);
+  if (typeof method === 'string' && typeof target === 'string') {
+    const query = find(queries);
+    const hasQuery = typeof query === 'string' && query !== '' && !target.includes('?');
+    const asked = hasQuery ? `${target}?${query.replace(/^\?/, '')}` : target;
+    return toRequest(method.toUpperCase(), toBytes(asked));
+  }
+  return undefined;
+}
+
+/** Fields by their names in lower case. */
+function toFields(value: unknown): ReadonlyMap<string, unknown> {
+  return new Map(Object.entries(Object(value)).map(([name, field]) => [name.toLowerCase(), field]));
+}
+
+const toBytes = (text: string) => Buffer.from(text).toString('latin1');
+
+/** A proxy may be asked for a whole URL; whoever answers is the same. */
+function toRequest(method: string, target: string): LoggedRequest | undefined {
+  const path = target.replace(/^https?:\/\/[^/?#]+/i, '').replace(/#.*$/, '');
+  if (path.startsWith('/')) return { method, target: path };
+  return path === '' || path.startsWith('?') ? { method, target: `/${path}` } : undefined;
+}

@@ -1,0 +1,208 @@
+// Asks both services the same, compares, and asks again before anything is called different: both may
+// change while they are compared, and not at the same moment.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type AskAgainOptions, askAgain, NoAnswerError } from './ask-again.ts';
+import { type Answer, compareAnswers } from './compare.ts';
+import type { Difference, Kind } from './difference.ts';
+import type { Answers, Inquiry, Select } from './inquiry.ts';
+import type { Report } from './report.ts';
+import type { Side } from './side.ts';
+
+interface Doubt {
+  readonly inquiry: Inquiry;
+  /** What differed when it was asked before. */
+  readonly differences: readonly Difference[];
+  readonly select: Select;
+}
+
+type Limits = Pick<AskAgainOptions, 'tries' | 'allowErrors'>;
+
+export interface CheckerOptions {
+  readonly theirs: Side;
+  readonly ours: Side;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+  readonly notify: (sentence: string) => void;
+  /** Milliseconds before a difference is looked at for the last time; a quarter of it before. */
+  readonly wait: number;
+}
+
+/** Doubts that are held before they are settled. */
+const maxDoubts = 500;
+/** A difference that so many answers still had when asked again is one of the rule, not of the moment. */
+const maxSettled = 50;
+/** How often a side is asked that fails, where that is a difference and not the end. */
+const tries = 2;
+/** After so many questions in a row without answer nobody answers any more. */
+const maxUnreachable = 50;
+
+/** The kinds that a change of the data can cause while both sides are asked. */
+const passing: ReadonlySet<Kind> = new Set<Kind>([
+  'status',
+  'count',
+  'next',
+  'previous',
+  'value',
+  'record-order',
+  'record-number',
+  'error-body',
+  'unreachable',
+]);
+
+export class Checker {
+  /** Answers that were compared. */
+  compared = 0;
+  /** Why it is in vain to ask more, when it is. */
+  dead: string | undefined;
+  #unreachable = 0;
+  readonly #options: CheckerOptions;
+  readonly #settled = new Map<string, number>();
+  #doubts: Doubt[] = [];
+
+  constructor(options: CheckerOptions) {
+    this.#options = options;
+  }
+
+  /** @throws NoAnswerError when a side fails after all tries */
+  async ask({ method, there, here }: Inquiry, limits: Limits = {}): Promise<Answers> {
+    const { theirs, ours, signal, notify } = this.#options;
+    const options = { signal, notify, ...limits };
+    const [theirAnswer, ourAnswer] = await Promise.all([
+      askAgain(theirs, method, there, options),
+      askAgain(ours, method, here, options),
+    ]);
+    return { theirs: theirAnswer, ours: ourAnswer };
+  }
+
+  /** One side alone. @throws NoAnswerError when it fails after all tries */
+  askOne(side: 'theirs' | 'ours', target: string, limits: Limits = {}): Promise<Answer> {
+    const { signal, notify } = this.#options;
+    return askAgain(this.#options[side], 'GET', target, { signal, notify, ...limits });
+  }
+
+  /** Nothing where it fails: that is found when it is compared. */
+  async askBriefly(side: 'theirs' | 'ours', target: string): Promise<Answer> {
+    try {
+      return await this.askOne(side, target, { tries, allowErrors: true });
+    } catch (error) {
+      if (!(error instanceof NoAnswerError)) throw error;
+      return { status: 0, headers: {}, body: Buffer.alloc(0) };
+    }
+  }
+
+  compare({ method, there }: Inquiry, { theirs, ours }: Answers): Difference[] {
+    const bases = { theirs: this.#options.theirs.base, ours: this.#options.ours.base };
+    return compareAnswers({ method, target: there }, theirs, ours, bases);
+  }
+
+  /** Asks and compares; what differs is reported, at once or when it has been asked again. */
+  async check(inquiry: Inquiry, select: Select = (differences) => differences): Promise<void> {
+    const answers = await this.#tryBoth(inquiry);
+    this.compared++;
+    await this.judge(inquiry, answers, select);
+  }
+
+  /** The same for answers that are there already. */
+  async judge(
+    inquiry: Inquiry,
+    answers: Answers | Difference,
+    select: Select = (differences) => differences,
+  ): Promise<void> {
+    const differences = this.#find(inquiry, answers, select);
+    if (!differences.some((difference) => this.isDoubtful(difference))) {
+      this.report(inquiry, differences);
+      return;
+    }
+    await this.doubt(inquiry, differences, select);
+  }
+
+  /** To be asked again: what differs still is reported then. */
+  async doubt(inquiry: Inquiry, differences: readonly Difference[], select: Select): Promise<void> {
+    this.#doubts.push({ inquiry, differences, select });
+    if (this.#doubts.length >= maxDoubts) await this.settle();
+  }
+
+  isDoubtful(difference: Difference): boolean {
+    if (!passing.has(difference.kind) || this.#options.report.isAccepted(difference)) return false;
+    return (this.#settled.get(keyOf(difference)) ?? 0) < maxSettled;
+  }
+
+  report(inquiry: Inquiry, differences: readonly Difference[]): void {
+    const { theirs, ours, report } = this.#options;
+    const asked = {
+      there: `${inquiry.method === 'GET' ? '' : `${inquiry.method} `}${theirs.base}${inquiry.there}`,
+      here: `${ours.base}${inquiry.here}`,
+    };
+    for (const difference of differences) report.add(difference, asked, inquiry.times);
+  }
+
+  /** Asks again for all that is in doubt, and reports what differs still. */
+  async settle(): Promise<void> {
+    let doubts = this.#doubts;
+    this.#doubts = [];
+    const { wait, signal } = this.#options;
+    const delays = [wait / 4, wait];
+    for (const [round, delay] of delays.entries()) {
+      if (doubts.length === 0) return;
+      if (this.dead === undefined) await sleep(delay, undefined, { signal });
+      const left: Doubt[] = [];
+      for (const [index, doubt] of doubts.entries()) {
+        const { inquiry, select } = doubt;
+        if (this.dead !== undefined) {
+          this.report(inquiry, doubt.differences);
+          continue;
+        }
+        const answers = await this.#tryBoth(inquiry).catch((error: unknown) => {
+          this.#doubts.push(...left, ...doubts.slice(index));
+          throw error;
+        });
+        const differences = this.#find(inquiry, answers, select);
+        const isLast = round === delays.length - 1;
+        if (!isLast && differences.some((found) => this.isDoubtful(found))) {
+          left.push({ inquiry, differences, select });
+        } else this.#confirm(inquiry, differences);
+      }
+      doubts = left;
+    }
+  }
+
+  /** Reports what is in doubt as it was found: it cannot be asked again. */
+  giveUp(): void {
+    for (const { inquiry, differences } of this.#doubts.splice(0)) {
+      this.report(inquiry, differences);
+    }
+  }
+
+  #confirm(inquiry: Inquiry, differences: readonly Difference[]): void {
+    for (const difference of differences) {
+      const key = keyOf(difference);
+      this.#settled.set(key, (this.#settled.get(key) ?? 0) + 1);
+    }
+    this.report(inquiry, differences);
+  }
+
+  #find(inquiry: Inquiry, answers: Answers | Difference, select: Select): Difference[] {
+    if ('kind' in answers) return [answers];
+    return select(this.compare(inquiry, answers), answers);
+  }
+
+  /** A side that does not answer is a difference, and an error of it is its answer. */
+  async #tryBoth(inquiry: Inquiry): Promise<Answers | Difference> {
+    if (inquiry.isPatient) return this.ask(inquiry);
+    try {
+      const answers = await this.ask(inquiry, { tries, allowErrors: true });
+      this.#unreachable = 0;
+      return answers;
+    } catch (error) {
+      if (!(error instanceof NoAnswerError)) throw error;
+      if (++this.#unreachable >= maxUnreachable) {
+        this.dead = `${maxUnreachable} requests in a row had no answer. ${error.message}`;
+      }
+      return { kind: error.kind, sentence: error.message };
+    }
+  }
+}
+
+function keyOf({ kind, where }: Difference): string {
+  return `${kind} ${where}`;
+}

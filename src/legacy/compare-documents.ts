@@ -1,0 +1,198 @@
+// What differs between two JSON documents of a listing, in the kinds of `difference.ts`.
+import { type Bases, compareLinks } from './compare-links.ts';
+import { compareRecordLists } from './compare-records.ts';
+import {
+  fromDifference,
+  isFraction,
+  isPlain,
+  isSameValue,
+  isScalar,
+  isText,
+  showBoth,
+} from './compare-scalars.ts';
+import { cut, type Findings, type Kind } from './difference.ts';
+import { type JsonArray, type JsonNode, type JsonObject, membersOf } from './json-tree.ts';
+
+/** Where in a document a value stands. */
+interface Place {
+  /** Such as `results.user.id`: lists add nothing, so that all records have the same. */
+  readonly path: string;
+  /** What the sentence begins with, such as `Outfit 7: `. */
+  readonly label: string;
+  /** The names below the record, or below the document: `user.id`. */
+  readonly field: string;
+}
+
+const rootPlace: Place = { path: '', label: '', field: '' };
+
+/** The fields of a page, which have kinds of their own. */
+const frameKinds: Readonly<Record<string, Kind>> = {
+  count: 'count',
+  next: 'next',
+  previous: 'previous',
+};
+
+/** Compares two documents whole; a page of a listing record by record. */
+export class DocumentComparison {
+  readonly #findings: Findings;
+  readonly #bases: Bases;
+  #isPage = false;
+
+  constructor(findings: Findings, bases: Bases) {
+    this.#findings = findings;
+    this.#bases = bases;
+  }
+
+  compare(theirs: JsonNode, ours: JsonNode): void {
+    this.#isPage = isPage(theirs) || isPage(ours);
+    this.#compareNodes(rootPlace, theirs, ours);
+  }
+
+  #compareNodes(place: Place, theirs: JsonNode, ours: JsonNode): void {
+    if (theirs.type === 'object' && ours.type === 'object') {
+      this.#compareObjects(place, theirs, ours);
+    } else if (theirs.type === 'array' && ours.type === 'array') {
+      this.#compareArrays(place, theirs, ours);
+      this.#compareSpaces(place, theirs, ours);
+    } else if (this.#isPage && (place.path === 'next' || place.path === 'previous')) {
+      this.#compareLinks(place.path, theirs, ours);
+    } else if (theirs.text !== ours.text) {
+      this.#compareScalars(place, theirs, ours);
+    }
+  }
+
+  #compareObjects(place: Place, theirs: JsonObject, ours: JsonObject): void {
+    const [there, here] = [membersOf(theirs), membersOf(ours)];
+    for (const [key, { value }] of there) {
+      const inner = this.#within(place, key);
+      const other = here.get(key);
+      if (other) this.#compareNodes(inner, value, other.value);
+      else {
+        const sentence = `${inner.label}${inner.field} is ${show(value)} in the source, missing here.`;
+        this.#add(inner, 'missing-field', sentence);
+      }
+    }
+    for (const [key, { value }] of here) {
+      if (there.has(key)) continue;
+      const inner = this.#within(place, key);
+      const sentence = `${inner.label}${inner.field} is missing in the source, ${show(value)} here.`;
+      this.#add(inner, 'extra-field', sentence);
+    }
+    this.#compareKeys(place, theirs, ours, there, here);
+    this.#compareSpaces(place, theirs, ours);
+  }
+
+  #compareKeys(
+    place: Place,
+    theirs: JsonObject,
+    ours: JsonObject,
+    there: Members,
+    here: Members,
+  ): void {
+    const order = (object: JsonObject, other: Members) =>
+      object.members.filter(({ key }) => other.has(key)).map(({ key }) => key);
+    const [keysThere, keysHere] = [order(theirs, here), order(ours, there)];
+    const name = place.field || (place.path === 'results' ? 'the record' : 'the document');
+    if (hasRepeated(theirs, there) || hasRepeated(ours, here)) {
+      if (keysThere.join('\n') === keysHere.join('\n')) return;
+      const sentence = `${place.label}${name} has a key twice on one side.`;
+      this.#findings.add('bytes-only', place.path || undefined, sentence);
+      return;
+    }
+    const first = keysThere.findIndex((key, index) => key !== keysHere[index]);
+    if (first !== -1) {
+      const [a, b] = [JSON.stringify(keysThere[first]), JSON.stringify(keysHere[first])];
+      const sentence = `${place.label}the keys of ${name} are in another order: ${cut(a)} comes first in the source, ${cut(b)} here.`;
+      this.#findings.add('key-order', place.path || undefined, sentence);
+    }
+    for (const [key, { keyText }] of there) {
+      const other = here.get(key)?.keyText;
+      if (other !== undefined && other !== keyText) this.#spelling(place, keyText, other);
+    }
+  }
+
+  #compareArrays(place: Place, theirs: JsonArray, ours: JsonArray): void {
+    if (this.#isPage && place.path === 'results') {
+      const compareRecord = (label: string, there: JsonNode, here: JsonNode) =>
+        this.#compareNodes({ path: 'results', label, field: '' }, there, here);
+      compareRecordLists(theirs, ours, compareRecord, this.#findings);
+      return;
+    }
+    if (theirs.items.length !== ours.items.length) {
+      const [there, here] = [theirs.items.length, ours.items.length];
+      const sentence = `${place.label}${nameOf(place)} has ${there} items in the source, ${here} here.`;
+      this.#add(place, 'value', sentence);
+      return;
+    }
+    for (const [index, item] of theirs.items.entries()) {
+      this.#compareNodes(place, item, ours.items[index] as JsonNode);
+    }
+  }
+
+  #compareScalars(place: Place, theirs: JsonNode, ours: JsonNode): void {
+    const [there, here] = showBoth(theirs.text, ours.text);
+    const sentence = `${place.label}${nameOf(place)} is ${there} in the source, ${here} here.`;
+    if (!isScalar(theirs) || !isScalar(ours)) this.#add(place, 'value', sentence);
+    else if (isSameValue(theirs, ours)) this.#spelling(place, theirs.text, ours.text);
+    else if (isFraction(place.field, theirs, ours)) {
+      this.#findings.add('fraction', place.path, sentence);
+    } else this.#add(place, 'value', sentence);
+  }
+
+  #compareLinks(name: 'next' | 'previous', theirs: JsonNode, ours: JsonNode): void {
+    const kind =
+      isText(theirs) && isText(ours) && compareLinks(theirs.value, ours.value, this.#bases);
+    if (kind === 'page-1' && name === 'previous') {
+      const sentence = `previous is ${show(theirs)} in the source, ${show(ours)} here.`;
+      this.#findings.add('previous-page-1', 'previous', sentence);
+    } else if (theirs.text === 'null' ? ours.text !== 'null' : kind !== 'same') {
+      const [there, here] = showBoth(theirs.text, ours.text);
+      this.#findings.add(name, name, `${name} is ${there} in the source, ${here} here.`);
+    } else if (isText(theirs) && isText(ours) && isPlain(theirs) !== isPlain(ours)) {
+      this.#spelling({ path: name, label: '', field: name }, theirs.text, ours.text);
+    }
+  }
+
+  #compareSpaces(place: Place, theirs: JsonObject | JsonArray, ours: JsonObject | JsonArray): void {
+    if (theirs.spaces === ours.spaces) return;
+    const [there, here] = [theirs.spaces, ours.spaces].map((spaces) => JSON.stringify(spaces));
+    const sentence = `${place.label}spaces between values: ${cut(there)} in the source, ${cut(here)} here.`;
+    this.#findings.add('bytes-only', place.path || undefined, sentence);
+  }
+
+  #spelling(place: Place, theirs: string, ours: string): void {
+    const [there, here] = fromDifference(theirs, ours);
+    const sentence = `${place.label}${nameOf(place)} is written ${there} in the source, ${here} here.`;
+    this.#findings.add('bytes-only', place.path || undefined, sentence);
+  }
+
+  /** A difference that belongs to the frame of a page has the kind of its place. */
+  #add(place: Place, kind: Kind, sentence: string): void {
+    const own = this.#isPage ? frameKinds[place.path] : undefined;
+    this.#findings.add(own ?? kind, place.path || undefined, sentence);
+  }
+
+  #within(place: Place, key: string): Place {
+    const name = /^[\w-]{1,60}$/.test(key) ? key : cut(JSON.stringify(key));
+    const join = (before: string) => (before ? `${before}.${name}` : name).slice(0, 200);
+    return { path: join(place.path), label: place.label, field: join(place.field) };
+  }
+}
+
+type Members = ReturnType<typeof membersOf>;
+
+function hasRepeated(object: JsonObject, members: Members): boolean {
+  return object.members.length !== members.size;
+}
+
+function isPage(node: JsonNode): boolean {
+  if (node.type !== 'object') return false;
+  const members = membersOf(node);
+  return (
+    members.get('results')?.value.type === 'array' && (members.has('count') || members.has('next'))
+  );
+}
+
+const nameOf = ({ field }: Place) => field || 'the document';
+
+const show = ({ text }: JsonNode) => cut(text);

@@ -1,0 +1,46 @@
+// When two numbers, texts or moments are the same though they are written in other ways.
+import { parseTimestamp } from '../outfits/timestamps.ts';
+import { cut } from './difference.ts';
+import type { JsonNode, JsonScalar } from './json-tree.ts';
+
+export function isScalar(node: JsonNode): node is JsonScalar {
+  return node.type !== 'object' && node.type !== 'array';
+}
+
+export function isText(node: JsonNode): node is JsonScalar & { readonly value: string } {
+  return node.type === 'string';
+}
+
+/** Two numbers that are too large or too exact for a double are not the same for being cut alike. */
+export function isSameValue(theirs: JsonScalar, ours: JsonScalar): boolean {
+  if (theirs.value !== ours.value) return false;
+  if (theirs.type !== 'number') return true;
+  return Number.isSafeInteger(theirs.value) || Math.abs(Number(theirs.value)) < 1;
+}
+
+/** Our six digits for what the source writes with fewer, because the others are 0. */
+export function isFraction(field: string, theirs: JsonScalar, ours: JsonScalar): boolean {
+  if (!/^(?:created|modified)$/.test(field) || !isText(theirs) || !isText(ours)) return false;
+  const moment = parseTimestamp(theirs.value);
+  if (moment === undefined || moment !== parseTimestamp(ours.value)) return false;
+  return isPlain(theirs) && isPlain(ours) && /\.\d{6}Z$/.test(ours.value);
+}
+
+/** Whether a text stands there letter for letter. */
+export function isPlain({ text, value }: JsonScalar): boolean {
+  return text === `"${value}"`;
+}
+
+/** Long texts are shown from where they differ, because their beginnings look the same. */
+export function showBoth(theirs: string, ours: string): [string, string] {
+  const shown: [string, string] = [cut(theirs), cut(ours)];
+  return shown[0] === shown[1] ? fromDifference(theirs, ours) : shown;
+}
+
+export function fromDifference(theirs: string, ours: string): [string, string] {
+  let start = 0;
+  while (theirs[start] === ours[start] && start < theirs.length) start++;
+  if (start < 60) return [cut(theirs), cut(ours)];
+  const from = (text: string) => `(from character ${start}) ${cut(text.slice(start))}`;
+  return [from(theirs), from(ours)];
+}

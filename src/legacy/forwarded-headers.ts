@@ -1,0 +1,60 @@
+// Which headers pass between client and old service, and what is added.
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { pairsOf } from './upstream.ts';
+
+/** Names the gateways that a request has passed, so that one sees what comes back to it. */
+export const loopHeader = 'x-forwarded-by';
+/** Which side an answer is from. */
+export const servedByHeader = 'x-served-by';
+
+/** Of one connection only. Node writes its own. */
+const hopByHop = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'upgrade',
+  'http2-settings',
+];
+
+/**
+ * The headers of a request as the old service gets them: in their order and spelling, with `Host`,
+ * so that its links lead back here. What came in `X-Forwarded-*` stays, since it would have got the
+ * same without the gateway and judges it as before; what is missing is added.
+ * @param gateway the name of this process, for `loopHeader`
+ */
+export function toLegacyHeaders(request: FastifyRequest, gateway: string): string[] {
+  const { raw, headers, protocol, host } = request;
+  // Node has said "100 Continue" already.
+  const dropped = ['expect', 'x-forwarded-for', loopHeader];
+  if (headers['transfer-encoding'] !== undefined) dropped.push('content-length');
+  const kept = passOn(raw, dropped);
+  const peer = raw.socket.remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/, '') ?? '';
+  const add = (name: string, ...values: unknown[]) =>
+    kept.push(name, values.filter((value) => value !== undefined && value !== '').join(', '));
+  add('X-Forwarded-For', headers['x-forwarded-for'], peer);
+  if (headers['x-forwarded-proto'] === undefined) add('X-Forwarded-Proto', protocol);
+  if (headers['x-forwarded-host'] === undefined && host) add('X-Forwarded-Host', host);
+  add('X-Forwarded-By', headers[loopHeader], gateway);
+  return kept;
+}
+
+/** The headers of its answer as the client gets them, in their order and spelling. */
+export function fromLegacyHeaders(answer: IncomingMessage): string[] {
+  return [...passOn(answer, ['transfer-encoding', servedByHeader]), servedByHeader, 'legacy'];
+}
+
+function passOn({ rawHeaders, headers }: IncomingMessage, dropped: readonly string[]): string[] {
+  const named = headers.connection?.toLowerCase().split(',') ?? [];
+  const without = new Set([...hopByHop, ...dropped, ...named.map((name) => name.trim())]);
+  // Nobody may take away by `Connection` what the other side needs to read the rest.
+  for (const name of ['host', 'content-length', 'transfer-encoding']) {
+    if (!dropped.includes(name)) without.delete(name);
+  }
+  return pairsOf(rawHeaders)
+    .filter(([name]) => !without.has(name.toLowerCase()))
+    .flat();
+}

@@ -1,0 +1,72 @@
+// What is measured of the old service and of comparisons with it.
+import { Counter, Histogram, type Registry } from 'prom-client';
+
+/** What became of a comparison. */
+export type Outcome =
+  | 'same'
+  | 'different'
+  /** Nothing differed but what is accepted. */
+  | 'accepted'
+  /** Too many were under way, or they took too much of the processor. */
+  | 'dropped'
+  /** The old service gave no answer. */
+  | 'unreachable'
+  /** This gateway gave none: it was busy, or its database was away. */
+  | 'failed'
+  /** Nothing to compare: 304, too large, or the client has left. */
+  | 'skipped';
+
+export interface LegacyMetrics {
+  /** @param result `answered`, `left`, or the code of the error; @param seconds to the head */
+  countRequest(result: string, seconds: number): void;
+  countComparison(outcome: Outcome): void;
+  /** @param client one of at most 50 names as it comes; the rest are `other` */
+  countDifference(difference: {
+    readonly kind: string;
+    readonly route: string;
+    readonly client: string;
+    readonly accepted: boolean;
+  }): void;
+}
+
+/** Names that are told apart here, for good: a counter keeps all that it has ever seen. */
+const maxClients = 50;
+
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 80];
+
+/** @param registry undefined: nothing is measured */
+export function createLegacyMetrics(registry: Registry | undefined): LegacyMetrics {
+  if (!registry) return { countRequest() {}, countComparison() {}, countDifference() {} };
+  const registers = [registry];
+  const requests = new Histogram({
+    name: 'gateway_legacy_request_duration_seconds',
+    help: 'Time that the old service took to begin its answer, or to fail.',
+    labelNames: ['result'],
+    buckets,
+    registers,
+  });
+  const comparisons = new Counter({
+    name: 'gateway_legacy_comparisons_total',
+    help: 'Answers of the old service that were compared with those of this gateway.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const differences = new Counter({
+    name: 'gateway_legacy_differences_total',
+    help: 'What differed, each kind once for a comparison.',
+    labelNames: ['kind', 'route', 'client', 'accepted'],
+    registers,
+  });
+  const clients = new Set<string>();
+  const labelOf = (client: string) => {
+    if (clients.size < maxClients) clients.add(client);
+    return clients.has(client) ? client : 'other';
+  };
+  return {
+    countRequest: (result, seconds) => requests.observe({ result }, seconds),
+    countComparison: (outcome) => comparisons.inc({ outcome }),
+    countDifference({ client, accepted, ...labels }) {
+      differences.inc({ ...labels, client: labelOf(client), accepted: String(accepted) });
+    },
+  };
+}

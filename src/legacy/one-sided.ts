@@ -1,0 +1,81 @@
+// Which records only one side has, once both listings have been read to their ends.
+import type { Alignment } from './alignment.ts';
+import type { Difference } from './difference.ts';
+import { readListingPage } from './listing-page.ts';
+import { type Placed, toNumber } from './record-stream.ts';
+import { inquire, numberedQuery, queryOf, type WalkOptions } from './walk-options.ts';
+
+type Side = 'theirs' | 'ours';
+
+/** Records of which it is made sure that only one side has them; the others are reported as found. */
+const maxConfirmed = 50;
+const maxKnown = 100_000;
+
+/**
+ * Says which records only one side has, after a second look around the places they should have.
+ * @returns how many were left out because they share what they are sorted by: a source that leaves
+ * their order open may repeat some on two pages, and leave out others
+ */
+export async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<number> {
+  const { ordering, known, both, checker, report, pageSize } = options;
+  const { missing, additional, lostMissing, lostAdditional } = alignment.finish();
+  const shift = Math.round(alignment.shift / Math.max(1, pageSize));
+  const isInBoth = (id: string) => both.has(toNumber(id) ?? 0);
+  let confirmed = 0;
+  let tied = 0;
+
+  async function judge(side: Side, { id, page, isTied }: Placed): Promise<void> {
+    if (known.has(id)) return;
+    if (isInBoth(id) && isTied) {
+      tied++;
+      return;
+    }
+    const there = side === 'theirs' ? page : Math.max(1, page - shift);
+    const here = side === 'ours' ? page : Math.max(1, page + shift);
+    if (confirmed < maxConfirmed) {
+      const isThere = await isAround(options, 'theirs', id, there);
+      const isHere = await isAround(options, 'ours', id, here);
+      if (isThere === isHere) return;
+      confirmed++;
+    }
+    checker.report(inquire(options, ordering, there, here), [name(side, id)]);
+  }
+
+  function name(side: Side, id: string): Difference {
+    if (isInBoth(id)) {
+      const sentence = `Order (${ordering.name || 'default'}): outfit ${id} does not come where it should ${side === 'theirs' ? 'here' : 'in the source'}.`;
+      return { kind: 'record-order', where: 'results', sentence };
+    }
+    if (known.size < maxKnown) known.add(id);
+    const sentence =
+      side === 'theirs' ? `Outfit ${id} is missing here.` : `Outfit ${id} is not in the source.`;
+    return { kind: 'record-number', where: 'results', sentence };
+  }
+
+  for (const record of missing) await judge('theirs', record);
+  for (const record of additional) await judge('ours', record);
+  // More than can be held, and so more than can be looked at again.
+  for (const id of lostMissing) if (!known.has(id)) report.add(name('theirs', id));
+  for (const id of lostAdditional) if (!known.has(id)) report.add(name('ours', id));
+  return tied;
+}
+
+/** One that was changed meanwhile may have gone to either end. */
+async function isAround(
+  { checker, theirs, ours, ordering }: WalkOptions,
+  side: Side,
+  id: string,
+  page: number,
+): Promise<boolean> {
+  const { path } = side === 'theirs' ? theirs : ours;
+  const query = queryOf(ordering);
+  const targets = [page, page + 1, page - 1, 1]
+    .filter((number) => number >= 1)
+    .map((number) => numberedQuery(ordering, number));
+  for (const target of new Set([...targets, `${query ? `${query}&` : '?'}page=last`])) {
+    const answer = await checker.askOne(side, path + target);
+    const found = readListingPage(answer, ordering.field);
+    if (found?.records.some((record) => record.id === id)) return true;
+  }
+  return false;
+}

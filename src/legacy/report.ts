@@ -1,0 +1,98 @@
+// What a comparison has found: each kind in each place once, with how often, and a few examples.
+import { type Accepted, isAccepted } from './accepted.ts';
+import type { Difference, Kind } from './difference.ts';
+
+export interface Example {
+  readonly sentence: string;
+  /** The two addresses that were asked; none for records of files. */
+  readonly asked?: { readonly there: string; readonly here: string } | undefined;
+}
+
+export interface Group {
+  readonly kind: Kind;
+  readonly where: string | undefined;
+  /** Answers, or records of files, that differ in this way; weighted by how often apps asked. */
+  readonly times: number;
+  /** A few; of records that only one side has, so many that a file with them is of use. */
+  readonly examples: readonly Example[];
+}
+
+const maxExamples = 10;
+/** Whoever mends a listing needs to know which records. */
+const maxRecords = 10_000;
+/** Groups that are told apart: a source may have another extra field in each record. */
+const maxGroups = 1_000;
+
+interface Collected extends Pick<Group, 'kind' | 'where'> {
+  times: number;
+  /** By their sentences. */
+  readonly examples: Map<string, Example>;
+}
+
+export class Report {
+  readonly #groups = new Map<string, Collected>();
+  readonly #accepted: Accepted;
+  readonly #hide: (text: string) => string;
+
+  /** @param hide takes secrets out of what is quoted: some services repeat credentials */
+  constructor(accepted: Accepted, hide: (text: string) => string = (text) => text) {
+    this.#accepted = accepted;
+    this.#hide = hide;
+  }
+
+  /** What is no difference, but worth knowing. */
+  readonly notes: string[] = [];
+
+  note(sentence: string): void {
+    if (!this.notes.includes(sentence)) this.notes.push(sentence);
+  }
+
+  isAccepted(difference: Pick<Difference, 'kind' | 'where'>): boolean {
+    return isAccepted(this.#accepted, difference);
+  }
+
+  add({ kind, where, sentence }: Difference, asked?: Example['asked'], times = 1): void {
+    const own = `${kind} ${where}`;
+    // What is accepted in one place must not be among others.
+    const hasOwn =
+      this.#groups.has(own) ||
+      this.#groups.size < maxGroups ||
+      this.#accepted.has(`${kind}:${where}`);
+    const key = hasOwn ? own : kind;
+    const group = this.#groups.get(key) ?? {
+      kind,
+      where: hasOwn ? where : 'others',
+      times: 0,
+      examples: new Map(),
+    };
+    this.#groups.set(key, group);
+    group.times += times;
+    const shown = this.#hide(sentence);
+    // The same record in another order is no other example.
+    const most = kind === 'record-number' ? maxRecords : maxExamples;
+    if (group.examples.has(shown) || group.examples.size >= most) return;
+    group.examples.set(shown, { sentence: shown, asked });
+  }
+
+  /** What was not accepted, the most frequent first. */
+  get different(): Group[] {
+    return this.#sorted().filter((group) => !this.isAccepted(readWhere(group)));
+  }
+
+  get accepted(): Group[] {
+    return this.#sorted().filter((group) => this.isAccepted(readWhere(group)));
+  }
+
+  #sorted(): Group[] {
+    return [...this.#groups.values()]
+      .map((group) => ({ ...group, examples: [...group.examples.values()] }))
+      .sort((a, b) => b.times - a.times);
+  }
+}
+
+function readWhere({ kind, where }: Group): Pick<Difference, 'kind' | 'where'> {
+  return where === undefined ? { kind } : { kind, where };
+}
+
+export const countTimes = (groups: readonly Group[]) =>
+  groups.reduce((sum, { times }) => sum + times, 0);

@@ -1,0 +1,149 @@
+// Connections to the old service: one request on one of them, up to the head of its answer.
+//
+// With node:http rather than @fastify/reply-from: that one parses paths anew and refuses some, joins
+// repeated headers, and goes on asking when the client has left.
+import { Agent, type IncomingMessage, request as requestPlain } from 'node:http';
+import { request as requestSecure, Agent as SecureAgent } from 'node:https';
+import { isIP } from 'node:net';
+import type { Readable } from 'node:stream';
+import { urlToHttpOptions } from 'node:url';
+import { overloaded } from '../errors.ts';
+import { legacyTimedOut, legacyUnreachable } from './errors.ts';
+
+export interface Asked {
+  readonly method: string;
+  /** Path and query, as they came. */
+  readonly target: string;
+  /** Names and values in turn, as they go over the wire. */
+  readonly headers: readonly string[];
+  /** Undefined: there is none. */
+  readonly body?: (Readable & Pick<IncomingMessage, 'rawTrailers'>) | undefined;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+export interface Upstream {
+  /** Its own name, with the port. */
+  readonly host: string;
+  /**
+   * Asks the old service and gives its answer once the head is there.
+   * @throws HttpError 502, 503 when too many wait for it already, 504
+   */
+  open(asked: Asked): Promise<IncomingMessage>;
+  /** Cuts what is open. */
+  close(): void;
+}
+
+/** Most connections to it: more requests wait for one. */
+const maxConnections = 256;
+/** Most requests that are under way, those that wait for a connection among them. */
+const maxUnderWay = 2_048;
+
+const bodilessMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'DELETE']);
+/** May be sent again when a kept connection turns out to be closed. */
+const repeatableMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/**
+ * @param base of the old service, without a trailing slash
+ * @param timeout seconds that it may be silent
+ */
+export function createUpstream(base: string, timeout: number): Upstream {
+  const url = new URL(base);
+  const isSecure = url.protocol === 'https:';
+  const request = isSecure ? requestSecure : requestPlain;
+  const makeAgent = (keepAlive: boolean) =>
+    new (isSecure ? SecureAgent : Agent)({ keepAlive, maxSockets: maxConnections });
+  // What cannot be sent twice gets a connection of its own: a kept one may be closed by the other
+  // side at the very moment.
+  const agents = { kept: makeAgent(true), fresh: makeAgent(false) };
+  const { hostname = '', ...address } = urlToHttpOptions(url);
+  const prefix = url.pathname.replace(/\/$/, '');
+  // Node would take the Host header, which is the public name of this gateway.
+  const servername = isIP(hostname ?? '') ? '' : (hostname ?? '');
+  let underWay = 0;
+
+  const openOnce = (asked: Asked, agent: Agent): Promise<IncomingMessage> =>
+    new Promise((settle, reject) => {
+      const { method, target, body, signal } = asked;
+      const outgoing = request({
+        ...address,
+        hostname,
+        servername,
+        method,
+        path: prefix + target,
+        headers: withLength(asked),
+        agent,
+        signal,
+      });
+      let failure: Error | undefined;
+      const silence = setTimeout(() => {
+        failure = legacyTimedOut();
+        outgoing.destroy(failure);
+      }, timeout * 1000);
+      outgoing.on('error', (error) => {
+        clearTimeout(silence);
+        reject(failure ?? Object.assign(error, { isStale: outgoing.reusedSocket }));
+      });
+      outgoing.on('response', (incoming) => {
+        clearTimeout(silence);
+        settle(incoming);
+      });
+      if (!body) return outgoing.end();
+      body.on('data', () => silence.refresh());
+      // Before that of pipe, which ends the request.
+      body.once('end', () => {
+        if (body.rawTrailers.length > 0) outgoing.addTrailers(pairsOf(body.rawTrailers));
+      });
+      // It may answer without reading all: the client sends the rest nowhere, and gets the answer.
+      outgoing.once('close', () => {
+        body.unpipe(outgoing);
+        body.resume();
+      });
+      return body.pipe(outgoing);
+    });
+
+  return {
+    host: url.host,
+    async open(asked) {
+      if (underWay >= maxUnderWay) throw overloaded();
+      underWay += 1;
+      try {
+        const isRepeatable = repeatableMethods.has(asked.method) && !asked.body;
+        const incoming = await openOnce(asked, isRepeatable ? agents.kept : agents.fresh).catch(
+          (error) => {
+            if (!isRepeatable || !error.isStale || asked.signal.aborted) throw error;
+            return openOnce(asked, agents.fresh);
+          },
+        );
+        incoming.once('close', () => {
+          underWay -= 1;
+        });
+        return incoming;
+      } catch (error) {
+        underWay -= 1;
+        throw legacyUnreachable(error);
+      }
+    },
+    close() {
+      agents.kept.destroy();
+      agents.fresh.destroy();
+    },
+  };
+}
+
+/** Node would send a chunked body where there is none. */
+function withLength({ method, headers, body }: Asked): readonly string[] {
+  if (body || bodilessMethods.has(method)) return headers;
+  const hasLength = headers.some(
+    (name, index) => index % 2 === 0 && /^content-length$/i.test(name),
+  );
+  return hasLength ? headers : [...headers, 'Content-Length', '0'];
+}
+
+/** Names and values in turn, as pairs. */
+export function pairsOf(raw: readonly string[]): [string, string][] {
+  return Array.from({ length: raw.length / 2 }, (_, index) => [
+    raw[2 * index] ?? '',
+    raw[2 * index + 1] ?? '',
+  ]);
+}

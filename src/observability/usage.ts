@@ -1,0 +1,162 @@
+// Who calls what: requests by client, version and route, as this process has seen them.
+import type { FastifyInstance } from 'fastify';
+import { BoundedNames } from './bounded-names.ts';
+import { type Client, Clients } from './clients.ts';
+import { createParameterReader } from './query-parameters.ts';
+
+export type Interface = 'rest' | 'graphql';
+
+/** What one version of one client has asked of one route. */
+export interface UsageRow {
+  readonly client: string;
+  readonly version: string;
+  readonly interface: Interface;
+  /** The path as the service knows it, such as `/api/outfits/`. */
+  readonly route: string;
+  readonly requests: number;
+  /** Requests by the first digit of the status. */
+  readonly statuses: Readonly<Record<'2xx' | '3xx' | '4xx' | '5xx', number>>;
+  /** Query parameters of REST, by how many requests had them. */
+  readonly parameters: readonly UsedParameter[];
+  readonly firstSeen: Date;
+  readonly lastSeen: Date;
+  /** Mean of the UTC days since the first request, today included; of the last 30 at most. */
+  readonly requestsADay: number;
+  /** Requests of each UTC day that had any, such as `2026-11-22`; of the last 30. */
+  readonly days: Readonly<Record<string, number>>;
+}
+
+export interface UsedParameter {
+  readonly name: string;
+  readonly requests: number;
+  /** Whether nothing reads it: the answer is the same without it. */
+  readonly unknown: boolean;
+}
+
+/** For each row. */
+const maxParameters = 20;
+const maxDays = 30;
+const dayLength = 86_400_000;
+const classes = ['2xx', '3xx', '4xx', '5xx'] as const;
+
+/** Bounded in memory by the names that are told apart, and by the routes there are. */
+export class Usage {
+  readonly since = new Date(Date.now());
+  readonly clients = new Clients();
+  /** What has been counted of a client goes with it. */
+  readonly #counts = new WeakMap<Client, Map<string, Count>>();
+  readonly #parametersIn = createParameterReader();
+
+  /** Counts the answers of `app` on REST and GraphQL; to be called before its routes are added. */
+  follow(app: FastifyInstance): void {
+    app.addHook('onResponse', (request, reply, done) => {
+      const { config, url: route } = request.routeOptions;
+      const kind = interfaceOf(route);
+      if (route !== undefined && kind !== undefined) {
+        const client = this.clients.of(request);
+        const count = this.#countOf(client, route, kind, config.knownParameters);
+        const parameters = kind === 'rest' ? this.#parametersIn(request.url) : [];
+        count.add(Date.now(), reply.statusCode, parameters);
+      }
+      done();
+    });
+  }
+
+  /** The bare numbers, some several times for one client: what is asked for every few seconds is cheap. */
+  *requests(): Generator<{ client: string; interface: Interface; requests: number }> {
+    for (const client of this.clients) {
+      for (const count of this.#counts.get(client)?.values() ?? []) {
+        yield { client: client.name, interface: count.interface, requests: count.requests };
+      }
+    }
+  }
+
+  /** REST first, then by requests. */
+  rows(): UsageRow[] {
+    const now = Date.now();
+    const rows = [...this.clients].flatMap((client) =>
+      [...(this.#counts.get(client)?.values() ?? [])].map((count) => count.toRow(client, now)),
+    );
+    return rows.sort((a, b) => b.interface.localeCompare(a.interface) || b.requests - a.requests);
+  }
+
+  #countOf(
+    client: Client,
+    route: string,
+    kind: Interface,
+    known: ReadonlySet<string> | undefined,
+  ): Count {
+    const routes = this.#counts.get(client) ?? new Map<string, Count>();
+    const counted = routes.get(route);
+    if (counted) return counted;
+    const count = new Count(route, kind, known);
+    this.#counts.set(client, routes.set(route, count));
+    return count;
+  }
+}
+
+function interfaceOf(route: string | undefined): Interface | undefined {
+  if (route?.startsWith('/api/')) return 'rest';
+  return route?.startsWith('/graphql') ? 'graphql' : undefined;
+}
+
+class Count {
+  readonly interface: Interface;
+  readonly #route: string;
+  readonly #known: ReadonlySet<string> | undefined;
+  readonly #statuses = [0, 0, 0, 0];
+  readonly #parameters = new BoundedNames(maxParameters, (name) => ({ name, requests: 0 }));
+  /** By days since 1970, oldest first. */
+  readonly #days = new Map<number, number>();
+  readonly #firstSeen = Date.now();
+  #lastSeen = this.#firstSeen;
+
+  constructor(route: string, kind: Interface, known: ReadonlySet<string> | undefined) {
+    this.#route = route;
+    this.interface = kind;
+    this.#known = known;
+  }
+
+  get requests(): number {
+    return this.#statuses.reduce((sum, number) => sum + number, 0);
+  }
+
+  add(now: number, status: number, parameters: readonly string[]): void {
+    const index = Math.floor(status / 100) - 2;
+    this.#statuses[index] = (this.#statuses[index] ?? 0) + 1;
+    for (const name of parameters) this.#parameters.take(name, now).requests += 1;
+    this.#lastSeen = now;
+    const day = Math.floor(now / dayLength);
+    this.#days.set(day, (this.#days.get(day) ?? 0) + 1);
+    if (this.#days.size > maxDays) this.#days.delete(this.#days.keys().next().value ?? day);
+  }
+
+  toRow({ name, version }: Client, now: number): UsageRow {
+    const today = Math.floor(now / dayLength);
+    const recent = [...this.#days].filter(([day]) => day > today - maxDays);
+    const span = Math.min(maxDays, today - Math.floor(this.#firstSeen / dayLength) + 1);
+    const total = recent.reduce((sum, [, number]) => sum + number, 0);
+    return {
+      client: name,
+      version,
+      interface: this.interface,
+      route: this.#route,
+      requests: this.requests,
+      statuses: Object.fromEntries(
+        classes.map((name, index) => [name, this.#statuses[index] ?? 0]),
+      ) as UsageRow['statuses'],
+      parameters: [...this.#parameters.values()]
+        .map((parameter) => ({ ...parameter, unknown: this.#known?.has(parameter.name) === false }))
+        .sort((a, b) => b.requests - a.requests),
+      firstSeen: new Date(this.#firstSeen),
+      lastSeen: new Date(this.#lastSeen),
+      requestsADay: Math.round((10 * total) / Math.max(span, 1)) / 10,
+      days: Object.fromEntries(
+        recent.map(([day, number]) => [
+          new Date(day * dayLength).toISOString().slice(0, 10),
+          number,
+        ]),
+      ),
+    };
+  }
+}

@@ -1,0 +1,57 @@
+// The OpenAPI document of the legacy paths: from their table, the stored documents and the schema.
+import type { GraphQLSchema } from 'graphql';
+import { canIdentify, type IdentityConfig } from '../admission/viewer.ts';
+import type { Config } from '../config.ts';
+import type { DeprecationConfig } from '../rest/deprecation.ts';
+import type { Route } from '../rest/routes.ts';
+import { version } from '../version.ts';
+import { describeNamedHeaders } from './headers.ts';
+import { type JsonSchema, NamedSchemas } from './json-schema.ts';
+import { describePath } from './operations.ts';
+import type { Samples } from './samples.ts';
+
+export interface DocumentOptions {
+  readonly schema: GraphQLSchema;
+  readonly routes: readonly Route[];
+  readonly config: DeprecationConfig &
+    IdentityConfig &
+    Pick<Config, 'compression' | 'rateLimit' | 'unknownParameters' | 'writes'>;
+}
+
+/** @param base scheme and host of the links, where the paths are */
+export function createDocument(options: DocumentOptions, base: string, samples: Samples) {
+  const { config, routes } = options;
+  const named = new NamedSchemas();
+  const paths = routes.map((route): [string, JsonSchema] => [
+    route.path.replace(/:(\w+)/g, '{$1}'),
+    describePath(route, options, named, samples),
+  ]);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'REST API of the outfit gateway',
+      version,
+      description:
+        'The REST paths. Everything that they give, and more, is in the GraphQL schema at `/graphql` too.',
+    },
+    servers: [{ url: base }],
+    tags: routes.map(({ name, description }) => ({ name, description })),
+    paths: Object.fromEntries(paths),
+    components: {
+      schemas: named.toObject(),
+      headers: describeNamedHeaders(config),
+      ...(canIdentify(config)
+        ? {
+            securitySchemes: {
+              bearer: {
+                type: 'http',
+                scheme: 'bearer',
+                bearerFormat: 'JWT',
+                description: 'Needed to write only. Its `sub` is the id of a user.',
+              },
+            },
+          }
+        : {}),
+    },
+  };
+}

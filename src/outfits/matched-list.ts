@@ -1,0 +1,132 @@
+// Lists that a filter makes, read as what their conditions match: flat in nothing, exact in all.
+import type { ReadRows } from '../database/read.ts';
+import {
+  conditionsOf,
+  createValues,
+  isSelective,
+  type OutfitFilter,
+  type Values,
+  viewerOf,
+} from './filter.ts';
+import { type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
+import type { OutfitList } from './list.ts';
+import { keyColumns, type Ordering, orderBy, type SortKey, stepBack } from './ordering.ts';
+import { type PageRow, pageOf } from './pages.ts';
+import { rangesOf } from './ranges.ts';
+import { type FlatRow, rowColumns, rowOf } from './row.ts';
+import { type Visibility, visibleOf } from './visibility.ts';
+
+/**
+ * A page or a count reads all that the filter matches: by an index if it has a condition that one
+ * serves, and the whole table otherwise, for as long as a statement may take. A range does the same
+ * with an index, and otherwise walks the list from its place until it has enough.
+ */
+export function createMatchedList(
+  read: ReadRows,
+  visibility: Visibility,
+  filter: OutfitFilter,
+): OutfitList {
+  // Which index is best depends on the values.
+  const run = <Row extends object>(text: string, { list }: Values) =>
+    read<Row>(text, list, { planForValues: true });
+
+  const conditionsFor = (add: Values['add']) => [
+    visibleOf(visibility, 's.user_id', viewerOf(visibility, add)),
+    ...conditionsOf(filter, add),
+  ];
+
+  const keysetPage = async (request: KeysetPageRequest) => {
+    const values = createValues();
+    const { reading, bounds } = keysetBounds(request, values.add);
+    const places = isSelective(filter)
+      ? matchedPlaces(reading, [...conditionsFor(values.add), ...bounds])
+      : walkedPlaces(visibility, filter, reading, bounds, request.limit, values.add);
+    const statement = `
+      ${places.prelude}
+      SELECT ${rowColumns}
+      FROM (SELECT * FROM ${places.table} o ORDER BY ${orderBy(reading)} LIMIT ${request.limit}) place
+      JOIN outfits o ON o.id = place.id
+      JOIN users u ON u.id = o.user_id
+      ORDER BY ${orderBy(reading)}`;
+    const rows = (await run<FlatRow>(statement, values)).map(rowOf);
+    return request.from === 'start' ? rows : rows.reverse();
+  };
+
+  return {
+    async page({ ordering, page, pageSize }) {
+      const values = createValues(page === 'last' ? null : (page - 1) * pageSize, pageSize);
+      const statement = matchedPage(ordering, conditionsFor(values.add));
+      return pageOf(await run<PageRow>(statement, values), page, pageSize);
+    },
+    keysetPage,
+    async hasOutfitAt(ordering, key, side) {
+      return (await keysetPage(beyond(ordering, key, side))).length > 0;
+    },
+    async count() {
+      const values = createValues();
+      const conditions = conditionsFor(values.add).join(' AND ');
+      const statement = `SELECT count(*)::int AS count FROM outfits s WHERE ${conditions}`;
+      const [row] = await run<{ count: number }>(statement, values);
+      return row?.count ?? 0;
+    },
+  };
+}
+
+/** The one outfit that is next to a place, or at it, towards a side of the list. */
+export function beyond(
+  ordering: Ordering,
+  key: SortKey,
+  side: 'before' | 'after',
+): KeysetPageRequest {
+  const place = stepBack(ordering, key, side === 'after' ? 'start' : 'end');
+  return side === 'after'
+    ? { ordering, after: place, limit: 1, from: 'start' }
+    : { ordering, before: place, limit: 1, from: 'end' };
+}
+
+interface Places {
+  readonly prelude: string;
+  readonly table: string;
+}
+
+/** All that match, found before they are sorted: in the order of the list, a rare one is far away. */
+function matchedPlaces({ field }: Ordering, conditions: readonly string[]): Places {
+  const key = keyColumns(field).map((column) => `s.${column}`);
+  return {
+    prelude: `WITH matched AS MATERIALIZED (
+      SELECT ${key.join(', ')} FROM outfits s WHERE ${conditions.join(' AND ')}
+    )`,
+    table: 'matched',
+  };
+}
+
+function walkedPlaces(
+  visibility: Visibility,
+  filter: OutfitFilter,
+  reading: Ordering,
+  bounds: readonly string[],
+  limit: number,
+  add: Values['add'],
+): Places {
+  const viewer = viewerOf(visibility, add);
+  const conditions = [...bounds, ...conditionsOf(filter, add)];
+  const key = keyColumns(reading.field).map((column) => `s.${column}`);
+  const ranges = rangesOf(visibility, viewer, reading, limit, conditions, key.join(', '));
+  return { prelude: '', table: `(${ranges.join(' UNION ALL ')})` };
+}
+
+/** $1 outfits to skip (null: to the last page), $2 page size, then what the conditions need. */
+function matchedPage(ordering: Ordering, conditions: readonly string[]): string {
+  const { prelude, table } = matchedPlaces(ordering, conditions);
+  return `
+    ${prelude}
+    SELECT total.count, ${rowColumns}
+    FROM (SELECT count(*)::int AS count FROM ${table}) total
+    LEFT JOIN LATERAL (
+      SELECT id FROM ${table} o ORDER BY ${orderBy(ordering)}
+      OFFSET coalesce($1::bigint, greatest(total.count - 1, 0) / $2::int * $2::int) LIMIT $2::int
+    ) place ON true
+    LEFT JOIN outfits o ON o.id = place.id
+    LEFT JOIN users u ON u.id = o.user_id
+    ORDER BY ${orderBy(ordering)}`;
+}

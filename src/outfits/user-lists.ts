@@ -1,0 +1,153 @@
+// The outfits of a user as a list to scroll: for all users that a step of a query asks for at once.
+import DataLoader from 'dataloader';
+import type { ReadRows } from '../database/read.ts';
+import { conditionsOf, createValues, type OutfitFilter, viewerOf } from './filter.ts';
+import { type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
+import { type ScrollableList, simplify } from './list.ts';
+import { beyond } from './matched-list.ts';
+import { orderBy } from './ordering.ts';
+import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type Visibility, visibleOf } from './visibility.ts';
+
+/** Gives the outfits of a user that a filter lets through, as a list. */
+export type UserLists = (userId: number, filter: OutfitFilter) => ScrollableList;
+
+interface OfUser<Request> {
+  readonly userId: number;
+  readonly filter: OutfitFilter;
+  readonly request: Request;
+}
+
+/** Users whose lists are asked for alike share a statement. */
+export function createUserLists(read: ReadRows, visibility: Visibility): UserLists {
+  const pages = createLoader<KeysetPageRequest, OutfitRow[]>(
+    (users, filter, request) => readPages(read, visibility, users, filter, request),
+    [],
+  );
+  const counts = createLoader<'count', number>(
+    (users, filter) => readCounts(read, visibility, users, filter),
+    0,
+  );
+  return (userId, filter) => {
+    const keysetPage = (request: KeysetPageRequest) => pages.load({ userId, filter, request });
+    return {
+      keysetPage,
+      hasOutfitAt: async (ordering, key, side) =>
+        (await keysetPage(beyond(ordering, key, side))).length > 0,
+      count: () => counts.load({ userId, filter, request: 'count' }),
+    };
+  };
+}
+
+/** Reads the same of several users in one go; `fallback` is what a user without any has. */
+function createLoader<Request, Found>(
+  find: (
+    users: readonly number[],
+    filter: OutfitFilter,
+    request: Request,
+  ) => Promise<ReadonlyMap<number, Found>>,
+  fallback: Found,
+): DataLoader<OfUser<Request>, Found> {
+  return new DataLoader(
+    async (asked) => {
+      const alike = new Map<string, OfUser<Request>[]>();
+      const keys = asked.map(({ filter, request }) => keyOf(filter, request));
+      for (const [index, one] of asked.entries()) {
+        const key = keys[index] as string;
+        alike.set(key, [...(alike.get(key) ?? []), one]);
+      }
+      const found = new Map(
+        await Promise.all(
+          [...alike].map(async ([key, [first, ...others]]) => {
+            const { filter, request } = first as OfUser<Request>;
+            const users = [first as OfUser<Request>, ...others].map(({ userId }) => userId);
+            return [key, await find([...new Set(users)], filter, request)] as const;
+          }),
+        ),
+      );
+      return asked.map(
+        ({ userId }, index) => found.get(keys[index] as string)?.get(userId) ?? fallback,
+      );
+    },
+    // Nothing is kept: what a document reads after it has written may be another list.
+    { cache: false },
+  );
+}
+
+/** The same text for what is the same; JSON knows no bigint. */
+export function keyOf(...parts: readonly unknown[]): string {
+  return JSON.stringify(parts, (_name, value: unknown) =>
+    typeof value === 'bigint' ? `${value}n` : value,
+  );
+}
+
+async function readPages(
+  read: ReadRows,
+  visibility: Visibility,
+  users: readonly number[],
+  filter: OutfitFilter,
+  request: KeysetPageRequest,
+): Promise<Map<number, OutfitRow[]>> {
+  const found = new Map<number, OutfitRow[]>();
+  const values = createValues(users, request.limit);
+  const { reading, bounds } = keysetBounds(request, values.add);
+  const outfits = outfitsOfOwner(visibility, filter, values.add, bounds);
+  if (!outfits) return found;
+  const statement = `
+    SELECT ${rowColumns}
+    FROM unnest($1::int[]) AS owner (id)
+    CROSS JOIN LATERAL (
+      SELECT * FROM ${outfits} ORDER BY ${orderBy(reading, 's')} LIMIT $2::int
+    ) o
+    JOIN users u ON u.id = o.user_id
+    ORDER BY ${orderBy(reading)}`;
+  const rows = await read<FlatRow>(statement, values.list, planFor(filter));
+  for (const row of request.from === 'start' ? rows : rows.reverse()) {
+    const list = found.get(row.userId);
+    if (list) list.push(rowOf(row));
+    else found.set(row.userId, [rowOf(row)]);
+  }
+  return found;
+}
+
+async function readCounts(
+  read: ReadRows,
+  visibility: Visibility,
+  users: readonly number[],
+  filter: OutfitFilter,
+): Promise<Map<number, number>> {
+  const values = createValues(users);
+  const outfits = outfitsOfOwner(visibility, filter, values.add);
+  if (!outfits) return new Map();
+  const statement = `
+    SELECT owner.id, total.count
+    FROM unnest($1::int[]) AS owner (id)
+    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM ${outfits}) total`;
+  const rows = await read<{ id: number; count: number }>(statement, values.list, planFor(filter));
+  return new Map(rows.map(({ id, count }) => [id, count]));
+}
+
+/** A text for each filter would be many to keep prepared. */
+export function planFor(filter: OutfitFilter): { planForValues: boolean } {
+  return { planForValues: Object.values(filter).some((value) => value !== undefined) };
+}
+
+/**
+ * The outfits `s` of an owner, from `outfits s` on; undefined when there can be none. OFFSET 0 keeps
+ * the owner apart from all else: the index of an order would lead past the outfits of everyone.
+ */
+function outfitsOfOwner(
+  visibility: Visibility,
+  filter: OutfitFilter,
+  add: (value: unknown) => string,
+  bounds: readonly string[] = [],
+): string | undefined {
+  const { isEmpty, visibility: visible, conditions } = simplify(filter, visibility);
+  if (isEmpty) return undefined;
+  const all = [
+    visibleOf(visible, 's.user_id', viewerOf(visible, add)),
+    ...bounds,
+    ...conditionsOf(conditions, add),
+  ];
+  return `(SELECT * FROM outfits WHERE user_id = owner.id OFFSET 0) s WHERE ${all.join(' AND ')}`;
+}

@@ -1,0 +1,98 @@
+// What all pages have in common: the head, the way around, and what a browser may do with them.
+import { createHash } from 'node:crypto';
+import type { ComponentChildren, VNode } from 'preact';
+import { renderToString } from 'preact-render-to-string';
+import { version } from '../version.ts';
+import { favicon, Hanger } from './icons.tsx';
+import type { Link } from './links.ts';
+import { style } from './style.ts';
+
+/** What a page needs to know of the service. */
+export interface Site {
+  /** What addresses begin with; empty: those of a page lead to where it came from. */
+  readonly root: string;
+  readonly links: readonly Link[];
+}
+
+const styleHash = createHash('sha256').update(style).digest('base64');
+
+/**
+ * The headers of a page. It shows what this viewer may see, so nobody else may keep it.
+ * @param mediaUrl where pictures are
+ */
+export function pageHeaders(mediaUrl: string): Readonly<Record<string, string>> {
+  return {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Cache-Control': 'private, no-cache',
+    'Content-Security-Policy': [
+      "default-src 'none'",
+      `style-src 'sha256-${styleHash}'`,
+      `img-src 'self' data: ${new URL(mediaUrl).origin}`,
+      "form-action 'self'",
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+  };
+}
+
+export function toHtml(page: VNode): string {
+  return `<!DOCTYPE html>\n${renderToString(page)}\n`;
+}
+
+interface LayoutProperties {
+  readonly site: Site;
+  readonly title: string;
+  /** The path that the page is of, where it is one of the links. */
+  readonly path?: string | undefined;
+  readonly children: ComponentChildren;
+}
+
+export function Layout({ site, title, path, children }: LayoutProperties) {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="robots" content="noindex" />
+        <title>{title}</title>
+        <link rel="icon" href={favicon} />
+        <style>{style}</style>
+      </head>
+      <body>
+        <a class="skip" href="#main">
+          Skip to content
+        </a>
+        <header class="top">
+          <a class="brand" href={`${site.root}/`}>
+            <Hanger />
+            Outfit gateway
+          </a>
+          <nav aria-label="Service">
+            <ul>
+              {site.links
+                .filter(({ isForPeople }) => isForPeople)
+                .map((link) => (
+                  <li>
+                    <a
+                      href={`${site.root}${link.path}`}
+                      aria-current={link.path === path ? 'page' : undefined}
+                    >
+                      {link.title}
+                    </a>
+                  </li>
+                ))}
+            </ul>
+          </nav>
+        </header>
+        <main id="main">{children}</main>
+        <footer class="bottom">
+          <p>
+            Outfit gateway {version}. Pages are for people: programs get JSON from the same
+            addresses.
+          </p>
+        </footer>
+      </body>
+    </html>
+  );
+}

@@ -1,0 +1,63 @@
+// What this service has to look at, for people and for programs.
+import type { FastifyInstance } from 'fastify';
+import type { Config } from '../config.ts';
+import type { Route } from '../rest/routes.ts';
+
+export interface Link {
+  /** Its name in JSON. */
+  readonly rel: string;
+  readonly title: string;
+  readonly description: string;
+  readonly path: string;
+  /** Whether it is something that people look at. */
+  readonly isForPeople: boolean;
+}
+
+/** Only those that `app` answers: what is switched off, or not there, has no link. */
+export function linksOf(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  { graphiql, legacyMode }: Pick<Config, 'graphiql' | 'legacyMode'>,
+): readonly Link[] {
+  const lists = routes.filter(({ list, path }) => list && !path.includes(':'));
+  const links: readonly Link[] = [
+    ...lists.map(({ name, description, path }, index) => ({
+      rel: index === 0 ? 'listing' : path,
+      title: index === 0 ? 'Listing' : name,
+      description,
+      path,
+      isForPeople: true,
+    })),
+    {
+      rel: 'graphql',
+      title: graphiql ? 'GraphiQL' : 'GraphQL',
+      description: 'Ask for exactly the fields you need, and read what there is.',
+      path: '/graphql',
+      isForPeople: graphiql,
+    },
+    {
+      rel: 'docs',
+      title: 'API docs',
+      description: 'Every path, parameter and answer, to try out in the browser.',
+      path: '/api/docs',
+      isForPeople: true,
+    },
+    {
+      rel: 'openapi',
+      title: 'OpenAPI',
+      description: 'The same as a document, for generators of clients.',
+      path: '/api/openapi.json',
+      isForPeople: false,
+    },
+    {
+      rel: 'health',
+      title: 'Health',
+      description: 'Whether requests are answered now.',
+      path: '/health/ready',
+      isForPeople: true,
+    },
+  ];
+  // The old service answers some or all of what is below /api/, and knows none of this.
+  const isOwn = ({ rel }: Link) => legacyMode.percent === 100 || !['docs', 'openapi'].includes(rel);
+  return links.filter((link) => isOwn(link) && app.hasRoute({ method: 'GET', url: link.path }));
+}

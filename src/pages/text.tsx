@@ -1,0 +1,43 @@
+// Text of anyone, on a page: as it reads, and unable to touch what stands around it.
+import { parseUrl } from '../http/url.ts';
+
+/**
+ * Characters that would be seen nowhere, or turn the direction of what follows: controls, halves of
+ * pairs, separators of lines, and the embeddings, overrides and isolates of bidirectional text.
+ */
+const controls = /[^\P{Cc}\t\n]|\p{Cs}|[\u2028-\u202e\u2066-\u2069]/gu;
+
+/** In a sentence: those that have a picture are shown by it, the others have nothing to show. */
+export function shownText(text: string): string {
+  return text.replace(controls, (character) => {
+    const code = character.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : '';
+  });
+}
+
+/** Undefined for a text with nothing in it to see, which could name nothing. */
+export function visibleText(text: string): string | undefined {
+  const shown = shownText(text);
+  return /[^\s\p{Cf}]/u.test(shown) ? shown : undefined;
+}
+
+/** In JSON: as an escape, which means the same. */
+export function shownJson(json: string): string {
+  return json.replace(
+    controls,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** Text in a language that is not known, read from the side that it begins at. */
+export function Text({ children }: { readonly children: string }) {
+  return <bdi dir="auto">{shownText(children)}</bdi>;
+}
+
+/**
+ * The address that a text is, as a browser would ask for it. Undefined for every other text: only these
+ * are ever followed, as `javascript:` and `data:` would run in a page.
+ */
+export function webAddressOf(text: string): string | undefined {
+  return /^https?:\/\/\S+$/i.test(text) ? parseUrl(text)?.href : undefined;
+}

@@ -1,0 +1,56 @@
+// The legacy paths once more, on an app that nobody can reach: what this gateway itself would answer. So
+// asking it counts nowhere as a request, and can never lead to the old service.
+import type { IncomingHttpHeaders } from 'node:http';
+import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify';
+import { signalLeaving } from '../http/client-signal.ts';
+
+/** What of a request is needed for its answer. */
+export interface InnerQuestion {
+  readonly method?: 'GET' | 'OPTIONS';
+  readonly headers: IncomingHttpHeaders;
+  readonly protocol: string;
+  readonly host: string;
+  /** Path and query. */
+  readonly target: string;
+}
+
+export interface InnerApp {
+  ask(question: InnerQuestion): Promise<LightMyRequestResponse>;
+  close(): Promise<void>;
+}
+
+const targetHeader = 'x-target';
+
+/** @param serve adds the legacy paths */
+export async function createInnerApp(
+  serve: (app: FastifyInstance) => Promise<void>,
+): Promise<InnerApp> {
+  const app = Fastify({
+    exposeHeadRoutes: false,
+    // As it came: `inject` would write it anew.
+    rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
+    routerOptions: { querystringParser: () => ({}) },
+    // It is told below what the real request was found to be.
+    trustProxy: true,
+  });
+  signalLeaving(app);
+  app.decorateRequest('viewer', undefined);
+  app.decorate('logHttpError', () => {});
+  await app.register(serve);
+  await app.ready();
+
+  return {
+    ask: ({ method = 'GET', headers, protocol, host, target }) =>
+      app.inject({
+        method,
+        url: '/',
+        headers: {
+          ...headers,
+          'x-forwarded-proto': protocol,
+          'x-forwarded-host': host,
+          [targetHeader]: target,
+        },
+      }),
+    close: () => app.close(),
+  };
+}

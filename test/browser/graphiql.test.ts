@@ -1,0 +1,118 @@
+// GraphiQL in a browser: its example, links that are shared, and a phone.
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { signIn } from '../tokens.ts';
+import { findOverhang, lookNames, openPage, savePicture } from './browser.ts';
+import { answerOf, modelOf, play, textOf } from './graphiql.ts';
+
+test.each(lookNames)('its example gives an answer: %s', async (look) => {
+  const { page } = await openPage('/graphql', { look });
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toContain('"count": 2400');
+  expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+  await savePicture(page, 'graphiql', look);
+});
+
+test('on a phone, question and answer are wide enough to read, and what runs it can be touched', async () => {
+  const { page } = await openPage('/graphql', { look: 'phone' });
+  await page.tap(play);
+  await expect.poll(() => answerOf(page)).toContain('"count": 2400');
+  const { width: screen, height } = page.viewportSize() ?? expect.fail();
+  for (const area of ['.graphiql-query-editor', '.result-window']) {
+    const box = await page.locator(area).boundingBox();
+    expect(box?.width).toBeGreaterThan(screen / 2);
+  }
+  const button = (await page.locator(play).boundingBox()) ?? expect.fail();
+  expect(button.x + button.width).toBeLessThanOrEqual(screen);
+  expect(button.y + button.height).toBeLessThanOrEqual(height);
+});
+
+test('a shared link brings query, variables and the operation that is meant', async () => {
+  const query = `query First { outfits { count } }
+query Second($page: Int) { outfits(page: $page) { page } }`;
+  const variables = '{ "page": 7 }';
+  const search = new URLSearchParams({ query, variables, operationName: 'Second' });
+  const { page } = await openPage(`/graphql?${search}`);
+  await expect
+    .poll(() => textOf(page, '.graphiql-query-editor'))
+    .toContain('query Second($page: Int)');
+  expect(await page.locator('.graphiql-tab').last().innerText()).toBe('Second');
+  expect(new URL(page.url()).searchParams.get('operationName')).toBe('Second');
+  // Of several operations the button asks which.
+  await page.click(play);
+  await page.getByRole('menuitem', { name: 'Second' }).click();
+  await expect.poll(() => answerOf(page)).toContain('"page": 7');
+});
+
+const query = '.graphiql-query-editor';
+const examples = '#gateway-examples';
+
+/** Chooses an example, and waits until GraphiQL knows its operation. */
+async function choose(page: Page, name: string): Promise<void> {
+  await page.selectOption(examples, { label: name });
+  const chosen = await modelOf(page, 'operation.graphql');
+  const addressed = () => new URL(page.url()).searchParams;
+  // Not before: at first, GraphiQL writes the query that it begins with.
+  await expect.poll(() => addressed().get('query')).toBe(chosen);
+  const [, operation] = /^(?:query|mutation|subscription) (\w+)/m.exec(chosen) ?? expect.fail();
+  await expect.poll(() => addressed().get('operationName')).toBe(operation);
+}
+
+test('every example can be chosen and run, or says that it needs a token', async () => {
+  const { page } = await openPage('/graphql', { mayGet: 401 });
+  await page.waitForSelector(play);
+  const [, ...names] = await page.locator(`${examples} option`).allInnerTexts();
+  expect(names.length).toBeGreaterThan(4);
+  for (const name of names) {
+    await choose(page, name);
+    await page.click(play);
+    await expect
+      .poll(() => answerOf(page), { message: name })
+      .toMatch(/"data": \{|UNAUTHENTICATED/);
+  }
+});
+
+test('the time and the cost of an answer are told', async () => {
+  const { page } = await openPage('/graphql');
+  await page.click(play);
+  await expect
+    .poll(() => page.locator('#gateway-status').innerText())
+    .toMatch(/^200 OK · \d+ ms · .* · cost \d+ of \d+$/);
+});
+
+test('a token serves the viewer, and is kept nowhere', async () => {
+  const { page } = await openPage('/graphql');
+  const headers = JSON.stringify(await signIn(1));
+  await page.waitForSelector(play);
+  const model = `__MONACO.editor.getModels().find(({ uri }) => uri.path.endsWith('headers.json'))`;
+  await page.evaluate(`${model}.setValue(${JSON.stringify(headers)})`);
+  await choose(page, 'The viewer, when signed in');
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toMatch(/"username": "\w/);
+  const token = headers.slice(-30, -2);
+  const kept = await page.evaluate<string>(
+    'JSON.stringify([localStorage, sessionStorage, document.cookie])',
+  );
+  expect(kept).toContain('viewer');
+  expect(kept).not.toContain(token);
+  expect(page.url()).not.toContain(token);
+});
+
+test('the address is a link to what is in the editors', async () => {
+  const { page } = await openPage('/graphql');
+  await page.waitForSelector(play);
+  await choose(page, 'A search');
+  const { page: other } = await openPage(page.url().replace(new URL(page.url()).origin, ''));
+  await expect.poll(() => textOf(other, query)).toBe(await textOf(page, query));
+  await other.click(play);
+  await expect.poll(() => answerOf(other)).toMatch(/"count": \d+/);
+});
+
+test('the schema is there to be downloaded', async () => {
+  const { page } = await openPage('/graphql');
+  const started = page.waitForEvent('download');
+  await page.click('#gateway-schema');
+  const download = await started;
+  expect(download.suggestedFilename()).toBe('schema.graphql');
+  expect(await download.failure()).toBeNull();
+});

@@ -1,0 +1,137 @@
+// The pages for people: the first one, the listing, and errors.
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect, inject, test } from 'vitest';
+import { findBarriers, findOverhang, lookNames, openPage, savePicture } from './browser.ts';
+import { answerOf, play } from './graphiql.ts';
+
+const list = '/api/outfits/';
+const heading = (page: Page) => page.getByRole('heading', { level: 1 });
+const titles = (page: Page) => page.getByRole('article').getByRole('heading').allInnerTexts();
+
+/** The same page as a program gets it. */
+async function ask(path: string) {
+  const response = await fetch(`${inject('base')}${path}`);
+  return (await response.json()) as {
+    count: number;
+    next: string | null;
+    results: { title: string; likes: number }[];
+  };
+}
+
+describe.each(lookNames)('%s', (look) => {
+  test.each([
+    ['home', '/', 200],
+    ['gallery', list, 200],
+    ['gallery-page', `${list}?ordering=-like_count&page=3`, 200],
+    ['past-the-end', `${list}?page=999999`, 404],
+    ['no-such-ordering', `${list}?ordering=nope`, 400],
+    ['no-such-path', '/api/nothing/', 404],
+  ])('%s has no barriers, and fits the screen', async (name, path, status) => {
+    const { page } = await openPage(path, { look, status });
+    expect(await heading(page).count()).toBe(1);
+    expect(await findBarriers(page)).toEqual([]);
+    expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+    await savePicture(page, name, look);
+  });
+
+  test('all pictures of the listing are there to see', async () => {
+    const { page } = await openPage(list, { look });
+    const images = page.getByRole('article').locator('.picture img');
+    for (const image of await images.all()) await image.scrollIntoViewIfNeeded();
+    const widths = () =>
+      page.evaluate<number[]>(
+        `Array.from(document.querySelectorAll('article .picture img'), (image) => image.naturalWidth)`,
+      );
+    await expect.poll(widths).not.toContain(0);
+    expect(await widths()).toHaveLength(20);
+  });
+});
+
+test('the first page says how many outfits there are, and leads to all else', async () => {
+  const { page } = await openPage('/');
+  const { count } = await ask(list);
+  expect(await page.locator('main').innerText()).toContain(count.toLocaleString('en'));
+  const paths = await page.evaluate(
+    `Array.from(document.querySelectorAll('main a'), (link) => new URL(link.href).pathname)`,
+  );
+  expect(paths).toEqual(
+    expect.arrayContaining([list, '/graphql', '/api/docs', '/api/openapi.json', '/health/ready']),
+  );
+});
+
+test('a listing is shown in the order of its JSON, with likes and titles', async () => {
+  const path = `${list}?ordering=-like_count`;
+  const { page } = await openPage(path);
+  const answer = await ask(path);
+  // The browser joins spaces, and an outfit without a title is said to have none.
+  const shown = (title: string) => title.replace(/\s+/g, ' ').trim();
+  expect((await titles(page)).map(shown)).toEqual(
+    answer.results.map(({ title }) => shown(title) || 'Without a title'),
+  );
+  const [first] = answer.results;
+  const card = await page.getByRole('article').first().innerText();
+  expect(card).toContain(first?.likes.toLocaleString('en'));
+});
+
+describe('without JavaScript', () => {
+  /** Clicks, and waits until the page behind it is there. */
+  const follow = async (page: Page, target: Locator, url: string | null) => {
+    await target.click();
+    await page.waitForURL(({ href }) => href === url);
+  };
+  const step = (page: Page, name: string) => page.getByRole('link', { name, exact: true }).first();
+
+  test('pages are turned by links', async () => {
+    const { page } = await openPage(`${list}?ordering=id`, { javaScript: false });
+    await follow(page, step(page, 'Next'), (await ask(`${list}?ordering=id`)).next);
+    await follow(page, step(page, 'Last'), `${inject('base')}${list}?ordering=id&page=last`);
+    expect(await step(page, 'Next').count()).toBe(0);
+    await follow(page, step(page, 'First'), `${inject('base')}${list}?ordering=id&page=1`);
+    expect(await titles(page)).toHaveLength(20);
+  });
+
+  test('the order is chosen from a menu', async () => {
+    const { page } = await openPage(`${list}?page=3`, { javaScript: false });
+    await page.getByLabel('Order').selectOption('like_count');
+    const show = page.getByRole('button', { name: 'Show' });
+    await follow(page, show, `${inject('base')}${list}?ordering=like_count`);
+    expect(await page.getByLabel('Order').inputValue()).toBe('like_count');
+  });
+
+  test('the JSON can be unfolded, and its links followed', async () => {
+    const { page } = await openPage(`${list}?page=2`, { javaScript: false });
+    await page.getByText('JSON', { exact: true }).click();
+    const link = page.getByRole('link', { name: /\/api\/outfits\/\?page=3"$/ });
+    await follow(page, link, `${inject('base')}${list}?page=3`);
+  });
+});
+
+test.each([
+  ['404 Not Found', 404, `${list}?page=999999`, 'Invalid page.'],
+  ['400 Bad Request', 400, `${list}?ordering=nope`, 'ordering'],
+  ['404 Not Found', 404, '/api/nothing/', 'Not found.'],
+])('an error is a page: %s', async (title, status, path, message) => {
+  const { page } = await openPage(path, { status });
+  expect(await heading(page).innerText()).toBe(title);
+  expect(await page.locator('main').innerText()).toContain(message);
+});
+
+test('the same question opens in GraphiQL, and gives the same outfits', async () => {
+  const path = `${list}?ordering=-like_count&page=2`;
+  const { page } = await openPage(path);
+  const [first] = (await ask(path)).results;
+  await page.getByRole('link', { name: /in GraphiQL/ }).click();
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toContain(JSON.stringify(first?.title));
+});
+
+test('the way is found with the keyboard alone', async () => {
+  const { page } = await openPage(list);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  const isInContent = await page.evaluate(
+    'document.querySelector("main").contains(document.activeElement)',
+  );
+  expect(isInContent).toBe(true);
+});

@@ -1,0 +1,15 @@
+// npm run test:browser: the pages, GraphiQL and the viewer of the API in Chromium, on the demonstration set.
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/browser/*.test.ts'],
+    globalSetup: ['test/browser/setup.ts'],
+    isolate: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } },
+    // One browser and one gateway answer all, on two cores.
+    maxWorkers: 1,
+  },
+});

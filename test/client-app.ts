@@ -1,0 +1,86 @@
+// The app of docs/clients.md: its files as they stand on the page, generated and type-checked.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { run } from './process.ts';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+
+export interface ClientApp {
+  readonly folder: string;
+  /** What a file of the app exports. */
+  load(path: string): Promise<Record<string, unknown>>;
+  remove(): void;
+}
+
+/** @throws when a tool that the page names fails, with what it says */
+export async function makeClientApp(): Promise<ClientApp> {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-app-'));
+  const write = (path: string, text: string) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  };
+  for (const [path, text] of filesOfPage()) write(path, text);
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  write('schema.graphql', readFileSync(join(root, 'src/graphql/schema.graphql'), 'utf8'));
+  write('package.json', '{"type":"module"}');
+  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['codegen.ts', 'src'] }));
+  write('persisted-queries.json', '{}');
+  for (const name of ['__generated__', '__persisted__']) mkdirSync(join(folder, 'src', name));
+
+  await runTool(folder, '@graphql-codegen/cli/cjs/bin.js', '--config', 'codegen.ts');
+  await runTool(folder, 'relay-compiler/cli.js');
+  await runTool(folder, 'relay-compiler/cli.js', 'relay.persisted.json');
+  await runTool(folder, 'typescript/bin/tsc', '-p', '.');
+  // What babel-plugin-relay makes of the file once it is bundled.
+  const relay = join(folder, 'src/relay.ts');
+  writeFileSync(relay, importArtifacts(readFileSync(relay, 'utf8')));
+  return {
+    folder,
+    load: (path) => import(join(folder, path)),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+const compilerOptions = {
+  strict: true,
+  target: 'es2022',
+  lib: ['es2023', 'dom'],
+  module: 'esnext',
+  moduleResolution: 'bundler',
+  resolveJsonModule: true,
+  noEmit: true,
+  skipLibCheck: true,
+  types: ['node'],
+};
+
+/** The blocks of code that have the path of a file as their title. */
+function filesOfPage(): [path: string, text: string][] {
+  const page = readFileSync(join(root, 'docs/clients.md'), 'utf8');
+  return [...page.matchAll(/^```\w+ title="([^"]+)"\n(.*?)^```$/gms)].map(
+    ([, path = '', text = '']) => [path, text],
+  );
+}
+
+async function runTool(folder: string, tool: string, ...args: string[]): Promise<void> {
+  const { ended, errors, output } = run([join(root, 'node_modules', tool), ...args], {}, folder);
+  const code = await ended;
+  if (code !== 0) throw new Error(`${tool} ended with ${code}: ${output()}${errors()}`);
+}
+
+/** Puts the compiled document in place of each text of one. */
+function importArtifacts(text: string): string {
+  const names: string[] = [];
+  const body = text.replace(
+    /\bgraphql`\s*(?:query|mutation|fragment) (\w+)[^`]*`/g,
+    (_document, name: string) => {
+      names.push(name);
+      return `${name}Artifact`;
+    },
+  );
+  const imports = names.map(
+    (name) => `import ${name}Artifact from './__generated__/${name}.graphql';\n`,
+  );
+  return imports.join('') + body;
+}

@@ -1,0 +1,84 @@
+// An OpenTelemetry collector, as far as traces go: takes OTLP over HTTP and keeps what it was sent.
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { expect } from 'vitest';
+
+export interface CollectedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly status: { readonly code?: number };
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+  readonly attributes: Record<string, unknown>;
+}
+
+export interface Collector {
+  readonly endpoint: string;
+  /** All bytes that were sent to it. */
+  text(): string;
+  headers(): readonly IncomingHttpHeaders[];
+  spans(): readonly CollectedSpan[];
+  /** Those with all these attributes, once there are `count` of them. */
+  find(attributes: Record<string, unknown>, count?: number): Promise<CollectedSpan[]>;
+  resource(): Record<string, unknown>;
+  close(): Promise<void>;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly value: Record<string, unknown> & {
+    readonly arrayValue?: { readonly values: readonly Record<string, unknown>[] };
+  };
+}
+
+export async function startCollector(): Promise<Collector> {
+  const bodies: string[] = [];
+  const heads: IncomingHttpHeaders[] = [];
+  const server = createServer(async (request, response) => {
+    heads.push(request.headers);
+    expect(request.url).toBe('/v1/traces');
+    bodies.push((await buffer(request)).toString());
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  const resources = () => bodies.flatMap((body) => JSON.parse(body).resourceSpans);
+  const spans = (): CollectedSpan[] =>
+    resources()
+      .flatMap(({ scopeSpans }) => scopeSpans)
+      .flatMap((scope) => scope.spans)
+      .map((span) => ({ ...span, attributes: toObject(span.attributes) }));
+  const matching = (attributes: Record<string, unknown>) =>
+    spans().filter((span) =>
+      Object.entries(attributes).every(([name, value]) => span.attributes[name] === value),
+    );
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    text: () => bodies.join('\n'),
+    headers: () => heads,
+    spans,
+    async find(attributes, count = 1) {
+      await expect.poll(() => matching(attributes).length, { timeout: 20_000 }).toBe(count);
+      return matching(attributes);
+    },
+    resource: () => toObject(resources()[0]?.resource.attributes ?? []),
+    async close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+function toObject(entries: readonly Entry[]): Record<string, unknown> {
+  return Object.fromEntries(
+    entries.map(({ key, value }) => [
+      key,
+      value.arrayValue?.values.map((one) => Object.values(one)[0]) ?? Object.values(value)[0],
+    ]),
+  );
+}

@@ -1,0 +1,26 @@
+// What can happen to a PostgreSQL, and how it ends.
+import type { startEmbeddedPostgres } from '../embedded-postgres.js';
+import type { Network } from './network.ts';
+
+export interface Fault {
+  begin(): unknown;
+  end(): unknown;
+}
+
+/** @param parts the server and the way to it, as soon as they are there */
+export function faultsOf(
+  parts: () => {
+    readonly postgres: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+    readonly network: Network;
+  },
+): Record<string, Fault> {
+  return {
+    'is shut down': { begin: () => parts().postgres.stop(), end: () => parts().postgres.start() },
+    crashes: { begin: () => parts().postgres.crash(), end: () => parts().postgres.start() },
+    freezes: { begin: () => parts().postgres.freeze(), end: () => parts().postgres.thaw() },
+    'is behind a network that swallows everything': {
+      begin: () => parts().network.swallow(),
+      end: () => parts().network.restore(),
+    },
+  };
+}

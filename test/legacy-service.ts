@@ -1,0 +1,310 @@
+// An old service to switch from: what Django REST Framework does with this listing, and faults that
+// can be switched on. It shares no code with the gateway.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+
+export interface LegacyRecord {
+  id: number;
+  title: string;
+  likes: number;
+  created: string;
+  modified: string;
+  user: { id: number; username: string; [field: string]: unknown };
+  [field: string]: unknown;
+}
+
+/** What can be wrong with it. Those of one page concern the second one, those of a record id 7. */
+export const faults = [
+  'wrong count',
+  'lost record',
+  'additional record',
+  'reordered keys',
+  'another order of records',
+  'another link',
+  'relative links',
+  'extra field',
+  'missing field',
+  'another value',
+  'escapes',
+  'another error body',
+  'another error status',
+  'missing header',
+  'another content type',
+  'slow',
+  'hanging',
+  'closing early',
+  'cut short',
+  'errors',
+  'redirect',
+  'gzip',
+  'no JSON',
+] as const;
+export type Fault = (typeof faults)[number];
+
+export interface LegacyRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+export interface LegacyService {
+  /** Such as `http://127.0.0.1:8000`. */
+  readonly base: string;
+  /** Its listing. */
+  readonly url: string;
+  /** What it lists; may be changed. */
+  readonly records: LegacyRecord[];
+  /** What is wrong with it at the moment. */
+  fault: Fault | undefined;
+  /** Whether records that share what they are sorted by come in the order of their ids. */
+  tieBreak: boolean;
+  /** Orderings that it passes over as if it did not know them. */
+  readonly unknown: Set<string>;
+  /** All that it has been asked. */
+  readonly requests: LegacyRequest[];
+  close(): Promise<void>;
+}
+
+const allow = { Allow: 'GET, POST, HEAD, OPTIONS', Vary: 'Accept' };
+const orderings: Readonly<Record<string, (record: LegacyRecord) => number | string>> = {
+  like_count: ({ likes }) => likes,
+  created: ({ created }) => created,
+  modified: ({ modified }) => modified,
+  id: ({ id }) => id,
+};
+
+/** Milliseconds that a slow service takes. */
+const delay = 700;
+
+export async function startLegacyService(
+  records: LegacyRecord[],
+  { pageSize = 20, port = 0 } = {},
+): Promise<LegacyService> {
+  const held = new Set<ServerResponse>();
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const { method = '', url: target = '', headers } = request;
+    service.requests.push({ method, target, headers, body });
+    const { fault } = service;
+    if (fault === 'hanging') return held.add(response);
+    if (fault === 'slow') await new Promise((settle) => setTimeout(settle, delay));
+    if (fault === 'closing early') return request.socket.destroy();
+    if (fault === 'errors') return send(response, 500, {}, '<h1>Server Error (500)</h1>');
+    return answer({ method, url: new URL(target, service.base), headers, body }, response);
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+
+  function answer(
+    asked: { method: string; url: URL; headers: IncomingMessage['headers']; body: Buffer },
+    response: ServerResponse,
+  ) {
+    const { method, url, headers } = asked;
+    const isRead = method === 'GET' || method === 'HEAD';
+    if (url.pathname === '/api/outfits') {
+      return send(response, 301, { Location: `/api/outfits/${url.search}` }, '');
+    }
+    // A path that the gateway does not have: it gives back what it was sent.
+    if (url.pathname === '/api/echo/') {
+      const sent = { 'Content-Type': headers['content-type'] ?? 'text/plain', 'X-Legacy': 'yes' };
+      return send(response, 200, sent, asked.body);
+    }
+    if (url.pathname !== '/api/outfits/') {
+      return sendJson(response, 404, {}, { detail: 'Not found.' });
+    }
+    if (!/^$|json|\*\/\*/.test(headers.accept ?? '')) {
+      const detail = 'Could not satisfy the request Accept header.';
+      return sendJson(response, 406, allow, { detail });
+    }
+    if (method === 'OPTIONS') {
+      const type = ['application/json'];
+      const described = { name: 'Outfit List', description: '', renders: type, parses: type };
+      return sendJson(response, 200, allow, described);
+    }
+    if (method === 'POST') return create(asked.body, response);
+    if (!isRead) {
+      return sendJson(response, 405, allow, { detail: `Method "${method}" not allowed.` });
+    }
+    return list(url, headers, response);
+  }
+
+  function create(body: Buffer, response: ServerResponse) {
+    const id = Math.max(0, ...records.map((record) => record.id)) + 1;
+    const created = new Date().toISOString().replace('Z', '000Z');
+    const sent = JSON.parse(body.toString()) as object;
+    const record = { ...makeLegacyRecord(id), created, modified: created, likes: 0, ...sent };
+    records.push(record);
+    return sendJson(response, 201, allow, record);
+  }
+
+  function list(url: URL, headers: IncomingMessage['headers'], response: ServerResponse) {
+    const { fault } = service;
+    const { tieBreak, unknown } = service;
+    const all = fault === 'lost record' ? records.filter(isOther) : records;
+    const shown = sort(all, url, tieBreak, unknown);
+    if (fault === 'additional record') shown.splice(30, 0, makeLegacyRecord(1_000_007));
+    const last = Math.max(1, Math.ceil(shown.length / pageSize));
+    const asked = url.searchParams.getAll('page').at(-1);
+    const page = asked === 'last' ? last : asked ? toInteger(asked) : 1;
+    if (!Number.isInteger(page) || page < 1 || page > last) {
+      const detail = fault === 'another error body' ? 'That page has no results.' : 'Invalid page.';
+      return sendJson(response, fault === 'another error status' ? 400 : 404, allow, { detail });
+    }
+    const isSecond = page === 2;
+    const link = (target: number) => {
+      const query = new URLSearchParams(url.searchParams);
+      // As Django REST Framework does, the first page has no number.
+      if (target === 1) query.delete('page');
+      else query.set('page', String(target));
+      query.sort();
+      const path = fault === 'another link' && isSecond ? '/api/v2/outfits/' : url.pathname;
+      // As Django does that is told of its proxy.
+      const base = `${headers['x-forwarded-proto'] ?? 'http'}://${headers.host}`;
+      const search = query.size > 0 ? `?${quote(query)}` : '';
+      return `${fault === 'relative links' ? '' : base}${path}${search}`;
+    };
+    const results = shown.slice((page - 1) * pageSize, page * pageSize).map(spoil);
+    if (fault === 'another order of records' && isSecond) results.reverse();
+    const envelope = {
+      count: shown.length + (fault === 'wrong count' ? 1 : 0),
+      next: page < last ? link(page + 1) : null,
+      previous: page > 1 ? link(page - 1) : null,
+      results,
+    };
+    if (fault === 'redirect' && isSecond && !url.searchParams.has('again')) {
+      url.searchParams.set('again', '');
+      return send(response, 302, { Location: url.href }, '');
+    }
+    if (fault === 'no JSON' && isSecond) return send(response, 200, allow, '<html></html>');
+    return sendJson(response, 200, allow, envelope);
+  }
+
+  function spoil(record: LegacyRecord): unknown {
+    if (record.id !== 7) return record;
+    if (service.fault === 'another value') return { ...record, title: 'spoilt' };
+    if (service.fault === 'extra field') return { ...record, views: 3 };
+    if (service.fault === 'missing field') return { ...record, quality: undefined };
+    if (service.fault === 'reordered keys') {
+      return Object.fromEntries(Object.entries(record).reverse());
+    }
+    return record;
+  }
+
+  function sendJson(response: ServerResponse, status: number, headers: object, value: unknown) {
+    const text = JSON.stringify(value).replace(/[\u2028\u2029]/g, toEscape);
+    const written = service.fault === 'escapes' ? text.replace(/[\u0080-\uffff]/g, toEscape) : text;
+    const type =
+      service.fault === 'another content type'
+        ? 'application/json; charset=utf-8'
+        : 'application/json';
+    return send(response, status, { 'Content-Type': type, ...headers }, written);
+  }
+
+  function send(
+    response: ServerResponse,
+    status: number,
+    headers: Record<string, string>,
+    body: string | Buffer,
+  ) {
+    const sent = { ...headers };
+    if (service.fault === 'missing header') delete sent['Vary'];
+    if (service.fault === 'gzip') sent['Content-Encoding'] = 'gzip';
+    const bytes = service.fault === 'gzip' ? gzipSync(body) : Buffer.from(body);
+    response.writeHead(status, { ...sent, 'Content-Length': bytes.length });
+    if (service.fault === 'cut short' && bytes.length > 100) {
+      response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy());
+    } else response.end(bytes);
+  }
+
+  const { port: taken } = server.address() as AddressInfo;
+  const base = `http://127.0.0.1:${taken}`;
+  const service: LegacyService = {
+    base,
+    url: `${base}/api/outfits/`,
+    records,
+    fault: undefined,
+    tieBreak: true,
+    unknown: new Set(),
+    requests: [],
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+  return service;
+}
+
+/** Python's int(). */
+const toInteger = (text: string) => (/^\s*[+-]?\d+\s*$/.test(text) ? Number(text) : Number.NaN);
+
+/** Python's quote_plus() keeps `~` and not `*`; URLSearchParams does the opposite. */
+const quote = (query: URLSearchParams) => `${query}`.replaceAll('*', '%2A').replaceAll('%7E', '~');
+
+const isOther = ({ id }: LegacyRecord) => id !== 7;
+const toEscape = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** Like Django's OrderingFilter: what it does not know leaves the default order. */
+function sort(
+  records: readonly LegacyRecord[],
+  { searchParams }: URL,
+  tieBreak: boolean,
+  unknown: ReadonlySet<string>,
+): LegacyRecord[] {
+  const asked = searchParams.getAll('ordering').at(-1) ?? '';
+  const field = asked.replace(/^-/, '');
+  const [key, sign] =
+    Object.hasOwn(orderings, field) && !unknown.has(field)
+      ? [orderings[field], asked.startsWith('-') ? -1 : 1]
+      : [orderings['created'], -1];
+  const compare = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0);
+  return [...records].sort(
+    (a, b) =>
+      sign * (compare(key?.(a) ?? 0, key?.(b) ?? 0) || (tieBreak ? compare(a.id, b.id) : 0)),
+  );
+}
+
+/** A record as the listing shows it; the same for the same id. One in ten has no microseconds. */
+export function makeLegacyRecord(id: number, changes: Partial<LegacyRecord> = {}): LegacyRecord {
+  const uuid = `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`;
+  const image = `https://media.example.com/outfits/${uuid}.jpeg`;
+  const hasVideo = id % 3 === 0;
+  const moment = new Date(1_600_000_000_000 + id * 61_000).toISOString().slice(0, 19);
+  const fraction = id % 10 === 0 ? '' : `.${String((id * 7919) % 1_000_000).padStart(6, '0')}`;
+  return {
+    id,
+    title: ['Été à Paris', 'さくら 🌸', 'line\u2028break', 'plain', 'ריקוד'][id % 5] ?? '',
+    description: id % 2 ? '#summer with @ann\nline two' : '',
+    image_key: image,
+    image_original_url: image,
+    complete: true,
+    likes: (id * 31) % 17,
+    user: {
+      id: (id % 5) + 1,
+      avatar_key: '',
+      username: `user-${(id % 5) + 1}`,
+      first_name: '',
+      last_name: 'Ω',
+    },
+    quality: (id % 4) + 2,
+    private: id % 4 === 0,
+    background_image: null,
+    background_color: id % 2 ? '#0a9' : '',
+    video: hasVideo ? `https://video.example.com/outfits_videos/${uuid}.mp4` : null,
+    play_video: hasVideo,
+    created: `${moment}${fraction}Z`,
+    modified: `${moment}${fraction}Z`,
+    creation_device: 'ios',
+    modification_device: '',
+    ...changes,
+  };
+}
+
+export function makeLegacyRecords(count: number): LegacyRecord[] {
+  return Array.from({ length: count }, (_, index) => makeLegacyRecord(index + 1));
+}

@@ -1,0 +1,164 @@
+// The pictures of the demonstration set: what they are, and when they come from this process.
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../src/demo/generate.ts';
+import { drawPicture } from '../src/demo/picture.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { baseOf, findFreePort, migratedEnvironmentOf, runServer, stop } from './process.ts';
+import { secret, signIn } from './tokens.ts';
+
+const uuid = '3ce291e6-1580-4f85-9d5e-4957ab13619f';
+
+describe('a picture', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await openGateway('PostgreSQL', [], {}, { drawsPictures: true });
+  });
+  afterAll(() => gateway.close());
+
+  test.each([
+    `outfits/${uuid}.jpeg`,
+    `outfits/${uuid.toUpperCase()}.png`,
+    `outfits_videos/${uuid}.mp4`,
+    `avatars/${uuid}.gif`,
+  ])('is drawn for %s, to be kept for ever and to do nothing', async (key) => {
+    const response = await gateway.get(`/media/${key}`);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers).toMatchObject({
+      'content-type': 'image/svg+xml',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'cross-origin',
+    });
+    expect(response.body).toMatch(/^<svg xmlns="http:\/\/www.w3.org\/2000\/svg" .*<\/svg>$/);
+    const head = await gateway.app.inject({ method: 'HEAD', url: `/media/${key}` });
+    expect(head.headers['content-length']).toBe(response.headers['content-length']);
+    expect(head.rawPayload).toHaveLength(0);
+  });
+
+  test('is light, is made of shapes that mean something, and differs from most others', async () => {
+    const rows = [...generateOutfits({ outfits: 200 })];
+    const keys = rows.flatMap(({ imageKey, videoKey, user }) => [
+      imageKey,
+      ...(videoKey ? [videoKey] : []),
+      ...(user.avatarKey ? [user.avatarKey] : []),
+    ]);
+    const drawn = new Map<string, string>();
+    for (const key of keys) {
+      const { body } = await gateway.get(`/media/${key}`);
+      expect(body.length).toBeLessThan(4_096);
+      expect(body).not.toMatch(/undefined|NaN|<script|href="http|on\w+=/);
+      drawn.set(key, body);
+    }
+    const outfits = rows.map(({ imageKey }) => drawn.get(imageKey));
+    expect(new Set(outfits).size).toBe(200);
+  });
+
+  test('depends on its key alone', async () => {
+    const url = `/media/outfits/${uuid}.jpeg`;
+    const one = await gateway.get(url);
+    const other = await gateway.get(`${url}?v=2`, {
+      authorization: 'Bearer nonsense',
+      cookie: 'a=b',
+    });
+    expect(other.statusCode).toBe(200);
+    expect(other.body).toBe(one.body);
+    expect((await gateway.get(`/media/outfits/${uuid}.png`)).body).not.toBe(one.body);
+  });
+
+  test('is the same on every machine', () => {
+    const keys = [`outfits/${uuid}.jpeg`, `outfits_videos/${uuid}.mp4`, `avatars/${uuid}.gif`];
+    const hash = createHash('sha256').update(keys.map(drawPicture).join('\n')).digest('hex');
+    expect(hash).toBe('59d479b2956c15d5613ec65b04623f33da8304905425eba7450bfb155bda2644');
+  });
+
+  test.each([
+    '/media/',
+    '/media/outfits/',
+    '/media/outfits/1.jpeg',
+    `/media/outfits/${uuid}.gif`,
+    `/media/outfits/${uuid}.jpeg/`,
+    `/media/outfits/${uuid}.jpeg%0A`,
+    `/media/outfits%2F..%2F${uuid}.jpeg`,
+    `/media/../outfits/${uuid}.jpeg`,
+    `/media/outfits_videos/${uuid}.jpeg`,
+    `/media/outfits/${uuid}.jpeg%00`,
+    '/media/%E0%A4%A',
+  ])('is not at %s', async (url) => {
+    const response = await gateway.get(url);
+    expect(response.statusCode).toBe(404);
+    expect(response.headers['content-type']).toBe('application/json');
+    expect(response.body).toBe('{"detail":"Not found."}');
+  });
+
+  test('is only read', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'] as const) {
+      const url = `/media/outfits/${uuid}.jpeg`;
+      const response = await gateway.app.inject({ method, url, payload: 'x' });
+      expect(response.statusCode).toBe(405);
+      expect(response.headers['allow']).toBe('GET, HEAD');
+      expect(response.json()).toEqual({ detail: `Method "${method}" not allowed.` });
+    }
+  });
+});
+
+interface Listing {
+  readonly results: { readonly image_key: string; readonly user: { avatar_key: string } }[];
+}
+
+async function firstPage(base: string): Promise<Listing['results']> {
+  const { results } = (await (await fetch(`${base}/api/outfits/`)).json()) as Listing;
+  return results;
+}
+
+describe('the demonstration', () => {
+  test('shows pictures of this process while MEDIA_URL is unset, and none when it is set', async () => {
+    const environment = { ...(await migratedEnvironmentOf('embedded')), AUTH_JWT_SECRET: secret };
+    const own = runServer(environment);
+    const base = await baseOf(own);
+    const [first] = await firstPage(base);
+    const image = first?.image_key ?? '';
+    expect(image).toMatch(`${base}/media/outfits/`);
+    expect((await fetch(image)).headers.get('content-type')).toBe('image/svg+xml');
+
+    // A page was perhaps reached by another name than the one in JSON, from a phone say.
+    const asked = { headers: { accept: 'text/html' } };
+    for (const path of ['/', '/api/outfits/']) {
+      const page = await (await fetch(base + path, asked)).text();
+      const shown = [...page.matchAll(/<img src="([^"]+)"/g)].map(([, source]) => source);
+      expect(shown.length).toBeGreaterThan(5);
+      for (const source of shown) expect(source).toMatch(/^\/media\/(?:outfits|avatars)\//);
+    }
+
+    // What was read can be written.
+    const headers = await signIn(1);
+    const body = new URLSearchParams({ image_key: image });
+    const created = await fetch(`${base}/api/outfits/`, { method: 'POST', headers, body });
+    expect(created.status).toBe(201);
+    expect(await created.json()).toMatchObject({ image_key: image, image_original_url: image });
+    expect(await stop(own)).toBe(0);
+
+    const PORT = String(await findFreePort());
+    const named = runServer({ ...environment, PORT, PUBLIC_URL: 'https://shop.test/app' });
+    await named.until(/GraphiQL: /);
+    const [shown] = await firstPage(`http://localhost:${PORT}`);
+    expect(shown?.image_key).toBe(image.replace(base, 'https://shop.test/app'));
+    expect(await stop(named)).toBe(0);
+
+    const elsewhere = runServer({ ...environment, MEDIA_URL: 'https://media.example.com' });
+    const otherBase = await baseOf(elsewhere);
+    const [again] = await firstPage(otherBase);
+    expect(again?.image_key).toBe(image.replace(`${base}/media`, 'https://media.example.com'));
+    const path = new URL(image).pathname;
+    expect((await fetch(otherBase + path)).status).toBe(404);
+    expect((await fetch(otherBase + path, { method: 'POST' })).status).toBe(404);
+    expect(await stop(elsewhere)).toBe(0);
+  });
+
+  test('is not what an empty database holds, whose pictures are elsewhere', async () => {
+    const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
+    const base = await baseOf(empty);
+    expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);
+  });
+});

@@ -1,0 +1,5 @@
+// Runs in each file of tests: modules are shared between files, hooks are not.
+import { afterEach } from 'vitest';
+import { clearAway } from './process.ts';
+
+afterEach(clearAway);

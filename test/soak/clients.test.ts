@@ -1,0 +1,374 @@
+// The clients that apps use, with the code of docs/clients.md, against a gateway that listens.
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { ApolloClient, ObservableQuery } from '@apollo/client';
+import type { Client, OperationResult } from '@urql/core';
+import { type DocumentNode, parse } from 'graphql';
+import {
+  createOperationDescriptor,
+  type Environment,
+  fetchQuery,
+  getRequest,
+  getSingularSelector,
+} from 'relay-runtime';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { generateOutfits } from '../../src/demo/generate.ts';
+import { type ClientApp, makeClientApp } from '../client-app.ts';
+import { openGateway, outfitId, type TestGateway } from '../gateway.ts';
+import { secret, signIn } from '../tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 12, users: 3 })];
+
+interface Outfit {
+  readonly id: string;
+  readonly likes: number;
+  readonly viewerHasLiked: boolean;
+}
+interface Outfits {
+  readonly outfitConnection: {
+    readonly totalCount: number;
+    readonly edges: readonly { readonly node: Outfit }[];
+    readonly pageInfo: { readonly endCursor: string; readonly hasNextPage: boolean };
+  };
+}
+
+const byNumber = parse('query ByNumber($number: Int) { outfit(databaseId: $number) { id likes } }');
+
+/** What has no id of its own; the last one asks less of the viewer than the one before. */
+const otherDocuments = [
+  '{ outfits(page: 1) { count results { id title } } }',
+  '{ outfits(page: 1, ordering: ID_ASC) { pageCount results { id title } } }',
+  '{ viewer { user { id username } } }',
+  '{ viewer { __typename } }',
+].map((text) => parse(text));
+
+let app: ClientApp;
+beforeAll(async () => {
+  app = await makeClientApp();
+}, 120_000);
+afterAll(() => app.remove());
+
+/** A gateway that listens, and what it has been asked. */
+interface Listening extends TestGateway {
+  readonly url: string;
+  readonly requests: string[];
+}
+
+async function listen(environment: Record<string, string> = {}): Promise<Listening> {
+  const gateway = await openGateway('PostgreSQL', rows, {
+    AUTH_JWT_SECRET: secret,
+    ...environment,
+  });
+  await gateway.app.listen({ port: 0, host: '127.0.0.1' });
+  const requests: string[] = [];
+  gateway.app.server.on('request', ({ method }) => requests.push(String(method)));
+  const { port } = gateway.app.server.address() as AddressInfo;
+  return { ...gateway, requests, url: `http://127.0.0.1:${port}/graphql` };
+}
+
+let gateway: Listening;
+let token: string;
+/** The outfits in the order of the list. */
+let ids: string[];
+const warnings: unknown[][] = [];
+beforeEach(async () => {
+  for (const method of ['warn', 'error'] as const) {
+    vi.spyOn(console, method).mockImplementation((...args) => void warnings.push(args));
+  }
+  gateway = await listen();
+  token = String((await signIn(1))['authorization']).replace('Bearer ', '');
+  const list = '{ outfitConnection(ordering: LIKE_COUNT_DESC) { edges { node { id } } } }';
+  const { data } = (await gateway.post(list)) as { data: Outfits };
+  ids = data.outfitConnection.edges.map(({ node }) => node.id);
+});
+afterEach(async () => {
+  await gateway.close();
+  vi.restoreAllMocks();
+  // The clients say there what an answer lacks that their stores want.
+  expect(warnings.splice(0)).toEqual([]);
+});
+
+const nodesOf = (data: Outfits | undefined) =>
+  data?.outfitConnection.edges.map(({ node }) => node) ?? [];
+const idsOf = (data: Outfits | undefined) => nodesOf(data).map(({ id }) => id);
+
+/** Somebody else likes an outfit. */
+async function likeAsAnother(id: string): Promise<void> {
+  const query = 'mutation($id: ID!) { likeOutfit(id: $id) { outfit { likes } } }';
+  const payload = { query, variables: { id } };
+  const headers = await signIn(2);
+  const response = await gateway.app.inject({ method: 'POST', url: '/graphql', payload, headers });
+  expect(response.json()).not.toHaveProperty('errors');
+}
+
+describe('Apollo Client', () => {
+  interface ApolloModule {
+    createApollo(url: string, token?: string): ApolloClient;
+    watchOutfits(client: ApolloClient, first: number): ObservableQuery<Outfits>;
+    loadMore(list: ObservableQuery<Outfits>): Promise<void>;
+    like(client: ApolloClient, id: string): Promise<void>;
+  }
+  const load = async () => (await app.load('src/apollo.ts')) as unknown as ApolloModule;
+  const documents = async () => (await app.load('src/documents.ts')) as Record<string, never>;
+
+  test('joins the ranges of a list, and a like updates the list and the heart', async () => {
+    const { createApollo, watchOutfits, loadMore, like } = await load();
+    const client = createApollo(gateway.url, token);
+    const list = watchOutfits(client, 5);
+    let shown: Outfits | undefined;
+    const subscription = list.subscribe(({ data }) => {
+      shown = data as Outfits | undefined;
+    });
+    await vi.waitFor(() => expect(idsOf(shown)).toEqual(ids.slice(0, 5)), 10_000);
+    await loadMore(list);
+    await vi.waitFor(() => expect(idsOf(shown)).toEqual(ids.slice(0, 10)), 10_000);
+    await loadMore(list);
+    await vi.waitFor(() => expect(idsOf(shown)).toEqual(ids), 10_000);
+    expect(shown?.outfitConnection.totalCount).toBe(12);
+
+    const before = nodesOf(shown)[7] ?? expect.fail();
+    expect(before.viewerHasLiked).toBe(false);
+    const asked = gateway.requests.length;
+    await like(client, before.id);
+    await vi.waitFor(() => {
+      expect(nodesOf(shown)[7]).toMatchObject({ likes: before.likes + 1, viewerHasLiked: true });
+    }, 10_000);
+    expect(idsOf(shown)).toEqual(ids);
+    expect(gateway.requests.length).toBe(asked + 1);
+    subscription.unsubscribe();
+  });
+
+  test('takes an outfit that a list has brought from its store, and asks once for another', async () => {
+    const { createApollo, watchOutfits } = await load();
+    const { outfitDocument = expect.fail() } = await documents();
+    const client = createApollo(gateway.url, token);
+    const { query, variables } = watchOutfits(client, 3).options;
+    await client.query({ query, variables: variables as object });
+    const asked = gateway.requests.length;
+    const { data } = await client.query<{ outfit: Outfit }>({
+      query: outfitDocument,
+      variables: { id: ids[2] },
+    });
+    expect(data?.outfit.id).toBe(ids[2]);
+    expect(gateway.requests.length).toBe(asked);
+
+    const ask = async (query: DocumentNode, variables: object) =>
+      (await client.query<{ outfit: Outfit | null }>({ query, variables })).data?.outfit;
+    for (let time = 0; time < 2; time += 1) {
+      expect(await ask(outfitDocument, { id: outfitId(99) })).toBeNull();
+      expect((await ask(byNumber, { number: 3 }))?.id).toBe(outfitId(3));
+      expect(gateway.requests.length).toBe(asked + 2);
+    }
+  });
+
+  test('keeps numbered pages, and all that is asked of the viewer', async () => {
+    const { createApollo } = await load();
+    const client = createApollo(gateway.url, token);
+    for (const query of otherDocuments) {
+      await client.query({ query, fetchPolicy: 'network-only' });
+    }
+    const asked = gateway.requests.length;
+    for (const query of otherDocuments) {
+      const { data } = await client.query<{ outfits?: object; viewer?: object }>({ query });
+      expect(data?.viewer ?? data?.outfits).toBeTruthy();
+    }
+    expect(gateway.requests.length).toBe(asked);
+  });
+
+  test('registers a query by its hash, and then asks by GET', async () => {
+    const { createApolloWithHashes } = (await app.load('src/apollo-hashes.ts')) as {
+      createApolloWithHashes(url: string): ApolloClient;
+    };
+    const { outfitDocument = expect.fail() } = await documents();
+    const client = createApolloWithHashes(gateway.url);
+    for (const id of ids.slice(0, 3)) {
+      const { data } = await client.query<{ outfit: Outfit }>({
+        query: outfitDocument,
+        variables: { id },
+      });
+      expect(data?.outfit.id).toBe(id);
+    }
+    expect(gateway.requests).toEqual(['GET', 'POST', 'GET', 'GET']);
+  });
+
+  test('runs the documents of the client preset where only trusted ones are run', async () => {
+    const { createApolloWithTrustedDocuments } = (await app.load('src/apollo-trusted.ts')) as {
+      createApolloWithTrustedDocuments(url: string): ApolloClient;
+    };
+    const trusted = await listen({
+      TRUSTED_DOCUMENTS: join(app.folder, 'src/gql/persisted-documents.json'),
+      TRUSTED_DOCUMENTS_ONLY: 'on',
+    });
+    try {
+      const { outfitsDocument = expect.fail() } = await documents();
+      const client = createApolloWithTrustedDocuments(trusted.url);
+      const { data } = await client.query<Outfits>({
+        query: outfitsDocument,
+        variables: { first: 4 },
+      });
+      expect(idsOf(data)).toEqual(ids.slice(0, 4));
+      expect(trusted.requests).toEqual(['POST']);
+      // The stored documents ask for __typename, or else nothing would be known by its id.
+      expect(client.cache.extract()).toHaveProperty([`Outfit:${ids[0]}`]);
+      const other = { query: '{ outfits { count } }' };
+      const refused = await trusted.app.inject({ method: 'POST', url: '/graphql', payload: other });
+      expect(refused.statusCode).toBe(403);
+    } finally {
+      await trusted.close();
+    }
+  });
+});
+
+describe('urql with graphcache', () => {
+  interface UrqlModule {
+    createUrql(url: string, token?: string): Client;
+    like(client: Client, id: string): Promise<void>;
+  }
+  const load = async () => (await app.load('src/urql.ts')) as unknown as UrqlModule;
+  const documents = async () => (await app.load('src/documents.ts')) as Record<string, never>;
+
+  test('joins the ranges of a list, and a like updates the list and the heart', async () => {
+    const { createUrql, like } = await load();
+    const { outfitsDocument = expect.fail() } = await documents();
+    const client = createUrql(gateway.url, token);
+    const first = await client.query<Outfits>(outfitsDocument, { first: 5 }).toPromise();
+    expect(idsOf(first.data)).toEqual(ids.slice(0, 5));
+    const after = first.data?.outfitConnection.pageInfo.endCursor;
+    let shown: OperationResult<Outfits> | undefined;
+    const subscription = client
+      .query<Outfits>(outfitsDocument, { first: 5, after })
+      .subscribe((result) => {
+        shown = result;
+      });
+    await vi.waitFor(() => expect(idsOf(shown?.data)).toEqual(ids.slice(0, 10)), 10_000);
+
+    const before = nodesOf(shown?.data)[2] ?? expect.fail();
+    const asked = gateway.requests.length;
+    await like(client, before.id);
+    await vi.waitFor(() => {
+      const after = nodesOf(shown?.data)[2];
+      expect(after).toMatchObject({ likes: before.likes + 1, viewerHasLiked: true });
+    }, 10_000);
+    expect(gateway.requests.length).toBe(asked + 1);
+    subscription.unsubscribe();
+  });
+
+  test('takes an outfit that a list has brought from its store, and asks once for another', async () => {
+    const { createUrql } = await load();
+    const { outfitsDocument = expect.fail(), outfitDocument = expect.fail() } = await documents();
+    const client = createUrql(gateway.url, token);
+    await client.query(outfitsDocument, { first: 3 }).toPromise();
+    const asked = gateway.requests.length;
+    const { data } = await client.query(outfitDocument, { id: ids[2] }).toPromise();
+    expect((data as unknown as { outfit: Outfit }).outfit.id).toBe(ids[2]);
+    expect(gateway.requests.length).toBe(asked);
+
+    const ask = async (query: DocumentNode, variables: object) =>
+      (await client.query<{ outfit: Outfit | null }>(query, variables).toPromise()).data?.outfit;
+    for (let time = 0; time < 2; time += 1) {
+      expect(await ask(outfitDocument, { id: outfitId(99) })).toBeNull();
+      expect((await ask(byNumber, { number: 3 }))?.id).toBe(outfitId(3));
+      expect(gateway.requests.length).toBe(asked + 2);
+    }
+  });
+});
+
+describe('urql with graphcache, of what has no id', () => {
+  test('keeps numbered pages, the viewer, and what is wrong with an input', async () => {
+    const { createUrql } = (await app.load('src/urql.ts')) as {
+      createUrql(url: string, token?: string): Client;
+    };
+    const client = createUrql(gateway.url, token);
+    for (const query of otherDocuments) await client.query(query, {}).toPromise();
+    const asked = gateway.requests.length;
+    for (const query of otherDocuments) {
+      const { data } = await client.query(query, {}).toPromise();
+      expect(data?.viewer ?? data?.outfits).toBeTruthy();
+    }
+    expect(gateway.requests.length).toBe(asked);
+    const wrong =
+      'mutation { createOutfit(input: {}) { outfit { id } errors { field messages } } }';
+    const { data } = await client.mutation(wrong, {}).toPromise();
+    expect(data.createOutfit.errors).toMatchObject([{ field: 'imageKey' }]);
+  });
+});
+
+describe('Relay', () => {
+  interface RelayModule {
+    createRelay(url: string, token?: string): Environment;
+    loadList(environment: Environment): Promise<unknown>;
+    like(environment: Environment, id: string): Promise<void>;
+    readonly listQuery: never;
+    readonly listFragment: never;
+    readonly cardFragment: never;
+  }
+  const load = async () => (await app.load('src/relay.ts')) as unknown as RelayModule;
+  const artifact = async (name: string) =>
+    (await app.load(`src/__generated__/${name}.graphql.ts`))['default'] as never;
+
+  /** What components with the fragments of the page would show. */
+  function read(environment: Environment, relay: RelayModule) {
+    const operation = createOperationDescriptor(getRequest(relay.listQuery), {});
+    const lookUp = (fragment: never, reference: unknown) =>
+      environment.lookup(getSingularSelector(fragment, reference) ?? expect.fail()).data;
+    const list = lookUp(relay.listFragment, environment.lookup(operation.fragment).data) as never;
+    const cards = nodesOf(list).map(
+      (node) => ({ id: node.id, ...(lookUp(relay.cardFragment, node) as object) }) as Outfit,
+    );
+    const { pageInfo } = (list as Outfits).outfitConnection;
+    return { cards, ids: cards.map(({ id }) => id), pageInfo };
+  }
+
+  test('scrolls by @connection and @refetchable, and a like updates the heart', async () => {
+    const relay = await load();
+    const environment = relay.createRelay(gateway.url, token);
+    environment.retain(createOperationDescriptor(getRequest(relay.listQuery), {}));
+    await relay.loadList(environment);
+    expect(read(environment, relay).ids).toEqual(ids.slice(0, 2));
+    const more = await artifact('relayListPaginationQuery');
+    for (const end of [7, 12]) {
+      const cursor = read(environment, relay).pageInfo.endCursor;
+      await fetchQuery(environment, more, { count: 5, cursor }).toPromise();
+      expect(read(environment, relay).ids).toEqual(ids.slice(0, end));
+    }
+    expect(read(environment, relay).pageInfo.hasNextPage).toBe(false);
+
+    const before = read(environment, relay).cards[4] ?? expect.fail();
+    const asked = gateway.requests.length;
+    await relay.like(environment, before.id);
+    const after = read(environment, relay).cards[4];
+    expect(after).toEqual({ ...before, likes: before.likes + 1, viewerHasLiked: true });
+    expect(gateway.requests.length).toBe(asked + 1);
+  });
+
+  test('reads one outfit of a list again, by node', async () => {
+    const relay = await load();
+    const environment = relay.createRelay(gateway.url, token);
+    environment.retain(createOperationDescriptor(getRequest(relay.listQuery), {}));
+    await relay.loadList(environment);
+    const before = read(environment, relay).cards[1] ?? expect.fail();
+    await likeAsAnother(before.id);
+    expect(read(environment, relay).cards[1]).toEqual(before);
+    const again = await artifact('relayCardRefetchQuery');
+    await fetchQuery(environment, again, { id: before.id }).toPromise();
+    expect(read(environment, relay).cards[1]).toEqual({ ...before, likes: before.likes + 1 });
+  });
+
+  test('runs its persisted queries where only trusted documents are run', async () => {
+    const file = join(app.folder, 'persisted-queries.json');
+    const trusted = await listen({ TRUSTED_DOCUMENTS: file, TRUSTED_DOCUMENTS_ONLY: 'on' });
+    try {
+      const relay = await load();
+      const environment = relay.createRelay(trusted.url, token);
+      const query = (await app.load('src/__persisted__/relayListQuery.graphql.ts'))['default'];
+      const operation = createOperationDescriptor(getRequest(query as never), {});
+      environment.retain(operation);
+      await fetchQuery(environment, query as never, {}).toPromise();
+      expect(read(environment, relay).ids).toEqual(ids.slice(0, 2));
+      expect(Object.keys(JSON.parse(readFileSync(file, 'utf8')))).toHaveLength(4);
+    } finally {
+      await trusted.close();
+    }
+  });
+});

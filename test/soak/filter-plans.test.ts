@@ -1,0 +1,112 @@
+// What filters cost at 1,000,000 outfits, as pages of the database that are read: docs in filters.md.
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { openGateway, type TestGateway } from '../gateway.ts';
+
+const outfits = 1_000_000;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await openGateway('PostgreSQL', [], { CACHE_MAX_BYTES: '0', REQUEST_TIMEOUT: '60' });
+  const client = new pg.Client(gateway.database.pool.options);
+  await client.connect();
+  await client.query('SET statement_timeout = 0');
+  // Likes as they are: most have few. A rare word, a rare hashtag, and a common word.
+  await client.query(`
+    INSERT INTO users (username) SELECT 'user' || n FROM generate_series(1, 10000) n;
+    INSERT INTO outfits
+      (title, description, image_key, image_original_key, likes, user_id, private, created, modified, quality)
+    SELECT 'Coat ' || n, CASE WHEN n % 50000 = 0 THEN 'xylophone #rarest' ELSE 'warm' END, n, n,
+      ((n::bigint * 104729 % 1000003 / 1000003.0) ^ 6 * 200000)::int, 1 + n % 10000, n % 10 = 0,
+      1500000000000000 + n * 200000000::bigint, 1500000000000000 + n * 200000000::bigint, 2 + n % 4
+    FROM generate_series(1, ${outfits}) n;
+  `);
+  await client.query('VACUUM ANALYZE');
+  await client.end();
+}, 900_000);
+afterAll(() => gateway.close());
+
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+const nodesOf = (plan: PlanNode): PlanNode[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+
+/** The plans of the statements that a query sends, run with its values. */
+async function explain(query: string): Promise<PlanNode[]> {
+  const sent = vi.spyOn(gateway.database.pool, 'query');
+  expect(await gateway.post(query)).not.toHaveProperty('errors');
+  const statements = sent.mock.calls.map(([call]) => call as unknown as pg.QueryConfig);
+  sent.mockRestore();
+  const client = new pg.Client(gateway.database.pool.options);
+  await client.connect();
+  try {
+    await client.query('SET plan_cache_mode = force_custom_plan');
+    const plans: PlanNode[] = [];
+    for (const { text, values = [] } of statements) {
+      await client.query(`PREPARE explained AS ${text}`);
+      const literals = values.map((value) =>
+        value === null
+          ? 'NULL'
+          : client.escapeLiteral(Array.isArray(value) ? `{${value.join()}}` : String(value)),
+      );
+      const { rows } = await client.query(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE explained(${literals.join(', ')})`,
+      );
+      plans.push(rows[0]['QUERY PLAN'][0].Plan);
+      await client.query('DEALLOCATE explained');
+    }
+    return plans;
+  } finally {
+    await client.end();
+  }
+}
+
+const year = 'createdFrom: "2018-01-01T00:00:00Z", createdBefore: "2021-01-01T00:00:00Z"';
+const user = Buffer.from('User:77').toString('base64');
+const ids = [5, 500_000, 999_999].map(
+  (id) => `"${Buffer.from(`Outfit:${id}`).toString('base64')}"`,
+);
+
+describe('at 1,000,000 outfits', () => {
+  test.each([
+    ['no filter', 'CREATED_DESC', '', 400],
+    ['a range of moments', 'CREATED_DESC', year, 800],
+    ['a range of moments, backwards', 'CREATED_ASC', year, 800],
+    ['a range of likes', 'LIKE_COUNT_DESC', 'likesFrom: 3, likesBelow: 5000', 1500],
+    ['public ones', 'MODIFIED_DESC', 'private: false', 400],
+    ['ids', 'LIKE_COUNT_DESC', `ids: [${ids.join()}]`, 100],
+    ['the outfits of a user', 'LIKE_COUNT_DESC', `userIds: ["${user}"]`, 1000],
+    ['a rare hashtag', 'CREATED_DESC', 'hashtags: ["RAREST"]', 1000],
+    ['a rare word', 'LIKE_COUNT_ASC', 'search: "xylophone"', 1000],
+    ['a rare word among common ones', 'CREATED_DESC', 'search: "coat xylophone"', 3000],
+  ])(
+    '%s reads few pages, and no table from end to end',
+    async (_name, ordering, filter, blocks) => {
+      const list = `ordering: ${ordering}, filter: { ${filter} }`;
+      const pages = `a: outfits(${list}) { count results { databaseId } }
+      b: outfits(${list}, last: true) { count results { databaseId } }`;
+      const range = `outfitConnection(first: 20, ${list}) { totalCount edges { cursor } }`;
+      for (const plan of await explain(`{ ${pages} ${range} }`)) {
+        expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(blocks);
+        for (const node of nodesOf(plan)) {
+          const isWhole = node['Node Type'].includes('Seq Scan');
+          expect(isWhole ? node['Relation Name'] : '').not.toMatch(/^outfit(s|_texts)$/);
+        }
+      }
+    },
+  );
+
+  test('a range of a condition without an index walks no further than it must', async () => {
+    // Of the public ones: no private one has this quality, so those would be walked to their end.
+    const filter = 'filter: { quality: [3], private: false }';
+    const range = `outfitConnection(first: 20, ${filter}) { edges { cursor } }`;
+    for (const plan of await explain(`{ ${range} }`)) {
+      expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(1000);
+    }
+  });
+});
