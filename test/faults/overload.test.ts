@@ -93,7 +93,9 @@ describe('at ten times capacity', () => {
     }
     expect(Math.min(...overloaded)).toBeLessThan(3 * Math.max(...usual));
     expect(refused.length).toBeGreaterThan(9 * capacity);
-    expect(quantile(refused, 0.99)).toBeLessThan(2_000);
+    // Not after having waited in vain: half of REQUEST_TIMEOUT is the longest that anyone waits.
+    expect(quantile(refused, 0.99)).toBeLessThan(5_000);
+    expect(quantile(refused, 0.5)).toBeLessThan(2_000);
     for (const { head } of refused) expect(head).toMatch(/^retry-after: 1\r$/im);
     // The log has a line a second, not one for each: this took less than 30 seconds.
     expect(server.output().match(/"status":503/g)?.length).toBeLessThan(30);
