@@ -11,9 +11,10 @@ import { importBulk, importGenerate, importMigrations } from './dist.js';
 
 /**
  * The server that DATABASE_URL names, or else one of its own, from npm packages.
+ * @param {readonly string[]} [options] further ones of a server of its own
  * @returns {Promise<Server>}
  */
-export async function openServer() {
+export async function openServer(options = []) {
   const given = process.env['DATABASE_URL'];
   if (given) {
     return { url: given, version: await readVersion(given), close: async () => {} };
@@ -23,6 +24,7 @@ export async function openServer() {
     'shared_buffers=512MB',
     '-c',
     'max_wal_size=4GB',
+    ...options,
   ]);
   return { url, version: await readVersion(url), close };
 }

@@ -31,3 +31,6 @@ export const importSchema = () => load('graphql/schema.js');
 
 /** @returns {Promise<typeof import('../src/config.ts')>} */
 export const importConfig = () => load('config.js');
+
+/** @returns {Promise<typeof import('../src/database/snapshots.ts')>} */
+export const importSnapshots = () => load('database/snapshots.js');

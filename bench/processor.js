@@ -60,7 +60,7 @@ function processorTime(name, { port, processId }, request, database) {
  * The process that started the one of a connection; undefined when it is not on this machine.
  * @param {string} url
  */
-async function findServerProcess(url) {
+export async function findServerProcess(url) {
   return withClient(url, async (client) => {
     const { rows } = await client.query('SELECT pg_backend_pid() AS id');
     const { id } = rows[0];
@@ -76,7 +76,7 @@ function readTime(id) {
 }
 
 /** Seconds that a process and its children have used, those that have ended included. @param {number} id */
-function readFamilyTime(id) {
+export function readFamilyTime(id) {
   const children = readFileSync(`/proc/${id}/task/${id}/children`, 'utf8').trim().split(' ');
   const { time, timeOfEnded } = readProcess(id);
   const ofChildren = children.map((child) => {
