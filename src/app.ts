@@ -35,6 +35,7 @@ import { answerUnreadable } from './http/unreadable.ts';
 import { Clients } from './observability/clients.ts';
 import { logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
+import { createRequestLog } from './observability/request-log.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
 import { serveOpenApi } from './openapi/route.ts';
 import { serveRest } from './rest/adapter.ts';
@@ -121,6 +122,7 @@ export async function buildApp(
       sendNotFound(reply as unknown as FastifyReply);
     },
   });
+  app.setChildLoggerFactory(createRequestLog);
   // So that a method the listing does not know is answered with 405, whichever it is.
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) {

@@ -32,7 +32,8 @@ const java = /^text\/html, image\/gif, image\/jpeg, (?:\*; q=\.2, )?\*\/\*; q=0?
  * @param others those types
  */
 export function prefersHtml(accept = '', others: ReadonlyMap<string, unknown> = json): boolean {
-  if (java.test(accept)) return false;
+  // Most requests come from programs, and this is asked for each.
+  if (!/text\/html/i.test(accept) || java.test(accept)) return false;
   const page = heaviest(accept, html);
   return page !== undefined && page.weight > (heaviest(accept, others)?.weight ?? 0);
 }

@@ -74,10 +74,9 @@ export function createPages(options: PagesOptions): Pages {
       });
       // With a callback, as it runs for the fastest answers too.
       app.addHook('onSend', (request, reply, payload, done) => {
+        if (!shown.has(request)) return done(null, payload);
         const isJson = reply.getHeader('content-type') === 'application/json';
-        if (!shown.has(request) || !isJson || !(payload instanceof Buffer)) {
-          return done(null, payload);
-        }
+        if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
         let html: string;
         try {
           html = render(app, request, toAnswer(request, reply, payload));
