@@ -11,7 +11,7 @@ export default defineConfig({
     setupFiles: ['test/setup.ts'],
     // Each file would load all modules anew, a tenth of the time.
     isolate: false,
-    globalSetup: ['test/postgres.ts', 'test/embedded-template.ts'],
+    globalSetup: ['test/databases.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Two cores, and each embedded database takes one.

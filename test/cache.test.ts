@@ -14,7 +14,7 @@ const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 let postgres: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 beforeAll(async () => {
   // Its commits would empty the cache too.
-  postgres = await startEmbeddedPostgres(['-c', 'autovacuum=off']);
+  postgres = await startEmbeddedPostgres(['-c', 'autovacuum=off', '-c', 'fsync=off']);
 });
 afterAll(() => postgres.close());
 
