@@ -14,6 +14,8 @@ export default defineConfig({
     globalSetup: ['test/databases.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // How long what is waited for may take: long, for a busy machine.
+    expect: { poll: { timeout: 20_000 } },
     // Two cores, and each embedded database takes one.
     maxWorkers: 2,
   },

@@ -539,8 +539,6 @@ describe('a lost snapshot connection', () => {
     ]);
     expect(tracked.wrong).toEqual([]);
     await gateway.get('/api/outfits/');
-    await expect
-      .poll(async () => (await outside.query(findConnections)).rowCount, { timeout: 5000 })
-      .toBe(1);
+    await expect.poll(async () => (await outside.query(findConnections)).rowCount).toBe(1);
   });
 });
