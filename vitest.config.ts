@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 
 export default defineConfig({
   // graphql has two builds; the schema and the executor must come from the same one.
@@ -12,6 +13,7 @@ export default defineConfig({
     // Each file would load all modules anew, a tenth of the time.
     isolate: false,
     globalSetup: ['test/databases.ts'],
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // How long what is waited for may take: long, for a busy machine.
