@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 
 export default defineConfig({
   // graphql has two builds; the schema and the executor must come from the same one.
@@ -11,9 +12,12 @@ export default defineConfig({
     setupFiles: ['test/setup.ts'],
     // Each file would load all modules anew, a tenth of the time.
     isolate: false,
-    globalSetup: ['test/postgres.ts', 'test/embedded-template.ts'],
+    globalSetup: ['test/databases.ts'],
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // How long what is waited for may take: long, for a busy machine.
+    expect: { poll: { timeout: 20_000 } },
     // Two cores, and each embedded database takes one.
     maxWorkers: 2,
   },

@@ -25,7 +25,8 @@ export async function startEmbeddedPostgres(flags = []) {
     password: 'postgres',
     persistent: true,
     createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--locale=C', '--encoding=UTF8'],
+    // Nothing of it has to outlive this machine.
+    initdbFlags: ['--locale=C', '--encoding=UTF8', '--no-sync'],
     postgresFlags: ['-c', 'max_connections=200', ...flags],
     onLog: () => {},
   });

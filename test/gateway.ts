@@ -1,6 +1,7 @@
 // The one helper of the tests: databases, and gateways on them.
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
@@ -46,18 +47,34 @@ export async function makePlace(
   };
 }
 
+/** The same, with an embedded database that need not be made any more, but has no migration. */
+export async function makeUnmigratedPlace(kind: DatabaseKind): Promise<TestPlace> {
+  const place = await makePlace(kind);
+  if (kind === 'embedded') await copyEmbedded(inject('embeddedEmpty'), place);
+  return place;
+}
+
 /** The same, already migrated. */
 export async function makeMigratedPlace(kind: DatabaseKind, server?: string): Promise<TestPlace> {
   const place = await makePlace(kind, server);
   if (kind === 'embedded') {
-    const folder = join(place.environment['DATA_DIR'] ?? '', 'pgdata');
-    cpSync(inject('embeddedTemplate'), folder, { recursive: true });
+    await copyEmbedded(inject('embeddedTemplate'), place);
     return place;
   }
   const database = await openDatabase(readConfig(place.environment));
   await migrate(database.pool, () => {});
   await database.close();
   return place;
+}
+
+/** Compiled once: the thread of each embedded database gets what V8 still has of the same bytes. */
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+async function copyEmbedded(files: string, { environment }: TestPlace): Promise<void> {
+  cpSync(files, join(environment['DATA_DIR'] ?? '', 'pgdata'), { recursive: true });
+  const pglite = createRequire(import.meta.url).resolve('@electric-sql/pglite');
+  compiled ??= WebAssembly.compile(readFileSync(join(pglite, '../pglite.wasm')));
+  await compiled;
 }
 
 async function administer(server: string, statement: string): Promise<void> {

@@ -554,7 +554,8 @@ describe('with a key set', () => {
     for (const [, request] of doors) {
       const start = performance.now();
       const answer = await ask(app, `Bearer ${token}`, request);
-      expect(performance.now() - start).toBeLessThan(2000);
+      // Room for a busy machine, but less than the 5 s that are usual where nobody sets a limit.
+      expect(performance.now() - start).toBeLessThan(4_500);
       expect(answer.statusCode).toBe(503);
       expect(answer.headers['retry-after']).toBe('1');
       expect(answer.body).toContain('Service temporarily unavailable, try again later.');
@@ -638,7 +639,7 @@ describe('with a key set', () => {
 
     test('soon', async () => {
       const { app, token } = await openAfterOutage(2);
-      await vi.waitUntil(async () => (await ask(app, `Bearer ${token}`)).statusCode === 401);
+      await expect.poll(() => statusOf(app, token)).toBe(401);
       expect(await statusOf(app, token)).toBe(401);
     });
 

@@ -3,7 +3,16 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from 'vitest';
 import { pairsOf } from '../src/legacy/upstream.ts';
 import { faults, type LegacyService, startLegacyService } from './legacy-service.ts';
 import { type ListeningGateway, openBefore, records } from './old-side.ts';
@@ -182,7 +191,7 @@ describe('in front of a service that answers with any bytes', () => {
     const [said] = await once(client, 'data');
     expect(String(said)).toBe('HTTP/1.1 100 Continue\r\n\r\n');
     client.write('5\r\nfirst\r\n');
-    await vi.waitFor(() => expect(service.received().slice(before)).toContain('5\r\nfirst\r\n'));
+    await expect.poll(() => service.received().slice(before)).toContain('5\r\nfirst\r\n');
     // It answers before all has come: then that is the answer.
     service.answer = 'HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno';
     client.write('6\r\n\r\n\r\n..\r\n');
@@ -219,14 +228,17 @@ describe('in front of a service that answers with any bytes', () => {
   test('a client that leaves takes its request to the old service with it', async () => {
     service.answer = '';
     const before = service.received().length;
-    const { hostname, port } = new URL(gateway.base);
+    const patient = { LEGACY_MODE: 'shadow', LEGACY_TIMEOUT: '80' };
+    const own = await openBefore('PostgreSQL', service.base, patient);
+    onTestFinished(() => own.close());
+    const { hostname, port } = new URL(own.base);
     const client = connect({ host: hostname, port: Number(port) });
     client.write(get('/api/outfits/'));
-    await vi.waitFor(() => expect(service.received().slice(before)).toContain('\r\n\r\n'));
+    await expect.poll(() => service.received().slice(before)).toContain('\r\n\r\n');
     const open = service.connections();
     client.destroy();
     // Sooner than LEGACY_TIMEOUT would end it.
-    await vi.waitFor(() => expect(service.connections()).toBe(open - 1), { timeout: 800 });
+    await expect.poll(() => service.connections()).toBe(open - 1);
   });
 
   test('a kept connection that is closed at once is no failure', async () => {

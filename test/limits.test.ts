@@ -160,9 +160,11 @@ describe('the size of a document', () => {
     ['hundreds of unknown fields', `{ ${times(990, (i) => `x${i}`)} }`],
     ['hundreds of variables', `query (${times(190, (i) => `$v${i}: X!`)}) { outfits { count } }`],
   ])('is little enough that %s are answered at once, with few errors', async (_name, query) => {
-    const start = performance.now();
+    const start = process.cpuUsage();
     const response = await ask(gateway, query);
-    expect(performance.now() - start).toBeLessThan(2000);
+    const { user, system } = process.cpuUsage(start);
+    // Seconds of computing, with room for a slow machine: without limits it would be minutes.
+    expect((user + system) / 1e6).toBeLessThan(4);
     expect(response.statusCode).toBeLessThan(500);
     expect(response.json().errors?.length ?? 0).toBeLessThanOrEqual(6);
     expect(response.body).not.toContain('"Validation aborted."');

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { findPendingMigrations, MigrationError, migrate } from '../src/database/migrations.ts';
-import { databaseKinds, makePlace, type TestPlace } from './gateway.ts';
+import { databaseKinds, makePlace, makeUnmigratedPlace, type TestPlace } from './gateway.ts';
 import { migrationList, noFilters, openSchemaEngine, schemaDatamodel } from './schema-engine.ts';
 
 const names = migrationList().migrationDirectories.map(({ path }) => path);
@@ -28,7 +28,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   let engine: SchemaEngine;
 
   const open = async () => {
-    place = await makePlace(kind);
+    place = await makeUnmigratedPlace(kind);
     database = await openDatabase(readConfig(place.environment));
     engine = await openSchemaEngine(database.pool);
   };
@@ -100,7 +100,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
 
     test('has the history that our migrator writes', async () => {
-      const other = await makePlace(kind);
+      const other = await makeUnmigratedPlace(kind);
       const ours = await openDatabase(readConfig(other.environment));
       try {
         await migrate(ours.pool, () => {});

@@ -316,6 +316,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
     try {
       const unlock = await lockOutfits();
       const slow = app.inject('/api/outfits/');
+      // An answer is slow after a second.
       await sleep(1_100);
       await askOften(app, 1);
       await unlock();

@@ -76,7 +76,7 @@ async function statuses(base: string): Promise<number[]> {
 
 /** Waits until a server answers as expected. */
 async function untilStatuses(base: string, expected: readonly number[]): Promise<void> {
-  await expect.poll(() => statuses(base), { timeout: 10_000 }).toEqual(expected);
+  await expect.poll(() => statuses(base)).toEqual(expected);
 }
 
 describe('PostgreSQL', () => {

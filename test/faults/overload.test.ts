@@ -77,6 +77,7 @@ describe('at ten times capacity', () => {
     const address = addressOf(base);
     await load(address, capacity, 1_000);
     // Three rounds of each, since whatever else the machine does slows one or the other.
+    const begin = performance.now();
     const usual: number[] = [];
     const overloaded: number[] = [];
     const refused: Answer[] = [];
@@ -95,10 +96,10 @@ describe('at ten times capacity', () => {
     expect(refused.length).toBeGreaterThan(9 * capacity);
     // Not after having waited in vain: half of REQUEST_TIMEOUT is the longest that anyone waits.
     expect(quantile(refused, 0.99)).toBeLessThan(5_000);
-    expect(quantile(refused, 0.5)).toBeLessThan(2_000);
     for (const { head } of refused) expect(head).toMatch(/^retry-after: 1\r$/im);
-    // The log has a line a second, not one for each: this took less than 30 seconds.
-    expect(server.output().match(/"status":503/g)?.length).toBeLessThan(30);
+    // The log has a line a second, not one for each.
+    const seconds = (performance.now() - begin) / 1_000;
+    expect(server.output().match(/"status":503/g)?.length).toBeLessThan(seconds + 2);
 
     const after = await fetch(`${base}/api/outfits/`);
     expect(after.status).toBe(200);
@@ -263,7 +264,7 @@ describe('with one place, which is taken', () => {
     );
     return rows[0].count;
   };
-  const untilTaken = () => expect.poll(countWorkedOn, { timeout: 10_000 }).toBe(1);
+  const untilTaken = () => expect.poll(countWorkedOn).toBe(1);
   const read = async (signal?: AbortSignal) => {
     const response = await fetch(`${base}/api/outfits/`, signal ? { signal } : {});
     await response.arrayBuffer();
@@ -296,9 +297,7 @@ describe('with one place, which is taken', () => {
     const [, port] = await server.until(/Metrics: +http:\/\/[^/]+:(\d+)\/metrics/);
     const untilWaiting = (count: number) =>
       expect
-        .poll(async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text(), {
-          timeout: 10_000,
-        })
+        .poll(async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
         .toContain(`\ngateway_requests_waiting ${count}\n`);
     const running = read();
     await untilTaken();

@@ -44,14 +44,14 @@ async function countWaiting(): Promise<number> {
   const { rows } = await blocker.query(
     `SELECT pg_stat_clear_snapshot(), (
        SELECT count(*)::int FROM pg_stat_activity
-       WHERE application_name = 'outfit-gateway' AND state = 'active' AND wait_event_type = 'Lock'
+       WHERE datname = current_database() AND application_name = 'outfit-gateway' AND state = 'active' AND wait_event_type = 'Lock'
      ) AS count`,
   );
   return rows[0].count;
 }
 
-async function untilWaiting(count: number, timeout = 10_000): Promise<void> {
-  await expect.poll(countWaiting, { interval: 50, timeout }).toBe(count);
+async function untilWaiting(count: number): Promise<void> {
+  await expect.poll(countWaiting).toBe(count);
 }
 
 describe.each(requests)('%s', (_name, what) => {
@@ -66,8 +66,9 @@ describe.each(requests)('%s', (_name, what) => {
       expect(answer.body).toContain('The request took too long and was stopped.');
       if (what.startsWith('{')) expect(answer.body).toContain('"code":"TIMEOUT"');
       expect(answer.milliseconds).toBeGreaterThan(900);
-      expect(answer.milliseconds).toBeLessThan(3_000);
-      await untilWaiting(0, 3_000);
+      // Room for a busy machine, but less than the default.
+      expect(answer.milliseconds).toBeLessThan(8_000);
+      await untilWaiting(0);
       await blocker.query('ROLLBACK');
       expect((await send(base, what)).status).toBe(200);
     }
@@ -83,7 +84,7 @@ describe.each(requests)('%s', (_name, what) => {
       await untilWaiting(1);
       client.abort();
       expect((await answer).status).toBe(0);
-      await untilWaiting(0, 3_000);
+      await untilWaiting(0);
       await blocker.query('ROLLBACK');
       expect((await send(base, what)).status).toBe(200);
     }
@@ -123,7 +124,7 @@ test('a read that several wait for goes on until the last of them has left', asy
   await new Promise((settle) => setTimeout(settle, 300));
   for (const client of again) client.abort();
   await Promise.all(waiting);
-  await untilWaiting(0, 3_000);
+  await untilWaiting(0);
   await blocker.query('ROLLBACK');
   expect((await send(base, '/api/outfits/?page=2')).status).toBe(200);
 });
@@ -133,18 +134,21 @@ test('requests to the embedded database are answered in time while a statement b
   try {
     const { pool } = gateway.database;
     await gateway.get('/api/outfits/');
-    const long = pool.query('SELECT count(*) FROM generate_series(1, 20000000)');
+    const long = pool.query('SELECT count(*) FROM generate_series(1, 30000000)');
+    let isOver = false;
+    const over = long.finally(() => {
+      isOver = true;
+    });
     for (const ask of [
       () => gateway.get('/api/outfits/'),
       () => gateway.app.inject('/graphql?query={outfit(databaseId:1){id: databaseId}}'),
     ]) {
-      const start = performance.now();
       const { statusCode, headers } = await ask();
-      expect(performance.now() - start).toBeLessThan(3_000);
+      expect(isOver).toBe(false);
       expect(statusCode).toBe(503);
       expect(headers['retry-after']).toBe('1');
     }
-    await long;
+    await over;
     expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
   } finally {
     await gateway.close();

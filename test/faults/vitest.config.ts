@@ -1,15 +1,26 @@
 // npm run test:faults: what takes servers down, freezes them or fills disks, apart from the other tests.
-import { defineConfig, mergeConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
+import { LongestFirst } from '../longest-first.ts';
 
-export default mergeConfig(
-  { ...base, test: { ...base.test, include: [], exclude: [] } },
-  defineConfig({
-    test: {
-      include: ['test/faults/*.test.ts'],
-      testTimeout: 120_000,
-      // One file at a time: the load of one must not be what another measures.
-      maxWorkers: 1,
-    },
-  }),
+/** What measures, or loads the machine so that others would: one file at a time, behind all others. */
+const alone = ['database-stops', 'overload', 'shutdown', 'slow-queries', 'stalls'].map(
+  (name) => `test/faults/${name}.test.ts`,
 );
+
+const { globalSetup, include: _fast, exclude: _others, ...shared } = base.test ?? {};
+const project = (name: string, order: number, files: object) => ({
+  resolve: base.resolve ?? {},
+  test: { ...shared, testTimeout: 120_000, name, sequence: { groupOrder: order }, ...files },
+});
+
+export default defineConfig({
+  test: {
+    globalSetup: globalSetup ?? [],
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      project('together', 0, { include: ['test/faults/*.test.ts'], exclude: alone }),
+      project('alone', 1, { include: alone, maxWorkers: 1 }),
+    ],
+  },
+});

@@ -40,6 +40,9 @@ async function open(
   return gateway;
 }
 
+/** Milliseconds for what is waited for, on a busy machine too. */
+const patience = 20_000;
+
 const servedBy = (response: Response) => response.headers.get('x-served-by');
 const modes = ['shadow', 'canary:0', 'canary:100', 'mirror'] as const;
 
@@ -263,9 +266,7 @@ describe('what is compared', () => {
       for (const target of targets) await read(gateway.base, target);
       const asked = legacy.requests.length;
       await fetch(`${gateway.base}/api/outfits/`, { method: 'HEAD' });
-      await vi.waitFor(async () =>
-        expect(await comparisons()).toEqual({ 'outcome="same"': targets.length }),
-      );
+      await expect.poll(comparisons).toEqual({ 'outcome="same"': targets.length });
       expect(await differences()).toEqual({});
       expect(lines()).toEqual([]);
       // Each is asked once: comparing is no request of anyone.
@@ -283,7 +284,7 @@ describe('what is compared', () => {
       authorization,
       'x-client-name': 'the app',
     });
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="different"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="different"': 1 });
     const counted = Object.keys(await differences());
     expect(counted).not.toEqual([]);
     for (const labels of counted)
@@ -306,7 +307,7 @@ describe('what is compared', () => {
       legacy.fault = 'gzip';
       const headers = { 'accept-encoding': 'gzip', 'if-none-match': '*' };
       await read(gateway.base, '/api/outfits/', headers);
-      await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="same"': 1 }));
+      await expect.poll(comparisons).toEqual({ 'outcome="same"': 1 });
     },
   );
 
@@ -318,7 +319,7 @@ describe('what is compared', () => {
     Object.assign(legacy.records.at(-1) ?? {}, { description });
     const response = await fetch(`${gateway.base}/api/outfits/`);
     expect(await response.text()).toContain(description);
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="skipped"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="skipped"': 1 });
   });
 
   test('private outfits are compared as their viewer sees them, beyond the rate limit', async () => {
@@ -330,7 +331,7 @@ describe('what is compared', () => {
     }
     for (let time = 1; time <= 3; time += 1) {
       await read(gateway.base, '/api/outfits/', await signIn(user));
-      await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="same"': time }));
+      await expect.poll(comparisons).toEqual({ 'outcome="same"': time });
     }
   });
 
@@ -345,13 +346,17 @@ describe('what is compared', () => {
         await vi.waitFor(async () => {
           await read(gateway.base, '/api/outfits/');
           expect(await different()).toBeGreaterThanOrEqual(time);
-        });
+        }, patience);
       }
       // The first came at once. The next one waits for its second, and tells of those between.
       await new Promise((settle) => setTimeout(settle, 1_000));
       await read(gateway.base, '/api/outfits/');
-      await vi.waitFor(async () =>
-        expect(lines().reduce((sum, { leftOut }) => sum + 1 + leftOut, 0)).toBe(await different()),
+      await vi.waitFor(
+        async () =>
+          expect(lines().reduce((sum, { leftOut }) => sum + 1 + leftOut, 0)).toBe(
+            await different(),
+          ),
+        patience,
       );
       expect(lines().length).toBeGreaterThanOrEqual(2);
       const times: number[] = lines().map(({ time }) => Date.parse(time));
@@ -370,14 +375,7 @@ describe('what is compared', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
     // No more than four wait for it at a time.
     expect(legacy.requests.length).toBeLessThanOrEqual(4);
-    await vi.waitFor(
-      async () =>
-        expect(await comparisons()).toEqual({
-          'outcome="dropped"': 26,
-          'outcome="unreachable"': 4,
-        }),
-      { timeout: 5_000 },
-    );
+    await expect.poll(comparisons).toEqual({ 'outcome="dropped"': 26, 'outcome="unreachable"': 4 });
   });
 
   test('what LEGACY_ACCEPT names is counted as accepted, and not logged', async () => {
@@ -386,7 +384,7 @@ describe('what is compared', () => {
     legacy.fault = 'another value';
     const label = 'route="/api/outfits/",client="app"';
     await read(gateway.base, '/api/outfits/?page=2', { 'user-agent': 'app' });
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="accepted"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="accepted"': 1 });
     expect(await differences()).toEqual({
       [`kind="previous-page-1",${label},accepted="true"`]: 1,
       [`kind="value",${label},accepted="true"`]: 1,
@@ -397,7 +395,7 @@ describe('what is compared', () => {
     await vi.waitFor(async () => {
       await read(gateway.base, '/api/outfits/?page=2', { 'user-agent': 'app' });
       expect((await comparisons())['outcome="different"']).toBe(1);
-    });
+    }, patience);
     expect(Object.keys(await differences())).toContain(`kind="count",${label},accepted="false"`);
     expect(lines()).toHaveLength(1);
   });
@@ -412,7 +410,7 @@ describe('what is compared', () => {
       `GET /api/outfits/?page=2 HTTP/1.1\r\n${head}\r\n\r\n`,
     );
     expect(answer).toContain('"next":"https://shop.test/api/outfits/?page=3"');
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="different"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="different"': 1 });
     const kinds = Object.keys(await differences()).map((labels) => labels.split('"')[1]);
     expect(kinds).toEqual(['count', 'previous-page-1']);
   });
@@ -421,14 +419,14 @@ describe('what is compared', () => {
     const { gateway, comparisons } = await openComparing('mirror', { TRUST_PROXY: '127.0.0.1' });
     const head = 'Host: shop.test\r\nX-Forwarded-Proto: https\r\nConnection: close';
     await sendRaw(gateway.app, `GET /api/outfits/ HTTP/1.1\r\n${head}\r\n\r\n`);
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="same"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="same"': 1 });
   });
 
   test.each(modes)('in %s answers of more than half a MiB are not compared', async (mode) => {
     const { gateway, comparisons } = await openComparing(mode);
     for (const record of legacy.records) record['description'] = 'x'.repeat(30_000);
     await read(gateway.base, '/api/outfits/');
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="skipped"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="skipped"': 1 });
   });
 
   test('after comparisons that took long, none is made for ten times as long', () => {
@@ -458,7 +456,7 @@ describe('what is compared', () => {
     const { gateway, comparisons, lines, text } = await openComparing('shadow');
     legacy.fault = 'wrong count';
     await read(gateway.base, '/api/outfits/?page=1&token=s3cret&email=a%40b&ordering=id');
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="different"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="different"': 1 });
     const shown = '/api/outfits/?page=1&token=…&email=…&ordering=id';
     expect(lines()).toMatchObject([{ theirs: legacy.base + shown, ours: gateway.base + shown }]);
     expect(text()).not.toContain('s3cret');
@@ -472,13 +470,13 @@ describe('what is compared', () => {
     const line = (method: string) => `${method} /api/outfits/ HTTP/1.1\r\nHost: a\r\n\r\n`;
     // The first is answered by the old service, and holds up the answers of the others.
     client.write(line('OPTIONS') + line('GET').repeat(8));
-    await vi.waitFor(() => expect(legacy.requests).toHaveLength(1));
+    await expect.poll(() => legacy.requests.length).toBe(1);
     client.destroy();
-    await vi.waitFor(async () => expect(await asked()).toEqual({ 'result="left"': 1 }));
+    await expect.poll(asked).toEqual({ 'result="left"': 1 });
     legacy.fault = undefined;
     for (let time = 1; time <= 6; time += 1) {
       await read(gateway.base, '/api/outfits/');
-      await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="same"': time }));
+      await expect.poll(comparisons).toEqual({ 'outcome="same"': time });
     }
   });
 
@@ -487,10 +485,10 @@ describe('what is compared', () => {
     legacy.fault = 'hanging';
     const leaving = new AbortController();
     const answer = fetch(`${gateway.base}/api/outfits/`, { signal: leaving.signal });
-    await vi.waitFor(() => expect(legacy.requests).toHaveLength(1));
+    await expect.poll(() => legacy.requests.length).toBe(1);
     leaving.abort();
     await expect(answer).rejects.toThrow();
-    await vi.waitFor(async () => expect(await comparisons()).toEqual({ 'outcome="skipped"': 1 }));
+    await expect.poll(comparisons).toEqual({ 'outcome="skipped"': 1 });
     expect(await asked()).toEqual({ 'result="left"': 1 });
   });
 

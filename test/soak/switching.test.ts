@@ -132,7 +132,7 @@ test('the whole way, and back', { timeout: 300_000 }, async () => {
       expect(Object.keys(await metrics('gateway_legacy_differences_total'))).toEqual([
         'kind="fraction",route="/api/outfits/",client="node",accepted="false"',
       ]);
-    });
+    }, 20_000);
     const created = await post(base, '/api/outfits/', { title: 'Made there', image_key: image });
     expect(created.status).toBe(201);
     expect(created.headers.get('x-served-by')).toBe('legacy');
@@ -193,7 +193,7 @@ test('the whole way, and back', { timeout: 300_000 }, async () => {
     await vi.waitFor(async () => {
       const kinds = Object.keys(await metrics('gateway_legacy_differences_total'));
       expect(kinds.join()).toContain('kind="record-number"');
-    });
+    }, 20_000);
     legacy.fault = 'hanging';
     for (let time = 0; time < 20; time++) {
       expect(await read(base)).toMatchObject({ status: 200, by: 'gateway' });

@@ -1,0 +1,20 @@
+// The order of test files where no earlier run has left its times, as in CI: the longest begin, or one worker
+// would be left with one of them at the end while the other has nothing to do.
+import { basename } from 'node:path';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Files of all lanes that take longer than their size lets expect, longest first. */
+const longest = [
+  ...['docs', 'kills', 'switching', 'live', 'follow', 'differential', 'first-start'],
+  ...['costly-documents', 'import', 'server', 'command-line', 'verify', 'walks', 'migrations'],
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const index = longest.indexOf(basename(moduleId, '.test.ts'));
+      return index < 0 ? longest.length : index;
+    };
+    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b));
+  }
+}
