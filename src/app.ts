@@ -16,6 +16,7 @@ import { createWriteGuard } from './admission/write-guard.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
+import type { Replicas } from './database/replicas.ts';
 import { SharedTask, type StartTask } from './database/task.ts';
 import { createContextFactory } from './graphql/context.ts';
 import { createDocuments } from './graphql/documents.ts';
@@ -46,6 +47,7 @@ import type { Tracing } from './tracing/tracing.ts';
 export type AppConfig = Omit<
   Config,
   | 'databasePoolMax'
+  | 'databaseReadUrls'
   | 'databaseUrl'
   | 'dataDir'
   | 'hasMediaUrl'
@@ -66,6 +68,8 @@ export interface AppOptions {
   readonly shutdown?: Shutdown;
   /** Whether the database is away or not migrated; asked by `GET /health/ready`. */
   readonly isDatabaseAway?: (() => boolean) | undefined;
+  /** The standbys that queries are read from; undefined: they are read where is written. */
+  readonly replicas?: Pick<Replicas, 'readAt'> | undefined;
   /** Whether the pictures are drawn here, below `/media/`: `mediaUrl` is that, then. */
   readonly drawsPictures?: boolean;
   /** Another schema than this service's own, and other legacy paths. */
@@ -86,6 +90,7 @@ export async function buildApp(
     tracing,
     shutdown,
     isDatabaseAway,
+    replicas,
     drawsPictures = false,
     schema = ownSchema,
     routes = ownRoutes,
@@ -165,7 +170,11 @@ export async function buildApp(
       return limit.run(work, signal);
     });
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
-  const cache = new AnswerCache(probes, config.cacheMaxBytes, startTask);
+  const cache = new AnswerCache(probes, startTask, {
+    maxBytes: config.cacheMaxBytes,
+    maxAge: config.readMaxStaleness,
+    tellsReads: replicas !== undefined,
+  });
   tracing?.followCache(cache);
   metrics?.follow({ cache, limit });
   const streams = new EventStreams(config.maxStreams);
@@ -178,7 +187,11 @@ export async function buildApp(
     const admit = createAdmission(readViewer, countRequest);
     const contexts = createContextFactory(config, database);
     const guardWrite = createWriteGuard(config);
-    const untraced = createEngine({ schema, config, cache, startTask, contexts, guardWrite });
+    const readAt = replicas?.readAt;
+    const untraced = createEngine({
+      ...{ schema, config, cache, startTask },
+      ...{ contexts, readAt, guardWrite },
+    });
     const engine = tracing?.traceEngine(untraced) ?? untraced;
     const trusted =
       config.trustedDocuments === undefined
@@ -213,7 +226,9 @@ export async function buildApp(
 /** Who asks, and with what: all that the engine knows of a request. */
 function askerOf(request: FastifyRequest, viewer: Viewer | undefined): Asker {
   const { headers, log } = request;
-  return { viewer, idempotencyKey: headers['idempotency-key']?.toString(), waiter: request, log };
+  const idempotencyKey = headers['idempotency-key']?.toString();
+  // A viewer reads what has been written, by the viewer too, through whichever gateway.
+  return { viewer, idempotencyKey, waiter: request, log, mayBeOld: viewer === undefined };
 }
 
 function sendNotFound(reply: FastifyReply): FastifyReply {

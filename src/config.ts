@@ -146,8 +146,21 @@ const postgresUrl = urlOf(
   ({ protocol }) => /^postgres(ql)?:$/.test(protocol),
   'a URL such as "postgresql://user:password@host:5432/database"',
 );
+const postgresUrls = z
+  .string()
+  .transform((value): readonly string[] => value.split(/[\s,]+/).filter((item) => item !== ''))
+  .refine((urls) => urls.every((url) => postgresUrl.safeParse(url).success))
+  .describe(
+    'URLs such as "postgresql://user:password@standby:5432/database", with commas between them',
+  );
 /** What an error must not repeat. */
-const secrets = new Set<z.ZodType>([signingSecret, postgresUrl, legacyUrl, collectorUrl]);
+const secrets = new Set<z.ZodType>([
+  signingSecret,
+  postgresUrl,
+  postgresUrls,
+  legacyUrl,
+  collectorUrl,
+]);
 
 interface Setting<Value> {
   readonly name: string;
@@ -174,6 +187,10 @@ const settings = {
   databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),
   /** Most connections of the pool to PostgreSQL. */
   databasePoolMax: setting('DATABASE_POOL_MAX', wholeNumber(1, 1000), 10),
+  /** Standbys of that server, which lists, counts and single records are read from. Empty: none. */
+  databaseReadUrls: setting('DATABASE_READ_URLS', postgresUrls, []),
+  /** Milliseconds by which answers to nobody in particular may be too old. */
+  readMaxStaleness: setting('READ_MAX_STALENESS', wholeNumber(0, 600_000), 0),
   /** Folder of the embedded database. */
   dataDir: setting('DATA_DIR', text, '.data'),
   /** Where the ids of outfits that are made here begin; undefined: behind the highest one. */
@@ -303,6 +320,11 @@ export interface Config extends Settings {
 export function readConfig(environment: Environment): Config {
   const entries = Object.entries(settings).map(([key, one]) => [key, read(environment, one)]);
   const config: Settings = Object.fromEntries(entries);
+  if (config.databaseReadUrls.length > 0 && config.databaseUrl === undefined) {
+    throw new ConfigError(
+      'DATABASE_READ_URLS is set, but DATABASE_URL is not: the embedded database has no standbys, so set DATABASE_URL to their primary server.',
+    );
+  }
   if (config.authJwksUrl && config.authJwtSecret) {
     throw new ConfigError('AUTH_JWKS_URL and AUTH_JWT_SECRET are both set: keep one of them.');
   }

@@ -10,6 +10,8 @@ import { describeSettings } from './commands/settings-help.ts';
 import { type Config, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
+import { openReplicas } from './database/replicas.ts';
+import type { Standby } from './database/standby.ts';
 import { isDemo } from './demo/recognise.ts';
 import { seedDemo } from './demo/seed.ts';
 import { listen, reservePlace } from './http/server.ts';
@@ -17,6 +19,7 @@ import { createShutdown } from './http/shutdown.ts';
 import { createLog } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
+import { measureReplicas } from './observability/replica-metrics.ts';
 import { reserveIds } from './outfits/bulk.ts';
 import { countOutfits } from './outfits/pages.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
@@ -61,9 +64,16 @@ async function start(config: Config): Promise<void> {
     otlpEndpoint === undefined
       ? undefined
       : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
-  tracing?.followStatements(database.pool);
+  const replicas = openReplicas(config, database, config.requestTimeout * 1000, (standby) =>
+    tellOf(standby, log),
+  );
+  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
+    tracing?.followStatements(pool);
+  }
   // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
-  const closeDatabase = () => Promise.race([database.close(), sleep(databaseGrace)]);
+  const closeDatabase = async () => {
+    await Promise.race([Promise.all([replicas?.close(), database.close()]), sleep(databaseGrace)]);
+  };
   closeOnSignal((signal) => {
     sayGoodBye(log, signal);
     return closeDatabase();
@@ -86,6 +96,8 @@ async function start(config: Config): Promise<void> {
     if (monitor.problem()) monitor.ready.then(announce).catch((error) => log.error({ err: error }));
     else await announce();
 
+    await replicas?.start();
+
     const place = await reservePlace(config);
     const base = config.publicUrl ?? place.url;
     const drawsPictures =
@@ -96,6 +108,7 @@ async function start(config: Config): Promise<void> {
 
     const shutdown = createShutdown();
     const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
+    if (metrics && replicas) measureReplicas(metrics.registry, replicas);
     const isDatabaseAway = () => monitor.problem() !== undefined;
     const app = await buildApp({ ...config, mediaUrl }, database, {
       logger: log,
@@ -103,6 +116,7 @@ async function start(config: Config): Promise<void> {
       tracing,
       shutdown,
       isDatabaseAway,
+      replicas,
       drawsPictures,
     });
     const metricsServer =
@@ -143,6 +157,11 @@ async function createPrettyLines(): Promise<DestinationStream> {
 
 function sayGoodBye(log: Logger, signal: NodeJS.Signals): void {
   log.info(signal === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${signal}: closing`);
+}
+
+function tellOf({ description, problem }: Standby, log: Logger): void {
+  if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
+  else log.info(`reading from the ${description}`);
 }
 
 /** Seeds an empty database, as configured. Gives the number of outfits. */

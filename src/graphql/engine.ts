@@ -17,6 +17,8 @@ import type { Viewer } from '../admission/viewer.ts';
 import type { GuardWrite } from '../admission/write-guard.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import type { ReadAt } from '../database/replicas.ts';
+import type { Shown } from '../database/snapshots.ts';
 import type { StartTask, Waiter } from '../database/task.ts';
 import type { HttpError } from '../errors.ts';
 import { type CompiledQuery, compileQuery } from './compiled-query.ts';
@@ -31,6 +33,8 @@ export interface EngineOptions {
   readonly cache: AnswerCache;
   readonly startTask: StartTask;
   readonly contexts: ContextFactory;
+  /** How queries read; undefined: as mutations do. */
+  readonly readAt?: ReadAt | undefined;
   /** Throws what every mutation is refused with, while nothing may be written here. */
   readonly guardWrite: GuardWrite;
 }
@@ -57,6 +61,8 @@ export interface Asker extends Personal {
   /** Leaves when the client does. */
   readonly waiter: Waiter;
   readonly log: FastifyBaseLogger;
+  /** Whether the answer may be as much too old as READ_MAX_STALENESS allows. */
+  readonly mayBeOld?: boolean;
 }
 
 export interface Question<Value extends Answer> {
@@ -118,7 +124,7 @@ interface KnownDocument {
 const personal: Answer = { size: 0, shareable: false };
 
 export function createEngine(options: EngineOptions): Engine {
-  const { schema, config, cache, startTask, contexts, guardWrite } = options;
+  const { schema, config, cache, startTask, contexts, readAt, guardWrite } = options;
   const checkVariables = createVariableCheck(schema, config);
   const documents = new LRUCache<string, KnownDocument>({ maxSize: maxBytes });
   /** What was masked, by the error that took its place. */
@@ -225,25 +231,27 @@ export function createEngine(options: EngineOptions): Engine {
     },
     async answer<Value extends Answer>(
       { operation, variables, key, toAnswer }: Question<Value>,
-      { viewer, idempotencyKey, waiter, log }: Asker,
+      { viewer, idempotencyKey, waiter, log, mayBeOld }: Asker,
     ) {
-      if (operation.type === 'mutation') guardWrite();
+      const isWrite = operation.type === 'mutation';
+      if (isWrite) guardWrite();
       const answerOne = async () => {
-        const context = contexts.forOne({ viewer, idempotencyKey });
+        const read = isWrite ? undefined : readAt?.(await cache.tell());
+        const context = contexts.forOne({ viewer, idempotencyKey }, read);
         const result = await run(operation, variables, context);
         return toAnswer(settle(result, operation, causes, log), false);
       };
       const createShared = isForAll(operation, viewer) ? contexts.shared(viewer) : undefined;
       if (!createShared) return startTask(answerOne).wait(waiter);
 
-      const answerAll = async () => {
-        const shared = createShared();
+      const answerAll = async (shown: Shown | undefined) => {
+        const shared = createShared(readAt?.(shown));
         const result = await run(operation, variables, shared.context);
         if (!shared.isPersonal) return toAnswer(settle(result, operation, causes, log), true);
         operation.isPersonal = true;
         return personal;
       };
-      const answer = await cache.get<Answer>(key, answerAll, waiter);
+      const answer = await cache.get<Answer>(key, answerAll, waiter, mayBeOld);
       return answer === personal ? startTask(answerOne).wait(waiter) : (answer as Value);
     },
   };

@@ -126,7 +126,7 @@ export class LiveAnswers {
   async #look(): Promise<void> {
     const timer = this.#timer;
     try {
-      this.#shown = await this.#snapshots.takeNext();
+      this.#shown = (await this.#snapshots.takeNext())?.name;
       for (const feed of this.#feeds.values()) {
         if (feed.isBehind(this.#shown)) this.#enqueue(feed);
       }

@@ -1,0 +1,49 @@
+// What is measured of standbys.
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { type Replicas, reasons } from '../database/replicas.ts';
+
+export function measureReplicas(registry: Registry, replicas: Replicas): void {
+  const registers = [registry];
+  const gauge = (
+    name: string,
+    help: string,
+    read: (standby: Replicas['standbys'][number]) => number,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['standby'],
+      registers,
+      collect() {
+        for (const standby of replicas.standbys) this.set({ standby: standby.name }, read(standby));
+      },
+    });
+  gauge('gateway_standby_used', 'Whether the standby is read from: 1 or 0.', ({ problem }) =>
+    problem ? 0 : 1,
+  );
+  gauge(
+    'gateway_standby_lag_seconds',
+    'For how long the standby has lacked what was to be read.',
+    (standby) => replicas.lagOf(standby) / 1000,
+  );
+  new Counter({
+    name: 'gateway_standby_reads_total',
+    help: 'Queries that were read from the standby.',
+    labelNames: ['standby'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [{ name }, count] of replicas.reads) this.inc({ standby: name }, count);
+    },
+  });
+  new Counter({
+    name: 'gateway_primary_reads_total',
+    help: 'Queries that were read from the primary although there are standbys, by reason.',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset();
+      for (const reason of reasons) this.inc({ reason }, replicas.primaryReads[reason]);
+    },
+  });
+}
