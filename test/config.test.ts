@@ -20,6 +20,7 @@ describe('the configuration', () => {
       port: 4000,
       databaseUrl: undefined,
       databasePoolMax: 10,
+      databasePooler: 'session',
       dataDir: '.data',
       firstId: undefined,
       seed: 'demo',

@@ -1,5 +1,5 @@
 // Names what the database shows now, for the cache.
-import pg from 'pg';
+import type pg from 'pg';
 import { timedOut } from '../errors.ts';
 
 /**
@@ -28,7 +28,7 @@ const statement = {
 type Take = () => Promise<string | undefined>;
 
 /** Takes snapshots on a connection of their own, so that they never wait for a free one. */
-export function watchServer(config: pg.ClientConfig): Snapshots {
+export function watchServer(createClient: () => pg.Client): Snapshots {
   // Another server, or the same one after a crash, may give a name again: every connection has its
   // own names, so whatever was known under the old ones is forgotten.
   let connections = 0;
@@ -36,7 +36,7 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
 
   const connect = () => {
     connections++;
-    const fresh = new pg.Client(config);
+    const fresh = createClient();
     const opened = fresh.connect().then(() => fresh);
     // A lost connection reports its end late, when the next one may have taken its place.
     const forget = () => {
