@@ -43,10 +43,12 @@ export function createSession(
       // A lost connection is reported by the statement that fails, or by the next one; without a
       // listener it would end the process as well.
       this.on('error', () => {});
-      const query = this.query.bind(this) as RunStatement;
-      const run: RunStatement = (statement, ...others) =>
-        query(hasNames ? statement : withoutName(statement), ...others);
-      this.query = run as typeof this.query;
+    }
+
+    /** In all of its forms. */
+    override query(statement: unknown, ...others: unknown[]): never {
+      const sent = hasNames ? statement : withoutName(statement);
+      return Reflect.apply(super.query, this, [sent, ...others]) as never;
     }
 
     override connect(): Promise<pg.Client>;
@@ -81,7 +83,6 @@ export function createSession(
 }
 
 type OnOpen = (error: null, client: pg.Client) => void;
-type RunStatement = (statement: unknown, ...others: unknown[]) => unknown;
 
 /**
  * Sent once the connection is there, since poolers refuse a connection that begins with them. A
