@@ -191,6 +191,13 @@ const settings = {
   databaseReadUrls: setting('DATABASE_READ_URLS', postgresUrls, []),
   /** Milliseconds by which answers to nobody in particular may be too old. */
   readMaxStaleness: setting('READ_MAX_STALENESS', wholeNumber(0, 600_000), 0),
+  /** What a pooler between the gateway and PostgreSQL keeps together; `session` also without one. */
+  databasePooler: setting(
+    'DATABASE_POOLER',
+    oneOf('session', 'transaction'),
+    undefined,
+    'session; transaction with pgbouncer=true in DATABASE_URL',
+  ),
   /** Folder of the embedded database. */
   dataDir: setting('DATA_DIR', text, '.data'),
   /** Where the ids of outfits that are made here begin; undefined: behind the highest one. */
@@ -308,6 +315,7 @@ type Settings = {
 export interface Config extends Settings {
   /** What an empty database is filled with; `demo` is the default on the embedded one only. */
   readonly seed: 'demo' | 'none';
+  readonly databasePooler: 'session' | 'transaction';
   readonly mediaUrl: string;
   /** Whether MEDIA_URL is set: or else the demonstration's pictures come from this process. */
   readonly hasMediaUrl: boolean;
@@ -348,6 +356,10 @@ export function readConfig(environment: Environment): Config {
     ...config,
     graphiql,
     seed: config.seed ?? (config.databaseUrl ? 'none' : 'demo'),
+    // As URLs for Prisma say it, such as those that services give out.
+    databasePooler:
+      config.databasePooler ??
+      (/[?&]pgbouncer=true(&|$)/.test(config.databaseUrl ?? '') ? 'transaction' : 'session'),
     mediaUrl: config.mediaUrl ?? 'https://media.example.com',
     hasMediaUrl: config.mediaUrl !== undefined,
   };

@@ -82,10 +82,11 @@ async function start(config: Config): Promise<void> {
   try {
     const onApply = (name: string) => log.info(`applying migration ${name}`);
     if (database.kind === 'embedded') await migrate(database.pool, onApply);
-    const monitor = await database.monitor((problem) => {
+    const onChange = (problem: Error | undefined) => {
       if (problem) log.error(problem.message);
       else log.info(`${database.description} can be used`);
-    });
+    };
+    const monitor = await database.monitor(onChange, (sentence) => log.warn(sentence));
     const announce = async () => {
       if (config.firstId !== undefined) await reserveIds(database.pool, config.firstId);
       const outfits = await fill(database, config, log);

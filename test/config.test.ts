@@ -22,6 +22,7 @@ describe('the configuration', () => {
       databasePoolMax: 10,
       databaseReadUrls: [],
       readMaxStaleness: 0,
+      databasePooler: 'session',
       dataDir: '.data',
       firstId: undefined,
       seed: 'demo',

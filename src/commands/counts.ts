@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { ConfigError, readConfig } from '../config.ts';
 import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
 import { type Io, untilAborted } from './command.ts';
-import { withDatabase } from './database.ts';
+import { requireSession, withDatabase } from './database.ts';
 
 export const help = `Usage: outfit-gateway counts check|rebuild
 
@@ -30,7 +30,9 @@ export async function run(io: Io): Promise<number> {
   if ((task !== 'check' && task !== 'rebuild') || others.length > 0) {
     throw new ConfigError('Give either "check" or "rebuild": see --help.');
   }
-  return withDatabase(readConfig(env), async ({ pool, description }) => {
+  const config = readConfig(env);
+  requireSession(config);
+  return withDatabase(config, async ({ pool, description }) => {
     const client = await pool.connect();
     // A lost connection fails the statement; without a listener it would end the process as well.
     client.on('error', () => {});

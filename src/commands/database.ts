@@ -1,5 +1,5 @@
 // The configured database, opened for a command.
-import type { Config } from '../config.ts';
+import { type Config, ConfigError } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkPrepared } from '../database/prepare.ts';
@@ -26,4 +26,16 @@ export async function withDatabase<Result>(
   } finally {
     await database.close();
   }
+}
+
+/**
+ * For commands that work longer than a transaction: a pooler of transactions would let go of what
+ * they have locked and set.
+ * @throws ConfigError
+ */
+export function requireSession({ databasePooler }: Config): void {
+  if (databasePooler === 'session') return;
+  throw new ConfigError(
+    `DATABASE_POOLER is "${databasePooler}", but this command needs a session: run it with DATABASE_POOLER=session and a DATABASE_URL that leads past the pooler.`,
+  );
 }

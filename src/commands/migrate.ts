@@ -6,6 +6,7 @@ import { checkServer } from '../database/prepare.ts';
 import { reserveIds } from '../outfits/bulk.ts';
 import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
 import { type Io, untilAborted } from './command.ts';
+import { requireSession } from './database.ts';
 
 export const help = `Usage: outfit-gateway migrate
 
@@ -23,6 +24,7 @@ export async function run(io: Io): Promise<number> {
   const { env } = readArgumentsAndSettings(io, {}, false);
   const print = (line: string) => io.stdout.write(`${line}\n`);
   const config = readConfig(env);
+  requireSession(config);
   const database = await openDatabase(config);
   try {
     const { kind, pool, description } = database;

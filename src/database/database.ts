@@ -4,10 +4,11 @@ import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded.ts';
-import { isOfSchema } from './errors.ts';
+import { isOfSchema, isOfSharedNames } from './errors.ts';
 import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
+import { createSession, type Pooling } from './session.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
 
@@ -26,16 +27,18 @@ export interface Database {
   readonly failed: Promise<Error>;
   /**
    * From now on, whatever needs the database fails at once while PostgreSQL is away or not migrated.
+   * @param warn called with a sentence when a setting turns out to be wrong, and the gateway goes on
    * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
    */
-  monitor(onChange: OnChange): Promise<Monitor>;
+  monitor(onChange: OnChange, warn?: Warn): Promise<Monitor>;
   close(): Promise<void>;
 }
 
-export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databasePoolMax' | 'dataDir'>;
+type Warn = (sentence: string) => void;
 
-/** Milliseconds that opening a connection may take. */
-const connectionTimeout = 5_000;
+export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databasePoolMax' | 'dataDir'> &
+  Partial<Pick<Config, 'databasePooler'>>;
+
 /** Milliseconds after which PostgreSQL ends a statement, or a transaction nobody goes on with. */
 const defaultStatementTimeout = 30_000;
 /** Milliseconds that closing may take: a server that does not answer must not hold it up. */
@@ -45,14 +48,16 @@ const closeTimeout = 1_000;
  * Opens the database that the configuration names. PostgreSQL is not contacted until first use.
  * @param statementTimeout milliseconds that a statement may take, unless its transaction says else
  * @throws EmbeddedDatabaseError when the embedded database cannot be opened
+ * @throws ConfigError when the URL asks for TLS that cannot be had as it says
  */
 export async function openDatabase(
   config: DatabaseConfig,
   statementTimeout = defaultStatementTimeout,
 ): Promise<Database> {
-  return config.databaseUrl === undefined
-    ? openInProcess(config.dataDir, statementTimeout)
-    : openServer(config.databaseUrl, config.databasePoolMax, statementTimeout);
+  const { databaseUrl, databasePoolMax, databasePooler = 'session', dataDir } = config;
+  return databaseUrl === undefined
+    ? openInProcess(dataDir, statementTimeout)
+    : openServer(databaseUrl, databasePoolMax, databasePooler, statementTimeout);
 }
 
 async function openInProcess(dataDir: string, statementTimeout: number): Promise<Database> {
@@ -82,18 +87,32 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
   };
 }
 
-function openServer(url: string, max: number, statementTimeout: number): Database {
+function openServer(
+  url: string,
+  max: number,
+  pooling: Pooling,
+  statementTimeout: number,
+): Database {
   const description = describeServer(url);
-  const session = serverSession(url, statementTimeout);
+  const session = createSession(url, pooling, statementTimeout);
   const sockets = new Sockets();
-  const guarded = { ...session, stream: sockets.open };
-  const pool = new TaskPool({ ...guarded, max }, true);
+  const guarded = { stream: sockets.open };
+  const pool = new TaskPool({ ...session.config, ...guarded, max }, true, session.Client);
   const prisma = createPrisma(pool);
-  const snapshots = watchServer(guarded);
+  const snapshots = watchServer(() => new session.Client(guarded));
   let monitor: Monitor | undefined;
+  let warn: Warn | undefined;
+  const stopNaming = () => {
+    session.stopNaming();
+    warn?.(
+      `The ${description} is behind a pooler that keeps only transactions together: set DATABASE_POOLER=transaction.`,
+    );
+    warn = undefined;
+  };
   pool.on('connect', ({ connection }) => {
     connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
       if (isOfSchema(code)) monitor?.checkNow();
+      if (isOfSharedNames(code)) stopNaming();
     });
   });
   return {
@@ -104,7 +123,8 @@ function openServer(url: string, max: number, statementTimeout: number): Databas
     read: readRows(pool),
     snapshots,
     failed: new Promise(() => {}),
-    async monitor(onChange) {
+    async monitor(onChange, onWarning) {
+      warn = onWarning;
       monitor = await startMonitor(session, description, sockets, onChange);
       return monitor;
     },
@@ -131,20 +151,6 @@ function createPrisma(pool: pg.Pool): PrismaClient {
 export function describeServer(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   return `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
-}
-
-/** How every connection to PostgreSQL is made. */
-export function serverSession(connectionString: string, statementTimeout: number) {
-  return {
-    connectionString,
-    connectionTimeoutMillis: connectionTimeout,
-    statement_timeout: statementTimeout,
-    idle_in_transaction_session_timeout: statementTimeout,
-    application_name: 'outfit-gateway',
-    // Sessions in another time zone shift timestamps without a word. The interval lets PostgreSQL
-    // notice in the middle of a statement that nobody waits for it any more.
-    options: '-c TimeZone=UTC -c client_connection_check_interval=500',
-  };
 }
 
 function embeddedPool({ socketFolder }: EmbeddedDatabase): pg.Pool {

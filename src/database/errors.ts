@@ -41,8 +41,17 @@ export function isOfSchema(code: string | undefined): boolean {
   return schemaStates.test(code ?? '');
 }
 
+/** A prepared statement is not there, or is there already: it is that of another connection. */
+const sharedNames = /^(?:26000|42P05)$/;
+
+/** Whether a pooler gives this connection the sessions of others, with what they have prepared. */
+export function isOfSharedNames(code: string | undefined): boolean {
+  return sharedNames.test(code ?? '');
+}
+
 const sqlStates = [
   schemaStates,
+  sharedNames,
   /^0A000$/, // a column has another type than when the statement was prepared
   /^08/, // the connection broke
   /^28/, // the server does not let us in: its passwords are being changed, say

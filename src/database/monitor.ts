@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { DatabaseAwayError } from './errors.ts';
 import { checkPrepared, DatabaseNotReadyError, unreachable } from './prepare.ts';
+import type { Session } from './session.ts';
 import type { Sockets } from './sockets.ts';
 
 /** Knows at any time whether the database can be used. */
@@ -31,7 +32,7 @@ const limit = 1_200;
  * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
  */
 export async function startMonitor(
-  session: pg.ClientConfig,
+  session: Session,
   description: string,
   sockets: Sockets,
   onChange: OnChange,
@@ -90,14 +91,12 @@ export async function startMonitor(
 }
 
 /** The connection that checks are made on: opened when there is none. */
-function createConnection(session: pg.ClientConfig, description: string) {
+function createConnection(session: Session, description: string) {
   let client: pg.Client | undefined;
 
   const connect = async () => {
     // Its time limit is that of the check.
-    client = new pg.Client({ ...session, connectionTimeoutMillis: 0 });
-    // It is reported by the statement that fails, or by the next one.
-    client.on('error', () => {});
+    client = new session.Client({ connectionTimeoutMillis: 0 });
     try {
       await client.connect();
     } catch (error) {

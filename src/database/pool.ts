@@ -1,6 +1,8 @@
 // Connections for tasks; that of a task that was stopped is cut.
 import pg from 'pg';
+import { isOfSharedNames } from './errors.ts';
 import { renewName } from './read.ts';
+import type { Session } from './session.ts';
 import { currentSignal } from './task.ts';
 
 type OnConnect = (
@@ -26,8 +28,12 @@ export class TaskPool extends pg.Pool {
    *   one is known to each task
    * @param canCut false where a statement runs to its end anyway
    */
-  constructor({ connectionTimeoutMillis, ...config }: pg.PoolConfig, canCut: boolean) {
-    class Client extends pg.Client {
+  constructor(
+    { connectionTimeoutMillis, ...config }: pg.PoolConfig,
+    canCut: boolean,
+    PlainClient: Session['Client'] = pg.Client,
+  ) {
+    class Client extends PlainClient {
       constructor(session: pg.ClientConfig = {}) {
         super({ ...session, ...(connectionTimeoutMillis ? { connectionTimeoutMillis } : {}) });
       }
@@ -39,9 +45,14 @@ export class TaskPool extends pg.Pool {
       try {
         return await run(statement, values);
       } catch (error) {
-        if (typeof statement === 'string' || !statement.name || !isStalePlan(error)) throw error;
-        // It failed before it began, so even a write can be sent again.
-        return run({ ...statement, name: renewName(statement.text, statement.name) }, values);
+        if (typeof statement === 'string' || !statement.name) throw error;
+        const { name, ...unnamed } = statement;
+        // Both failed before they began, so even a write can be sent again.
+        if (isStalePlan(error)) {
+          return run({ ...unnamed, name: renewName(statement.text, name) }, values);
+        }
+        if (isOfSharedNames(codeOf(error))) return run(unnamed, values);
+        throw error;
       }
     };
     this.query = runAgain as typeof this.query;
@@ -87,6 +98,10 @@ function cutOnStop(client: pg.PoolClient, signal: AbortSignal): void {
     signal.removeEventListener('abort', cut);
     release(error);
   };
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
 /** A column has another type since the statement was prepared. */

@@ -19,11 +19,12 @@ export class DatabaseNotReadyError extends Error {
 type Queryable = Pick<pg.Pool, 'query'>;
 
 /**
- * @throws DatabaseNotReadyError when PostgreSQL is away, too old or not migrated
+ * @throws DatabaseNotReadyError when PostgreSQL is away, too old, not as it must be or not migrated
  * @throws MigrationError when an applied migration has been edited since
  */
 export async function checkPrepared(queryable: Queryable, description: string): Promise<void> {
   await checkServer(queryable, description);
+  await checkSettings(queryable, description);
   const pending = await findPendingMigrations(queryable).catch((error) => {
     throw error instanceof MigrationError ? error : unreachable(description, error);
   });
@@ -36,23 +37,102 @@ export async function checkPrepared(queryable: Queryable, description: string): 
 }
 
 /**
- * @throws DatabaseNotReadyError when the server is away or older than PostgreSQL 15
+ * @throws DatabaseNotReadyError when the server is away, older than PostgreSQL 15, or not PostgreSQL
  */
 export async function checkServer(queryable: Queryable, description: string): Promise<void> {
-  let version: number;
-  try {
-    const { rows } = await queryable.query<{ version: number }>(
-      `SELECT current_setting('server_version_num')::int AS version`,
+  const { version, name } = await readRow<{ version: number; name: string }>(
+    queryable,
+    description,
+    `SELECT current_setting('server_version_num')::int AS version, version() AS name`,
+  );
+  const other = otherKinds.find(({ pattern }) => pattern.test(name));
+  if (other) {
+    throw new DatabaseNotReadyError(
+      `The ${description} is ${other.kind}, ${other.why}: use PostgreSQL itself.`,
+      false,
     );
-    version = rows[0]?.version ?? 0;
-  } catch (error) {
-    throw unreachable(description, error);
   }
   if (version < 150_000) {
     throw new DatabaseNotReadyError(
       `The ${description} is version ${Math.floor(version / 10_000)}: use PostgreSQL 15 or newer.`,
       false,
     );
+  }
+}
+
+/** What speaks the protocol of PostgreSQL, but cannot do what the gateway stands on. */
+const otherKinds = [
+  {
+    pattern: /CockroachDB/,
+    kind: 'CockroachDB',
+    why: 'which lacks the snapshots and triggers that keep answers and counts right',
+  },
+  {
+    pattern: /-YB-/,
+    kind: 'YugabyteDB',
+    why: 'whose snapshots do not name what its other nodes have committed, so that answers would be stale',
+  },
+];
+
+/**
+ * A pooler of transactions cannot keep what a connection has set, so that must be the role's. And
+ * Citus must not have distributed the outfits.
+ */
+async function checkSettings(queryable: Queryable, description: string): Promise<void> {
+  const { lacking, citus } = await readRow<{ lacking: string | null; citus: boolean }>(
+    queryable,
+    description,
+    readSettings,
+  );
+  if (lacking) {
+    throw new DatabaseNotReadyError(
+      `The ${description} gives connections without time limits and UTC, which a pooler of transactions cannot keep: run "${lacking}", and let the pooler connect anew.`,
+      true,
+    );
+  }
+  if (!citus) return;
+  const { table } = await readRow<{ table: string | null }>(
+    queryable,
+    description,
+    `SELECT min(logicalrelid::text) AS table FROM pg_dist_partition
+     WHERE logicalrelid IN (to_regclass('outfits'), to_regclass('users'))`,
+  );
+  if (table) {
+    throw new DatabaseNotReadyError(
+      `The ${description} has the table ${table} distributed by Citus, which runs no triggers there, so that nothing is counted: run "SELECT undistribute_table('${table}')".`,
+      true,
+    );
+  }
+}
+
+/** Gives the statements that lend the role what its connections lack. */
+const readSettings = `
+  SELECT to_regclass('pg_dist_partition') IS NOT NULL AS citus, (
+    SELECT string_agg(format('ALTER ROLE %I IN DATABASE %I SET %s = %L',
+      current_user, current_database(), name, wanted), '; ') FILTER (WHERE lacks)
+    FROM (VALUES
+      ('statement_timeout', '30s', current_setting('statement_timeout') = '0', true),
+      ('idle_in_transaction_session_timeout', '30s',
+        current_setting('idle_in_transaction_session_timeout') = '0', true),
+      ('TimeZone', 'UTC', current_setting('TimeZone') NOT IN ('UTC', 'Etc/UTC', 'GMT'), true),
+      -- Not every system can do that.
+      ('client_connection_check_interval', '500ms',
+        current_setting('client_connection_check_interval') = '0', false)
+    ) AS settings (name, wanted, lacks, is_needed)
+    HAVING bool_or(lacks AND is_needed)
+  ) AS lacking`;
+
+async function readRow<Row extends object>(
+  queryable: Queryable,
+  description: string,
+  statement: string,
+): Promise<Row> {
+  try {
+    const { rows } = await queryable.query<Row>(statement);
+    if (!rows[0]) throw new Error('it gives no row');
+    return rows[0];
+  } catch (error) {
+    throw unreachable(description, error);
   }
 }
 

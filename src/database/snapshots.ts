@@ -1,5 +1,5 @@
 // Names what the database shows now, for the cache and for standbys.
-import pg from 'pg';
+import type pg from 'pg';
 import { timedOut } from '../errors.ts';
 
 /** What the database shows at a moment. */
@@ -64,7 +64,7 @@ const embeddedStatement = {
 type Take = () => Promise<Shown | undefined>;
 
 /** Takes snapshots on a connection of their own, so that they never wait for a free one. */
-export function watchServer(config: pg.ClientConfig): Snapshots {
+export function watchServer(createClient: () => pg.Client): Snapshots {
   // The same server after a crash may give a name again: every connection has its own names, so whatever
   // was known under the old ones is forgotten. Behind a pooler, one connection may lead to another server
   // than before: so names tell when the server was started, and its timeline.
@@ -73,7 +73,7 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
 
   const connect = () => {
     connections++;
-    const fresh = new pg.Client(config);
+    const fresh = createClient();
     const opened = fresh.connect().then(() => fresh);
     // A lost connection reports its end late, when the next one may have taken its place.
     const forget = () => {

@@ -1,10 +1,11 @@
 // One standby: how far it has replayed the log of its primary, and whether it may be read from.
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
-import { describeServer, serverSession } from './database.ts';
+import type pg from 'pg';
+import { describeServer } from './database.ts';
 import { startLimit } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { type ReadRows, readRows } from './read.ts';
+import { createSession, type Session } from './session.ts';
 import type { LogPosition } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
 import { askStandby, isAtOrPast, type StandbyState } from './standby-state.ts';
@@ -60,7 +61,7 @@ const step = 3;
 /** Opens nothing until it is checked or read from. */
 export function createStandby({ url, ...options }: StandbyOptions): Standby {
   const { host } = new URL(url);
-  const session = serverSession(url, options.statementTimeout);
+  const session = createSession(url, 'session', options.statementTimeout);
   const sockets = new Sockets();
   const asker = createAsker(session);
   let state: StandbyState | undefined;
@@ -114,7 +115,7 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
   const hasReached = (position: LogPosition) => state !== undefined && isAtOrPast(state, position);
   const pool = new TaskPool(
     {
-      ...{ ...session, stream: sockets.open, max: options.max },
+      ...{ ...session.config, stream: sockets.open, max: options.max },
       // Its address may lead to several servers, and one that has crashed may be back with less than it had.
       onConnect: async (client) => {
         const known = state;
@@ -124,6 +125,7 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
       },
     },
     true,
+    session.Client,
   );
   // An idle connection that breaks is replaced by the pool.
   pool.on('error', () => {});
@@ -165,7 +167,7 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
 }
 
 /** Asks on a connection of its own, one question at a time for all who want to know. */
-function createAsker(session: pg.ClientConfig) {
+function createAsker(session: Session) {
   let client: pg.Client | undefined;
   let asking: Promise<StandbyState> | undefined;
   const discard = (reason?: Error) => {
@@ -174,10 +176,8 @@ function createAsker(session: pg.ClientConfig) {
   };
   const connect = async () => {
     // Its time limit is that of the question.
-    const fresh = new pg.Client({ ...session, connectionTimeoutMillis: 0 });
+    const fresh = new session.Client({ connectionTimeoutMillis: 0 });
     client = fresh;
-    // It is reported by the statement that fails, or by the next one.
-    fresh.on('error', () => {});
     await fresh.connect();
     return fresh;
   };

@@ -1,0 +1,76 @@
+// Debian's PgBouncer in front of a PostgreSQL of the tests.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePort } from './process.ts';
+
+const program = '/usr/sbin/pgbouncer';
+
+/** Where it is not, its tests are skipped; CI installs it. */
+export const hasPgBouncer = existsSync(program);
+
+export interface PgBouncer {
+  /** The URL of the database, by way of the pooler. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts it with nothing but what it must be told, and fewer connections than a gateway has: those
+ * of a pool of transactions change all the time.
+ * @param database URL of the database that it leads to
+ */
+export async function startPgBouncer(
+  database: string,
+  mode: 'session' | 'transaction',
+): Promise<PgBouncer> {
+  const { hostname, port, username, password } = new URL(database);
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-pgbouncer-'));
+  chmodSync(folder, 0o755);
+  const own = await findFreePort();
+  const file = join(folder, 'pgbouncer.ini');
+  writeFileSync(
+    file,
+    `[databases]
+* = host=${hostname} port=${port} user=${username} password=${password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${own}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+default_pool_size = ${mode === 'session' ? 30 : 4}
+`,
+  );
+  // It does not run as root.
+  const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
+  const child = spawn(program, [...user, file], { stdio: 'ignore' });
+  const url = new URL(database);
+  url.port = String(own);
+  await untilListening(own);
+  return {
+    url: url.href,
+    async close() {
+      child.kill('SIGKILL');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function untilListening(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const socket = connect(port, '127.0.0.1');
+    const isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (isOpen) return;
+    await new Promise((settle) => setTimeout(settle, 50));
+  }
+  throw new Error('PgBouncer does not listen.');
+}
