@@ -1,20 +1,24 @@
-// Keeps answers for as long as the database shows the same data.
+// Keeps answers for as long as nothing that they were made of has changed.
 import { LRUCache } from 'lru-cache';
+import type { MadeOf } from '../database/changes.ts';
 import type { Snapshots } from '../database/snapshots.ts';
 import type { SharedTask, StartTask, Waiter } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
 
-/** Something that was read and can be given again while the database shows the same data. */
+/** Something that was read and can be given again until what it was made of has changed. */
 export interface Answer {
   /** Size in bytes. */
   readonly size: number;
   /** Whether it may be given to others at all: not an error, and nothing of one viewer's own. */
   readonly shareable: boolean;
+  /** What was read for it, noted by who read it; undefined: any commit may have changed it. */
+  madeOf?: MadeOf | undefined;
 }
 
 interface Kept {
-  readonly snapshot: string;
   readonly answer: Answer;
+  /** Until when it is known that nothing has touched it. */
+  moment: number;
 }
 
 /** Whether an answer was kept, was read for this call, or by a read that others wait for too. */
@@ -27,27 +31,29 @@ interface Reads {
   next?: SharedTask<Answer> | undefined;
 }
 
+/** What tells the cache of the state of the database. */
+export type Probes = Pick<Snapshots, 'changes' | 'takeNext'>;
+
 /**
- * Keeps answers for exactly as long as the database shows the same data. Every call learns what
- * the database shows now, from a snapshot taken after the call, so no answer is ever stale,
- * whoever writes.
+ * Keeps answers until something is committed that touches them. Every call learns what the database
+ * shows now, from a snapshot taken after the call, and all that was committed until then. So no answer
+ * is ever stale, whoever writes.
  */
 export class AnswerCache {
-  readonly #snapshots: Pick<Snapshots, 'takeNext'>;
+  readonly #snapshots: Probes;
   readonly #kept: LRUCache<string, Kept> | undefined;
   readonly #startTask: StartTask;
   readonly #reads = new Map<string, Reads>();
-  #latest: string | undefined;
   /** The probe under way, and what becomes of it: worked out once for all who wait for it. */
-  #probe:
-    | { readonly taken: Promise<unknown>; readonly snapshot: Promise<string | undefined> }
-    | undefined;
+  #probe: { readonly taken: Promise<unknown>; readonly isKnown: Promise<boolean> } | undefined;
+  /** The moment at which all answers ended. */
+  #clearedAt = 0;
   #onLookup: ((outcome: Lookup) => void) | undefined;
   #hits = 0;
   #misses = 0;
 
   /** @param maxBytes most bytes of answers to keep; 0 keeps none */
-  constructor(snapshots: Pick<Snapshots, 'takeNext'>, maxBytes: number, startTask: StartTask) {
+  constructor(snapshots: Probes, maxBytes: number, startTask: StartTask) {
     this.#snapshots = snapshots;
     this.#startTask = startTask;
     if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
@@ -84,13 +90,13 @@ export class AnswerCache {
     waiter: Waiter,
   ): Promise<Value> {
     if (!this.#kept) return this.#startTask(read).wait(waiter);
-    const snapshot = await this.#takeSnapshot();
-    if (snapshot === undefined) return this.#startTask(read).wait(waiter);
-    const kept = this.#kept.get(key);
-    if (kept?.snapshot === snapshot) {
+    const isKnown = await this.#takeSnapshot();
+    if (!isKnown) return this.#startTask(read).wait(waiter);
+    const kept = this.#find(key);
+    if (kept) {
       this.#hits += 1;
       this.#onLookup?.('hit');
-      return kept.answer as Value;
+      return kept as Value;
     }
     this.#misses += 1;
     return this.#share(key, read).wait(waiter) as Promise<Value>;
@@ -121,10 +127,10 @@ export class AnswerCache {
   }
 
   #read(key: string, read: () => Promise<Answer>, reads: Reads): Promise<Answer> {
-    const before = this.#latest;
-    const kept = this.#kept?.get(key);
+    const before = this.#snapshots.changes.now;
+    const kept = this.#find(key);
     // The read before this one began late enough.
-    if (kept && kept.snapshot === before) return Promise.resolve(kept.answer);
+    if (kept) return Promise.resolve(kept);
     const answer = read();
     reads.underWay = answer
       .then((value) => this.#keep(key, value, before))
@@ -140,39 +146,64 @@ export class AnswerCache {
     if (!reads.underWay && !reads.next && this.#reads.get(key) === reads) this.#reads.delete(key);
   }
 
-  /**
-   * Keeps an answer under the snapshot that was known before it was read. Whatever is committed
-   * after that changes the name for good, so the answer is only given if nothing was.
-   */
-  #keep(key: string, answer: Answer, before: string | undefined): void {
-    if (!answer.shareable || before === undefined || before !== this.#latest) return;
-    this.#kept?.set(key, { snapshot: before, answer }, { size: answer.size + key.length });
+  /** The answer under `key`, unless something has touched it. */
+  #find(key: string): Answer | undefined {
+    const kept = this.#kept?.get(key);
+    if (!kept) return undefined;
+    const { changes } = this.#snapshots;
+    if (changes.isTouched(kept.answer.madeOf, kept.moment)) {
+      this.#kept?.delete(key);
+      return undefined;
+    }
+    kept.moment = changes.now;
+    return kept.answer;
   }
 
   /**
-   * Forgets everything that an older snapshot showed. Undefined when there is no way to know.
+   * Keeps an answer that nothing is known to have touched since before it was read. Whatever is
+   * committed after that moment will be asked about, whether the read has seen it or not.
+   */
+  #keep(key: string, answer: Answer, before: number): void {
+    const { changes } = this.#snapshots;
+    if (!answer.shareable || changes.isTouched(answer.madeOf, before)) return;
+    const size = answer.size + key.length + sizeOf(answer.madeOf);
+    this.#kept?.set(key, { answer, moment: changes.now }, { size });
+  }
+
+  /**
+   * Learns what was committed until now. False when there is no way to know.
    * @throws HttpError 503 when that took as long as a request may take
    */
-  #takeSnapshot(): Promise<string | undefined> {
+  #takeSnapshot(): Promise<boolean> {
     const taken = this.#snapshots.takeNext();
     if (this.#probe?.taken !== taken) {
-      const snapshot = taken.then(
-        (name) => this.#note(name),
+      const isKnown = taken.then(
+        (shown) => {
+          this.#clear();
+          return shown !== undefined;
+        },
         (error) => {
           if (error instanceof HttpError) throw error;
-          return this.#note(undefined);
+          return false;
         },
       );
-      this.#probe = { taken, snapshot };
+      this.#probe = { taken, isKnown };
     }
-    return this.#probe.snapshot;
+    return this.#probe.isKnown;
   }
 
-  #note(snapshot: string | undefined): string | undefined {
-    if (snapshot !== this.#latest) {
-      this.#latest = snapshot;
-      this.#kept?.clear();
-    }
-    return snapshot;
+  /** Lets go of what nobody can be given any more, if that is all. */
+  #clear(): void {
+    const { now, start } = this.#snapshots.changes;
+    if (start !== now || this.#clearedAt === now) return;
+    this.#clearedAt = now;
+    this.#kept?.clear();
   }
+}
+
+/** Bytes that it takes to know what an answer was made of. */
+function sizeOf(madeOf: MadeOf | undefined): number {
+  if (!madeOf) return 0;
+  const { outfits = [], users = [], lists = [] } = madeOf;
+  return 16 * ([...outfits].length + [...users].length) + 500 * lists.length;
 }

@@ -1,41 +1,46 @@
-// Names what the database shows now, for the cache.
+// Tells what the database shows now, and what has changed, for the cache and for live answers.
 import pg from 'pg';
 import { timedOut } from '../errors.ts';
+import { ChangeLog } from './change-log.ts';
+import { createProbe } from './probe.ts';
 
-/**
- * Names what the database shows: as long as two names are equal, nothing has been committed in
- * between, by whomever. `pg_current_snapshot()` lists the transactions that are visible, so this
- * needs no write and no trigger.
- */
+/** What the database shows. */
+export interface Shown {
+  /**
+   * The name of the snapshot: as long as two names are equal, nothing has been committed in between, by
+   * whomever. `pg_current_snapshot()` lists the transactions that are visible, so this needs no write.
+   */
+  readonly name: string;
+}
+
+/** Tells what the database shows now, and what was committed since it was last asked. */
 export interface Snapshots {
   /**
-   * The name of a snapshot that is taken after this call. One statement serves all calls that
-   * were made before it was sent.
+   * What is shown by a snapshot that is taken after this call; `changes` knows by then what was
+   * committed. One statement serves all calls that were made before it was sent.
    * @returns undefined on a standby, whose snapshots say nothing about its own state
    * @throws HttpError 503 when it takes too long, or whatever the connection fails with
    */
-  takeNext(): Promise<string | undefined>;
+  takeNext(): Promise<Shown | undefined>;
+  /** What was committed between the snapshots that were taken. */
+  readonly changes: ChangeLog;
   /** Tells how many milliseconds each statement takes. */
   observe(onTaken: (milliseconds: number) => void): void;
   close(): Promise<void>;
 }
 
-const statement = {
-  name: 'snapshot',
-  text: 'SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_snapshot()::text END AS name',
-};
-
-type Take = () => Promise<string | undefined>;
+type Take = () => Promise<Shown | undefined>;
 
 /** Takes snapshots on a connection of their own, so that they never wait for a free one. */
 export function watchServer(config: pg.ClientConfig): Snapshots {
-  // Another server, or the same one after a crash, may give a name again: every connection has its
-  // own names, so whatever was known under the old ones is forgotten.
-  let connections = 0;
+  // Another server, or the same one after a crash, may give a name again: so whatever was known on a
+  // connection is forgotten with it.
+  const changes = new ChangeLog();
+  let probe = createProbe(changes);
   let client: Promise<pg.Client> | undefined;
 
   const connect = () => {
-    connections++;
+    probe = createProbe(changes);
     const fresh = new pg.Client(config);
     const opened = fresh.connect().then(() => fresh);
     // A lost connection reports its end late, when the next one may have taken its place.
@@ -50,8 +55,7 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
     client ??= connect();
     const used = client;
     try {
-      const { rows } = await (await used).query<{ name: string | null }>(statement);
-      return rows[0]?.name ? `${connections} ${rows[0].name}` : undefined;
+      return await probe(await used);
     } catch (error) {
       if (client === used) client = undefined;
       used.then((broken) => broken.end()).catch(() => {});
@@ -61,6 +65,7 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
 
   return {
     ...shareCalls(takeOnce),
+    changes,
     close: async () => {
       await client?.then((open) => open.end()).catch(() => {});
     },
@@ -72,12 +77,11 @@ export function watchServer(config: pg.ClientConfig): Snapshots {
  * @param limit milliseconds that a call may wait for a statement of others
  */
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
-  const take = async () => {
-    const { rows } = await pool.query<{ name: string | null }>(statement);
-    return rows[0]?.name ?? undefined;
-  };
+  const changes = new ChangeLog();
+  const probe = createProbe(changes);
   return {
-    ...shareCalls(take, limit),
+    ...shareCalls(() => probe(pool), limit),
+    changes,
     close: async () => {},
   };
 }
@@ -89,7 +93,7 @@ export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
 function shareCalls(take: Take, limit?: number): Pick<Snapshots, 'observe' | 'takeNext'> {
   let onTaken: ((milliseconds: number) => void) | undefined;
   let underWay: Promise<unknown> = Promise.resolve();
-  let next: Promise<string | undefined> | undefined;
+  let next: Promise<Shown | undefined> | undefined;
 
   const start = () => {
     next = undefined;

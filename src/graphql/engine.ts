@@ -239,9 +239,13 @@ export function createEngine(options: EngineOptions): Engine {
       const answerAll = async () => {
         const shared = createShared();
         const result = await run(operation, variables, shared.context);
-        if (!shared.isPersonal) return toAnswer(settle(result, operation, causes, log), true);
-        operation.isPersonal = true;
-        return personal;
+        if (shared.isPersonal) {
+          operation.isPersonal = true;
+          return personal;
+        }
+        const answer = toAnswer(settle(result, operation, causes, log), true);
+        if (!result.errors) answer.madeOf = shared.madeOf;
+        return answer;
       };
       const answer = await cache.get<Answer>(key, answerAll, waiter);
       return answer === personal ? startTask(answerOne).wait(waiter) : (answer as Value);
