@@ -135,9 +135,12 @@ export class LiveFeed {
     }
   }
 
-  /** Takes an answer that cannot be had for known, until the database shows something else. */
-  giveUp(): void {
-    this.#moment = this.#changes.now;
+  /**
+   * Takes an answer that cannot be had for known, until the database shows something else.
+   * @param moment one before it was read
+   */
+  giveUp(moment: number): void {
+    this.#moment = moment;
     this.#madeOf = undefined;
   }
 }

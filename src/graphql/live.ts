@@ -174,6 +174,7 @@ export class LiveAnswers {
   }
 
   async #readOne(feed: LiveFeed): Promise<void> {
+    const moment = this.#snapshots.changes.now;
     try {
       if (await feed.read(this.#read)) this.#enqueue(feed);
     } catch (error) {
@@ -181,7 +182,7 @@ export class LiveAnswers {
       feed.fail(error);
       if (httpErrorFor(error)) return;
       this.#log.error({ err: error }, 'unexpected error');
-      feed.giveUp();
+      feed.giveUp(moment);
     }
   }
 
