@@ -1,20 +1,24 @@
-// Keeps answers for as long as the database shows the same data.
+// Keeps answers for as long as nothing that they were made of has changed.
 import { LRUCache } from 'lru-cache';
+import type { MadeOf } from '../database/changes.ts';
 import type { Shown, Snapshots } from '../database/snapshots.ts';
 import type { SharedTask, StartTask, Waiter } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
 
-/** Something that was read and can be given again while the database shows the same data. */
+/** Something that was read and can be given again until what it was made of has changed. */
 export interface Answer {
   /** Size in bytes. */
   readonly size: number;
   /** Whether it may be given to others at all: not an error, and nothing of one viewer's own. */
   readonly shareable: boolean;
+  /** What was read for it, noted by who read it; undefined: any commit may have changed it. */
+  madeOf?: MadeOf | undefined;
 }
 
 interface Kept {
-  readonly snapshot: string;
   readonly answer: Answer;
+  /** Until when it is known that nothing has touched it. */
+  moment: number;
 }
 
 /** Whether an answer was kept, was read for this call, or by a read that others wait for too. */
@@ -39,31 +43,37 @@ interface Reads {
   next?: SharedTask<Answer> | undefined;
 }
 
+/** What tells the cache of the state of the database. */
+export type Probes = Pick<Snapshots, 'changes' | 'takeNext'>;
+
 /**
- * Keeps answers for exactly as long as the database shows the same data. Every call learns what
- * the database shows now, from a snapshot taken after the call, so no answer is ever stale,
- * whoever writes.
+ * Keeps answers until something is committed that touches them. Every call learns what the database
+ * shows now, from a snapshot taken after the call, and all that was committed until then. So no answer
+ * is ever stale, whoever writes.
  */
 export class AnswerCache {
-  readonly #snapshots: Pick<Snapshots, 'takeNext'>;
+  readonly #snapshots: Probes;
   readonly #kept: LRUCache<string, Kept> | undefined;
   readonly #startTask: StartTask;
   readonly #reads = new Map<string, Reads>();
   readonly #maxAge: number;
   readonly #tellsReads: boolean;
+  /** What the database showed at the latest probe; undefined: nobody knows. */
   #latest: Shown | undefined;
-  /** When the latest probe was asked for, by `performance.now()`. */
+  /** When that was asked for, by `performance.now()`. */
   #latestAt = Number.NEGATIVE_INFINITY;
   /** The probe under way, and what becomes of it: worked out once for all who wait for it. */
   #probe:
     | { readonly taken: Promise<unknown>; readonly shown: Promise<Shown | undefined> }
     | undefined;
+  /** The moment at which all answers ended. */
+  #clearedAt = 0;
   #onLookup: ((outcome: Lookup) => void) | undefined;
   #hits = 0;
   #misses = 0;
 
   constructor(
-    snapshots: Pick<Snapshots, 'takeNext'>,
+    snapshots: Probes,
     startTask: StartTask,
     { maxBytes, maxAge = 0, tellsReads = false }: CacheOptions,
   ) {
@@ -106,13 +116,13 @@ export class AnswerCache {
     waiter: Waiter,
     mayBeOld = false,
   ): Promise<Value> {
-    const shown = await this.#find(mayBeOld);
+    const shown = await this.#findShown(mayBeOld);
     if (!this.#kept || !shown) return this.#startTask(() => read(shown)).wait(waiter);
-    const kept = this.#kept.get(key);
-    if (kept?.snapshot === shown.name) {
+    const kept = this.#findKept(key);
+    if (kept) {
       this.#hits += 1;
       this.#onLookup?.('hit');
-      return kept.answer as Value;
+      return kept as Value;
     }
     this.#misses += 1;
     return this.#share(key, read).wait(waiter) as Promise<Value>;
@@ -127,7 +137,7 @@ export class AnswerCache {
   }
 
   /** What the database shows now, or showed a moment ago. */
-  #find(mayBeOld: boolean): Promise<Shown | undefined> | Shown | undefined {
+  #findShown(mayBeOld: boolean): Promise<Shown | undefined> | Shown | undefined {
     if (!this.#kept && !this.#tellsReads) return undefined;
     const age = performance.now() - this.#latestAt;
     if (!mayBeOld || !this.#latest || age > this.#maxAge) return this.#takeSnapshot();
@@ -162,9 +172,9 @@ export class AnswerCache {
 
   #read(key: string, read: Read<Answer>, reads: Reads): Promise<Answer> {
     const before = this.#latest;
-    const kept = this.#kept?.get(key);
+    const kept = this.#findKept(key);
     // The read before this one began late enough.
-    if (kept && kept.snapshot === before?.name) return Promise.resolve(kept.answer);
+    if (kept) return Promise.resolve(kept);
     const answer = read(before);
     reads.underWay = answer
       .then((value) => this.#keep(key, value, before))
@@ -180,17 +190,33 @@ export class AnswerCache {
     if (!reads.underWay && !reads.next && this.#reads.get(key) === reads) this.#reads.delete(key);
   }
 
-  /**
-   * Keeps an answer under the snapshot that was known before it was read. Whatever is committed
-   * after that changes the name for good, so the answer is only given if nothing was.
-   */
-  #keep(key: string, answer: Answer, before: Shown | undefined): void {
-    if (!answer.shareable || before === undefined || before !== this.#latest) return;
-    this.#kept?.set(key, { snapshot: before.name, answer }, { size: answer.size + key.length });
+  /** The answer under `key`, unless something has touched it. */
+  #findKept(key: string): Answer | undefined {
+    const kept = this.#kept?.get(key);
+    if (!kept) return undefined;
+    const { changes } = this.#snapshots;
+    if (changes.isTouched(kept.answer.madeOf, kept.moment)) {
+      this.#kept?.delete(key);
+      return undefined;
+    }
+    kept.moment = changes.now;
+    return kept.answer;
   }
 
   /**
-   * Forgets everything that an older snapshot showed. Undefined when there is no way to know.
+   * Keeps an answer that nothing is known to have touched since before it was read. Whatever is
+   * committed after that moment will be asked about, whether the read has seen it or not.
+   * @param before what the answer shows at least
+   */
+  #keep(key: string, answer: Answer, before: Shown | undefined): void {
+    const { changes } = this.#snapshots;
+    if (!answer.shareable || !before || changes.isTouched(answer.madeOf, before.moment)) return;
+    const size = answer.size + key.length + sizeOf(answer.madeOf);
+    this.#kept?.set(key, { answer, moment: changes.now }, { size });
+  }
+
+  /**
+   * Learns what the database shows, and what was committed until now. Undefined when there is no way to know.
    * @throws HttpError 503 when that took as long as a request may take
    */
   #takeSnapshot(): Promise<Shown | undefined> {
@@ -209,13 +235,25 @@ export class AnswerCache {
     return this.#probe.shown;
   }
 
-  /** Of one name the first is kept: its place in the log is the earliest that shows all of it. */
   #note(shown: Shown | undefined, askedAt: number): Shown | undefined {
+    this.#latest = shown;
     this.#latestAt = askedAt;
-    if (shown?.name !== this.#latest?.name) {
-      this.#latest = shown;
-      this.#kept?.clear();
-    }
-    return this.#latest;
+    this.#clear();
+    return shown;
   }
+
+  /** Lets go of what nobody can be given any more, if that is all. */
+  #clear(): void {
+    const { now, start } = this.#snapshots.changes;
+    if (start !== now || this.#clearedAt === now) return;
+    this.#clearedAt = now;
+    this.#kept?.clear();
+  }
+}
+
+/** Bytes that it takes to know what an answer was made of. */
+function sizeOf(madeOf: MadeOf | undefined): number {
+  if (!madeOf) return 0;
+  const { outfits = [], users = [], lists = [] } = madeOf;
+  return 16 * ([...outfits].length + [...users].length) + 500 * lists.length;
 }

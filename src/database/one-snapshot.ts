@@ -36,7 +36,7 @@ export async function readOneSnapshot<Result>(
 /** A pool has a connection for each statement; here all of them share one. */
 function oneAtATime(read: ReadRows): ReadRows {
   let latest: Promise<unknown> = Promise.resolve();
-  return <Row extends object>(...statement: Parameters<ReadRows>) => {
+  return <Row extends object>(...statement: Parameters<typeof read<Row>>) => {
     const reading = latest.then(() => read<Row>(...statement));
     latest = reading.catch(() => {});
     return reading;

@@ -1,24 +1,36 @@
 // Runs a statement of our own, prepared unless it must not be.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
+import type { MadeOf } from './changes.ts';
+
+export interface ReadOptions<Row> {
+  /**
+   * The statement is not prepared but planned for these values, since the best plan depends on them, or
+   * since there are too many texts to keep prepared.
+   */
+  readonly planForValues?: boolean;
+  /**
+   * What these rows were made of: so that an answer that is kept is ended by what changes them only. A
+   * statement that does not say it is of anything: every commit ends the answer.
+   */
+  readonly madeOf?: (rows: readonly Row[]) => MadeOf | undefined;
+}
 
 /**
  * Runs one prepared statement and gives its rows, with `bigint` for int8. Lists are read this way:
  * it takes half the time of Prisma's raw queries, which convert every value twice.
- * @param options.planForValues true: the statement is not prepared but planned for these values, since
- *   the best plan depends on them, or since there are too many texts to keep prepared
  */
 export type ReadRows = <Row extends object>(
   text: string,
   values: readonly unknown[],
-  options?: { readonly planForValues?: boolean },
+  options?: ReadOptions<Row>,
 ) => Promise<Row[]>;
 
 export function readRows(pool: Pick<pg.Pool, 'query'>): ReadRows {
   return async <Row extends object>(
     text: string,
     values: readonly unknown[],
-    options: { readonly planForValues?: boolean } = {},
+    options: ReadOptions<Row> = {},
   ) => {
     const result = await pool.query<Row>({
       ...(options.planForValues ? {} : { name: nameStatement(text) }),
@@ -32,7 +44,8 @@ export function readRows(pool: Pick<pg.Pool, 'query'>): ReadRows {
 
 const int8 = 20;
 
-const exactTypes: pg.CustomTypesConfig = {
+/** Gives `bigint` for int8. */
+export const exactTypes: pg.CustomTypesConfig = {
   getTypeParser: (type, format) =>
     type === int8 ? BigInt : pg.types.getTypeParser(type, format as 'text'),
 };

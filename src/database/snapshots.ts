@@ -1,11 +1,19 @@
-// Names what the database shows now, for the cache and for standbys.
+// Tells what the database shows now, and what has changed, for the cache, live answers and standbys.
 import type pg from 'pg';
 import { timedOut } from '../errors.ts';
+import { ChangeLog } from './change-log.ts';
+import { createProbe } from './probe.ts';
 
-/** What the database shows at a moment. */
+/** What the database shows. */
 export interface Shown {
-  /** As long as two are equal, nothing has been committed in between, by whomever. */
+  /**
+   * The name of the snapshot, with that of its server: as long as two names are equal, nothing has been
+   * committed in between, by whomever. `pg_current_snapshot()` lists the transactions that are visible, so
+   * this needs no write.
+   */
   readonly name: string;
+  /** The moment of `changes`: all that was committed by then is shown. */
+  readonly moment: number;
   /** Where the log of the server was then: all that is shown was written before. Not of the embedded database. */
   readonly position?: LogPosition;
 }
@@ -20,59 +28,34 @@ export interface LogPosition {
   readonly bytes: bigint;
 }
 
-/**
- * Names what the database shows. `pg_current_snapshot()` lists the transactions that are visible, so
- * this needs no write and no trigger.
- */
+/** Tells what the database shows now, and what was committed since it was last asked. */
 export interface Snapshots {
   /**
-   * What a snapshot shows that is taken after this call. One statement serves all calls that
-   * were made before it was sent.
+   * What is shown by a snapshot that is taken after this call; `changes` knows by then what was
+   * committed. One statement serves all calls that were made before it was sent.
    * @returns undefined on a standby, whose snapshots say nothing about its own state
    * @throws HttpError 503 when it takes too long, or whatever the connection fails with
    */
   takeNext(): Promise<Shown | undefined>;
+  /** What was committed between the snapshots that were taken. */
+  readonly changes: ChangeLog;
   /** Tells how many milliseconds each statement takes. */
   observe(onTaken: (milliseconds: number) => void): void;
   close(): Promise<void>;
 }
 
-// The position is asked for after the snapshot was taken, so it is at or past every commit in that. Of
-// a standby there is no row, nor could it say any of this.
-const statement = {
-  name: 'snapshot',
-  text: `
-    SELECT pg_current_snapshot()::text AS snapshot, pg_postmaster_start_time()::text AS server,
-      (pg_current_wal_insert_lsn() - '0/0')::text AS bytes,
-      left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline
-    WHERE NOT pg_is_in_recovery()`,
-};
-
-interface Answer {
-  readonly snapshot: string;
-  readonly server: string;
-  readonly bytes: string;
-  /** Eight hexadecimal digits. */
-  readonly timeline: string;
-}
-
-const embeddedStatement = {
-  name: 'snapshot',
-  text: 'SELECT pg_current_snapshot()::text AS name',
-};
-
 type Take = () => Promise<Shown | undefined>;
 
 /** Takes snapshots on a connection of their own, so that they never wait for a free one. */
 export function watchServer(createClient: () => pg.Client): Snapshots {
-  // The same server after a crash may give a name again: every connection has its own names, so whatever
-  // was known under the old ones is forgotten. Behind a pooler, one connection may lead to another server
-  // than before: so names tell when the server was started, and its timeline.
-  let connections = 0;
+  // The same server after a crash may give a name again: so whatever was known on a connection is forgotten
+  // with it. Behind a pooler, one connection may lead to another server than before: so names tell which.
+  const changes = new ChangeLog();
+  let probe = createProbe(changes, 'server');
   let client: Promise<pg.Client> | undefined;
 
   const connect = () => {
-    connections++;
+    probe = createProbe(changes, 'server');
     const fresh = createClient();
     const opened = fresh.connect().then(() => fresh);
     // A lost connection reports its end late, when the next one may have taken its place.
@@ -87,8 +70,7 @@ export function watchServer(createClient: () => pg.Client): Snapshots {
     client ??= connect();
     const used = client;
     try {
-      const { rows } = await (await used).query<Answer>(statement);
-      return rows[0] && readAnswer(rows[0], connections);
+      return await probe(await used);
     } catch (error) {
       if (client === used) client = undefined;
       used.then((broken) => broken.end()).catch(() => {});
@@ -98,16 +80,10 @@ export function watchServer(createClient: () => pg.Client): Snapshots {
 
   return {
     ...shareCalls(takeOnce),
+    changes,
     close: async () => {
       await client?.then((open) => open.end()).catch(() => {});
     },
-  };
-}
-
-function readAnswer({ snapshot, server, bytes, timeline }: Answer, connection: number): Shown {
-  return {
-    name: `${connection} ${server} ${timeline} ${snapshot}`,
-    position: { server, timeline: Number.parseInt(timeline, 16), bytes: BigInt(bytes) },
   };
 }
 
@@ -116,12 +92,11 @@ function readAnswer({ snapshot, server, bytes, timeline }: Answer, connection: n
  * @param limit milliseconds that a call may wait for a statement of others
  */
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
-  const take = async () => {
-    const { rows } = await pool.query<Shown>(embeddedStatement);
-    return rows[0];
-  };
+  const changes = new ChangeLog();
+  const probe = createProbe(changes, 'embedded');
   return {
-    ...shareCalls(take, limit),
+    ...shareCalls(() => probe(pool), limit),
+    changes,
     close: async () => {},
   };
 }

@@ -1,8 +1,10 @@
 // What every resolver gets, the same for GraphQL and REST.
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
+import type { MadeOf } from '../database/changes.ts';
 import type { Database } from '../database/database.ts';
 import type { ReadRows } from '../database/read.ts';
+import { recordReads } from '../database/record-reads.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { raiseSequences } from '../outfits/bulk.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/by-id.ts';
@@ -43,6 +45,8 @@ export interface SharedContext {
   readonly context: Context;
   /** Whether a resolver has asked for something personal: then the answer must not be shared. */
   readonly isPersonal: boolean;
+  /** What was read with it; undefined: something that does not say what it is of. */
+  readonly madeOf: MadeOf | undefined;
 }
 
 export interface ContextFactory {
@@ -71,20 +75,32 @@ export function createContextFactory(
   /** Has nothing personal to give, and notes that it was asked: a resolver cannot forget to say so. */
   const createShared = (visibility: Visibility, read: ReadRows): SharedContext => {
     let isPersonal = false;
+    const recorded = recordReads(read);
     const note = () => {
       isPersonal = true;
       return undefined;
     };
-    const context = Object.defineProperties(impersonal(visibility, read), {
+    const context = Object.defineProperties(impersonal(visibility, recorded.read), {
       // Enumerable, so that a copy of the context has asked too.
       viewer: { get: note, enumerable: true },
       idempotencyKey: { get: note, enumerable: true },
       viewerLikes: { get: note, enumerable: true },
+      // Nothing tells what is read with it.
+      prisma: {
+        get: () => {
+          recorded.noteAnything();
+          return prisma;
+        },
+        enumerable: true,
+      },
     }) as Context;
     return {
       context,
       get isPersonal() {
         return isPersonal;
+      },
+      get madeOf() {
+        return recorded.madeOf();
       },
     };
   };

@@ -247,9 +247,13 @@ export function createEngine(options: EngineOptions): Engine {
       const answerAll = async (shown: Shown | undefined) => {
         const shared = createShared(readAt?.(shown));
         const result = await run(operation, variables, shared.context);
-        if (!shared.isPersonal) return toAnswer(settle(result, operation, causes, log), true);
-        operation.isPersonal = true;
-        return personal;
+        if (shared.isPersonal) {
+          operation.isPersonal = true;
+          return personal;
+        }
+        const answer = toAnswer(settle(result, operation, causes, log), true);
+        if (!result.errors) answer.madeOf = shared.madeOf;
+        return answer;
       };
       const answer = await cache.get<Answer>(key, answerAll, waiter, mayBeOld);
       return answer === personal ? startTask(answerOne).wait(waiter) : (answer as Value);

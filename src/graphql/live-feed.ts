@@ -1,6 +1,8 @@
 // One question and all who follow it: read for all of them at once, one reading after the other.
 import type { Viewer } from '../admission/viewer.ts';
 import type { Answer } from '../cache/answer-cache.ts';
+import type { ChangeLog } from '../database/change-log.ts';
+import type { MadeOf } from '../database/changes.ts';
 import type { Asker, Question } from './engine.ts';
 
 /** An answer that can be followed. */
@@ -25,6 +27,8 @@ export interface Follower {
   firstReading: number;
 }
 
+type Changes = Pick<ChangeLog, 'isTouched' | 'now'>;
+
 export type Read = (
   question: LiveQuestion,
   asker: Pick<Asker, 'viewer' | 'waiter'>,
@@ -43,15 +47,23 @@ export class LiveFeed {
   readonly #viewer: Viewer | undefined;
   readonly #left = new AbortController();
   #readings = 0;
-  /** What the database showed before the last answer was read, and before the one that is. */
-  #shown: string | undefined;
-  #reading: { readonly shown: string | undefined; isLate: boolean } | undefined;
+  readonly #changes: Changes;
+  /** A moment before the last answer was read; undefined: there is none. */
+  #moment: number | undefined;
+  #madeOf: MadeOf | undefined;
+  #reading: { isLate: boolean } | undefined;
 
   /** @param viewer who gets the answers; undefined: those without a token, or everyone */
-  constructor(question: LiveQuestion, isForAll: boolean, viewer: Viewer | undefined) {
+  constructor(
+    question: LiveQuestion,
+    isForAll: boolean,
+    viewer: Viewer | undefined,
+    changes: Changes,
+  ) {
     this.question = question;
     this.isForAll = isForAll;
     this.#viewer = isForAll ? undefined : viewer;
+    this.#changes = changes;
   }
 
   get isReading(): boolean {
@@ -71,24 +83,30 @@ export class LiveFeed {
   }
 
   /**
-   * Whether it must be read, or read again when the reading under way has ended.
-   * @param shown names what the database shows; undefined: nobody knows
+   * Whether it must be read. While it is, that is known when the reading has ended.
+   * @param isKnown whether anybody knows what the database shows
    */
-  isBehind(shown: string | undefined): boolean {
-    if (!this.#reading) return shown === undefined || this.#shown !== shown;
-    if (this.#reading.shown !== shown) this.#reading.isLate = true;
-    return false;
+  isBehind(isKnown: boolean): boolean {
+    if (this.#reading) {
+      if (!isKnown) this.#reading.isLate = true;
+      return false;
+    }
+    return !isKnown || this.#isTouched();
+  }
+
+  #isTouched(): boolean {
+    return this.#moment === undefined || this.#changes.isTouched(this.#madeOf, this.#moment);
   }
 
   /**
    * Reads once, and tells the followers.
-   * @param shown what the database showed last: its name was taken before, so that a commit during
-   * the reading will be noticed by another name
    * @returns whether it must be read again at once
    * @throws what the reading fails with: whoever has an answer keeps it
    */
-  async read(shown: string | undefined, read: Read): Promise<boolean> {
-    const reading = { shown, isLate: false };
+  async read(read: Read): Promise<boolean> {
+    const reading = { isLate: false };
+    // What is committed during the reading will be known to have come after this.
+    const moment = this.#changes.now;
     this.#reading = reading;
     this.#readings += 1;
     const number = this.#readings;
@@ -97,7 +115,8 @@ export class LiveFeed {
       const answer = await read(this.question, { viewer: this.#viewer, waiter });
       // Found to be of one viewer: nobody else may have it.
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
-      this.#shown = shown;
+      this.#moment = moment;
+      this.#madeOf = answer.madeOf;
       for (const follower of this.followers) {
         if (follower.firstReading > number) continue;
         follower.hasAnswer = true;
@@ -106,7 +125,7 @@ export class LiveFeed {
     } finally {
       this.#reading = undefined;
     }
-    return reading.isLate;
+    return reading.isLate || this.#isTouched();
   }
 
   /** Turns away those who wait for their first answer. */
@@ -116,9 +135,13 @@ export class LiveFeed {
     }
   }
 
-  /** Takes an answer that cannot be had for known, until the database shows something else. */
-  giveUp(shown: string | undefined): void {
-    this.#shown = shown;
+  /**
+   * Takes an answer that cannot be had for known, until the database shows something else.
+   * @param moment one before it was read
+   */
+  giveUp(moment: number): void {
+    this.#moment = moment;
+    this.#madeOf = undefined;
   }
 }
 

@@ -1,9 +1,9 @@
-// Live answers: state, not events. What is followed is read anew when the database shows other data.
+// Live answers: state, not events. What is followed is read anew when something touches it.
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Viewer } from '../admission/viewer.ts';
+import type { Probes } from '../cache/answer-cache.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import type { Snapshots } from '../database/snapshots.ts';
 import { timedOut } from '../errors.ts';
 import type { Engine } from './engine.ts';
 import {
@@ -22,7 +22,7 @@ const maxReading = 8;
 
 export interface LiveOptions {
   readonly engine: Engine;
-  readonly snapshots: Pick<Snapshots, 'takeNext'>;
+  readonly snapshots: Probes;
   readonly log: FastifyBaseLogger;
 }
 
@@ -39,7 +39,8 @@ export interface Following {
 
 /**
  * Asks the database what it shows, four times a second, once for all who follow anything, and only while
- * there are any. When that is something else, each distinct question is read again.
+ * there are any. Each distinct question that a change touches is read again, and those of one viewer
+ * whenever anything has changed.
  */
 export class LiveAnswers {
   readonly #snapshots: LiveOptions['snapshots'];
@@ -55,8 +56,6 @@ export class LiveAnswers {
   readonly #outside = new AsyncResource('LiveAnswers');
   #reading = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** The name of what the database showed at the last look. */
-  #shown: string | undefined;
 
   constructor({ engine, snapshots, log }: LiveOptions) {
     this.#engine = engine;
@@ -97,7 +96,9 @@ export class LiveAnswers {
 
   #join(question: LiveQuestion, follower: Follower, isForAll: boolean): void {
     const key = keyOf(question, follower, isForAll);
-    const feed = this.#feeds.get(key) ?? new LiveFeed(question, isForAll, follower.viewer);
+    const feed =
+      this.#feeds.get(key) ??
+      new LiveFeed(question, isForAll, follower.viewer, this.#snapshots.changes);
     this.#feeds.set(key, feed);
     feed.add(follower);
     if (!feed.isReading) this.#enqueue(feed);
@@ -126,9 +127,9 @@ export class LiveAnswers {
   async #look(): Promise<void> {
     const timer = this.#timer;
     try {
-      this.#shown = (await this.#snapshots.takeNext())?.name;
+      const isKnown = (await this.#snapshots.takeNext()) !== undefined;
       for (const feed of this.#feeds.values()) {
-        if (feed.isBehind(this.#shown)) this.#enqueue(feed);
+        if (feed.isBehind(isKnown)) this.#enqueue(feed);
       }
     } catch {
       // The database is away, which others tell: all keep what they have until it is back.
@@ -173,15 +174,15 @@ export class LiveAnswers {
   }
 
   async #readOne(feed: LiveFeed): Promise<void> {
-    const shown = this.#shown;
+    const moment = this.#snapshots.changes.now;
     try {
-      if (await feed.read(shown, this.#read)) this.#enqueue(feed);
+      if (await feed.read(this.#read)) this.#enqueue(feed);
     } catch (error) {
       if (error instanceof PersonalAnswerError) return this.#split(feed);
       feed.fail(error);
       if (httpErrorFor(error)) return;
       this.#log.error({ err: error }, 'unexpected error');
-      feed.giveUp(shown);
+      feed.giveUp(moment);
     }
   }
 

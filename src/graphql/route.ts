@@ -3,10 +3,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
-import type { Answer } from '../cache/answer-cache.ts';
+import type { Answer, Probes } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import type { Snapshots } from '../database/snapshots.ts';
 import type { HttpError } from '../errors.ts';
 import { type Compressible, findForm } from '../http/compression.ts';
 import { entityTag } from '../http/etag.ts';
@@ -39,7 +38,7 @@ export interface GraphQLOptions {
   readonly admit: Admit;
   readonly askerOf: (request: FastifyRequest, viewer: Viewer | undefined) => Asker;
   readonly config: Pick<Config, 'compression' | 'graphiql'> & LimitConfig;
-  readonly snapshots: Pick<Snapshots, 'takeNext'>;
+  readonly snapshots: Probes;
   readonly streams: EventStreams;
 }
 

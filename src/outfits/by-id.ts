@@ -3,6 +3,7 @@ import DataLoader from 'dataloader';
 import type { ReadRows } from '../database/read.ts';
 import type { User } from '../generated/prisma/client.ts';
 import { userColumns } from './columns.ts';
+import { madeOfRecords } from './made-of.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
@@ -13,15 +14,29 @@ export interface RecordLoaders {
   /** Outfits that the viewer sees; undefined for every other id. */
   readonly outfits: Loader<OutfitRow>;
   readonly users: Loader<User>;
+  /** The user of this name; should several have it, the one with the lowest id. */
+  readonly userNamed: (username: string) => Promise<User | undefined>;
 }
 
 export function createRecordLoaders(read: ReadRows, visibility: Visibility): RecordLoaders {
   return {
     outfits: createLoader(async (ids) => {
       const values = [...valuesOf(ids), ...viewerValues(visibility)];
-      return (await read<FlatRow>(outfitsStatement(ids, visibility), values)).map(rowOf);
+      const madeOf = (rows: readonly FlatRow[]) => madeOfRecords(ids, rows);
+      const rows = await read<FlatRow>(outfitsStatement(ids, visibility), values, { madeOf });
+      return rows.map(rowOf);
     }),
-    users: createLoader((ids) => read<User>(usersStatement(ids), valuesOf(ids))),
+    users: createLoader((ids) =>
+      read<User>(usersStatement(`id ${among(ids)}`), valuesOf(ids), {
+        madeOf: () => ({ users: ids }),
+      }),
+    ),
+    async userNamed(username) {
+      const statement = `${usersStatement('username = $1')} ORDER BY id LIMIT 1`;
+      const madeOf = () => ({ anyUser: true });
+      const [user] = await read<User>(statement, [username], { madeOf });
+      return user;
+    },
   };
 }
 
@@ -59,9 +74,8 @@ function outfitsStatement(ids: readonly number[], visibility: Visibility): strin
     JOIN users u ON u.id = o.user_id`;
 }
 
-/** $1 ids. */
-function usersStatement(ids: readonly number[]): string {
-  return `SELECT ${columnsOfUser} FROM users WHERE id ${among(ids)}`;
+function usersStatement(condition: string): string {
+  return `SELECT ${columnsOfUser} FROM users WHERE ${condition}`;
 }
 
 const columnsOfUser = Object.entries(userColumns)

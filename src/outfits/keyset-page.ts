@@ -1,6 +1,7 @@
 // What is between two places of a list, as index seeks.
 import type { ReadRows } from '../database/read.ts';
-import { keyColumns, type Ordering, orderBy, reverse, type SortKey } from './ordering.ts';
+import { madeOfRange, madeOfRecords, membersOf } from './made-of.ts';
+import { keyColumns, type Ordering, orderBy, reverse, type SortKey, stepBack } from './ordering.ts';
 import { boundOf, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues } from './visibility.ts';
@@ -27,8 +28,9 @@ export interface KeysetPageRequest {
 export async function findKeysetPage(
   read: ReadRows,
   visibility: Visibility,
-  { ordering, after, before, limit, from }: KeysetPageRequest,
+  request: KeysetPageRequest,
 ): Promise<OutfitRow[]> {
+  const { ordering, after, before, limit, from } = request;
   // More would be taken from ranges that end before it, and skip what lies behind those.
   if (limit > maxRows) throw new RangeError(`A slice has at most ${maxRows} rows, not ${limit}.`);
   const reading = from === 'start' ? ordering : reverse(ordering);
@@ -36,9 +38,14 @@ export async function findKeysetPage(
   const flat = await read<FlatRow>(
     keysetStatement(visibility, reading, limit, low !== undefined, high !== undefined),
     [limit, ...keyValues(reading, low), ...keyValues(reading, high), ...viewerValues(visibility)],
+    { madeOf: (found) => madeOfRange(membersOf(visibility), request, inOrder(found, from)) },
   );
-  const rows = flat.map(rowOf);
-  return from === 'start' ? rows : rows.reverse();
+  return inOrder(flat.map(rowOf), from);
+}
+
+/** What was read from an end of a range, in the order of the list. */
+export function inOrder<Row>(rows: readonly Row[], from: KeysetPageRequest['from']): Row[] {
+  return from === 'start' ? [...rows] : rows.toReversed();
 }
 
 /** Whether the list has an outfit at `key` or beyond it, towards `side`. */
@@ -54,15 +61,29 @@ export async function hasOutfitAt(
   const bound = boundOf(reading, operator, 1);
   const viewer = `$${1 + keyColumns(reading.field).length}`;
   // Not EXISTS: it ignores the order, and then reads the table from its start for the first match.
-  const found = rangesOf(visibility, viewer, reading, 1, [bound], 'true').map(
-    (range) => `${range} IS NOT NULL`,
-  );
-  const statement = `SELECT ${found.join(' OR ')} AS exists`;
-  const [row] = await read<{ exists: boolean }>(statement, [
-    ...keyValues(reading, key),
-    ...viewerValues(visibility),
-  ]);
-  return row?.exists ?? false;
+  const found = rangesOf(visibility, viewer, reading, 1, [bound], 's.id');
+  const statement = `SELECT coalesce(${found.join(', ')}) AS id`;
+  const values = [...keyValues(reading, key), ...viewerValues(visibility)];
+  const [row] = await read<{ id: number | null }>(statement, values, {
+    // As long as this one stays there, it is no matter what becomes of others.
+    madeOf: ([witness]) =>
+      witness?.id == null
+        ? madeOfRange(membersOf(visibility), beyond(ordering, key, side), [])
+        : madeOfRecords([witness.id], []),
+  });
+  return row?.id != null;
+}
+
+/** The one outfit that is next to a place, or at it, towards a side of the list. */
+export function beyond(
+  ordering: Ordering,
+  key: SortKey,
+  side: 'before' | 'after',
+): KeysetPageRequest {
+  const place = stepBack(ordering, key, side === 'after' ? 'start' : 'end');
+  return side === 'after'
+    ? { ordering, after: place, limit: 1, from: 'start' }
+    : { ordering, before: place, limit: 1, from: 'end' };
 }
 
 /**

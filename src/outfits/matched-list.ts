@@ -1,5 +1,5 @@
 // Lists that a filter makes, read as what their conditions match: flat in nothing, exact in all.
-import type { ReadRows } from '../database/read.ts';
+import type { ReadOptions, ReadRows } from '../database/read.ts';
 import {
   conditionsOf,
   createValues,
@@ -8,10 +8,11 @@ import {
   type Values,
   viewerOf,
 } from './filter.ts';
-import { type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
+import { beyond, inOrder, type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
 import type { OutfitList } from './list.ts';
-import { keyColumns, type Ordering, orderBy, type SortKey, stepBack } from './ordering.ts';
-import { type PageRow, pageOf } from './pages.ts';
+import { madeOfCount, madeOfPage, madeOfRange, membersOf } from './made-of.ts';
+import { keyColumns, type Ordering, orderBy } from './ordering.ts';
+import { outfitsIn, type PageRow, pageOf } from './pages.ts';
 import { rangesOf } from './ranges.ts';
 import { type FlatRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
@@ -27,8 +28,12 @@ export function createMatchedList(
   filter: OutfitFilter,
 ): OutfitList {
   // Which index is best depends on the values.
-  const run = <Row extends object>(text: string, { list }: Values) =>
-    read<Row>(text, list, { planForValues: true });
+  const run = <Row extends object>(
+    text: string,
+    { list }: Values,
+    madeOf: Required<ReadOptions<Row>>['madeOf'],
+  ) => read<Row>(text, list, { planForValues: true, madeOf });
+  const members = membersOf(visibility, filter);
 
   const conditionsFor = (add: Values['add']) => [
     visibleOf(visibility, 's.user_id', viewerOf(visibility, add)),
@@ -48,15 +53,20 @@ export function createMatchedList(
       JOIN outfits o ON o.id = place.id
       JOIN users u ON u.id = o.user_id
       ORDER BY ${orderBy(reading)}`;
-    const rows = (await run<FlatRow>(statement, values)).map(rowOf);
-    return request.from === 'start' ? rows : rows.reverse();
+    const rows = await run<FlatRow>(statement, values, (found) =>
+      madeOfRange(members, request, inOrder(found, request.from)),
+    );
+    return inOrder(rows.map(rowOf), request.from);
   };
 
   return {
     async page({ ordering, page, pageSize }) {
       const values = createValues(page === 'last' ? null : (page - 1) * pageSize, pageSize);
       const statement = matchedPage(ordering, conditionsFor(values.add));
-      return pageOf(await run<PageRow>(statement, values), page, pageSize);
+      const rows = await run<PageRow>(statement, values, (found) =>
+        madeOfPage(members, ordering, outfitsIn(found)),
+      );
+      return pageOf(rows, page, pageSize);
     },
     keysetPage,
     async hasOutfitAt(ordering, key, side) {
@@ -66,22 +76,10 @@ export function createMatchedList(
       const values = createValues();
       const conditions = conditionsFor(values.add).join(' AND ');
       const statement = `SELECT count(*)::int AS count FROM outfits s WHERE ${conditions}`;
-      const [row] = await run<{ count: number }>(statement, values);
+      const [row] = await run<{ count: number }>(statement, values, () => madeOfCount(members));
       return row?.count ?? 0;
     },
   };
-}
-
-/** The one outfit that is next to a place, or at it, towards a side of the list. */
-export function beyond(
-  ordering: Ordering,
-  key: SortKey,
-  side: 'before' | 'after',
-): KeysetPageRequest {
-  const place = stepBack(ordering, key, side === 'after' ? 'start' : 'end');
-  return side === 'after'
-    ? { ordering, after: place, limit: 1, from: 'start' }
-    : { ordering, before: place, limit: 1, from: 'end' };
 }
 
 interface Places {

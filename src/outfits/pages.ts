@@ -1,5 +1,6 @@
 // Numbered pages: count, rows and owners in one statement.
 import type { ReadRows } from '../database/read.ts';
+import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import type { Ordering } from './ordering.ts';
 import { pageStatement } from './page-statement.ts';
 import { outfitsOf } from './ranges.ts';
@@ -48,7 +49,9 @@ export async function findPage(
   const { ordering, page, pageSize } = request;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
   const statement = pageStatement(ordering, visibility);
-  const rows = await read<PageRow>(statement, [privateOnes(visibility), skip, pageSize]);
+  const rows = await read<PageRow>(statement, [privateOnes(visibility), skip, pageSize], {
+    madeOf: (found) => madeOfPage(membersOf(visibility), ordering, outfitsIn(found)),
+  });
   return pageOf(rows, page, pageSize);
 }
 
@@ -59,7 +62,9 @@ export async function countOutfits(read: ReadRows, visibility: Visibility): Prom
       ? `SELECT (count_outfits(false) + count(*) FILTER (WHERE s.private))::int AS count
          FROM ${outfitsOf('$1')} s`
       : 'SELECT count_outfits($1::boolean)::int AS count';
-  const [row] = await read<{ count: number }>(statement, [privateOnes(visibility)]);
+  const [row] = await read<{ count: number }>(statement, [privateOnes(visibility)], {
+    madeOf: () => madeOfCount(membersOf(visibility)),
+  });
   return row?.count ?? 0;
 }
 
@@ -70,6 +75,11 @@ export function privateOnes(visibility: Visibility): boolean | number {
 
 /** A row of a page statement; one without an outfit when the page has none. */
 export type PageRow = { count: number } & (FlatRow | { id: null });
+
+/** The outfits of a page, as they were read. */
+export function outfitsIn(rows: readonly PageRow[]): FlatRow[] {
+  return rows.filter((row) => row.id !== null);
+}
 
 /** @throws PastTheEndError */
 export function pageOf(
@@ -85,6 +95,6 @@ export function pageOf(
     count,
     pageCount,
     page: found,
-    rows: rows.flatMap((row) => (row.id === null ? [] : [rowOf(row)])),
+    rows: outfitsIn(rows).map(rowOf),
   };
 }

@@ -2,9 +2,9 @@
 // the bucket counts, and cost what those of the whole list cost.
 import type { ReadRows } from '../database/read.ts';
 import type { OutfitFilter } from './filter.ts';
-import { findKeysetPage, type KeysetPageRequest } from './keyset-page.ts';
+import { beyond, findKeysetPage, type KeysetPageRequest } from './keyset-page.ts';
 import type { OutfitList } from './list.ts';
-import { beyond } from './matched-list.ts';
+import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import { compareKeys, type SortKey } from './ordering.ts';
 import {
   pageStatement,
@@ -12,7 +12,7 @@ import {
   spanConditions,
   spanTotal,
 } from './page-statement.ts';
-import { type PageRow, pageOf, privateOnes } from './pages.ts';
+import { outfitsIn, type PageRow, pageOf, privateOnes } from './pages.ts';
 import { outfitsOf } from './ranges.ts';
 import type { Visibility } from './visibility.ts';
 
@@ -21,6 +21,7 @@ interface Span {
   readonly field: 'created' | 'likes';
   readonly from: bigint | undefined;
   readonly below: bigint | undefined;
+  readonly filter: OutfitFilter;
 }
 
 /** The range that a filter is, if it is nothing else. */
@@ -32,7 +33,7 @@ export function spanOf(filter: OutfitFilter): Span | undefined {
   const given = [created, likes].filter(
     ({ from, below }) => from !== undefined || below !== undefined,
   );
-  return given.length === 1 ? given[0] : undefined;
+  return given.length === 1 && given[0] ? { ...given[0], filter } : undefined;
 }
 
 function toBigInt(value: number | undefined): bigint | undefined {
@@ -46,6 +47,7 @@ export function createSpanList(
   span: Span,
   matched: OutfitList,
 ): OutfitList {
+  const members = membersOf(visibility, span.filter);
   const ends = [span.from, span.below].filter((end) => end !== undefined);
   const placeholders = (first: number): SpanPlaceholders => ({
     field: span.field,
@@ -64,7 +66,10 @@ export function createSpanList(
       const skip = page === 'last' ? null : (page - 1) * pageSize;
       const statement = pageStatement(ordering, visibility, placeholders(4));
       const values = [privateOnes(visibility), skip, pageSize, ...ends];
-      return pageOf(await read<PageRow>(statement, values), page, pageSize);
+      const rows = await read<PageRow>(statement, values, {
+        madeOf: (found) => madeOfPage(members, ordering, outfitsIn(found)),
+      });
+      return pageOf(rows, page, pageSize);
     },
     keysetPage,
     async hasOutfitAt(ordering, key, side) {
@@ -72,7 +77,10 @@ export function createSpanList(
     },
     async count() {
       const statement = spanCount(visibility, placeholders(2));
-      const [row] = await read<{ count: number }>(statement, [privateOnes(visibility), ...ends]);
+      const values = [privateOnes(visibility), ...ends];
+      const [row] = await read<{ count: number }>(statement, values, {
+        madeOf: () => madeOfCount(members),
+      });
       return row?.count ?? 0;
     },
   };

@@ -1,10 +1,11 @@
 // The outfits of a user as a list to scroll: for all users that a step of a query asks for at once.
 import DataLoader from 'dataloader';
+import { madeOfAll } from '../database/changes.ts';
 import type { ReadRows } from '../database/read.ts';
 import { conditionsOf, createValues, type OutfitFilter, viewerOf } from './filter.ts';
-import { type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
+import { beyond, inOrder, type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
 import { type ScrollableList, simplify } from './list.ts';
-import { beyond } from './matched-list.ts';
+import { madeOfCount, madeOfRange, membersOfUser } from './made-of.ts';
 import { orderBy } from './ordering.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
@@ -88,11 +89,10 @@ async function readPages(
   filter: OutfitFilter,
   request: KeysetPageRequest,
 ): Promise<Map<number, OutfitRow[]>> {
-  const found = new Map<number, OutfitRow[]>();
   const values = createValues(users, request.limit);
   const { reading, bounds } = keysetBounds(request, values.add);
   const outfits = outfitsOfOwner(visibility, filter, values.add, bounds);
-  if (!outfits) return found;
+  if (!outfits) return new Map();
   const statement = `
     SELECT ${rowColumns}
     FROM unnest($1::int[]) AS owner (id)
@@ -101,13 +101,18 @@ async function readPages(
     ) o
     JOIN users u ON u.id = o.user_id
     ORDER BY ${orderBy(reading)}`;
-  const rows = await read<FlatRow>(statement, values.list, planFor(filter));
-  for (const row of request.from === 'start' ? rows : rows.reverse()) {
-    const list = found.get(row.userId);
-    if (list) list.push(rowOf(row));
-    else found.set(row.userId, [rowOf(row)]);
-  }
-  return found;
+  const rows = await read<FlatRow>(statement, values.list, {
+    ...planFor(filter),
+    madeOf(read) {
+      const lists = groupBy(inOrder(read, request.from), ({ userId }) => userId);
+      return madeOfAll(
+        users.map((id) =>
+          madeOfRange(membersOfUser(id, visibility, filter), request, lists.get(id) ?? []),
+        ),
+      );
+    },
+  });
+  return groupBy(inOrder(rows.map(rowOf), request.from), ({ userId }) => userId);
 }
 
 async function readCounts(
@@ -123,8 +128,25 @@ async function readCounts(
     SELECT owner.id, total.count
     FROM unnest($1::int[]) AS owner (id)
     CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM ${outfits}) total`;
-  const rows = await read<{ id: number; count: number }>(statement, values.list, planFor(filter));
+  const rows = await read<{ id: number; count: number }>(statement, values.list, {
+    ...planFor(filter),
+    madeOf: () => madeOfAll(users.map((id) => madeOfCount(membersOfUser(id, visibility, filter)))),
+  });
   return new Map(rows.map(({ id, count }) => [id, count]));
+}
+
+export function groupBy<Key, Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => Key,
+): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
 }
 
 /** A text for each filter would be many to keep prepared. */

@@ -1,12 +1,14 @@
 // Pages of users' outfits, for all users of a query at once.
 import DataLoader from 'dataloader';
+import { madeOfAll } from '../database/changes.ts';
 import type { ReadRows } from '../database/read.ts';
 import { conditionsOf, createValues, type OutfitFilter } from './filter.ts';
 import { simplify } from './list.ts';
+import { madeOfPage, membersOfUser } from './made-of.ts';
 import { type Ordering, orderBy } from './ordering.ts';
-import { type OutfitPage, type PageRequest, type PageRow, pageOf } from './pages.ts';
+import { type OutfitPage, outfitsIn, type PageRequest, type PageRow, pageOf } from './pages.ts';
 import { rowColumns } from './row.ts';
-import { keyOf, planFor } from './user-lists.ts';
+import { groupBy, keyOf, planFor } from './user-lists.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
 /** A page of the outfits of one user. */
@@ -74,19 +76,18 @@ async function loadRows(
   );
   const filtered = conditionsOf(conditions, values.add);
   const statement = userPagesStatement(ordering, visible, isOne, filtered);
-  const rows = await read<PageRow & { ownerId: number }>(statement, values.list, planFor(filter));
+  const rows = await read<PageRow & { ownerId: number }>(statement, values.list, {
+    ...planFor(filter),
+    madeOf(read) {
+      const pages = groupBy(outfitsIn(read), ({ userId }) => userId);
+      return madeOfAll(
+        users.map((id) =>
+          madeOfPage(membersOfUser(id, visibility, filter), ordering, pages.get(id) ?? []),
+        ),
+      );
+    },
+  });
   return rows.map((row) => ({ ...row, list: listOf(first) }));
-}
-
-function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
-  const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group) group.push(item);
-    else groups.set(key, [item]);
-  }
-  return groups;
 }
 
 /**

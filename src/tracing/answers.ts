@@ -79,9 +79,13 @@ export function followCache(cache: AnswerCache): void {
  * One probe answers many requests: so it is a trace of its own, and linked to and from those that wait
  * for it.
  */
-export function traceSnapshots(snapshots: Snapshots, tracer: Tracer): Pick<Snapshots, 'takeNext'> {
+export function traceSnapshots(
+  snapshots: Snapshots,
+  tracer: Tracer,
+): Pick<Snapshots, 'changes' | 'takeNext'> {
   const probes = new WeakMap<Promise<unknown>, Span>();
   return {
+    changes: snapshots.changes,
     takeNext() {
       const taken = context.with(ROOT_CONTEXT, () => snapshots.takeNext());
       const asker = trace.getActiveSpan();

@@ -37,7 +37,7 @@ export interface Tracing {
   followStatements(pool: Database['pool']): void;
   /** Says of each answer whether it came from memory. */
   followCache(cache: AnswerCache): void;
-  traceSnapshots(snapshots: Snapshots): Pick<Snapshots, 'takeNext'>;
+  traceSnapshots(snapshots: Snapshots): Pick<Snapshots, 'changes' | 'takeNext'>;
   traceEngine(engine: Engine): Engine;
   traceUpstream(upstream: Upstream): Upstream;
   /** Sends what is left, as far as that is quick. */

@@ -31,7 +31,7 @@ builder.queryField('user', (t) =>
         description: 'Exact handle. Should several users have it, the one with the lowest id.',
       }),
     },
-    resolve: (_root, { id, databaseId, username }, { prisma, records }) => {
+    resolve: (_root, { id, databaseId, username }, { records }) => {
       const given = [id, databaseId, username].filter((value) => value != null);
       if (given.length !== 1) {
         throw badUserInput('Give exactly one of id, databaseId and username.');
@@ -40,7 +40,7 @@ builder.queryField('user', (t) =>
       if (typeof databaseId === 'number') return records.users.load(databaseId);
       // PostgreSQL text cannot hold a NUL character, so no user can have it.
       if (!username || username.includes('\0')) return null;
-      return prisma.user.findFirst({ where: { username }, orderBy: { id: 'asc' } });
+      return records.userNamed(username);
     },
   }),
 );

@@ -1,0 +1,122 @@
+// What commits have changed, as the table outfit_changes tells it, and what of an answer that touches.
+
+/** What of an outfit decides which lists have it, and where. */
+export interface OutfitKeys {
+  readonly id: number;
+  readonly userId: number;
+  readonly private: boolean;
+  readonly likes: number;
+  /** Microseconds. */
+  readonly created: bigint;
+  readonly modified: bigint;
+}
+
+/** What of an outfit may change, as bits. `others` is always among what has: nothing tells whether it has. */
+export const aspects = { owner: 1, created: 2, modified: 4, likes: 8, others: 16 } as const;
+export const everyAspect = 31;
+
+/** One outfit that was inserted (no `before`), deleted (no `after`) or updated. */
+export interface OutfitChange {
+  readonly id: number;
+  readonly before: OutfitKeys | undefined;
+  readonly after: OutfitKeys | undefined;
+  /** What has changed of it, of `aspects`. */
+  readonly aspects: number;
+}
+
+/** What was committed between two moments. */
+export interface Changes {
+  readonly outfits: readonly OutfitChange[];
+  /** Ids of users that were inserted, deleted or updated. */
+  readonly users: readonly number[];
+}
+
+/** A row of outfit_changes. */
+export interface ChangeRow {
+  readonly outfit_id: number | null;
+  readonly old_user_id: number | null;
+  readonly old_private: boolean | null;
+  readonly old_likes: number | null;
+  readonly old_created: bigint | null;
+  readonly old_modified: bigint | null;
+  readonly new_user_id: number | null;
+  readonly new_private: boolean | null;
+  readonly new_likes: number | null;
+  readonly new_created: bigint | null;
+  readonly new_modified: bigint | null;
+}
+
+/** @returns undefined when anything may have changed */
+export function readChanges(rows: readonly ChangeRow[]): Changes | undefined {
+  const outfits: OutfitChange[] = [];
+  const users: number[] = [];
+  for (const row of rows) {
+    const { outfit_id: id, old_user_id: oldUser, new_user_id: newUser } = row;
+    const ofUsers = [oldUser, newUser].filter((user) => user !== null);
+    if (ofUsers.length === 0) return undefined;
+    if (id === null) users.push(...ofUsers);
+    else outfits.push(changeOf(id, keysOf(row, 'old'), keysOf(row, 'new')));
+  }
+  return { outfits, users };
+}
+
+function keysOf(row: ChangeRow, side: 'old' | 'new'): OutfitKeys | undefined {
+  const userId = row[`${side}_user_id`];
+  if (userId === null) return undefined;
+  return {
+    id: row.outfit_id as number,
+    userId,
+    private: row[`${side}_private`] as boolean,
+    likes: row[`${side}_likes`] as number,
+    created: row[`${side}_created`] as bigint,
+    modified: row[`${side}_modified`] as bigint,
+  };
+}
+
+export function changeOf(
+  id: number,
+  before: OutfitKeys | undefined,
+  after: OutfitKeys | undefined,
+): OutfitChange {
+  if (!before || !after) return { id, before, after, aspects: everyAspect };
+  const changed =
+    aspects.others |
+    (before.userId === after.userId && before.private === after.private ? 0 : aspects.owner) |
+    (before.created === after.created ? 0 : aspects.created) |
+    (before.modified === after.modified ? 0 : aspects.modified) |
+    (before.likes === after.likes ? 0 : aspects.likes);
+  return { id, before, after, aspects: changed };
+}
+
+/** What was read of a list. */
+export interface ListPart {
+  /** Which aspects of outfits it depends on; a change of others is not asked about. */
+  readonly aspects: number;
+  /**
+   * Whether what was read may be something else after this one change. Asked of each change by itself:
+   * that two of them make up for each other is not known of an answer that was read between them.
+   */
+  readonly isTouched: (before: OutfitKeys | undefined, after: OutfitKeys | undefined) => boolean;
+}
+
+/** What was read for an answer: as long as nothing of that changes, it is the same answer. */
+export interface MadeOf {
+  /** Outfits, or numbers that no outfit had. */
+  readonly outfits?: Iterable<number>;
+  readonly users?: Iterable<number>;
+  /** Whether any user could have been meant: by a name, say. */
+  readonly anyUser?: boolean;
+  readonly lists?: readonly ListPart[];
+}
+
+/** Of several readings: of anything, if one of them is. */
+export function madeOfAll(all: readonly (MadeOf | undefined)[]): MadeOf | undefined {
+  const known = all.filter((madeOf) => madeOf !== undefined);
+  if (known.length < all.length) return undefined;
+  return {
+    outfits: new Set(known.flatMap(({ outfits = [] }) => [...outfits])),
+    users: new Set(known.flatMap(({ users = [] }) => [...users])),
+    anyUser: known.some(({ anyUser }) => anyUser === true),
+    lists: known.flatMap(({ lists = [] }) => lists),
+  };
+}

@@ -1,0 +1,140 @@
+// The statements of a probe: what the database shows, and if that is something new, what was committed.
+import type pg from 'pg';
+import type { ChangeLog } from './change-log.ts';
+import { type ChangeRow, type Changes, readChanges } from './changes.ts';
+import { exactTypes } from './read.ts';
+import type { Shown } from './snapshots.ts';
+
+/** Where the statements differ: the embedded database has no log that others read, and no standbys. */
+type Kind = 'embedded' | 'server';
+
+// The position is asked for after the snapshot was taken, so it is at or past every commit in that. Of a
+// standby there is no row, nor could it say any of this.
+const state = {
+  embedded: `SELECT pg_current_snapshot()::text AS snapshot`,
+  server: `
+    SELECT pg_current_snapshot()::text AS snapshot, pg_postmaster_start_time()::text AS server,
+      (pg_current_wal_insert_lsn() - '0/0')::text AS bytes,
+      left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline
+    WHERE NOT pg_is_in_recovery()`,
+} as const;
+
+/** Most changes that are looked at: with more, anything may have changed. */
+const maxChanges = 1_000;
+
+/**
+ * What changes cannot tell of, because they were not noted: that a trigger was off for a while, that a
+ * table was rewritten, or that this is another server. Each leaves another row in a catalog.
+ */
+const identity = `
+  concat_ws(' ', pg_postmaster_start_time(),
+    (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class
+     WHERE oid IN ('outfits'::regclass, 'users'::regclass, 'outfit_changes'::regclass)),
+    (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_trigger
+     WHERE tgrelid IN ('outfits'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
+
+/** Whether all changes are noted: see prisma/migrations/0009_outfit_changes. */
+const isNoted = `
+  (SELECT count(*) FROM pg_trigger
+   WHERE tgrelid IN ('outfits'::regclass, 'users'::regclass) AND CASE tgname
+     WHEN 'note_replicated' THEN tgenabled IN ('R', 'A')
+     WHEN 'note_truncated' THEN tgenabled = 'A'
+     ELSE tgname IN ('note_inserted', 'note_updated', 'note_deleted') AND tgenabled IN ('O', 'A')
+   END) = 9`;
+
+/**
+ * $1 a snapshot. What is not visible in it began after it, or was under way then; what was visible is
+ * not read, however far back a forgotten transaction holds the horizon. Changes that are older than
+ * `kept_from` may have been cleared away.
+ */
+const changesSince = (kind: Kind) => `
+  SELECT shown.*, c.*
+  FROM (
+    SELECT state.*, ${identity} AS identity,
+      ${isNoted}
+        AND (SELECT kept_from <= pg_snapshot_xmin($1::pg_snapshot) FROM outfit_fold) AS "isWhole"
+    FROM (${state[kind]}) state
+  ) shown
+  LEFT JOIN LATERAL (
+    SELECT * FROM outfit_changes WHERE xid >= pg_snapshot_xmax($1::pg_snapshot)
+    UNION ALL
+    SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::pg_snapshot)))
+    LIMIT ${maxChanges + 1}
+  ) c ON shown."isWhole"`;
+
+interface StateRow {
+  readonly snapshot: string;
+  readonly server?: string;
+  readonly bytes?: string;
+  /** Eight hexadecimal digits. */
+  readonly timeline?: string;
+}
+
+interface Row extends StateRow, ChangeRow {
+  readonly identity: string;
+  readonly isWhole: boolean | null;
+  readonly xid: string | null;
+}
+
+interface Known {
+  readonly shown: Shown;
+  readonly snapshot: string;
+  readonly identity: string;
+}
+
+/**
+ * Gives a probe of one server, to be called by one at a time: it tells `changes` of all that was
+ * committed since the call before, and of anything at first.
+ */
+export function createProbe(changes: ChangeLog, kind: Kind) {
+  let known: Known | undefined;
+  /** Nearly always nothing has changed: so this is all that is asked then. */
+  const askState = async (client: Client): Promise<StateRow | undefined> => {
+    const { rows } = await client.query<StateRow>({ name: 'snapshot', text: state[kind] });
+    return rows[0];
+  };
+  const askChanges = async (client: Client, since: string | undefined): Promise<Row[]> => {
+    const { rows } = await client.query<Row>({
+      name: 'changes',
+      text: changesSince(kind),
+      values: [since ?? null],
+      types: exactTypes,
+    });
+    return rows;
+  };
+  return async (client: Client): Promise<Shown | undefined> => {
+    const now = await askState(client);
+    if (known && now && nameOf(now) === known.shown.name) return known.shown;
+    const rows = await askChanges(client, known?.snapshot);
+    const [row] = rows;
+    const isSame = known !== undefined && row !== undefined && identityOf(row) === known.identity;
+    changes.add(isSame ? changesIn(rows) : undefined);
+    known = row && {
+      shown: { name: nameOf(row), moment: changes.now, ...positionOf(row) },
+      snapshot: row.snapshot,
+      identity: identityOf(row),
+    };
+    return known?.shown;
+  };
+}
+
+type Client = Pick<pg.ClientBase, 'query'>;
+
+function nameOf({ server, timeline, snapshot }: StateRow): string {
+  return `${server} ${timeline} ${snapshot}`;
+}
+
+function identityOf({ server, timeline, identity }: Row): string {
+  return `${server} ${timeline} ${identity}`;
+}
+
+function positionOf({ server, bytes, timeline }: StateRow): Pick<Shown, 'position'> {
+  if (server === undefined || bytes === undefined || timeline === undefined) return {};
+  return { position: { server, timeline: Number.parseInt(timeline, 16), bytes: BigInt(bytes) } };
+}
+
+/** @returns undefined when anything may have changed */
+function changesIn(rows: readonly Row[]): Changes | undefined {
+  if (!rows[0]?.isWhole || rows.length > maxChanges) return undefined;
+  return readChanges(rows.filter(({ xid }) => xid !== null));
+}

@@ -1,0 +1,194 @@
+// What a reading of outfits was made of: which changes can make it another, and which cannot.
+import {
+  aspects,
+  everyAspect,
+  type ListPart,
+  type MadeOf,
+  type OutfitKeys,
+} from '../database/changes.ts';
+import type { OutfitFilter } from './filter.ts';
+import type { KeysetPageRequest } from './keyset-page.ts';
+import { compareKeys, type Ordering, type SortKey, sortKeyOf } from './ordering.ts';
+import type { Visibility } from './visibility.ts';
+
+/** Which outfits a list has, as far as changes tell. */
+export interface Members {
+  readonly has: (outfit: OutfitKeys) => boolean;
+  /** What of an outfit decides it. */
+  readonly aspects: number;
+  /** Whether that is all that decides it. If not, any change of an outfit it might have can change it. */
+  readonly isExact: boolean;
+  /** Whether other tables than those of outfits and users decide it, too. */
+  readonly isOfOthers: boolean;
+}
+
+type Condition<Field extends keyof OutfitFilter> = (
+  value: NonNullable<OutfitFilter[Field]>,
+) => (outfit: OutfitKeys) => boolean;
+
+interface Known<Field extends keyof OutfitFilter> {
+  readonly aspect: number;
+  readonly condition: Condition<Field>;
+}
+
+/** The conditions of filters that changes tell all about. */
+const known: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field> } = {
+  ids: { aspect: 0, condition: (ids) => oneOf('id', ids) },
+  userIds: { aspect: aspects.owner, condition: (ids) => oneOf('userId', ids) },
+  createdFrom: {
+    aspect: aspects.created,
+    condition: (moment) => (outfit) => outfit.created >= moment,
+  },
+  createdBefore: {
+    aspect: aspects.created,
+    condition: (moment) => (outfit) => outfit.created < moment,
+  },
+  likesFrom: { aspect: aspects.likes, condition: (likes) => (outfit) => outfit.likes >= likes },
+  likesBelow: { aspect: aspects.likes, condition: (likes) => (outfit) => outfit.likes < likes },
+  private: {
+    aspect: aspects.owner,
+    condition: (isPrivate) => (outfit) => outfit.private === isPrivate,
+  },
+};
+
+function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
+  const all = new Set(ids);
+  return (outfit: OutfitKeys) => all.has(outfit[field]);
+}
+
+/** @param filter each condition that changes say nothing about may hold of any outfit */
+export function membersOf(visibility: Visibility, filter: OutfitFilter = {}): Members {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
+  const conditions: ((outfit: OutfitKeys) => boolean)[] = [];
+  let decisive: number = aspects.owner;
+  let isExact = true;
+  if (visibility.private === 'none') conditions.push((outfit) => !outfit.private);
+  for (const [field, value] of given) {
+    const found = known[field as keyof OutfitFilter] as Known<keyof OutfitFilter> | undefined;
+    if (found) {
+      conditions.push(found.condition(value as never));
+      decisive |= found.aspect;
+    } else isExact = false;
+  }
+  return {
+    has: (outfit) => conditions.every((holds) => holds(outfit)),
+    aspects: isExact ? decisive : everyAspect,
+    isExact,
+    isOfOthers: visibility.private === 'own' || filter.likedBy !== undefined,
+  };
+}
+
+export function membersOfUser(
+  userId: number,
+  visibility: Visibility,
+  filter: OutfitFilter,
+): Members {
+  const { has, ...rest } = membersOf(visibility, filter);
+  return { ...rest, has: (outfit) => outfit.userId === userId && has(outfit) };
+}
+
+type Row = OutfitKeys;
+
+/** @param ids that were asked for, whether there were such outfits or not */
+export function madeOfRecords(ids: readonly number[], rows: readonly Row[]): MadeOf {
+  return { outfits: ids, users: rows.map(({ userId }) => userId) };
+}
+
+/** Of the count of a list. */
+export function madeOfCount(members: Members): MadeOf | undefined {
+  return madeOfList(members, [], {
+    aspects: 0,
+    isTouched: (before, after) => !before !== !after,
+  });
+}
+
+/** Of a page by its number, with the count of the list. */
+export function madeOfPage(
+  members: Members,
+  { field, direction }: Ordering,
+  rows: readonly Row[],
+): MadeOf | undefined {
+  const [first, last] = endsOf(rows, field);
+  // What is before it in the list moves it: in a descending one, that is what has higher keys.
+  const isBefore = (key: SortKey | undefined) =>
+    key !== undefined &&
+    first !== undefined &&
+    (direction === 'asc' ? compareKeys(key, first) < 0 : compareKeys(key, first) > 0);
+  const [low, high] = direction === 'asc' ? [first, last] : [last, first];
+  return madeOfList(members, rows, {
+    aspects: aspectOf(field),
+    isTouched(before, after) {
+      if (!before !== !after) return true;
+      const [from, to] = [keyOf(before, field), keyOf(after, field)];
+      return isBefore(from) !== isBefore(to) || isMoveWithin(from, to, low, high);
+    },
+  });
+}
+
+/** Of the outfits between two places of a list. */
+export function madeOfRange(
+  members: Members,
+  { ordering, after, before, limit, from }: KeysetPageRequest,
+  rows: readonly Row[],
+): MadeOf | undefined {
+  const { field, direction } = ordering;
+  const [first, last] = endsOf(rows, field);
+  // As many as were wanted: what is further on was not looked at.
+  const isFull = rows.length >= limit;
+  const start = from === 'end' && isFull ? first : after;
+  const end = from === 'start' && isFull ? last : before;
+  const [low, high] = direction === 'asc' ? [start, end] : [end, start];
+  return madeOfList(members, rows, {
+    aspects: aspectOf(field),
+    isTouched: (one, other) => isMoveWithin(keyOf(one, field), keyOf(other, field), low, high),
+  });
+}
+
+/** @param part is asked about members only */
+function madeOfList(
+  { has, isExact, isOfOthers, aspects: decisive }: Members,
+  rows: readonly Row[],
+  part: ListPart,
+): MadeOf | undefined {
+  if (isOfOthers) return undefined;
+  const member = (outfit: OutfitKeys | undefined) => (outfit && has(outfit) ? outfit : undefined);
+  const list: ListPart = {
+    aspects: decisive | part.aspects,
+    isTouched(outfitBefore, outfitAfter) {
+      const [before, after] = [member(outfitBefore), member(outfitAfter)];
+      return (before ?? after) !== undefined && (!isExact || part.isTouched(before, after));
+    },
+  };
+  const ids = rows.map(({ id }) => id);
+  return { ...madeOfRecords(ids, rows), lists: [list] };
+}
+
+/** Of the rows in the order of a list: the keys of the first and the last. */
+function endsOf(rows: readonly Row[], field: Ordering['field']) {
+  return [keyOf(rows[0], field), keyOf(rows.at(-1), field)] as const;
+}
+
+function keyOf(outfit: OutfitKeys | undefined, field: Ordering['field']): SortKey | undefined {
+  return outfit && sortKeyOf(outfit, field);
+}
+
+/** Ids do not change: an outfit with another one is another outfit. */
+function aspectOf(field: Ordering['field']): number {
+  return field === 'id' ? 0 : aspects[field];
+}
+
+/** Whether an outfit has come to, left, or changed its place in a range; an end that is undefined is none. */
+function isMoveWithin(
+  from: SortKey | undefined,
+  to: SortKey | undefined,
+  low: SortKey | undefined,
+  high: SortKey | undefined,
+): boolean {
+  if (from && to && compareKeys(from, to) === 0) return false;
+  return [from, to].some(
+    (key) =>
+      key !== undefined &&
+      (low === undefined || compareKeys(low, key) <= 0) &&
+      (high === undefined || compareKeys(key, high) <= 0),
+  );
+}
