@@ -14,8 +14,9 @@ export default defineConfig({
     isolate: false,
     globalSetup: ['test/databases.ts'],
     sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // For a busy machine: only what hangs shall come to its end.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // How long what is waited for may take: long, for a busy machine.
     expect: { poll: { timeout: 20_000 } },
     // Two cores, and each embedded database takes one.

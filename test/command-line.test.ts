@@ -6,6 +6,8 @@ import { decodeJwt } from 'jose';
 import { afterAll, describe, expect, test } from 'vitest';
 import { flagOf, readArgumentsAndSettings } from '../src/commands/arguments.ts';
 import { settingDescriptions } from '../src/config.ts';
+import * as startCommand from '../src/start.ts';
+import { callCommand } from './commands.ts';
 import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from './process.ts';
 import { secret } from './tokens.ts';
 
@@ -81,7 +83,7 @@ describe('.env', () => {
   test.each<[args: string[], code: number, text: string, sentence: string]>([
     [['start'], 1, 'PORT=8080\nPORT 8080\n', 'Line 2 of .env is not NAME=value: '],
     [['counts', 'check'], 2, 'A="a\nb"\n\r\n"PORT=1\n', 'Line 4 of .env is not NAME=value: '],
-    [['start'], 1, 'A="x\nPORT=1\nB="y"\n', 'Line 1 of .env is not NAME=value: '],
+    [['migrate'], 1, 'A="x\nPORT=1\nB="y"\n', 'Line 1 of .env is not NAME=value: '],
     [['migrate'], 1, 'PORT=http', 'PORT is "http", but '],
   ])('ends %j with %i and one sentence for %j', async (args, code, text, sentence) => {
     const ended = await call(args, folderWith(text));
@@ -107,27 +109,30 @@ describe('what there is not', () => {
     [['nope'], 2, 'There is no command "nope": see --help.'],
     [['imprt', 'x'], 2, 'There is no command "imprt" (did you mean import?): see --help.'],
     [['--prot', '1'], 1, "Unknown option '--prot' (did you mean --port?): see --help."],
-    [['start', '--nothing-like-it'], 1, "Unknown option '--nothing-like-it': see --help."],
     [
       ['migrate', '--data-dri=x'],
       1,
       "Unknown option '--data-dri' (did you mean --data-dir?): see --help.",
     ],
     [['replay', '--port', '1'], 2, "Unknown option '--port': see --help."],
-    [
-      ['--port', '--host'],
-      1,
-      'Option \'--port\' needs a value; one that begins with "-" is given as --port=VALUE: see --help.',
-    ],
-    [['--port=-1'], 1, 'PORT is "-1", but it may be a whole number from 0 to 65535.'],
   ])('%j is refused in one sentence', async (args, code, sentence) => {
     expect(await call(args)).toEqual({ code, output: '', errors: `${sentence}\n` });
   });
 
-  test('a word behind start is refused', async () => {
-    const { code, errors } = await call(['start', 'now']);
-    expect(code).toBe(1);
-    expect(errors).toMatch(/^Unexpected argument 'now'[^\n]*\n$/);
+  test.each([
+    [['--nothing-like-it'], /^Unknown option '--nothing-like-it': see --help\.\n$/],
+    [
+      ['--port', '--host'],
+      /^Option '--port' needs a value; one that begins with "-" is given as --port=VALUE: see --help\.\n$/,
+    ],
+    [['--port=-1'], /^PORT is "-1", but it may be a whole number from 0 to 65535\.\n$/],
+    [['now'], /^Unexpected argument 'now'[^\n]*\n$/],
+  ])('%j behind start is refused in one sentence', async (args, sentence) => {
+    expect(await callCommand(startCommand, args)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(sentence),
+    });
   });
 });
 

@@ -4,6 +4,10 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { readConfig } from '../src/config.ts';
+import { openDatabase } from '../src/database/database.ts';
+import * as startCommand from '../src/start.ts';
+import { callCommand } from './commands.ts';
 import {
   baseOf,
   dist,
@@ -123,8 +127,7 @@ describe('PostgreSQL', () => {
   });
 
   test('with an edited migration stops the process with one sentence', async () => {
-    const environment = await environmentOf('PostgreSQL');
-    await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
+    const environment = await migratedEnvironmentOf('PostgreSQL');
     const client = new pg.Client(environment['DATABASE_URL']);
     await client.connect();
     await client.query(`UPDATE _prisma_migrations SET checksum = 'x'`);
@@ -136,27 +139,34 @@ describe('PostgreSQL', () => {
 });
 
 describe('a wrong setting', () => {
+  test('stops the process with one sentence', async () => {
+    expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', PORT: 'http' }))).toBe(
+      'PORT is "http", but it may be a whole number from 0 to 65535.',
+    );
+  });
+
   test.each([
-    ['PORT', 'http', 'PORT is "http", but it may be a whole number from 0 to 65535.'],
     ['SEED', 'yes', 'SEED is "yes", but it may be "demo" or "none".'],
     ['PAGE_SIZE', '0', 'PAGE_SIZE is "0", but it may be a whole number from 1 to 1000.'],
-  ])('%s=%s stops the process with one sentence', async (name, value, message) => {
-    expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', [name]: value }))).toBe(message);
+  ])('%s=%s fails the command with one sentence', async (name, value, message) => {
+    expect(
+      await callCommand(startCommand, [], { DATA_DIR: '/nonexistent/x', [name]: value }),
+    ).toEqual({ code: 1, stdout: '', stderr: `${message}\n` });
+  });
+
+  const noFolder =
+    /^DATA_DIR is ".*", but that folder cannot be made \(.*\): set it to one that can be written\.$/;
+  test('of DATA_DIR that can be no folder stops the process with one sentence', async () => {
+    expect(await failure(runServer({ DATA_DIR: '/proc/x/y' }))).toMatch(noFolder);
   });
 
   const file = fileURLToPath(import.meta.url);
-  test.each([file, '/proc/x', '/proc/x/y', '/dev/null/x'])(
-    'of DATA_DIR that can be no folder, %s, stops the process with one sentence',
-    async (folder) => {
-      expect(await failure(runServer({ DATA_DIR: folder }))).toMatch(
-        /^DATA_DIR is ".*", but that folder cannot be made \(.*\): set it to one that can be written\.$/,
-      );
-    },
-  );
+  test.each([file, '/proc/x', '/dev/null/x'])('of DATA_DIR that is %s is told', async (folder) => {
+    await expect(openDatabase(readConfig({ DATA_DIR: folder }))).rejects.toThrow(noFolder);
+  });
 
   test('a port that is in use, or an address that is not here, is named in one sentence', async () => {
-    const environment = await environmentOf('PostgreSQL');
-    await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
+    const environment = await migratedEnvironmentOf('PostgreSQL');
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     try {

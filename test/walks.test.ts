@@ -13,7 +13,7 @@ import { saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
-import { laneKinds } from './lane.ts';
+import { amount, laneKinds } from './lane.ts';
 
 type Field = 'created' | 'id' | 'likes' | 'modified';
 
@@ -215,7 +215,13 @@ describe.each(laneKinds)('on %s', (kind) => {
     { private: false },
     { search: 'the' },
   ];
-  const walks = filters.flatMap((filter) => orderings.map((ordering) => ({ filter, ordering })));
+  // Each of them in each order, or in npm test in every fourth: each order once.
+  const step = amount(filters.length, 1);
+  const walks = filters.flatMap((filter, first) =>
+    orderings
+      .filter((_ordering, place) => (place - first) % step === 0)
+      .map((ordering) => ({ filter, ordering })),
+  );
   describe.each(['forward', 'backward'] as const)('a walk %s while others write', (direction) => {
     test.each(walks)(
       'by $ordering.name of $filter: repeats and skips no outfit that stayed',

@@ -2,16 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-} from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import { databaseKinds, openGateway, outfitId, type TestGateway } from './gateway.ts';
@@ -785,10 +776,15 @@ describe.each(databaseKinds)('on %s, of ids', (kind) => {
   const userId = rows[0]?.userId ?? 0;
   let gateway: TestGateway;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
   });
-  afterEach(() => gateway.close());
+  beforeEach(async () => {
+    const ids = rows.map(({ id }) => id);
+    await gateway.database.pool.query('DELETE FROM outfits WHERE id <> ALL($1)', [ids]);
+    await setSequence(Math.max(...ids));
+  });
+  afterAll(() => gateway.close());
 
   const publish = async (headers: Record<string, string> = {}): Promise<number> => {
     const response = await gateway.app.inject({

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { type DatabaseKind, databaseKinds, outfitId } from '../gateway.ts';
-import { baseOf, dist, environmentOf, run, runServer, stop } from '../process.ts';
+import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 import { send } from './load.ts';
 
@@ -74,7 +74,7 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
   const title = `loses nothing that was acknowledged in ${kills} kills, and counts right afterwards`;
   // Most of it is opening the embedded database so many times.
   test(title, { timeout: 300_000 }, async () => {
-    const { DATA_DIR: folder = '' } = await environmentOf('embedded');
+    const { DATA_DIR: folder = '' } = await migratedEnvironmentOf('embedded');
     const database: Record<string, string> =
       kind === 'embedded' ? { DATA_DIR: folder } : { DATABASE_URL: postgres.url };
     const environment = { ...database, AUTH_JWT_SECRET: secret, SEED: 'demo', PAGE_SIZE: '200' };

@@ -11,7 +11,7 @@ import { migrate } from '../../src/database/migrations.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { raiseSequences, saveOutfits } from '../../src/outfits/bulk.ts';
 import { databaseKinds } from '../gateway.ts';
-import { baseOf, environmentOf, type Run, runServer } from '../process.ts';
+import { baseOf, environmentOf, migratedEnvironmentOf, type Run, runServer } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 import {
   type Address,
@@ -114,7 +114,7 @@ describe.each(databaseKinds)('a burst on %s', (kind) => {
   ]);
 
   async function start(): Promise<string> {
-    const own = kind === 'embedded' ? await environmentOf(kind) : environment;
+    const own = kind === 'embedded' ? await migratedEnvironmentOf(kind) : environment;
     // 125 pages in each order: of 500 outfits, and of more than 500 in the demonstration set.
     return baseOf(runServer({ ...own, HOST: '127.0.0.1', PAGE_SIZE: '4' }));
   }

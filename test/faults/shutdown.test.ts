@@ -5,7 +5,14 @@ import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
-import { baseOf, environmentOf, type Run, runServer, stop } from '../process.ts';
+import {
+  baseOf,
+  environmentOf,
+  migratedEnvironmentOf,
+  type Run,
+  runServer,
+  stop,
+} from '../process.ts';
 import { addressOf, crowd, lockOutfits, readNothing, sendPart } from './clients.ts';
 
 /** Milliseconds: five seconds are promised; a busy machine gets twice as long. */
@@ -132,7 +139,7 @@ test('a second signal ends it at once', async () => {
 
 test('the embedded database is closed, let go of, and opens again with the same data', async () => {
   const environment = {
-    ...(await environmentOf('embedded')),
+    ...(await migratedEnvironmentOf('embedded')),
     HOST: '127.0.0.1',
     // Or else pictures are at the port of each process.
     MEDIA_URL: 'https://media.test',

@@ -11,7 +11,7 @@ const alone = ['database-stops', 'overload', 'shutdown', 'slow-queries', 'stalls
 const { globalSetup, include: _fast, exclude: _others, ...shared } = base.test ?? {};
 const project = (name: string, order: number, files: object) => ({
   resolve: base.resolve ?? {},
-  test: { ...shared, testTimeout: 120_000, name, sequence: { groupOrder: order }, ...files },
+  test: { ...shared, name, sequence: { groupOrder: order }, ...files },
 });
 
 export default defineConfig({
