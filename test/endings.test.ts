@@ -160,7 +160,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       'triggers that were off for a while',
       [
         'ALTER TABLE outfits DISABLE TRIGGER USER',
-        likes(7, oldest.id),
+        `UPDATE outfits SET title = 'unnoted' WHERE id = ${oldest.id}`,
         'ALTER TABLE outfits ENABLE TRIGGER USER',
         'SELECT arm_outfit_triggers()',
       ],

@@ -107,9 +107,9 @@ export function randomWrite(random: Random): Write {
       name: 'without a trigger',
       statements: [
         'BEGIN',
-        'ALTER TABLE outfits DISABLE TRIGGER note_updated',
+        'ALTER TABLE outfits DISABLE TRIGGER count_updated',
         update(`title = 'unnoted ${random(9)}'`),
-        'ALTER TABLE outfits ENABLE TRIGGER note_updated',
+        'ALTER TABLE outfits ENABLE TRIGGER count_updated',
         'COMMIT',
       ],
     },
@@ -135,6 +135,7 @@ export function randomWrite(random: Random): Write {
       ],
     },
     { name: 'rollback', statements: ['BEGIN', update('likes = 0', 'true'), 'ROLLBACK'] },
+    { name: 'a fold', statements: ['SELECT fold_outfit_changes(1)'] },
     { name: 'of others', statements: ['CREATE TABLE of_others (id int)', 'DROP TABLE of_others'] },
     {
       name: 'in two phases',
