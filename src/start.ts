@@ -18,6 +18,7 @@ import { createLog } from './observability/log.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
 import { reserveIds } from './outfits/bulk.ts';
+import { checkTriggers, foldChanges, startUpkeep } from './outfits/fold.ts';
 import { countOutfits } from './outfits/pages.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
 import { version } from './version.ts';
@@ -78,6 +79,10 @@ async function start(config: Config): Promise<void> {
     });
     const announce = async () => {
       if (config.firstId !== undefined) await reserveIds(database.pool, config.firstId);
+      for (const problem of await checkTriggers(database.pool)) {
+        log.error(`${problem}: counts and pages may be wrong; run "npm run counts -- rebuild"`);
+      }
+      await foldChanges(database.pool).catch((err) => log.warn({ err }, 'changes are not folded'));
       const outfits = await fill(database, config, log);
       log.info(`${database.description}, ${outfits} outfits`);
     };
@@ -97,6 +102,10 @@ async function start(config: Config): Promise<void> {
     const shutdown = createShutdown();
     const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
     const isDatabaseAway = () => monitor.problem() !== undefined;
+    const upkeep = startUpkeep(database.pool, (wrong) =>
+      log.error({ wrong }, 'counts are wrong: run "npm run counts -- check", then "rebuild"'),
+    );
+    metrics?.followCounts(upkeep);
     const app = await buildApp({ ...config, mediaUrl }, database, {
       logger: log,
       metrics,
@@ -111,6 +120,7 @@ async function start(config: Config): Promise<void> {
         : undefined;
     closeOnSignal(async (signal) => {
       sayGoodBye(log, signal);
+      upkeep.close();
       // SIGINT is a person at the terminal, who has nobody to tell.
       await shutdown.close(app, signal === 'SIGTERM');
       metricsServer?.close();

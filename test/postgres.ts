@@ -14,7 +14,7 @@ export default async function startPostgres(project: TestProject): Promise<() =>
     project.provide('postgresUrl', given);
     return async () => {};
   }
-  const { url, close } = await startEmbeddedPostgres();
+  const { url, close } = await startEmbeddedPostgres(['-c', 'max_prepared_transactions=10']);
   project.provide('postgresUrl', url);
   return close;
 }
