@@ -3,7 +3,7 @@
 import { setCounting, setPeerIndexes, withClient } from './database.js';
 import { importCursor } from './dist.js';
 import { listLegacy } from './legacy.js';
-import { openLikers, startWriting } from './likes.js';
+import { openLikers, startFolding, startWriting } from './likes.js';
 import { compareProcessorTime } from './processor.js';
 import { compareRecords } from './records.js';
 import { graphqlConnection, graphqlList, restList } from './requests.js';
@@ -317,14 +317,18 @@ function compareLikes({ url }) {
     name,
     async measure(seconds) {
       await withClient(url, (client) => setCounting(client, counting));
-      return likers.measure(seconds);
+      // As a gateway does beside it.
+      const folding = counting ? startFolding(url) : undefined;
+      const likes = await likers.measure(seconds);
+      await folding?.stop();
+      return likes;
     },
   });
   return {
     name: `likes per second, ${clients} clients, counted`,
     against: 'triggers off',
     unit: 'likes/s',
-    target: { least: 0.6 },
+    target: { least: 0.8 },
     // The indexes of the hand-written listing would make every like dearer.
     prepare: async () => {
       await setPeerIndexes(url, false);

@@ -106,8 +106,8 @@ async function fill(url, outfits, onProgress) {
     await client.query(`SET maintenance_work_mem = '512MB'`);
     for (const statement of restore) await client.query(statement);
     onProgress('counts');
-    await client.query('SELECT rebuild_outfit_counts()');
     await setCounting(client, true);
+    await client.query('SELECT rebuild_outfit_counts()');
   });
   await withPool(url, raiseSequences);
   onProgress('vacuum');
@@ -143,12 +143,14 @@ async function takeOff(client) {
  * @param {boolean} on
  */
 export async function setCounting(client, on) {
+  if (on) {
+    await client.query('SELECT arm_outfit_triggers()');
+    return;
+  }
   const { rows } = await client.query(
     `SELECT tgname AS name FROM pg_trigger WHERE tgrelid = 'outfits'::regclass AND NOT tgisinternal`,
   );
-  for (const { name } of rows) {
-    await client.query(`ALTER TABLE outfits ${on ? 'ENABLE ALWAYS' : 'DISABLE'} TRIGGER ${name}`);
-  }
+  for (const { name } of rows) await client.query(`ALTER TABLE outfits DISABLE TRIGGER ${name}`);
 }
 
 const outfitColumns = /** @type {const} */ ({

@@ -57,6 +57,32 @@ export async function startWriting(url, perSecond) {
   };
 }
 
+/**
+ * One client that folds changes into the counts until it is stopped, as often as a gateway does.
+ * @param {string} url
+ */
+export function startFolding(url) {
+  let stopped = false;
+  const fold = async () => {
+    const client = new pg.Client(url);
+    await client.connect();
+    while (!stopped) {
+      await client.query('SELECT fold_outfit_changes(500)');
+      await sleep(250);
+    }
+    await client.query('SELECT fold_outfit_changes()');
+    await client.end();
+  };
+  const folded = fold();
+  folded.catch(() => {}); // a failure is thrown by stop
+  return {
+    stop: async () => {
+      stopped = true;
+      await folded;
+    },
+  };
+}
+
 /** @param {string} url */
 async function openLiker(url) {
   const client = new pg.Client(url);

@@ -21,6 +21,7 @@ import { createMetrics } from './observability/metrics.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
 import { measureReplicas } from './observability/replica-metrics.ts';
 import { reserveIds } from './outfits/bulk.ts';
+import { checkTriggers, foldChanges, startUpkeep } from './outfits/fold.ts';
 import { countOutfits } from './outfits/pages.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
 import { version } from './version.ts';
@@ -89,6 +90,10 @@ async function start(config: Config): Promise<void> {
     const monitor = await database.monitor(onChange, (sentence) => log.warn(sentence));
     const announce = async () => {
       if (config.firstId !== undefined) await reserveIds(database.pool, config.firstId);
+      for (const problem of await checkTriggers(database.pool)) {
+        log.error(`${problem}: counts and pages may be wrong; run "npm run counts -- rebuild"`);
+      }
+      await foldChanges(database.pool).catch((err) => log.warn({ err }, 'changes are not folded'));
       const outfits = await fill(database, config, log);
       log.info(`${database.description}, ${outfits} outfits`);
     };
@@ -111,6 +116,10 @@ async function start(config: Config): Promise<void> {
     const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
     if (metrics && replicas) measureReplicas(metrics.registry, replicas);
     const isDatabaseAway = () => monitor.problem() !== undefined;
+    const upkeep = startUpkeep(database.pool, (wrong) =>
+      log.error({ wrong }, 'counts are wrong: run "npm run counts -- check", then "rebuild"'),
+    );
+    metrics?.followCounts(upkeep);
     const app = await buildApp({ ...config, mediaUrl }, database, {
       logger: log,
       metrics,
@@ -126,6 +135,7 @@ async function start(config: Config): Promise<void> {
         : undefined;
     closeOnSignal(async (signal) => {
       sayGoodBye(log, signal);
+      upkeep.close();
       // SIGINT is a person at the terminal, who has nobody to tell.
       await shutdown.close(app, signal === 'SIGTERM');
       metricsServer?.close();

@@ -25,6 +25,7 @@ beforeAll(async () => {
   legacy = await startLegacyService(records());
   gateway = await openGateway('PostgreSQL', rowsOf(records()));
   const metrics = createMetrics(gateway.database);
+  metrics.followCounts({ wrongCounts: () => 0 });
   const settings = { LEGACY_URL: legacy.base, LEGACY_MODE: 'mirror', LEGACY_SAMPLE: '100' };
   const { legacyMode, legacySample, legacyUrl } = readConfig(settings);
   const modes = { legacyMode, legacySample, legacyUrl, unknownParameters: 'log' } as const;

@@ -34,7 +34,9 @@ export default async function makeDatabases(project: TestProject): Promise<() =>
 async function startPostgres(project: TestProject): Promise<() => Promise<void>> {
   const given = process.env['TEST_DATABASE_URL'];
   // Its databases go with it: there is nothing to be made sure of.
-  const postgres = given ? undefined : await startEmbeddedPostgres(['-c', 'fsync=off']);
+  const postgres = given
+    ? undefined
+    : await startEmbeddedPostgres(['-c', 'fsync=off', '-c', 'max_prepared_transactions=10']);
   project.provide('postgresUrl', given || (postgres?.url ?? ''));
   return async () => postgres?.close();
 }

@@ -326,7 +326,10 @@ describe('an export', () => {
   test('whose counts are wrong writes no pages, and says what to do', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     await fill(environment, [makeRow(1)]);
-    await withDatabase(environment, ({ pool }) => pool.query('DELETE FROM outfit_counts'));
+    await withDatabase(environment, async ({ pool }) => {
+      await pool.query('SELECT fold_outfit_changes()');
+      await pool.query('DELETE FROM outfit_bucket_counts');
+    });
     const result = await call(exportCommand, environment, join(folder, 'pages'), ...base);
     expect(result).toMatchObject({ code: 2 });
     expect(result.stderr).toContain(

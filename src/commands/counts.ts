@@ -2,6 +2,7 @@
 // that are searched. See counting.md and filters.md.
 import type pg from 'pg';
 import { ConfigError, readConfig } from '../config.ts';
+import { checkTriggers } from '../outfits/fold.ts';
 import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession, withDatabase } from './database.ts';
@@ -9,8 +10,9 @@ import { requireSession, withDatabase } from './database.ts';
 export const help = `Usage: outfit-gateway counts check|rebuild
 
 check    compares the counts that pages are found by, and the texts that are searched, with the outfits
-         themselves; writes nothing
-rebuild  counts all outfits and writes all texts anew; writers wait meanwhile, readers do not
+         themselves, and looks at the triggers that keep them; writes nothing
+rebuild  counts all outfits and writes all texts anew, and makes the triggers fire again that keep both;
+         writers wait for the texts, readers for nothing
 
 The database is that of DATABASE_URL, or the embedded one in DATA_DIR.
 
@@ -65,7 +67,11 @@ const kept = [
 ];
 
 async function check(client: pg.PoolClient, description: string, io: Io): Promise<number> {
-  let allWrong = 0;
+  const problems = await checkTriggers(client);
+  for (const problem of problems) {
+    io.stdout.write(`${description}: ${problem}: run "npm run counts -- rebuild".\n`);
+  }
+  let allWrong = problems.length;
   for (const { name, one, findWrong } of kept) {
     const { result, seconds } = await withSigns(`comparing ${name}`, io, () =>
       client.query<{ wrong: number }>(findWrong),

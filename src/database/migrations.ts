@@ -73,7 +73,8 @@ export async function migrate(pool: pg.Pool, onApply: (name: string) => void): P
 
 async function apply(client: pg.PoolClient, { name, script, checksum }: Migration): Promise<void> {
   try {
-    await client.query('BEGIN');
+    // A migration that has waited for writers must see what they wrote, whatever the server's default.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     await client.query(script);
     await client.query(
       `INSERT INTO "_prisma_migrations" ("id", "checksum", "finished_at", "migration_name", "applied_steps_count")

@@ -33,26 +33,17 @@ const identity = `
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_trigger
      WHERE tgrelid IN ('outfits'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
 
-/** Whether all changes are noted: see prisma/migrations/0009_outfit_changes. */
-const isNoted = `
-  (SELECT count(*) FROM pg_trigger
-   WHERE tgrelid IN ('outfits'::regclass, 'users'::regclass) AND CASE tgname
-     WHEN 'note_replicated' THEN tgenabled IN ('R', 'A')
-     WHEN 'note_truncated' THEN tgenabled = 'A'
-     ELSE tgname IN ('note_inserted', 'note_updated', 'note_deleted') AND tgenabled IN ('O', 'A')
-   END) = 9`;
-
 /**
  * $1 a snapshot. What is not visible in it began after it, or was under way then; what was visible is
- * not read, however far back a forgotten transaction holds the horizon. Changes that are older than
- * `kept_from` may have been cleared away.
+ * not read, however far back a forgotten transaction holds the horizon. What has been cleared away was
+ * visible in a snapshot that ends at `kept_from`: so it was in any that ends later.
  */
 const changesSince = (kind: Kind) => `
   SELECT shown.*, c.*
   FROM (
     SELECT state.*, ${identity} AS identity,
-      ${isNoted}
-        AND (SELECT kept_from <= pg_snapshot_xmin($1::pg_snapshot) FROM outfit_fold) AS "isWhole"
+      NOT EXISTS (SELECT FROM check_outfit_triggers())
+        AND (SELECT kept_from < pg_snapshot_xmax($1::pg_snapshot) FROM outfit_fold) AS "isWhole"
     FROM (${state[kind]}) state
   ) shown
   LEFT JOIN LATERAL (

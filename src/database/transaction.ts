@@ -14,7 +14,8 @@ export async function inTransaction<Result>(
   };
   client.on('error', onLost);
   try {
-    await client.query('BEGIN');
+    // Whatever the server's default: work that waits for others must see what they wrote.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     // A batch is not a request: the limit of those does not hold for it.
     await client.query('SET LOCAL statement_timeout = 0');
     const result = await work(client);

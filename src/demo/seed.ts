@@ -1,6 +1,7 @@
 // Puts the demonstration set into an empty database.
 import type pg from 'pg';
 import { saveIfEmpty } from '../outfits/bulk.ts';
+import { foldChanges } from '../outfits/fold.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import { generateOutfits } from './generate.ts';
 
@@ -16,6 +17,7 @@ export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => voi
     saved += rows;
     onProgress(saved);
   });
+  await foldChanges(pool);
 }
 
 function* batchesOf(outfits: Iterable<OutfitRow>): Generator<OutfitRow[]> {

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import type pg from 'pg';
 import { raiseSequences, reserveIds, saveOutfits } from '../outfits/bulk.ts';
 import { readFirstId } from '../outfits/first-id.ts';
+import { foldChanges } from '../outfits/fold.ts';
 import { checkBatches } from './check-batches.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { IdSet } from './id-set.ts';
@@ -10,6 +11,9 @@ import { findOthers } from './others.ts';
 import type { Bases } from './record.ts';
 import type { Reporter } from './reporter.ts';
 import { countUnkept, type Unkept } from './unkept.ts';
+
+/** Outfits that are written between two folds: see counting.md. */
+const foldSize = 20_000;
 
 const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 
@@ -75,6 +79,7 @@ export async function importOutfits(
   let interrupted = false;
   let isRaised = false;
   let isShortened = false;
+  let unfolded = 0;
   const onShortened = () => {
     isShortened = true;
   };
@@ -105,6 +110,11 @@ export async function importOutfits(
       if (batch.next && !replace) {
         checkpoint?.write({ position: batch.next, bases, totals, unkept: [...unkept], savedId });
       }
+      unfolded += saved.created + saved.updated;
+      if (unfolded >= foldSize) {
+        await foldChanges(pool);
+        unfolded = 0;
+      }
       reporter.progress(totals.read, count);
     }
   } catch (error) {
@@ -117,7 +127,10 @@ export async function importOutfits(
   if (replace && isWhole && totals.broken === 0) await saveOutfits(pool, [], { replace, firstId });
   if (!interrupted) checkpoint?.remove();
   // The embedded database has no process that would do it; without, plans are those of empty tables.
-  if (totals.created + totals.updated > 0) await pool.query('ANALYZE users, outfits');
+  if (totals.created + totals.updated > 0) {
+    await foldChanges(pool);
+    await pool.query('ANALYZE users, outfits');
+  }
   const isComplete = isWhole && totals.broken === 0;
   const lacking = isComplete ? Math.max(0, (count ?? 0) - ids.size) : undefined;
   // What was created meanwhile stands on a page that had been read: nothing is missing for that.

@@ -5,6 +5,7 @@ import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
 import type { EventStreams } from '../http/event-stream.ts';
+import type { Upkeep } from '../outfits/fold.ts';
 import { version } from '../version.ts';
 import { maxNameLength } from './log.ts';
 import type { UnknownParameters } from './unknown-parameters.ts';
@@ -20,6 +21,7 @@ export interface Metrics {
   countAnswers(app: FastifyInstance): void;
   follow(parts: { cache: AnswerCache; limit: ConcurrencyLimit }): void;
   followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void;
+  followCounts(upkeep: Pick<Upkeep, 'wrongCounts'>): void;
   countUnknown(parameters: UnknownParameters): void;
   /** All values in the text format of Prometheus. */
   print(): Promise<{ contentType: string; text: string }>;
@@ -117,6 +119,13 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     followStreams(streams) {
       gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
       counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
+    },
+    followCounts(upkeep) {
+      gauge(
+        'gateway_counts_wrong',
+        'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
+        () => upkeep.wrongCounts() ?? 0,
+      );
     },
     countUnknown(parameters) {
       new Counter({

@@ -33,7 +33,8 @@ export async function saveOutfits(
   return inTransaction(pool, async (client) => {
     if (options.replace) {
       await client.query(
-        'TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY',
+        // In the order in which pages lock them, or the two may wait for each other.
+        'TRUNCATE outfits, users, outfit_likes, idempotency_keys RESTART IDENTITY',
       );
       await renewFirstId(client, options.firstId);
     }
@@ -114,7 +115,7 @@ export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> 
 }
 
 /** Without the lock a row created between reading and setting would move the sequence back. */
-const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
+const lockTables = 'LOCK TABLE outfits, users IN SHARE ROW EXCLUSIVE MODE';
 
 async function moveSequences(client: pg.PoolClient): Promise<void> {
   for (const table of ['users', 'outfits']) {

@@ -64,10 +64,8 @@ function sharedList(field: OrderingField, span?: SpanPlaceholders): ListParts {
   }
   return {
     prelude: '',
-    // count_outfits, but inline: the planner would call the function once for each use.
-    total: `
-      SELECT coalesce(sum(public + CASE WHEN $1::boolean THEN private ELSE 0 END), 0)::int AS count
-      FROM outfit_counts WHERE level = 20`,
+    // OFFSET 0, or else the planner would call the function once for each use.
+    total: 'SELECT count_outfits($1::boolean)::int AS count OFFSET 0',
     places: `outfits_by_${field}($1::boolean, start, size)`,
   };
 }
@@ -80,7 +78,7 @@ function ownList(field: OrderingField, span?: SpanPlaceholders): ListParts {
   const key = keyColumns(field).join(', ');
   const publicOnes = span
     ? `(SELECT preceding, count AS public FROM (${spanTotal(span, 'false')}) s)`
-    : '(SELECT coalesce(sum(public), 0)::int AS public FROM outfit_counts WHERE level = 20)';
+    : '(SELECT count_outfits(false)::int AS public OFFSET 0)';
   const preceding = span ? 'preceding, ' : '';
   const condition = ['s.private', ...(span ? spanConditions(span) : [])].join(' AND ');
   return {

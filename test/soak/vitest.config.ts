@@ -3,7 +3,7 @@ import { defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const files = [
-  ...['cache', 'counts', 'differential', 'fuzz'],
+  ...['cache', 'counts', 'differential', 'endings-storm', 'fuzz', 'made-of'],
   // Their twins on the embedded database.
   ...['filters', 'import', 'nodes', 'openapi', 'rate-limit', 'visibility', 'walks'],
 ];

@@ -198,15 +198,16 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER note_inserted AFTER INSERT ON outfits
+-- To replace those of before takes no more than the lock that is held; to drop one would wait for readers.
+CREATE OR REPLACE TRIGGER count_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION note_outfits();
-CREATE TRIGGER note_updated AFTER UPDATE ON outfits
+CREATE OR REPLACE TRIGGER count_updated AFTER UPDATE ON outfits
   REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION note_outfits();
-CREATE TRIGGER note_deleted AFTER DELETE ON outfits
+CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON outfits
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION note_outfits();
-CREATE TRIGGER note_replicated AFTER INSERT OR UPDATE OR DELETE ON outfits
+CREATE TRIGGER count_replicated AFTER INSERT OR UPDATE OR DELETE ON outfits
   FOR EACH ROW EXECUTE FUNCTION note_replicated_outfit();
-CREATE TRIGGER note_truncated AFTER TRUNCATE ON outfits
+CREATE OR REPLACE TRIGGER count_truncated AFTER TRUNCATE ON outfits
   FOR EACH STATEMENT EXECUTE FUNCTION note_truncated_outfits();
 
 CREATE TRIGGER note_inserted AFTER INSERT ON users
@@ -226,15 +227,620 @@ LANGUAGE plpgsql AS $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY '{note_inserted,note_updated,note_deleted}'::text[] LOOP
-    EXECUTE format('ALTER TABLE outfits ENABLE TRIGGER %I', name);
-    EXECUTE format('ALTER TABLE users ENABLE TRIGGER %I', name);
+  FOREACH name IN ARRAY '{inserted,updated,deleted}'::text[] LOOP
+    EXECUTE format('ALTER TABLE outfits ENABLE TRIGGER %I', 'count_' || name);
+    EXECUTE format('ALTER TABLE users ENABLE TRIGGER %I', 'note_' || name);
   END LOOP;
-  ALTER TABLE outfits ENABLE REPLICA TRIGGER note_replicated;
+  ALTER TABLE outfits ENABLE REPLICA TRIGGER count_replicated;
   ALTER TABLE users ENABLE REPLICA TRIGGER note_replicated;
-  ALTER TABLE outfits ENABLE ALWAYS TRIGGER note_truncated;
-  FOREACH name IN ARRAY '{note_outfits,note_replicated_outfit,note_users,note_replicated_user,note_truncated_outfits}'::text[] LOOP
+  FOREACH name IN ARRAY '{count_truncated,text_inserted,text_updated,text_deleted,text_truncated}'::text[] LOOP
+    EXECUTE format('ALTER TABLE outfits ENABLE ALWAYS TRIGGER %I', name);
+  END LOOP;
+  FOREACH name IN ARRAY '{note_outfits,note_replicated_outfit,note_users,note_replicated_user,note_truncated_outfits,follow_outfit_texts}'::text[] LOOP
     EXECUTE format('ALTER FUNCTION %I() SET search_path TO %I, pg_temp', name, current_schema());
+  END LOOP;
+  EXECUTE format('ALTER FUNCTION fold_outfit_changes(integer, integer) SET search_path TO %I, pg_temp', current_schema());
+END $$;
+
+-- Levels. The hundreds name the ordering. Each level divides the nodes of the one above: first the sort
+-- field, and then, among outfits with the same value, the id. The first ones are kept for all outfits,
+-- down to a leaf; those below only where the node above is split.
+--   created 100-103 | 104-108, 109-111    likes 300-304 | 305-307
+--   id      200-202                       modified as created, from 400 on
+
+-- Low bits of the sort field that do not count for the bucket, and of the id that do not for the block;
+-- null where nodes have all ids.
+CREATE FUNCTION outfit_value_shift(level integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE level / 100
+    WHEN 2 THEN ('{22,16,10}'::integer[])[level % 100 + 1]
+    WHEN 3 THEN ('{24,18,12,6,0,0,0,0}'::integer[])[level % 100 + 1]
+    ELSE ('{50,44,38,32,26,20,14,7,0,0,0,0}'::integer[])[level % 100 + 1] END
+$$;
+CREATE FUNCTION outfit_id_shift(level integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE level
+    WHEN 109 THEN 24 WHEN 110 THEN 17 WHEN 111 THEN 10
+    WHEN 305 THEN 24 WHEN 306 THEN 17 WHEN 307 THEN 10
+    WHEN 409 THEN 24 WHEN 410 THEN 17 WHEN 411 THEN 10 END
+$$;
+
+-- What a node holds, as the first and the last sort key that it can.
+CREATE FUNCTION outfit_node_keys(level integer, bucket bigint, block integer)
+RETURNS TABLE (low bigint, low_id integer, high bigint, high_id integer)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1 AS $$
+  SELECT bucket << shift, coalesce(block << id_shift, -2147483648),
+    (bucket << shift) | ((1::bigint << shift) - 1), coalesce((block << id_shift) | ((1 << id_shift) - 1), 2147483647)
+  FROM (SELECT outfit_value_shift(level) AS shift, outfit_id_shift(level) AS id_shift) AS shifts
+$$;
+
+-- The node of a level in which a sort key falls.
+CREATE FUNCTION outfit_node_at(level integer, value bigint, id integer)
+RETURNS TABLE (bucket bigint, block integer)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1 AS $$
+  SELECT value >> outfit_value_shift(level), coalesce(id >> outfit_id_shift(level), 0)
+$$;
+
+-- The bucket above a bucket, and the block above a block.
+CREATE FUNCTION outfit_parent_bucket(level integer, bucket bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN level / 100 = 3 AND level >= 305 OR level / 100 IN (1, 4) AND level % 100 >= 9 THEN bucket
+    WHEN level IN (107, 108, 407, 408) THEN bucket >> 7
+    ELSE bucket >> 6 END
+$$;
+CREATE FUNCTION outfit_parent_block(level integer, block integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN level IN (109, 305, 409) THEN 0 ELSE block >> 7 END
+$$;
+
+-- Whether nodes of a level can be split: leaves, and what is below them but for the last.
+CREATE FUNCTION is_outfit_level_splittable(level integer) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT level BETWEEN 103 AND 110 OR level BETWEEN 304 AND 306 OR level BETWEEN 403 AND 410
+$$;
+
+-- The changes that the counts do not hold yet. That is few rows of the index, also where a transaction
+-- has been under way for a day.
+CREATE FUNCTION pending_outfit_changes() RETURNS SETOF outfit_changes
+LANGUAGE sql STABLE ROWS 100 AS $$
+  SELECT * FROM outfit_changes WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_fold)
+  UNION ALL
+  SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT snapshot FROM outfit_fold))))
+$$;
+
+-- What they add to the ordering with this leaf, for the outfits that they moved in it.
+CREATE FUNCTION pending_outfit_moves(leaf integer)
+RETURNS TABLE (value bigint, id integer, public integer, private integer, xid xid8)
+LANGUAGE sql STABLE ROWS 100 AS $$
+  WITH pending AS MATERIALIZED (
+    SELECT xid, outfit_id AS id, old_private, new_private,
+      CASE leaf WHEN 103 THEN old_created WHEN 202 THEN outfit_id WHEN 304 THEN old_likes ELSE old_modified END AS old_value,
+      CASE leaf WHEN 103 THEN new_created WHEN 202 THEN outfit_id WHEN 304 THEN new_likes ELSE new_modified END AS new_value
+    FROM pending_outfit_changes() WHERE outfit_id IS NOT NULL
+  )
+  SELECT old_value, id, -(NOT old_private)::integer, -old_private::integer, xid FROM pending
+  WHERE old_private IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
+  UNION ALL
+  SELECT new_value, id, (NOT new_private)::integer, new_private::integer, xid FROM pending
+  WHERE new_private IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
+$$;
+
+-- The levels below each leaf.
+CREATE FUNCTION outfit_levels_below()
+RETURNS TABLE (leaf integer, level integer, shift integer, id_shift integer)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 19 AS $$
+  SELECT leaf, level, outfit_value_shift(level), outfit_id_shift(level)
+  FROM (VALUES (103, 111), (304, 307), (403, 411)) AS ordering (leaf, last_level), generate_series(leaf + 1, last_level) AS level
+$$;
+
+-- Adds the pending changes that are visible in `upto` to the counts. Gives how many those were, and
+-- whether a node has become crowded. The finest level of each ordering is added up first, and the coarser
+-- ones from it. A scalar subquery looks a node up by its key, however many are estimated. To be called by who
+-- holds the lock.
+CREATE FUNCTION add_outfit_changes(upto pg_snapshot, crowd integer, OUT added bigint, OUT found_crowd boolean)
+LANGUAGE sql
+SET enable_seqscan = off SET jit = off AS $$
+  WITH moved AS MATERIALIZED (
+    SELECT 103 AS leaf, value >> 32 AS bucket, m.* FROM pending_outfit_moves(103) m WHERE pg_visible_in_snapshot(xid, upto)
+    UNION ALL
+    SELECT 202, value >> 10, m.* FROM pending_outfit_moves(202) m WHERE pg_visible_in_snapshot(xid, upto)
+    UNION ALL
+    SELECT 304, value, m.* FROM pending_outfit_moves(304) m WHERE pg_visible_in_snapshot(xid, upto)
+    UNION ALL
+    SELECT 403, value >> 32, m.* FROM pending_outfit_moves(403) m WHERE pg_visible_in_snapshot(xid, upto)
+  ), leaves AS MATERIALIZED (
+    SELECT leaf, bucket, public, private, (
+      SELECT c.split FROM outfit_bucket_counts c
+      WHERE c.owner = 2147483648 AND c.level = l.leaf AND c.bucket = l.bucket AND c.block = 0
+    ) AS split
+    FROM (SELECT leaf, bucket, sum(public) AS public, sum(private) AS private FROM moved GROUP BY 1, 2) l
+  ), levels AS MATERIALIZED (
+    SELECT * FROM outfit_levels_below()
+  ), nodes AS (
+    SELECT leaf AS level, bucket, 0 AS block, public, private FROM leaves
+    UNION ALL
+    SELECT leaf - step, bucket >> 6 * step, 0, sum(public), sum(private)
+    FROM leaves, generate_series(1, CASE leaf WHEN 202 THEN 2 WHEN 304 THEN 4 ELSE 3 END) AS step
+    GROUP BY 1, 2
+    UNION ALL
+    SELECT level, bucket, block, public, private FROM (
+      SELECT l.level, m.value >> l.shift AS bucket, coalesce(m.id >> l.id_shift, 0) AS block,
+        sum(m.public) AS public, sum(m.private) AS private
+      FROM leaves JOIN moved m USING (leaf, bucket) JOIN levels l USING (leaf)
+      WHERE leaves.split GROUP BY 1, 2, 3
+    ) below
+    WHERE (
+      SELECT c.split FROM outfit_bucket_counts c
+      WHERE c.owner = 2147483648 AND c.level = below.level - 1
+        AND c.bucket = outfit_parent_bucket(below.level, below.bucket)
+        AND c.block = outfit_parent_block(below.level, below.block))
+  ), written AS (
+    INSERT INTO outfit_bucket_counts AS c (owner, level, bucket, block, public, private)
+    SELECT 2147483648, level, bucket, block, public, private
+    FROM nodes WHERE public <> 0 OR private <> 0 ORDER BY level, bucket, block
+    ON CONFLICT ON CONSTRAINT outfit_bucket_counts_pkey
+      DO UPDATE SET public = c.public + excluded.public, private = c.private + excluded.private
+    RETURNING c.public + c.private > crowd AND NOT c.split AND is_outfit_level_splittable(c.level) AS is_crowded
+  )
+  SELECT (SELECT count(*) FROM pending_outfit_changes() WHERE pg_visible_in_snapshot(xid, upto)), (SELECT coalesce(bool_or(is_crowded), false) FROM written)
+$$;
+
+-- Divides a node: what it holds is what the table has between its keys, less what is pending. To be
+-- called by who holds the lock.
+CREATE FUNCTION split_outfit_node(node outfit_bucket_counts) RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+  keys record;
+BEGIN
+  SELECT * INTO keys FROM outfit_node_keys(node.level, node.bucket, node.block);
+  EXECUTE format($sql$
+    INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
+    SELECT 2147483648, $1, o.value >> outfit_value_shift($1), coalesce(o.id >> outfit_id_shift($1), 0), sum(o.public), sum(o.private)
+    FROM (
+      SELECT %1$s::bigint AS value, id, 1 AS public, 0 AS private FROM outfits
+      WHERE NOT private AND (%1$s, id) >= ($2, $3) AND (%1$s, id) <= ($4, $5)
+      UNION ALL
+      SELECT %1$s, id, 0, 1 FROM outfits
+      WHERE private AND (%1$s, id) >= ($2, $3) AND (%1$s, id) <= ($4, $5)
+      UNION ALL
+      SELECT m.value, m.id, -m.public, -m.private
+      FROM pending_outfit_moves($6) m
+      WHERE (m.value, m.id) >= ($2, $3) AND (m.value, m.id) <= ($4, $5)
+    ) o
+    GROUP BY 3, 4 HAVING sum(o.public) <> 0 OR sum(o.private) <> 0
+  $sql$, CASE node.level / 100 WHEN 1 THEN 'created' WHEN 3 THEN 'likes' ELSE 'modified' END)
+  USING node.level + 1, keys.low, keys.low_id, keys.high, keys.high_id,
+    CASE node.level / 100 WHEN 1 THEN 103 WHEN 3 THEN 304 ELSE 403 END;
+  UPDATE outfit_bucket_counts SET split = true
+  WHERE owner = node.owner AND level = node.level AND bucket = node.bucket AND block = node.block;
+END $$;
+
+-- Splits crowded nodes until there are none, or as many outfits as `budget` have been read. Gives whether
+-- some are left. To be called by who holds the lock.
+CREATE FUNCTION split_crowded_outfit_nodes(crowd integer, budget bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  node outfit_bucket_counts;
+  has_split boolean := true;
+BEGIN
+  WHILE has_split LOOP
+    has_split := false;
+    FOR node IN
+      SELECT * FROM outfit_bucket_counts
+      WHERE owner = 2147483648 AND public + private > crowd AND NOT split AND is_outfit_level_splittable(level)
+    LOOP
+      IF budget <= 0 THEN
+        RETURN true;
+      END IF;
+      PERFORM split_outfit_node(node);
+      budget := budget - node.public - node.private;
+      has_split := true;
+    END LOOP;
+  END LOOP;
+  RETURN false;
+END $$;
+
+-- Adds pending changes to the counts, if there are `minimum` or more; gives how many it added. Does nothing
+-- while another one writes counts, and may be called by anyone, in any transaction at READ COMMITTED.
+-- Splits nodes of more than `crowd` outfits. Once a minute it clears away changes that have been in the
+-- counts for as long: readers of changes have that much time.
+CREATE FUNCTION fold_outfit_changes(minimum integer DEFAULT 1, crowd integer DEFAULT 2000) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+  fold outfit_fold;
+  upto pg_snapshot;
+  added bigint := 0;
+  found_crowd boolean;
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE feature_not_supported USING MESSAGE = 'changes of outfits are folded at READ COMMITTED only';
+  END IF;
+  -- Before the row of the fold, as TRUNCATE locks them.
+  LOCK TABLE outfits IN ACCESS SHARE MODE;
+  SELECT * INTO fold FROM outfit_fold FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN
+    RETURN 0;
+  END IF;
+  IF is_outfit_fold_foreign() THEN
+    PERFORM settle_outfit_changes();
+    SELECT * INTO fold FROM outfit_fold;
+  END IF;
+  IF (SELECT count(*) >= minimum FROM (SELECT FROM pending_outfit_changes() LIMIT minimum) pending) THEN
+    upto := outfit_snapshot();
+    SELECT a.added, a.found_crowd INTO added, found_crowd FROM add_outfit_changes(upto, crowd) a;
+    fold.crowded := fold.crowded OR found_crowd;
+    UPDATE outfit_fold SET snapshot = upto, crowded = fold.crowded;
+    IF fold.marked_at < now() - interval '1 minute' THEN
+      DELETE FROM outfit_changes c
+      WHERE c.xid < pg_snapshot_xmax(fold.mark) AND pg_visible_in_snapshot(c.xid, fold.mark);
+      UPDATE outfit_fold SET kept_from = pg_snapshot_xmax(fold.mark), mark = upto, marked_at = now();
+    END IF;
+  END IF;
+  IF fold.crowded AND NOT split_crowded_outfit_nodes(crowd, 300000) THEN
+    UPDATE outfit_fold SET crowded = false;
+  END IF;
+  RETURN added;
+END $$;
+
+-- Number of outfits; of the public ones, unless `with_private`.
+CREATE OR REPLACE FUNCTION count_outfits(with_private boolean) RETURNS bigint
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM outfit_fold) THEN
+    -- This statement began before the migration that made it had ended.
+    RAISE serialization_failure USING MESSAGE = 'the counts have changed their form since this statement began';
+  END IF;
+  RETURN (
+    SELECT coalesce(sum(public + CASE WHEN with_private THEN private ELSE 0 END), 0)
+    FROM (
+      SELECT public, private FROM outfit_bucket_counts WHERE owner = 2147483648 AND level = 200
+      UNION ALL
+      SELECT m.public, m.private FROM pending_outfit_moves(202) m
+    ) counted
+  );
+END $$;
+
+-- Finds the outfit with `skip` others before it, as near as the counts tell: the least and the greatest
+-- sort key of a node that holds it, how many outfits of the node are before it, and how many it has
+-- (null: the node is the whole list, and nobody has counted). Nulls when there is no such outfit. Looks no
+-- further once it is `near` an end: to walk so far along the index costs less than another level.
+DROP FUNCTION seek_outfit(text, boolean, bigint);
+CREATE FUNCTION seek_outfit(
+  ordering text, with_private boolean, INOUT skip bigint, near bigint DEFAULT 300,
+  OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer, OUT rows bigint
+)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  current_level integer := CASE ordering WHEN 'created' THEN 100 WHEN 'id' THEN 200 WHEN 'likes' THEN 300 ELSE 400 END;
+  leaf_level integer := CASE ordering WHEN 'created' THEN 103 WHEN 'id' THEN 202 WHEN 'likes' THEN 304 ELSE 403 END;
+  shift integer;
+  id_shift integer;
+  low_bucket bigint := -9223372036854775808;
+  high_bucket bigint := 9223372036854775807;
+  low_block integer := -2147483648;
+  high_block integer := 2147483647;
+  -- What is pending in this ordering.
+  move_values bigint[];
+  move_ids integer[];
+  move_rows bigint[];
+  node record;
+BEGIN
+  low := -9223372036854775808;
+  low_id := -2147483648;
+  high := 9223372036854775807;
+  high_id := 2147483647;
+  IF skip <= near THEN
+    RETURN;
+  END IF;
+  SELECT array_agg(m.value), array_agg(m.id), array_agg(m.rows) INTO move_values, move_ids, move_rows
+  FROM (
+    SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS rows
+    FROM pending_outfit_moves(leaf_level) m
+    GROUP BY 1, 2
+  ) m WHERE m.rows <> 0;
+  LOOP
+    shift := outfit_value_shift(current_level);
+    id_shift := outfit_id_shift(current_level);
+    SELECT s.* INTO node
+    FROM (
+      SELECT b.*, sum(b.rows) OVER (ORDER BY b.bucket, b.block) AS reached, sum(b.rows) OVER () AS total
+      FROM (
+        SELECT a.bucket, a.block, sum(a.rows) AS rows, bool_or(a.split) AS split
+        FROM (
+          SELECT c.bucket, c.block, c.public + CASE WHEN with_private THEN c.private ELSE 0 END AS rows, c.split
+          FROM outfit_bucket_counts c
+          WHERE c.owner = 2147483648 AND c.level = current_level
+            AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
+          UNION ALL
+          SELECT m.value >> shift, coalesce(m.id >> id_shift, 0), m.rows, false
+          FROM unnest(move_values, move_ids, move_rows) AS m (value, id, rows)
+          WHERE (m.value, m.id) >= (seek_outfit.low, seek_outfit.low_id)
+            AND (m.value, m.id) <= (seek_outfit.high, seek_outfit.high_id)
+        ) a
+        GROUP BY 1, 2
+      ) b
+    ) s
+    WHERE s.reached > seek_outfit.skip ORDER BY s.bucket, s.block LIMIT 1;
+    IF NOT FOUND THEN
+      low := NULL;
+      RETURN;
+    END IF;
+    IF rows IS NULL AND node.total - skip <= near THEN
+      rows := node.total;
+      RETURN;
+    END IF;
+    rows := node.rows;
+    skip := skip - node.reached + rows;
+    SELECT k.* INTO low, low_id, high, high_id FROM outfit_node_keys(current_level, node.bucket, node.block) k;
+    IF current_level >= leaf_level AND NOT node.split OR skip <= near OR rows - skip <= near THEN
+      RETURN;
+    END IF;
+    current_level := current_level + 1;
+    SELECT n.bucket, n.block INTO low_bucket, low_block FROM outfit_node_at(current_level, low, low_id) n;
+    SELECT n.bucket, n.block INTO high_bucket, high_block FROM outfit_node_at(current_level, high, high_id) n;
+  END LOOP;
+END $$;
+
+-- outfits_by_created, outfits_by_id, outfits_by_likes, outfits_by_modified: the ids of `take`
+-- outfits in ascending order after skipping `skip`, with their places. One function per ordering,
+-- so that its plan can be kept: planning would take longer than the rest. Sequential and bitmap
+-- scans are off in it, because the planner cannot know how few rows the limit leaves.
+DO $do$
+DECLARE
+  field text;
+  key text;
+  low text;
+  high text;
+  value text;
+BEGIN
+  FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
+    key := CASE field WHEN 'id' THEN 'o.id' ELSE format('o.%s, o.id', field) END;
+    low := CASE field WHEN 'id' THEN 'node.low' ELSE 'node.low, node.low_id' END;
+    high := CASE field WHEN 'id' THEN 'node.high' ELSE 'node.high, node.high_id' END;
+    value := CASE field WHEN 'id' THEN 'id, id' ELSE format('%s, id', field) END;
+    EXECUTE format($sql$
+      CREATE OR REPLACE FUNCTION outfits_by_%1$s(with_private boolean, skip bigint, take integer)
+      RETURNS TABLE ("position" bigint, id integer)
+      LANGUAGE plpgsql STABLE ROWS 20
+      SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+      #variable_conflict use_column
+      DECLARE
+        node record;
+      BEGIN
+        SELECT * INTO node FROM seek_outfit('%1$s', with_private, skip);
+        IF node.low IS NULL THEN
+          RETURN;
+        END IF;
+        -- OFFSET 0 keeps the two index ranges apart, so that they are merged and not sorted.
+        IF node.rows - node.skip < node.skip THEN
+          -- Nearer to the end of the node: its first outfit is found from there.
+          SELECT %5$s INTO node.low, node.low_id FROM (
+            (SELECT %2$s FROM outfits o
+             WHERE NOT o.private AND (%2$s) <= (%4$s) ORDER BY %6$s OFFSET 0)
+            UNION ALL
+            (SELECT %2$s FROM outfits o
+             WHERE o.private AND with_private AND (%2$s) <= (%4$s) ORDER BY %6$s OFFSET 0)
+            ORDER BY %8$s OFFSET node.rows - node.skip - 1 LIMIT 1
+          ) first;
+          node.skip := 0;
+        END IF;
+        RETURN QUERY SELECT row_number() OVER (), page.id FROM (
+          (SELECT %2$s FROM outfits o
+           WHERE NOT o.private AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
+          UNION ALL
+          (SELECT %2$s FROM outfits o
+           WHERE o.private AND with_private AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
+          ORDER BY %7$s OFFSET node.skip LIMIT take
+        ) page;
+      END $body$
+    $sql$, field, key, low, high, value,
+      regexp_replace(key, '(,|$)', ' DESC\1', 'g'), replace(key, 'o.', ''),
+      regexp_replace(replace(key, 'o.', ''), '(,|$)', ' DESC\1', 'g'));
+  END LOOP;
+END $do$;
+
+-- How many outfits sort before all with this value; of the public ones, unless `with_private`. Sums the
+-- nodes before it on each level, at most 128, and reads the index inside the last one only, from the
+-- nearer end.
+CREATE OR REPLACE FUNCTION rank_outfits(ordering text, with_private boolean, value bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  current_level integer := CASE ordering WHEN 'created' THEN 100 ELSE 300 END;
+  leaf_level integer := CASE ordering WHEN 'created' THEN 103 ELSE 304 END;
+  -- The level of which each node is one value.
+  last_level integer := CASE ordering WHEN 'created' THEN 108 ELSE 304 END;
+  low bigint := -9223372036854775808;
+  low_bucket bigint := low;
+  found_bucket bigint;
+  is_split boolean;
+  counted bigint;
+  total bigint := 0;
+BEGIN
+  IF NOT EXISTS (SELECT FROM outfit_fold) THEN
+    RAISE serialization_failure USING MESSAGE = 'the counts have changed their form since this statement began';
+  END IF;
+  LOOP
+    SELECT n.bucket INTO found_bucket FROM outfit_node_at(current_level, value, 0) n;
+    SELECT coalesce(sum(c.public + CASE WHEN with_private THEN c.private ELSE 0 END), 0) INTO counted
+    FROM outfit_bucket_counts c
+    WHERE c.owner = 2147483648 AND c.level = current_level AND c.bucket >= low_bucket AND c.bucket < found_bucket AND c.block = 0;
+    total := total + counted;
+    SELECT k.low INTO low FROM outfit_node_keys(current_level, found_bucket, 0) k;
+    EXIT WHEN current_level = last_level;
+    IF current_level >= leaf_level THEN
+      SELECT c.split INTO is_split FROM outfit_bucket_counts c
+      WHERE c.owner = 2147483648 AND c.level = current_level AND c.bucket = found_bucket AND c.block = 0;
+      EXIT WHEN is_split IS NOT TRUE;
+    END IF;
+    current_level := current_level + 1;
+    SELECT n.bucket INTO low_bucket FROM outfit_node_at(current_level, low, 0) n;
+  END LOOP;
+  SELECT total + coalesce(sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END), 0) INTO total
+  FROM pending_outfit_moves(leaf_level) m WHERE m.value < low;
+  IF current_level < last_level THEN
+    SELECT count(*) INTO counted FROM outfits o
+    WHERE NOT o.private AND o.created >= low AND o.created < value;
+    total := total + counted;
+    IF with_private THEN
+      SELECT count(*) INTO counted FROM outfits o
+      WHERE o.private AND o.created >= low AND o.created < value;
+      total := total + counted;
+    END IF;
+  END IF;
+  RETURN total;
+END $$;
+
+-- What the table says of the fixed nodes of all orderings, and of those below nodes that are split. Counts
+-- the finest level of each ordering only, and adds those up for the coarser ones.
+CREATE FUNCTION find_outfit_nodes(OUT level integer, OUT bucket bigint, OUT block integer, OUT public bigint, OUT private bigint)
+RETURNS SETOF record LANGUAGE sql STABLE
+SET jit = off AS $$
+  WITH leaves AS MATERIALIZED (
+    SELECT 103 AS leaf, created >> 32 AS bucket, count(*) FILTER (WHERE NOT private) AS public, count(*) FILTER (WHERE private) AS private
+    FROM outfits GROUP BY 2
+    UNION ALL SELECT 202, (id >> 10)::bigint, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 2
+    UNION ALL SELECT 304, likes::bigint, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 2
+    UNION ALL SELECT 403, modified >> 32, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 2
+  ), split AS MATERIALIZED (
+    SELECT * FROM outfit_bucket_counts c WHERE c.owner = 2147483648 AND c.split
+  ), crowded AS (
+    SELECT s.level AS leaf, o.created AS value, o.id, o.private
+    FROM outfits o JOIN split s ON s.level = 103 AND s.bucket = o.created >> 32
+    UNION ALL SELECT 304, o.likes::bigint, o.id, o.private FROM outfits o JOIN split s ON s.level = 304 AND s.bucket = o.likes
+    UNION ALL SELECT 403, o.modified, o.id, o.private FROM outfits o JOIN split s ON s.level = 403 AND s.bucket = o.modified >> 32
+  ), below AS (
+    SELECT l.level, o.value >> l.shift AS bucket, coalesce(o.id >> l.id_shift, 0) AS block,
+      count(*) FILTER (WHERE NOT o.private) AS public, count(*) FILTER (WHERE o.private) AS private
+    FROM crowded o JOIN outfit_levels_below() l USING (leaf)
+    GROUP BY 1, 2, 3
+  )
+  SELECT leaf, bucket, 0, public, private FROM leaves
+  UNION ALL
+  SELECT leaf - step, bucket >> 6 * step, 0, sum(public), sum(private)
+  FROM leaves, generate_series(1, CASE leaf WHEN 202 THEN 2 WHEN 304 THEN 4 ELSE 3 END) AS step
+  GROUP BY 1, 2
+  UNION ALL
+  SELECT b.* FROM below b JOIN split s
+    ON s.level = b.level - 1 AND s.bucket = outfit_parent_bucket(b.level, b.bucket) AND s.block = outfit_parent_block(b.level, b.block)
+$$;
+
+-- The nodes whose counts, with what is pending, are not those of the outfits in them: none, unless triggers
+-- were off.
+CREATE OR REPLACE FUNCTION check_outfit_counts()
+RETURNS TABLE (level smallint, bucket bigint, block integer, counted bigint[], found bigint[])
+LANGUAGE sql STABLE AS $$
+  WITH counts AS (
+    SELECT c.level::integer, c.bucket, c.block, c.public, c.private
+    FROM outfit_bucket_counts c WHERE c.owner = 2147483648
+    UNION ALL
+    SELECT n.level, n.bucket, n.block, m.public, m.private
+    FROM unnest('{103,202,304,403}'::integer[]) AS leaf
+    CROSS JOIN LATERAL pending_outfit_moves(leaf) m
+    CROSS JOIN LATERAL (
+      SELECT level, at.* FROM generate_series(leaf / 100 * 100, leaf) AS level CROSS JOIN LATERAL outfit_node_at(level, m.value, m.id) at
+      UNION ALL
+      SELECT l.level, at.* FROM outfit_levels_below() l CROSS JOIN LATERAL outfit_node_at(l.level, m.value, m.id) at
+      WHERE l.leaf = leaf.leaf AND EXISTS (
+        SELECT FROM outfit_bucket_counts p
+        WHERE p.owner = 2147483648 AND p.level = l.level - 1 AND p.split
+          AND p.bucket = outfit_parent_bucket(l.level, at.bucket) AND p.block = outfit_parent_block(l.level, at.block))
+    ) n
+  )
+  SELECT level::smallint, bucket, block, coalesce(c.rows, '{0,0}'), coalesce(o.rows, '{0,0}')
+  FROM (
+    SELECT level, bucket, block, ARRAY[sum(public), sum(private)]::bigint[] AS rows FROM counts GROUP BY 1, 2, 3
+  ) c
+  FULL JOIN (
+    SELECT level, bucket, block, ARRAY[public, private] AS rows FROM find_outfit_nodes()
+  ) o USING (level, bucket, block)
+  WHERE coalesce(c.rows, '{0,0}') <> coalesce(o.rows, '{0,0}')
+$$;
+
+-- What is wrong with the triggers that follow outfits and users, a sentence each: none, unless somebody
+-- has changed them.
+CREATE FUNCTION check_outfit_triggers() RETURNS SETOF text
+LANGUAGE sql STABLE AS $$
+  SELECT format('the trigger %s on %s %s', wanted.name, wanted.holder,
+    CASE WHEN t.tgenabled IS NULL THEN 'is missing' WHEN t.tgenabled = 'D' THEN 'is off' ELSE 'does not fire when it should' END)
+  FROM (
+    VALUES ('outfits', 'count_inserted', 'O'), ('outfits', 'count_updated', 'O'), ('outfits', 'count_deleted', 'O'),
+      ('outfits', 'count_replicated', 'R'), ('outfits', 'count_truncated', 'A'), ('outfits', 'text_inserted', 'A'),
+      ('outfits', 'text_updated', 'A'), ('outfits', 'text_deleted', 'A'), ('outfits', 'text_truncated', 'A'),
+      ('users', 'note_inserted', 'O'), ('users', 'note_updated', 'O'), ('users', 'note_deleted', 'O'), ('users', 'note_replicated', 'R')
+  ) AS wanted (holder, name, enabled)
+  LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(wanted.holder) AND t.tgname = wanted.name
+  WHERE t.tgenabled IS DISTINCT FROM wanted.enabled::"char"
+  ORDER BY 1
+$$;
+
+-- Counts everything anew, and makes the triggers fire again where they should. Writers go on meanwhile, as
+-- what they do is pending; folds and TRUNCATE wait.
+CREATE OR REPLACE FUNCTION rebuild_outfit_counts() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE feature_not_supported USING MESSAGE = 'counts are rebuilt at READ COMMITTED only';
+  END IF;
+  -- Triggers that are right are left alone: to change them waits for writers.
+  IF EXISTS (SELECT FROM check_outfit_triggers()) THEN
+    PERFORM arm_outfit_triggers();
+  END IF;
+  LOCK TABLE outfits IN ACCESS SHARE MODE;
+  PERFORM FROM outfit_fold FOR UPDATE;
+  DELETE FROM outfit_bucket_counts;
+  -- One statement, so one snapshot: the changes in it are those that the outfits in it have been through.
+  WITH gone AS (
+    DELETE FROM outfit_changes
+  ), counted AS (
+    INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
+    SELECT 2147483648, level, bucket, block, public, private FROM find_outfit_nodes() ORDER BY 1, 2, 3, 4
+  )
+  UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
+    kept_from = pg_snapshot_xmax(outfit_snapshot()), crowded = true;
+  INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
+END $$;
+
+-- The same for the texts, whose table 0008 made.
+CREATE OR REPLACE FUNCTION rebuild_outfit_texts() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  LOCK TABLE outfits IN SHARE MODE;
+  DELETE FROM outfit_texts;
+  INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM outfits;
+  INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
+END $$;
+
+-- Recounts one node of each ordering, in which an outfit at random is, and gives those whose counts are
+-- wrong. Reads at most a few thousand entries of each index.
+CREATE FUNCTION audit_outfit_counts()
+RETURNS TABLE (ordering text, low bigint, high bigint, counted bigint, found bigint)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+  field text;
+  node record;
+  total bigint := count_outfits(true);
+  actual bigint;
+BEGIN
+  FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
+    SELECT * INTO node FROM seek_outfit(field, true, floor(random() * total)::bigint, -1);
+    CONTINUE WHEN node.low IS NULL OR node.rows IS NULL;
+    IF field = 'id' THEN
+      SELECT count(*) INTO actual FROM outfits o WHERE o.id BETWEEN node.low AND node.high;
+    ELSE
+      EXECUTE format('SELECT (SELECT count(*) FROM outfits WHERE NOT private AND (%1$s, id) >= ($1, $2) AND (%1$s, id) <= ($3, $4))
+        + (SELECT count(*) FROM outfits WHERE private AND (%1$s, id) >= ($1, $2) AND (%1$s, id) <= ($3, $4))', field)
+      INTO actual USING node.low, node.low_id, node.high, node.high_id;
+    END IF;
+    IF actual <> node.rows THEN
+      RETURN QUERY SELECT field, node.low, node.high, node.rows, actual;
+    END IF;
   END LOOP;
 END $$;
 
@@ -242,3 +848,26 @@ SELECT arm_outfit_triggers();
 
 INSERT INTO outfit_fold (snapshot, kept_from, mark, marked_at, crowded)
 SELECT snapshot, pg_snapshot_xmax(snapshot), snapshot, now(), true FROM outfit_snapshot() AS snapshot;
+
+-- The counts of before, which hold as nobody writes: one row for all slots of a bucket, and the coarser levels of
+-- likes from the coarsest there was. The level of each number of likes with blocks has none after it.
+INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
+SELECT 2147483648, new.level, c.bucket >> new.shift, 0, sum(c.public), sum(c.private)
+FROM outfit_counts c
+JOIN (
+  VALUES (10, 100, 0), (11, 101, 0), (12, 102, 0), (13, 103, 0), (20, 200, 0), (21, 201, 0), (22, 202, 0),
+    (30, 300, 12), (30, 301, 6), (30, 302, 0), (31, 303, 0), (32, 304, 0),
+    (40, 400, 0), (41, 401, 0), (42, 402, 0), (43, 403, 0)
+) AS new (old_level, level, shift) ON new.old_level = c.level
+GROUP BY 2, 3 HAVING sum(c.public) <> 0 OR sum(c.private) <> 0
+ORDER BY 2, 3;
+
+DROP FUNCTION follow_outfits();
+DROP TABLE outfit_counts;
+DROP FUNCTION outfit_buckets(integer, integer, bigint, bigint);
+DROP FUNCTION outfit_block_bits(integer);
+
+-- For gateways of the version before, until they are all replaced: the one level that they read themselves.
+CREATE VIEW outfit_counts AS
+SELECT 20::smallint AS level, 0::bigint AS bucket, 0 AS block, 0::smallint AS slot,
+  count_outfits(false)::integer AS public, (count_outfits(true) - count_outfits(false))::integer AS private;

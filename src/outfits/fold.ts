@@ -1,0 +1,113 @@
+// Keeps the counts of this database: folds what has been written into them, and recounts samples of them.
+// See counting.md.
+import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+
+/** Changes that are worth a fold at once, and milliseconds that fewer may wait: each fold is a commit. */
+const enough = 500;
+const maxWait = 5_000;
+/** Milliseconds between two looks at what is pending, and between two samples; both a little varied. */
+const foldPause = 250;
+const auditPause = 60_000;
+
+/** Adds all pending changes to the counts, unless another one is at it. Gives how many it added. */
+export async function foldChanges(pool: pg.Pool): Promise<number> {
+  const { rows } = await inTransaction(pool, (client) =>
+    client.query<{ folded: string }>('SELECT fold_outfit_changes() AS folded'),
+  );
+  return Number(rows[0]?.folded);
+}
+
+/** A node of the counts that is not what the table says. */
+export interface WrongCount {
+  readonly ordering: string;
+  readonly low: string;
+  readonly high: string;
+  readonly counted: string;
+  readonly found: string;
+}
+
+/** What is wrong with the triggers that the counts and the texts live by, a sentence each. */
+export async function checkTriggers(pool: Pick<pg.Pool, 'query'>): Promise<string[]> {
+  const { rows } = await pool.query<{ problem: string }>(
+    'SELECT problem FROM check_outfit_triggers() AS problem',
+  );
+  return rows.map(({ problem }) => problem);
+}
+
+export interface Upkeep {
+  /** Nodes that the last sample found to be wrong; undefined before the first one. */
+  wrongCounts(): number | undefined;
+  /** Starts nothing any more. */
+  close(): void;
+}
+
+/**
+ * Folds changes as they come, and recounts a node of each ordering every minute. An error ends neither:
+ * pages stay exact without folds, and the next one takes what is left.
+ * @param onWrong told of nodes that are not what the table says
+ */
+export function startUpkeep(
+  pool: pg.Pool,
+  onWrong: (wrong: readonly WrongCount[]) => void,
+): Upkeep {
+  let waitingSince: number | undefined;
+  const fold = async () => {
+    const { rows } = await pool.query<{ pending: number; crowded: boolean }>(readState);
+    const { pending = 0, crowded = false } = rows[0] ?? {};
+    const now = performance.now();
+    if (pending === 0) waitingSince = undefined;
+    else waitingSince ??= now;
+    const isDue = waitingSince !== undefined && now - waitingSince >= maxWait;
+    if (pending < enough && !isDue && !crowded) return;
+    await foldChanges(pool);
+    waitingSince = undefined;
+  };
+  let wrongCounts: number | undefined;
+  const audit = async () => {
+    const { rows } = await pool.query<WrongCount>('SELECT * FROM audit_outfit_counts()');
+    wrongCounts = rows.length;
+    if (rows.length > 0) onWrong(rows);
+  };
+  const loops = [repeat(fold, foldPause), repeat(audit, auditPause)];
+  return {
+    wrongCounts: () => wrongCounts,
+    close: () => {
+      for (const loop of loops) loop.close();
+    },
+  };
+}
+
+/** Writes nothing. A standby has no row here: its primary folds. */
+const readState = {
+  name: 'fold state',
+  text: `
+    SELECT crowded, (SELECT count(*)::int FROM (SELECT FROM pending_outfit_changes() LIMIT ${enough}) p) AS pending
+    FROM outfit_fold WHERE NOT pg_is_in_recovery()`,
+};
+
+/** Works again and again, never twice at a time, with about `pause` milliseconds between. */
+function repeat(work: () => Promise<void>, pause: number): { close(): void } {
+  let timer: NodeJS.Timeout;
+  let isClosed = false;
+  const schedule = (factor = 1) => {
+    if (isClosed) return;
+    timer = setTimeout(
+      () =>
+        work().then(
+          () => schedule(),
+          // Whatever it is, it may last: a database that is away, say.
+          () => schedule(10),
+        ),
+      pause * factor * (0.75 + Math.random() / 2),
+    );
+    timer.unref();
+  };
+  schedule();
+  return {
+    close: () => {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
+}
