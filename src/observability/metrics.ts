@@ -7,11 +7,13 @@ import type { Database } from '../database/database.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { version } from '../version.ts';
 import { maxNameLength } from './log.ts';
+import type { Measured } from './metrics-server.ts';
 import type { UnknownParameters } from './unknown-parameters.ts';
+
 import { Usage } from './usage.ts';
 
-/** What is measured of one gateway. */
-export interface Metrics {
+/** What is measured of one process. */
+export interface Metrics extends Measured {
   /** Who calls what. */
   readonly usage: Usage;
   /** For what a capability measures that is not always there. */
@@ -21,8 +23,6 @@ export interface Metrics {
   follow(parts: { cache: AnswerCache; limit: ConcurrencyLimit }): void;
   followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void;
   countUnknown(parameters: UnknownParameters): void;
-  /** All values in the text format of Prometheus. */
-  print(): Promise<{ contentType: string; text: string }>;
 }
 
 /** Operation names that are told apart: clients choose them, and every one costs memory for good. */
@@ -39,8 +39,10 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     name: 'gateway_build_info',
     help: 'Which gateway this is; always 1.',
     labelNames: ['version'],
+    aggregator: 'first',
     registers,
   }).set({ version }, 1);
+  new Gauge({ name: 'gateway_workers', help: 'Processes that serve.', registers }).set(1);
 
   const probes = new Histogram({
     name: 'gateway_snapshot_probe_seconds',
@@ -135,6 +137,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     async print() {
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
+    readUsage: async () => usage.report(),
   };
 }
 
