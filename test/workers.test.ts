@@ -73,7 +73,10 @@ const linesWith = (server: Run, words: string) =>
     .split('\n')
     .filter((line) => line.includes(words));
 
-describe('WORKERS=2', () => {
+// Each start is that of three processes.
+const timeout = 120_000;
+
+describe('WORKERS=2', { timeout }, () => {
   test('is one gateway: both answer, the start and the end are said once, and all is counted together', async () => {
     const gateway = await startTwo({ SEED: 'demo', LOG_LEVEL: 'debug' });
     const { server, base, workers } = gateway;
@@ -111,7 +114,7 @@ describe('WORKERS=2', () => {
     expect(workers.filter(isAlive)).toEqual([]);
   });
 
-  test('takes no more connections than DATABASE_POOL_MAX, and three for each that watch', async () => {
+  test('takes no more connections than DATABASE_POOL_MAX, and those that watch', async () => {
     const { server, base, databaseUrl } = await startTwo({
       DATABASE_POOL_MAX: '3',
       CACHE_MAX_BYTES: '0',
@@ -189,7 +192,7 @@ describe('WORKERS=2', () => {
   });
 });
 
-describe('what cannot start', () => {
+describe('what cannot start', { timeout }, () => {
   test('as the embedded database with workers is refused with one sentence', async () => {
     for (const WORKERS of ['2', 'auto']) {
       expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', WORKERS }))).toBe(
