@@ -18,7 +18,7 @@ const connections = 128;
  * @param {string} url of the database
  * @returns {Promise<Comparison[]>}
  */
-export async function compareProcessorTime({ gateway, memory }, url) {
+export async function compareProcessorTime({ gateway, workers, memory }, url) {
   const database = await findServerProcess(url);
   if (database === undefined) {
     console.log('processor time is not compared: the processes of the database are not to be seen');
@@ -27,14 +27,28 @@ export async function compareProcessorTime({ gateway, memory }, url) {
   return [
     { kind: 'REST page', request: restList() },
     { kind: 'GraphQL list', request: graphqlList() },
-  ].map(({ kind, request }) => ({
-    name: `processor time, ${kind} from cache, ${connections} connections`,
-    against: 'the same bytes from memory',
-    unit: 'µs',
-    target: undefined,
-    subject: processorTime(`${kind}, from cache`, gateway, request, database),
-    reference: processorTime(`${kind}, the same bytes from memory`, memory, request),
-  }));
+  ].flatMap(({ kind, request }) => {
+    const name = `processor time, ${kind} from cache, ${connections} connections`;
+    const cached = processorTime(`${kind}, from cache`, gateway, request, database);
+    return [
+      {
+        name,
+        against: 'the same bytes from memory',
+        unit: 'µs',
+        target: undefined,
+        subject: cached,
+        reference: processorTime(`${kind}, the same bytes from memory`, memory, request),
+      },
+      {
+        name: `${name}, 2 workers`,
+        against: '1 process',
+        unit: 'µs',
+        target: undefined,
+        subject: processorTime(`${kind}, from cache, 2 workers`, workers, request, database),
+        reference: cached,
+      },
+    ];
+  });
 }
 
 /**
@@ -45,7 +59,8 @@ export async function compareProcessorTime({ gateway, memory }, url) {
  * @returns {Side}
  */
 function processorTime(name, { port, processId }, request, database) {
-  const read = () => readTime(processId) + (database === undefined ? 0 : readFamilyTime(database));
+  const read = () =>
+    readFamilyTime(processId) + (database === undefined ? 0 : readFamilyTime(database));
   return {
     name,
     async measure(seconds) {
@@ -77,7 +92,8 @@ function readTime(id) {
 
 /** Seconds that a process and its children have used, those that have ended included. @param {number} id */
 export function readFamilyTime(id) {
-  const children = readFileSync(`/proc/${id}/task/${id}/children`, 'utf8').trim().split(' ');
+  const listed = readFileSync(`/proc/${id}/task/${id}/children`, 'utf8');
+  const children = listed.split(' ').filter((child) => child.trim());
   const { time, timeOfEnded } = readProcess(id);
   const ofChildren = children.map((child) => {
     try {

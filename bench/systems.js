@@ -50,6 +50,7 @@ export async function startSystems(databaseUrl, outfits) {
     const environment = { DATABASE_URL: databaseUrl };
     const gateway = await start(startGateway(databaseUrl, ''));
     const uncached = await start(startGateway(databaseUrl, '0'));
+    const workers = await start(startGateway(databaseUrl, '', { WORKERS: '2' }));
     const compressing = await start(startGateway(databaseUrl, '', { COMPRESSION: 'all' }));
     const handWritten = await start(startServer('peers/hand-written.js', environment));
     const lean = await start(
@@ -74,6 +75,7 @@ export async function startSystems(databaseUrl, outfits) {
     return {
       gateway,
       uncached,
+      workers,
       compressing,
       handWritten,
       lean,
@@ -118,14 +120,14 @@ function withoutConnection({ headers, body }) {
  * @throws AssertionError when two differ
  */
 export async function validate(systems, deepPage) {
-  const { gateway, uncached, handWritten, lean, mercurius, memory } = systems;
+  const { gateway, uncached, workers, handWritten, lean, mercurius, memory } = systems;
   const pages = ['', '?ordering=like_count', '?page=2'].concat(
     ['', 'ordering=like_count&'].map((ordering) => `?${ordering}page=${deepPage}`),
   );
   for (const query of pages) {
     await assertSame('REST', restList(query), gateway, [uncached, handWritten]);
   }
-  await assertSame('REST', restList(), gateway, [memory, lean]);
+  await assertSame('REST', restList(), gateway, [memory, lean, workers]);
   const variables = [{}, { page: deepPage }, { ordering: 'LIKE_COUNT_ASC', page: deepPage }];
   // Twice more than it takes until the compiled query answers, on every side.
   for (let time = 0; time < 6; time += 1) {
@@ -133,7 +135,7 @@ export async function validate(systems, deepPage) {
       await assertSame('GraphQL', graphqlList(values), gateway, [uncached, mercurius]);
     }
   }
-  await assertSame('GraphQL', graphqlList(), gateway, [memory]);
+  await assertSame('GraphQL', graphqlList(), gateway, [memory, workers]);
 }
 
 /**

@@ -57,6 +57,7 @@ export type AppConfig = Omit<
   | 'otlpEndpoint'
   | 'port'
   | 'seed'
+  | 'workers'
 >;
 
 /** What a service is made with beside its configuration. */

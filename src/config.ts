@@ -138,6 +138,16 @@ const moment = z
   .transform((value) => new Date(value))
   .describe('a date, such as "2027-01-31", or a moment, such as "2027-01-31T12:00:00Z"');
 
+/** Processes that serve; `auto`: as many as there are processors. */
+export type WorkerCount = number | 'auto';
+
+const workerCount = z
+  .string()
+  .regex(/^(auto|\d{1,3})$/)
+  .transform((value): WorkerCount => (value === 'auto' ? value : Number(value)))
+  .refine((count) => count === 'auto' || (count >= 1 && count <= 256))
+  .describe('"auto" or a whole number from 1 to 256');
+
 const signingSecret = z
   .string()
   .refine((value) => Buffer.byteLength(value) >= 32)
@@ -185,7 +195,9 @@ const settings = {
   port: setting('PORT', port, 4000),
   /** PostgreSQL connection URL; undefined means the embedded database in `dataDir`. */
   databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),
-  /** Most connections of the pool to PostgreSQL. */
+  /** Processes that serve, on PostgreSQL; 1: this one alone. */
+  workers: setting('WORKERS', workerCount, 1),
+  /** Most connections of the pool to PostgreSQL, of all workers together. */
   databasePoolMax: setting('DATABASE_POOL_MAX', wholeNumber(1, 1000), 10),
   /** Standbys of that server, which lists, counts and single records are read from. Empty: none. */
   databaseReadUrls: setting('DATABASE_READ_URLS', postgresUrls, []),

@@ -51,6 +51,11 @@ export function closeOnSignal(next: Close): void {
   close = next;
 }
 
+/** From now on, a SIGHUP calls `restart`, where it would end the process. */
+export function restartOnHangUp(restart: () => void): void {
+  process.on('SIGHUP', restart);
+}
+
 /** Whether the process is about to end: what fails now, fails because things are being closed. */
 export function isEnding(): boolean {
   return isReceived;

@@ -1,33 +1,16 @@
 // outfit-gateway start: opens the database, listens, and closes on a signal.
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { DestinationStream, Logger } from 'pino';
-import { logAddresses } from './addresses.ts';
-import { canIdentify } from './admission/viewer.ts';
-import { buildApp } from './app.ts';
 import { readArgumentsAndSettings } from './commands/arguments.ts';
 import type { Io } from './commands/command.ts';
 import { describeSettings } from './commands/settings-help.ts';
 import { type Config, readConfig } from './config.ts';
-import { type Database, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
-import { openReplicas } from './database/replicas.ts';
-import type { Standby } from './database/standby.ts';
-import { isDemo } from './demo/recognise.ts';
-import { seedDemo } from './demo/seed.ts';
-import { listen, reservePlace } from './http/server.ts';
-import { createShutdown } from './http/shutdown.ts';
-import { createLog } from './observability/log.ts';
-import { createMetrics } from './observability/metrics.ts';
+import { fail } from './failure.ts';
+import { listen } from './http/server.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
-import { measureReplicas } from './observability/replica-metrics.ts';
-import { reserveIds } from './outfits/bulk.ts';
-import { checkTriggers, foldChanges, startUpkeep } from './outfits/fold.ts';
-import { countOutfits } from './outfits/pages.ts';
+import { buildService, openGround } from './service.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
+import { locate, monitorAndFill, openLog, sayGoodBye, sayWhatOpens } from './start-up.ts';
 import { version } from './version.ts';
-
-/** Milliseconds that the database has to close. */
-const databaseGrace = 1_000;
 
 export const help = `Usage: outfit-gateway [start] [--SETTING VALUE ...]
 
@@ -47,7 +30,8 @@ export const failureCode = 1;
 export async function run(io: Io): Promise<never> {
   const config = readConfig(readArgumentsAndSettings(io, {}, false).env);
   try {
-    await start(config);
+    if (config.workers === 1) await start(config);
+    else await (await import('./cluster/parent.ts')).startWorkers(config);
   } catch (error) {
     if (!isEnding()) fail(error);
   }
@@ -55,153 +39,41 @@ export async function run(io: Io): Promise<never> {
 }
 
 async function start(config: Config): Promise<void> {
-  const isPretty = (config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'pretty';
-  const log = createLog(config.logLevel, isPretty ? await createPrettyLines() : undefined);
+  const log = await openLog(config);
   log.info({ version }, `Outfit gateway ${version}`);
 
-  const database = await openDatabase(config, config.requestTimeout * 1000);
-  const { otlpEndpoint } = config;
-  const tracing =
-    otlpEndpoint === undefined
-      ? undefined
-      : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
-  const replicas = openReplicas(config, database, config.requestTimeout * 1000, (standby) =>
-    tellOf(standby, log),
-  );
-  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
-    tracing?.followStatements(pool);
-  }
-  // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
-  const closeDatabase = async () => {
-    await Promise.race([Promise.all([replicas?.close(), database.close()]), sleep(databaseGrace)]);
-  };
+  const ground = await openGround(config, log);
+  const { database } = ground;
   closeOnSignal((signal) => {
     sayGoodBye(log, signal);
-    return closeDatabase();
+    return ground.close();
   });
   database.failed.then(fail);
   try {
     const onApply = (name: string) => log.info(`applying migration ${name}`);
     if (database.kind === 'embedded') await migrate(database.pool, onApply);
-    const onChange = (problem: Error | undefined) => {
-      if (problem) log.error(problem.message);
-      else log.info(`${database.description} can be used`);
-    };
-    const monitor = await database.monitor(onChange, (sentence) => log.warn(sentence));
-    const announce = async () => {
-      if (config.firstId !== undefined) await reserveIds(database.pool, config.firstId);
-      for (const problem of await checkTriggers(database.pool)) {
-        log.error(`${problem}: counts and pages may be wrong; run "npm run counts -- rebuild"`);
-      }
-      await foldChanges(database.pool).catch((err) => log.warn({ err }, 'changes are not folded'));
-      const outfits = await fill(database, config, log);
-      log.info(`${database.description}, ${outfits} outfits`);
-    };
-    // A PostgreSQL that is away or not migrated is waited for: whoever starts the gateway, starts
-    // or migrates that as well, in any order, and asks /health/ready.
-    if (monitor.problem()) monitor.ready.then(announce).catch((error) => log.error({ err: error }));
-    else await announce();
-
-    await replicas?.start();
-
-    const place = await reservePlace(config);
-    const base = config.publicUrl ?? place.url;
-    const drawsPictures =
-      !config.hasMediaUrl &&
-      // What a database has that is away is not known: what it will be filled with is.
-      (monitor.problem() ? config.seed === 'demo' : await isDemo(database.read));
-    const mediaUrl = drawsPictures ? `${base}/media` : config.mediaUrl;
-
-    const shutdown = createShutdown();
-    const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
-    if (metrics && replicas) measureReplicas(metrics.registry, replicas);
-    const isDatabaseAway = () => monitor.problem() !== undefined;
-    const upkeep = startUpkeep(database.pool, (wrong) =>
-      log.error({ wrong }, 'counts are wrong: run "npm run counts -- check", then "rebuild"'),
-    );
-    metrics?.followCounts(upkeep);
-    const app = await buildApp({ ...config, mediaUrl }, database, {
-      logger: log,
-      metrics,
-      tracing,
-      shutdown,
-      isDatabaseAway,
-      replicas,
-      drawsPictures,
-    });
+    const monitor = await monitorAndFill(database, config, log);
+    const { place, mediaUrl, drawsPictures } = await locate(database, monitor, config);
+    const parts = { log, monitor, drawsPictures };
+    const service = await buildService({ ...config, mediaUrl }, ground, parts);
+    const { app, metrics, shutdown } = service;
     const metricsServer =
       metrics && config.metricsPort !== undefined
         ? await serveMetrics(metrics, { host: config.host, port: config.metricsPort })
         : undefined;
     closeOnSignal(async (signal) => {
       sayGoodBye(log, signal);
-      upkeep.close();
       // SIGINT is a person at the terminal, who has nobody to tell.
       await shutdown.close(app, signal === 'SIGTERM');
       metricsServer?.close();
-      await Promise.all([closeDatabase(), tracing?.close()]);
+      await ground.close();
     });
 
     await place.release();
     await listen(app, { host: config.host, port: place.port });
-    log.info(
-      canIdentify(config)
-        ? 'writing is possible with a bearer token'
-        : 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in',
-    );
-    const { legacyMode, legacyUrl, writes } = config;
-    if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
-    if (!writes) log.info('WRITES=off: every write is refused');
-    logAddresses(log, config, { url: place.url, metricsPort: metricsServer?.port });
+    sayWhatOpens(log, config, place, metricsServer?.port);
   } catch (error) {
     if (!isEnding()) await database.close();
     throw error;
   }
-}
-
-/** The log for a person, without what the messages say already. */
-async function createPrettyLines(): Promise<DestinationStream> {
-  const { default: pretty } = await import('pino-pretty');
-  const ignore = 'pid,hostname,address,version';
-  return pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true });
-}
-
-function sayGoodBye(log: Logger, signal: NodeJS.Signals): void {
-  log.info(signal === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${signal}: closing`);
-}
-
-function tellOf({ description, problem }: Standby, log: Logger): void {
-  if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
-  else log.info(`reading from the ${description}`);
-}
-
-/** Seeds an empty database, as configured. Gives the number of outfits. */
-async function fill(database: Database, config: Config, log: Logger): Promise<number> {
-  const outfits = await countOutfits(database.read, { private: 'all' });
-  if (outfits > 0 || config.seed === 'none') return outfits;
-  log.info(
-    'the database is empty: filling it with a demonstration set (SEED=none leaves it empty)',
-  );
-  await seedDemo(database.pool, (saved) => log.info(`${saved} demonstration outfits saved`));
-  return countOutfits(database.read, { private: 'all' });
-}
-
-/** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
-function fail(error: unknown): never {
-  process.stderr.write(`${describeFailure(error)}\n`);
-  process.exit(1);
-}
-
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = 'code' in error ? error.code : undefined;
-  if (
-    code === 'EADDRINUSE' ||
-    code === 'EACCES' ||
-    code === 'EADDRNOTAVAIL' ||
-    code === 'ENOTFOUND'
-  ) {
-    return `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`;
-  }
-  return error.name === 'Error' ? (error.stack ?? error.message) : error.message;
 }

@@ -5,6 +5,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { buildApp } from '../src/app.ts';
+import { CombinedMetrics } from '../src/cluster/combined-metrics.ts';
 import { readConfig } from '../src/config.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
@@ -45,8 +46,9 @@ beforeAll(async () => {
   legacy.fault = 'closing early';
   await ask('/api/outfits/');
   await has('unreachable');
+  const ofParent = (await new CombinedMetrics().print()).text;
   // What Prometheus adds by itself.
-  series = readSeries(`${await text()}up 1\n`);
+  series = readSeries(`${await text()}${ofParent}\nup 1\n`);
 });
 afterAll(async () => {
   await app?.close();

@@ -19,6 +19,7 @@ describe('the configuration', () => {
       host: 'localhost',
       port: 4000,
       databaseUrl: undefined,
+      workers: 1,
       databasePoolMax: 10,
       databaseReadUrls: [],
       readMaxStaleness: 0,

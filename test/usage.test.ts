@@ -281,7 +281,7 @@ describe('the table', () => {
         '>app</th>',
         '>/api/outfits/</td>',
         'user × 1, read by nothing',
-        'this one process',
+        'this one gateway',
       ]) {
         expect(page).toContain(part);
       }

@@ -14,15 +14,29 @@ export interface Shutdown {
    * @param announce whether to wait until others have seen that the service is not ready
    */
   close(app: FastifyInstance, announce: boolean): Promise<void>;
+  /**
+   * The same while others go on, which take the clients over: readiness stays, clients that are busy
+   * go elsewhere after their next answer, and requests have all the time that they may take. Takes 5
+   * seconds as a rule, and at most 95.
+   */
+  leave(app: FastifyInstance): Promise<void>;
 }
 
 /** Milliseconds for which connections are still taken after readiness has turned. */
 const notice = 1_000;
 /** Milliseconds that requests under way then have to finish. */
 const grace = 2_500;
+/**
+ * Milliseconds in which a client that stays connected will have asked again: whoever does not, has a
+ * connection that servers close at any time, Node.js after these 5 seconds unless told else.
+ */
+const patience = 5_000;
+/** Milliseconds that requests then have: a connection that is silent for as long is cut anyway. */
+const longGrace = 90_000;
 
 export function createShutdown(): Shutdown {
   let isClosing = false;
+  let endsConnections = false;
   // Fastify listens on each address of localhost with a server of its own, and waits for one of them
   // only: so requests are counted here.
   let underWay = 0;
@@ -30,6 +44,17 @@ export function createShutdown(): Shutdown {
   const onClose = () => {
     underWay -= 1;
     if (underWay === 0) settle();
+  };
+
+  /** Stops listening, and cuts off what is still open after so many milliseconds. */
+  const finish = async (app: FastifyInstance, limit: number) => {
+    const closed = app.close();
+    const finished = new Promise<void>((resolve) => {
+      settle = resolve;
+      if (underWay === 0) resolve();
+    });
+    await Promise.race([Promise.all([closed, finished]), sleep(limit)]);
+    app.server.closeAllConnections();
   };
 
   return {
@@ -43,20 +68,20 @@ export function createShutdown(): Shutdown {
         done();
       });
       app.addHook('onSend', (_request, reply, _payload, done) => {
-        if (isClosing) reply.header('Connection', 'close');
+        if (endsConnections) reply.header('Connection', 'close');
         done();
       });
     },
     async close(app, announce) {
       isClosing = true;
+      endsConnections = true;
       if (announce) await sleep(notice);
-      const closed = app.close();
-      const finished = new Promise<void>((resolve) => {
-        settle = resolve;
-        if (underWay === 0) resolve();
-      });
-      await Promise.race([Promise.all([closed, finished]), sleep(grace)]);
-      app.server.closeAllConnections();
+      await finish(app, grace);
+    },
+    async leave(app) {
+      endsConnections = true;
+      await sleep(patience);
+      await finish(app, longGrace);
     },
   };
 }

@@ -15,7 +15,7 @@ export interface Client {
 type Identity = Client;
 
 const unknown = 'unknown';
-const maxNames = 50;
+export const maxNames = 50;
 /** For each name. */
 const maxVersions = 10;
 /** Characters that are kept of a name or version. */

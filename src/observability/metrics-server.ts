@@ -4,9 +4,16 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { heaviest } from '../http/accept.ts';
 import { securityHeaders } from '../http/security-headers.ts';
-import type { Metrics } from './metrics.ts';
-import type { Usage } from './usage.ts';
+import type { UsageReport } from './usage.ts';
 import { usagePage, usagePageHeaders } from './usage-page.ts';
+
+/** What is served: of this process, or of several together. */
+export interface Measured {
+  /** All values in the text format of Prometheus. */
+  print(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** Who calls what. */
+  readUsage(): Promise<UsageReport>;
+}
 
 export interface MetricsServer {
   readonly port: number;
@@ -20,23 +27,17 @@ export interface MetricsServer {
  * @throws the error of Node when it cannot listen there
  */
 export async function serveMetrics(
-  metrics: Pick<Metrics, 'print' | 'usage'>,
+  measured: Measured,
   { host, port }: { host: string; port: number },
 ): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     const path = request.method === 'GET' && request.url?.split('?', 1)[0];
-    if (path === '/usage') {
-      sendUsage(metrics.usage, request, response);
-      return;
-    }
-    if (path !== '/metrics') {
+    const answer = path === '/usage' ? sendUsage : path === '/metrics' ? sendMetrics : undefined;
+    if (!answer) {
       response.writeHead(404).end();
       return;
     }
-    metrics.print().then(
-      ({ contentType, text }) => response.writeHead(200, { 'Content-Type': contentType }).end(text),
-      () => response.writeHead(500).end(),
-    );
+    answer(measured, request, response).catch(() => response.writeHead(500).end());
   });
   server.listen(port, host);
   await once(server, 'listening');
@@ -56,18 +57,28 @@ const types = new Map([
   ['*/*', 'json'],
 ]);
 
+async function sendMetrics(
+  measured: Measured,
+  _request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { contentType, text } = await measured.print();
+  response.writeHead(200, { 'Content-Type': contentType }).end(text);
+}
+
 /** A page for those that prefer it to JSON, as browsers do. */
-function sendUsage(usage: Usage, { headers }: IncomingMessage, response: ServerResponse): void {
+async function sendUsage(
+  measured: Measured,
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const isPage = heaviest(headers.accept ?? '', types)?.type === 'page';
+  const usage = await measured.readUsage();
   response.writeHead(200, {
     ...securityHeaders,
     Vary: 'Accept',
     'Cache-Control': 'no-store',
     ...(isPage ? usagePageHeaders : { 'Content-Type': 'application/json' }),
   });
-  response.end(
-    isPage
-      ? usagePage(usage)
-      : `${JSON.stringify({ since: usage.since, namesForgotten: usage.clients.forgotten, usage: usage.rows() }, null, 2)}\n`,
-  );
+  response.end(isPage ? usagePage(usage) : `${JSON.stringify(usage, null, 2)}\n`);
 }

@@ -8,11 +8,13 @@ import type { EventStreams } from '../http/event-stream.ts';
 import type { Upkeep } from '../outfits/fold.ts';
 import { version } from '../version.ts';
 import { maxNameLength } from './log.ts';
+import type { Measured } from './metrics-server.ts';
 import type { UnknownParameters } from './unknown-parameters.ts';
+
 import { Usage } from './usage.ts';
 
-/** What is measured of one gateway. */
-export interface Metrics {
+/** What is measured of one process. */
+export interface Metrics extends Measured {
   /** Who calls what. */
   readonly usage: Usage;
   /** For what a capability measures that is not always there. */
@@ -23,8 +25,6 @@ export interface Metrics {
   followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void;
   followCounts(upkeep: Pick<Upkeep, 'wrongCounts'>): void;
   countUnknown(parameters: UnknownParameters): void;
-  /** All values in the text format of Prometheus. */
-  print(): Promise<{ contentType: string; text: string }>;
 }
 
 /** Operation names that are told apart: clients choose them, and every one costs memory for good. */
@@ -41,8 +41,10 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     name: 'gateway_build_info',
     help: 'Which gateway this is; always 1.',
     labelNames: ['version'],
+    aggregator: 'first',
     registers,
   }).set({ version }, 1);
+  new Gauge({ name: 'gateway_workers', help: 'Processes that serve.', registers }).set(1);
 
   const probes = new Histogram({
     name: 'gateway_snapshot_probe_seconds',
@@ -144,6 +146,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     async print() {
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
+    readUsage: async () => usage.report(),
   };
 }
 

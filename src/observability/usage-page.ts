@@ -1,6 +1,6 @@
 // The table of who calls what, as a page for people: no script, nothing from elsewhere.
 import { createHash } from 'node:crypto';
-import type { Usage, UsageRow } from './usage.ts';
+import type { UsageReport, UsageRow } from './usage.ts';
 
 const style = `
 :root { color-scheme: light dark; --back: #fff; --text: #1b1b1f; --soft: #55555f; --line: #c9c9d1; --warn: #9a3412 }
@@ -42,9 +42,7 @@ export const usagePageHeaders = {
 
 const columns = ['Version', 'Route', 'Requests', 'A day', '2xx', '3xx', '4xx', '5xx'];
 
-export function usagePage(usage: Usage): string {
-  const rows = usage.rows();
-  const { forgotten } = usage.clients;
+export function usagePage({ since, namesForgotten, usage: rows }: UsageReport): string {
   return html`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -56,9 +54,9 @@ export function usagePage(usage: Usage): string {
 <body>
 <main>
 <h1>Who calls what</h1>
-<p>What this one process has answered since it started, ${moment(usage.since)}. A restart begins anew, and
-other processes count for themselves. Clients say themselves who they are. At most 50 names are told apart;
-the rest are “other”.${forgotten > 0 ? ` Names that were quiet and gave way to others: ${forgotten}.` : ''}</p>
+<p>What this one gateway has answered since it started, ${moment(since)}. A restart begins anew, and
+other gateways count for themselves. Clients say themselves who they are. At most 50 names are told apart;
+the rest are “other”.${namesForgotten > 0 ? ` Names that were quiet and gave way to others: ${namesForgotten}.` : ''}</p>
 ${rows.length === 0 ? html`<p>Nobody has asked for anything yet.</p>` : table(rows)}
 </main>
 </body>

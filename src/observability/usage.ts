@@ -33,6 +33,14 @@ export interface UsedParameter {
   readonly unknown: boolean;
 }
 
+/** What is served at `/usage`. */
+export interface UsageReport {
+  readonly since: Date;
+  /** How many names have given way to others. */
+  readonly namesForgotten: number;
+  readonly usage: readonly UsageRow[];
+}
+
 /** For each row. */
 const maxParameters = 20;
 const maxDays = 30;
@@ -71,13 +79,13 @@ export class Usage {
     }
   }
 
-  /** REST first, then by requests. */
-  rows(): UsageRow[] {
+  report(): UsageReport {
     const now = Date.now();
     const rows = [...this.clients].flatMap((client) =>
       [...(this.#counts.get(client)?.values() ?? [])].map((count) => count.toRow(client, now)),
     );
-    return rows.sort((a, b) => b.interface.localeCompare(a.interface) || b.requests - a.requests);
+    const namesForgotten = this.clients.forgotten;
+    return { since: this.since, namesForgotten, usage: sortUsage(rows) };
   }
 
   #countOf(
@@ -93,6 +101,31 @@ export class Usage {
     this.#counts.set(client, routes.set(route, count));
     return count;
   }
+}
+
+/** REST first, then by requests. */
+export function sortUsage(rows: readonly UsageRow[]): UsageRow[] {
+  return rows.toSorted((a, b) => b.interface.localeCompare(a.interface) || b.requests - a.requests);
+}
+
+/** Those of the last 30. */
+export function recentDays(days: UsageRow['days'], now: number): UsageRow['days'] {
+  const oldest = formatDay(Math.floor(now / dayLength) - maxDays + 1);
+  return Object.fromEntries(Object.entries(days).filter(([day]) => day >= oldest));
+}
+
+/** @param day since 1970 */
+const formatDay = (day: number) => new Date(day * dayLength).toISOString().slice(0, 10);
+
+/** The mean of the days since the first request; of the last 30 at most. */
+export function meanOfDays(
+  days: UsageRow['days'],
+  firstSeen: Date,
+  now: number,
+): UsageRow['requestsADay'] {
+  const since = Math.floor(now / dayLength) - Math.floor(firstSeen.getTime() / dayLength) + 1;
+  const total = Object.values(days).reduce((sum, number) => sum + number, 0);
+  return Math.round((10 * total) / Math.max(Math.min(maxDays, since), 1)) / 10;
 }
 
 function interfaceOf(route: string | undefined): Interface | undefined {
@@ -132,10 +165,9 @@ class Count {
   }
 
   toRow({ name, version }: Client, now: number): UsageRow {
-    const today = Math.floor(now / dayLength);
-    const recent = [...this.#days].filter(([day]) => day > today - maxDays);
-    const span = Math.min(maxDays, today - Math.floor(this.#firstSeen / dayLength) + 1);
-    const total = recent.reduce((sum, [, number]) => sum + number, 0);
+    const firstSeen = new Date(this.#firstSeen);
+    const all = [...this.#days].map(([day, number]) => [formatDay(day), number] as const);
+    const days = recentDays(Object.fromEntries(all), now);
     return {
       client: name,
       version,
@@ -148,15 +180,10 @@ class Count {
       parameters: [...this.#parameters.values()]
         .map((parameter) => ({ ...parameter, unknown: this.#known?.has(parameter.name) === false }))
         .sort((a, b) => b.requests - a.requests),
-      firstSeen: new Date(this.#firstSeen),
+      firstSeen,
       lastSeen: new Date(this.#lastSeen),
-      requestsADay: Math.round((10 * total) / Math.max(span, 1)) / 10,
-      days: Object.fromEntries(
-        recent.map(([day, number]) => [
-          new Date(day * dayLength).toISOString().slice(0, 10),
-          number,
-        ]),
-      ),
+      requestsADay: meanOfDays(days, firstSeen, now),
+      days,
     };
   }
 }

@@ -1,0 +1,51 @@
+// What the parent and its workers tell each other. Sent as structured clones, so that dates stay dates.
+import type { MetricObjectWithValues, MetricValue } from 'prom-client';
+import type { Config } from '../config.ts';
+import type { UsageReport } from '../observability/usage.ts';
+
+/** A metric with its values, as prom-client gives it. */
+export type Metric = MetricObjectWithValues<
+  MetricValue<string> & {
+    /** That of the series, where a metric has several, as histograms do. */
+    readonly metricName?: string;
+  }
+>;
+
+/** What a worker has counted since it started. */
+export interface Report {
+  readonly metrics: readonly Metric[];
+  readonly usage: UsageReport;
+}
+
+/** All that a worker needs to know, checked by its parent. */
+export interface Assignment {
+  readonly config: Config;
+  readonly drawsPictures: boolean;
+}
+
+export type ToWorker =
+  | { readonly type: 'build'; readonly assignment: Assignment }
+  | { readonly type: 'listen' }
+  | { readonly type: 'report' }
+  | { readonly type: 'ping' }
+  /** Another worker has taken its place. */
+  | { readonly type: 'leave' }
+  /** The gateway ends. @see Shutdown.close for `announce` */
+  | { readonly type: 'close'; readonly announce: boolean }
+  /** The parent has heard that it is closed, and hands it no connection any more. */
+  | { readonly type: 'end' };
+
+export type ToParent =
+  /** It hears now: what is said before is lost. */
+  | { readonly type: 'hearing' }
+  /** It could listen now. */
+  | { readonly type: 'built' }
+  | { readonly type: 'listening' }
+  /** It cannot: a sentence for the operator, or a trace. */
+  | { readonly type: 'failed'; readonly reason: string }
+  /** Undefined: nothing is measured. */
+  | { readonly type: 'report'; readonly report: Report | undefined }
+  | { readonly type: 'pong' }
+  /** It was asked to end by somebody else, and would like to be replaced. */
+  | { readonly type: 'replace' }
+  | { readonly type: 'closed'; readonly report: Report | undefined };

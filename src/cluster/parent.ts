@@ -1,0 +1,83 @@
+// The parent of the workers: does once what a start does once, and answers no request itself.
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import type { Logger } from 'pino';
+import { type Config, ConfigError } from '../config.ts';
+import { fail } from '../failure.ts';
+import { serveMetrics } from '../observability/metrics-server.ts';
+import { openGround } from '../service.ts';
+import { closeOnSignal, restartOnHangUp } from '../signals.ts';
+import { locate, monitorAndFill, openLog, sayGoodBye, sayWhatOpens } from '../start-up.ts';
+import { version } from '../version.ts';
+import { CombinedMetrics } from './combined-metrics.ts';
+import { countWorkers, shareOut } from './shares.ts';
+import { Workers } from './workers.ts';
+
+/**
+ * Starts the gateway as several processes on one port, and gives when they serve.
+ * @throws ConfigError for the embedded database; WorkerError when one of them cannot serve
+ */
+export async function startWorkers(config: Config): Promise<void> {
+  if (config.databaseUrl === undefined) {
+    throw new ConfigError(
+      `WORKERS is "${config.workers}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
+    );
+  }
+  const log = await openLog(config, true);
+  const count = countWorkers(config.workers, availableParallelism(), readQuota());
+  log.info({ version }, `Outfit gateway ${version}`);
+  warnOfFewConnections(log, config, count);
+
+  // Traces and standbys are for requests, of which there are none here; one connection is enough to fill
+  // the database.
+  const single = {
+    ...config,
+    databasePoolMax: 1,
+    databaseReadUrls: [],
+    otlpEndpoint: undefined,
+  };
+  const ground = await openGround(single, log);
+  closeOnSignal((signal) => {
+    sayGoodBye(log, signal);
+    return ground.close();
+  });
+  const monitor = await monitorAndFill(ground.database, config, log);
+  const { place, mediaUrl, drawsPictures } = await locate(ground.database, monitor, config);
+  const settings = { ...config, mediaUrl, port: place.port };
+  const assignments = shareOut(settings, count).map((one) => ({ config: one, drawsPictures }));
+
+  const metrics = new CombinedMetrics();
+  const workers = new Workers(assignments, log, metrics, fail);
+  restartOnHangUp(() => workers.restart());
+  const metricsServer =
+    config.metricsPort === undefined
+      ? undefined
+      : await serveMetrics(metrics, { host: config.host, port: config.metricsPort });
+  closeOnSignal(async (signal) => {
+    sayGoodBye(log, signal);
+    await Promise.all([workers.close(signal === 'SIGTERM'), ground.close()]);
+    metricsServer?.close();
+  });
+
+  await workers.build();
+  await place.release();
+  const processIds = await workers.listen();
+  log.info({ workers: processIds }, `workers: ${processIds.join(', ')}`);
+  sayWhatOpens(log, config, place, metricsServer?.port);
+}
+
+function warnOfFewConnections(log: Logger, { databasePoolMax }: Config, count: number): void {
+  if (databasePoolMax >= count) return;
+  log.warn(
+    `DATABASE_POOL_MAX is ${databasePoolMax}, but each of the ${count} workers needs a connection: ${count} are used. Raise it, or lower WORKERS.`,
+  );
+}
+
+/** What a container may use, which Node.js does not always know; undefined: there is no such limit. */
+function readQuota(): string | undefined {
+  try {
+    return readFileSync('/sys/fs/cgroup/cpu.max', 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,96 @@
+// What a worker does: it builds the service, listens when it is told to, and ends when it is told to. It
+// ends at once when the parent is gone: node:cluster sees to that.
+import type { Config } from '../config.ts';
+import { describeFailure } from '../failure.ts';
+import { listen } from '../http/server.ts';
+import { buildService, type Ground, openGround, type Service } from '../service.ts';
+import { openLog } from '../start-up.ts';
+import type { Assignment, Report, ToParent, ToWorker } from './messages.ts';
+
+/** All that a worker may touch of its process. */
+export interface Parent {
+  tell(message: ToParent): void;
+  listen(hear: (message: ToWorker) => void): void;
+  exit(code: number): void;
+}
+
+/** Serves until the parent ends it. */
+export function serve(parent: Parent): void {
+  let worker: Running | undefined;
+  let exitCode = 0;
+  let isEnding = false;
+
+  const attempt = async (work: () => Promise<void>) => {
+    try {
+      await work();
+    } catch (error) {
+      exitCode = 1;
+      if (!isEnding) parent.tell({ type: 'failed', reason: describeFailure(error) });
+    }
+  };
+  let ended: Promise<void> | undefined;
+  const sayClosed = async () => {
+    await worker?.ground.close();
+    parent.tell({ type: 'closed', report: await readReport(worker) });
+  };
+  // A worker that leaves may be told to close, as it takes its time.
+  const end = async (close: (running: Running) => Promise<void>) => {
+    isEnding = true;
+    try {
+      if (worker) await close(worker);
+    } finally {
+      ended ??= sayClosed();
+      await ended;
+    }
+  };
+
+  parent.listen(async (message) => {
+    if (message.type === 'build') {
+      await attempt(async () => {
+        worker = await build(message.assignment);
+        parent.tell({ type: 'built' });
+      });
+    } else if (message.type === 'listen') {
+      await attempt(async () => {
+        if (worker) await listen(worker.service.app, worker.config);
+        parent.tell({ type: 'listening' });
+      });
+    } else if (message.type === 'leave') {
+      await attempt(() => end(({ service }) => service.shutdown.leave(service.app)));
+    } else if (message.type === 'close') {
+      const { announce } = message;
+      await attempt(() => end(({ service }) => service.shutdown.close(service.app, announce)));
+    } else if (message.type === 'report') {
+      parent.tell({ type: 'report', report: await readReport(worker) });
+    } else if (message.type === 'ping') parent.tell({ type: 'pong' });
+    else parent.exit(exitCode);
+  });
+  parent.tell({ type: 'hearing' });
+}
+
+interface Running {
+  readonly config: Config;
+  readonly ground: Ground;
+  readonly service: Service;
+}
+
+async function build({ config, drawsPictures }: Assignment): Promise<Running> {
+  const log = await openLog(config, true);
+  const ground = await openGround(config, log);
+  // The parent says it, once for all.
+  const onChange = (problem: Error | undefined) =>
+    log.debug(problem?.message ?? `${ground.database.description} can be used`);
+  const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));
+  const service = await buildService(config, ground, { log, monitor, drawsPictures });
+  return { config, ground, service };
+}
+
+async function readReport(worker: Running | undefined): Promise<Report | undefined> {
+  const metrics = worker?.service.metrics;
+  return (
+    metrics && {
+      metrics: (await metrics.registry.getMetricsAsJSON()) as Report['metrics'],
+      usage: await metrics.readUsage(),
+    }
+  );
+}

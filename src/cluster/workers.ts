@@ -1,0 +1,222 @@
+// The workers of a gateway: as many as there shall be, whatever ends some of them.
+import cluster from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from 'pino';
+import type { CombinedMetrics } from './combined-metrics.ts';
+import { type Ending, Member } from './member.ts';
+import type { Assignment } from './messages.ts';
+
+/** The workers cannot go on, or not even begin; the message says why. */
+export class WorkerError extends Error {
+  override readonly name = 'WorkerError';
+}
+
+/** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
+const closeLimit = 4_700;
+/** Failed starts in a row after which a place is thought to be hopeless. */
+const maxFailures = 6;
+/** Milliseconds before a failed start is repeated: twice as long each time. */
+const pause = { first: 500, longest: 30_000 };
+/** Milliseconds between two signs of life, and how many may stay out: half a minute's. */
+const heartbeat = 5_000;
+const maxUnanswered = 6;
+
+/** The place of a worker: one serves there, and another one when that has ended. */
+interface Place {
+  readonly assignment: Assignment;
+  member: Member | undefined;
+  /** Starts in a row that were soon followed by the end. */
+  failures: number;
+  /** Whether its worker is being replaced: whoever does that sees to it that there is one. */
+  isChanging: boolean;
+}
+
+export class Workers {
+  readonly #places: readonly Place[];
+  readonly #log: Logger;
+  readonly #metrics: CombinedMetrics;
+  /** Those that have not ended, also those without a place. */
+  readonly #members = new Set<Member>();
+  readonly #onHopeless: (error: WorkerError) => void;
+  #isOpen = false;
+  #isClosing = false;
+  /** The restart under way, and whether another one is wanted after it. */
+  #restarting: Promise<void> | undefined;
+  #restartAgain = false;
+  #heartbeat: NodeJS.Timeout | undefined;
+
+  /** @param onHopeless called when not one worker lives for long, however often it is started */
+  constructor(
+    assignments: readonly Assignment[],
+    log: Logger,
+    metrics: CombinedMetrics,
+    onHopeless: (error: WorkerError) => void,
+  ) {
+    this.#places = assignments.map((assignment) => {
+      return { assignment, member: undefined, failures: 0, isChanging: false };
+    });
+    this.#log = log;
+    this.#metrics = metrics;
+    this.#onHopeless = onHopeless;
+    cluster.schedulingPolicy = cluster.SCHED_RR;
+    cluster.setupPrimary({
+      exec: fileURLToPath(new URL('./gateway-worker.js', import.meta.url)),
+      args: [],
+      // Dates stay dates.
+      serialization: 'advanced',
+    });
+  }
+
+  /**
+   * Starts all, which then wait to listen.
+   * @throws WorkerError when one of them fails
+   */
+  async build(): Promise<void> {
+    await Promise.all(this.#places.map((place) => this.#start(place)));
+  }
+
+  /**
+   * Lets all listen. Gives their process ids.
+   * @throws WorkerError when one of them fails
+   */
+  async listen(): Promise<(number | undefined)[]> {
+    const members = [...this.#members];
+    await Promise.all(members.map(letListen));
+    this.#isOpen = true;
+    this.#heartbeat = setInterval(() => this.#feelPulses(), heartbeat);
+    return members.map(({ processId }) => processId);
+  }
+
+  /** Replaces all, one after the other: each serves until the next one does. */
+  restart(): void {
+    this.#restartAgain = true;
+    this.#restarting ??= this.#restartWhileWanted().finally(() => {
+      this.#restarting = undefined;
+    });
+  }
+
+  /** @param announce whether to wait until others have seen that the gateway is not ready */
+  async close(announce: boolean): Promise<void> {
+    this.#isClosing = true;
+    clearInterval(this.#heartbeat);
+    const members = [...this.#members];
+    for (const member of members) member.tell({ type: 'close', announce });
+    const allEnded = Promise.all(members.map(({ ended }) => ended));
+    await Promise.race([allEnded, sleep(closeLimit)]);
+    for (const member of this.#members) member.kill();
+  }
+
+  /** Gives a place a new worker, which is built but does not listen. @throws WorkerError */
+  async #start(place: Place): Promise<Member> {
+    const member = new Member(cluster.fork(), place.assignment, () => {
+      if (place.member === member && !place.isChanging) this.#replace(place);
+    });
+    place.member = member;
+    this.#members.add(member);
+    this.#metrics.add(member);
+    member.ended.then((ending) => this.#hearOfEnd(place, member, ending));
+    await Promise.race([member.built, failOnEnd(member)]);
+    return member;
+  }
+
+  #hearOfEnd(place: Place, member: Member, { reason, code }: Ending): void {
+    this.#members.delete(member);
+    this.#metrics.retire(member, this.#isOpen && !member.isReplaced && !this.#isClosing);
+    if (place.member === member) place.member = undefined;
+    // A gateway that cannot begin ends, with the reason of the first worker that could not.
+    if (this.#isClosing || !this.#isOpen || member.isReplaced) return;
+    const { processId } = member;
+    this.#log.error({ worker: processId, code, reason }, `worker ${processId} has ended (${code})`);
+    if (place.isChanging) return;
+    place.failures = member.isProven ? 0 : place.failures + 1;
+    if (this.#isHopeless()) {
+      const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
+      this.#onHopeless(new WorkerError(`${sentence}: ${reason ?? 'see the log before this'}`));
+      return;
+    }
+    this.#startAgain(place);
+  }
+
+  #isHopeless(): boolean {
+    return this.#places.every(({ failures, member }) => failures >= maxFailures && !member);
+  }
+
+  async #startAgain(place: Place): Promise<void> {
+    // The first one may have been killed by anything, and is missed.
+    if (place.failures > 0) {
+      await sleep(Math.min(pause.first * 2 ** (place.failures - 1), pause.longest));
+    }
+    if (this.#isClosing || place.member || place.isChanging) return;
+    await this.#begin(place).catch(() => {
+      // It has been heard of, and what ends is started again.
+    });
+  }
+
+  /** @throws WorkerError when it ends before it listens */
+  async #begin(place: Place): Promise<void> {
+    const member = await this.#start(place);
+    await letListen(member);
+    this.#log.info({ worker: member.processId }, `worker ${member.processId} serves`);
+  }
+
+  async #restartWhileWanted(): Promise<void> {
+    while (this.#restartAgain && !this.#isClosing) {
+      this.#restartAgain = false;
+      this.#log.info('SIGHUP: restarting the workers, one after the other');
+      for (const place of this.#places) {
+        if (!this.#isClosing && !(await this.#replace(place))) break;
+      }
+    }
+  }
+
+  /** Whether that went well; if not, the worker that there was goes on. */
+  async #replace(place: Place): Promise<boolean> {
+    const old = place.member;
+    place.isChanging = true;
+    try {
+      await this.#begin(place);
+      if (old) await leave(old);
+      return true;
+    } catch (error) {
+      if (this.#isClosing) return false;
+      this.#log.error({ err: error }, 'a new worker cannot serve: the old ones stay');
+      place.member = old && this.#members.has(old) ? old : undefined;
+      return false;
+    } finally {
+      place.isChanging = false;
+      if (!place.member && !this.#isClosing) this.#startAgain(place);
+    }
+  }
+
+  /** A worker that does nothing any more is no use, and keeps the connections that it has. */
+  #feelPulses(): void {
+    for (const member of this.#members) {
+      if (!member.isListening) continue;
+      if (member.unanswered >= maxUnanswered) {
+        const { processId } = member;
+        this.#log.error({ worker: processId }, `worker ${processId} hangs: it is killed`);
+        member.kill();
+      }
+      member.unanswered += 1;
+      member.tell({ type: 'ping' });
+    }
+  }
+}
+
+/** @throws WorkerError when it ends before it listens */
+async function letListen(member: Member): Promise<void> {
+  member.tell({ type: 'listen' });
+  await Promise.race([member.listening, failOnEnd(member)]);
+}
+
+async function failOnEnd({ ended }: Member): Promise<never> {
+  const { reason, code } = await ended;
+  throw new WorkerError(reason ?? `A worker has ended before it could serve (${code}).`);
+}
+
+async function leave(member: Member): Promise<void> {
+  member.isReplaced = true;
+  member.tell({ type: 'leave' });
+  await member.ended;
+}
