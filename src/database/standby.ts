@@ -68,6 +68,7 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
   let problem: string | undefined = 'has not been asked yet';
   /** What it had not replayed in time: until it has, nobody waits for it. */
   let awaited: LogPosition | undefined;
+  let askedAt = 0;
   let timer: NodeJS.Timeout | undefined;
   let checking: Promise<void> | undefined;
   let isClosed = false;
@@ -89,6 +90,7 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
     options.onChange(standby);
   };
   const ask = async () => {
+    askedAt = performance.now();
     const answer = await asker.ask();
     const found = options.judge(answer);
     state = found ? undefined : answer;
@@ -143,7 +145,10 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
     },
     hasReached,
     async reach(position) {
-      if (awaited?.timeline === position.timeline && !hasReached(awaited)) return false;
+      if (awaited?.timeline === position.timeline && !hasReached(awaited)) {
+        if (performance.now() - askedAt > maxWait) ask().catch(() => {});
+        return false;
+      }
       awaited = undefined;
       const end = performance.now() + maxWait;
       while (performance.now() < end && !problem) {

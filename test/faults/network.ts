@@ -7,11 +7,14 @@ export interface Network {
   /** From now on nothing arrives, and nothing says so. */
   swallow(): void;
   restore(): void;
+  /** From now on it leads to another port: what is open ends. */
+  redirect(port: number): void;
   close(): void;
 }
 
 export async function openNetwork(to: number): Promise<Network> {
   const sockets = new Set<Socket>();
+  let target = to;
   let isDead = false;
   const keep = (socket: Socket, peer: () => Socket) => {
     sockets.add(socket);
@@ -24,7 +27,7 @@ export async function openNetwork(to: number): Promise<Network> {
     });
   };
   const server = createServer((near) => {
-    const far = connect(to, '127.0.0.1');
+    const far = connect(target, '127.0.0.1');
     keep(near, () => far);
     keep(far, () => near);
     if (isDead) near.pause();
@@ -41,6 +44,10 @@ export async function openNetwork(to: number): Promise<Network> {
     restore() {
       isDead = false;
       for (const socket of sockets) socket.resume();
+    },
+    redirect(port) {
+      target = port;
+      for (const socket of sockets) socket.destroy();
     },
     close() {
       server.close();
