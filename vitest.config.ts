@@ -6,7 +6,7 @@ export default defineConfig({
   resolve: { alias: { graphql: 'graphql/index.js' } },
   test: {
     include: ['test/**/*.test.ts'],
-    // npm run test:soak, test:faults and test:browser have configurations of their own.
+    // npm run test:soak, test:faults, test:versions and test:browser have configurations of their own.
     exclude: ['test/browser/**', 'test/faults/**', 'test/soak/**'],
     provide: { lane: 'fast' },
     setupFiles: ['test/setup.ts'],

@@ -143,7 +143,7 @@ function linkLibraries() {
 }
 
 /** @returns {Promise<number>} */
-async function findFreePort() {
+export async function findFreePort() {
   const server = createServer();
   return new Promise((settle) => {
     server.listen(0, '127.0.0.1', () => {

@@ -32,7 +32,16 @@ export interface Page {
 }
 
 /** Files and code, which are no commands; those of clients are run by tests of their own. */
-const contents = new Set(['ts', 'js', 'js graphql-sse', 'js urql', 'js apollo', 'nginx', 'yaml']);
+const contents = new Set([
+  'ts',
+  'js',
+  'js graphql-sse',
+  'js urql',
+  'js apollo',
+  'nginx',
+  'yaml',
+  'sql',
+]);
 const outputs = new Set(['', 'text', 'json', 'jsonc']);
 
 /** A comment with a command that readers need not see, or a block. */

@@ -1,4 +1,5 @@
 // Behind PgBouncer, in both of its modes: requests of every kind, time limits, and wrong settings.
+import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -31,18 +32,18 @@ async function administer(direct: string, statement: string): Promise<pg.QueryRe
   }
 }
 
-/** Gives the role its limits, as the docs say, before anyone connects. */
+/** What docs/databases.md says to do for the role, before anyone connects. */
 async function prepareRole(direct: string, limit = '30s'): Promise<void> {
-  const settings = [
-    `statement_timeout = '${limit}'`,
-    `idle_in_transaction_session_timeout = '30s'`,
-    `client_connection_check_interval = '500ms'`,
-    `TimeZone = 'UTC'`,
-  ];
-  const database = new URL(direct).pathname.slice(1);
-  for (const setting of settings) {
-    await administer(direct, `ALTER ROLE postgres IN DATABASE ${database} SET ${setting}`);
-  }
+  const page = readFileSync(new URL('../../docs/databases.md', import.meta.url), 'utf8');
+  const [, statements = ''] = /```sql\n(.*?)```/s.exec(page) ?? [];
+  const { username, pathname } = new URL(direct);
+  const ours = statements
+    .replaceAll(
+      'ROLE gateway IN DATABASE outfits',
+      `ROLE ${username} IN DATABASE ${pathname.slice(1)}`,
+    )
+    .replace(`statement_timeout = '30s'`, `statement_timeout = '${limit}'`);
+  await administer(direct, ours);
 }
 
 const likes = 200;

@@ -1,9 +1,10 @@
 // docs/running.md: its commands for backup and restore, as they stand there, bring back the same bytes.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { isInstalled, programs, startDebianPostgres } from '../debian-postgres.ts';
 import { baseOf, dist, findFreePort, run, stop } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 
@@ -104,15 +105,10 @@ test('the embedded database is as it was, after its folder was copied, deleted a
   });
 });
 
-/** Where Debian puts the programs of PostgreSQL, of which npm has no pg_dump. */
-const folderOfVersions = '/usr/lib/postgresql';
-const [version] = existsSync(folderOfVersions) ? readdirSync(folderOfVersions) : [];
-const programs = `${folderOfVersions}/${version}/bin`;
-const isInstalled = existsSync(`${programs}/initdb`) && existsSync(`${programs}/pg_dump`);
-
 test.skipIf(!isInstalled)('PostgreSQL is as it was in another database, after a dump', async () => {
   const folder = makeFolder();
-  const port = await startServer();
+  const { port, close } = await startDebianPostgres();
+  cleanups.push(close);
   const environment = {
     PORT: String(await findFreePort()),
     PATH: `${programs}:${process.env['PATH']}`,
@@ -141,20 +137,3 @@ test.skipIf(!isInstalled)('PostgreSQL is as it was in another database, after a 
     await goOn(base);
   });
 });
-
-/** A server on a free port; not as root, which PostgreSQL refuses. */
-async function startServer(): Promise<number> {
-  const folder = makeFolder();
-  const port = await findFreePort();
-  const isRoot = process.getuid?.() === 0;
-  const asServer = (program: string, ...args: string[]) => {
-    const command = [`${programs}/${program}`, '-D', `${folder}/data`, ...args];
-    const [file = '', ...rest] = isRoot ? ['runuser', '-u', 'postgres', '--', ...command] : command;
-    execFileSync(file, rest, { stdio: 'ignore' });
-  };
-  chmodSync(folder, 0o777);
-  asServer('initdb', '-A', 'trust', '-U', 'postgres', '--encoding=UTF8', '--locale=C');
-  asServer('pg_ctl', '-w', '-o', `-p ${port} -k ${folder}`, '-l', `${folder}/log`, 'start');
-  cleanups.push(() => asServer('pg_ctl', '-m', 'immediate', 'stop'));
-  return port;
-}
