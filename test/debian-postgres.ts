@@ -27,7 +27,7 @@ export async function startDebianPostgres() {
   };
   chmodSync(folder, 0o777);
   asServer('initdb', '-A', 'trust', '-U', 'postgres', '--encoding=UTF8', '--locale=C');
-  const options = `-p ${port} -k ${folder} -c max_connections=200`;
+  const options = `-p ${port} -k ${folder} -c max_connections=200 -c max_prepared_transactions=10`;
   asServer('pg_ctl', '-w', '-o', options, '-l', `${folder}/log`, 'start');
   return {
     port,
