@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream, Logger } from 'pino';
 import { logAddresses } from './addresses.ts';
-import { canIdentify } from './admission/viewer.ts';
+import { findWriteObstacle } from './admission/write-guard.ts';
 import { buildApp } from './app.ts';
 import { readArgumentsAndSettings } from './commands/arguments.ts';
-import type { Io } from './commands/command.ts';
+import { describeError, type Io } from './commands/command.ts';
 import { describeSettings } from './commands/settings-help.ts';
-import { type Config, readConfig } from './config.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import { isDemo } from './demo/recognise.ts';
@@ -86,7 +86,7 @@ async function start(config: Config): Promise<void> {
     if (monitor.problem()) monitor.ready.then(announce).catch((error) => log.error({ err: error }));
     else await announce();
 
-    const place = await reservePlace(config);
+    const place = await listening(reservePlace(config));
     const base = config.publicUrl ?? place.url;
     const drawsPictures =
       !config.hasMediaUrl &&
@@ -107,7 +107,7 @@ async function start(config: Config): Promise<void> {
     });
     const metricsServer =
       metrics && config.metricsPort !== undefined
-        ? await serveMetrics(metrics, { host: config.host, port: config.metricsPort })
+        ? await listening(serveMetrics(metrics, { host: config.host, port: config.metricsPort }))
         : undefined;
     closeOnSignal(async (signal) => {
       sayGoodBye(log, signal);
@@ -118,15 +118,10 @@ async function start(config: Config): Promise<void> {
     });
 
     await place.release();
-    await listen(app, { host: config.host, port: place.port });
-    log.info(
-      canIdentify(config)
-        ? 'writing is possible with a bearer token'
-        : 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in',
-    );
-    const { legacyMode, legacyUrl, writes } = config;
+    await listening(listen(app, { host: config.host, port: place.port }));
+    log.info(describeWriting(config));
+    const { legacyMode, legacyUrl } = config;
     if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
-    if (!writes) log.info('WRITES=off: every write is refused');
     logAddresses(log, config, { url: place.url, metricsPort: metricsServer?.port });
   } catch (error) {
     if (!isEnding()) await database.close();
@@ -145,6 +140,19 @@ function sayGoodBye(log: Logger, signal: NodeJS.Signals): void {
   log.info(signal === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${signal}: closing`);
 }
 
+function describeWriting(config: Config): string {
+  switch (findWriteObstacle(config)) {
+    case 'off':
+      return 'WRITES=off: every write is refused';
+    case 'legacy':
+      return 'writing is not possible: the old service takes all writes';
+    case 'identity':
+      return 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in';
+    case undefined:
+      return 'writing is possible with a bearer token';
+  }
+}
+
 /** Seeds an empty database, as configured. Gives the number of outfits. */
 async function fill(database: Database, config: Config, log: Logger): Promise<number> {
   const outfits = await countOutfits(database.read, { private: 'all' });
@@ -156,22 +164,18 @@ async function fill(database: Database, config: Config, log: Logger): Promise<nu
   return countOutfits(database.read, { private: 'all' });
 }
 
-/** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
-function fail(error: unknown): never {
-  process.stderr.write(`${describeFailure(error)}\n`);
-  process.exit(1);
+/** @throws ConfigError that says what to change, for an address that cannot be taken */
+function listening<Result>(work: Promise<Result>): Promise<Result> {
+  return work.catch((error: NodeJS.ErrnoException) => {
+    if (!/^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND)$/.test(error.code ?? '')) throw error;
+    throw new ConfigError(
+      `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`,
+    );
+  });
 }
 
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = 'code' in error ? error.code : undefined;
-  if (
-    code === 'EADDRINUSE' ||
-    code === 'EACCES' ||
-    code === 'EADDRNOTAVAIL' ||
-    code === 'ENOTFOUND'
-  ) {
-    return `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`;
-  }
-  return error.name === 'Error' ? (error.stack ?? error.message) : error.message;
+/** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
+function fail(error: unknown): never {
+  process.stderr.write(`${describeError(error)}\n`);
+  process.exit(1);
 }
