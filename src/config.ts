@@ -114,7 +114,7 @@ const origins = listOf(
 
 const differences = listOf(
   isAcceptable,
-  'kinds of differences (`npm run verify -- --help` names them), such as "fraction,header:vary"',
+  'kinds of differences (`outfit-gateway verify --help` names them), such as "fraction,header:vary"',
 );
 
 const periods = { second: 1, minute: 60, hour: 3600, day: 86_400 };

@@ -1,22 +1,19 @@
 // What a process that cannot go on says last.
+import { describeError } from './commands/command.ts';
+import { ConfigError } from './config.ts';
 
-/** One sentence for the errors that say what to change, and a trace for others. */
-export function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = 'code' in error ? error.code : undefined;
-  if (
-    code === 'EADDRINUSE' ||
-    code === 'EACCES' ||
-    code === 'EADDRNOTAVAIL' ||
-    code === 'ENOTFOUND'
-  ) {
-    return `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`;
-  }
-  return error.name === 'Error' ? (error.stack ?? error.message) : error.message;
+/** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
+export function fail(error: unknown): never {
+  process.stderr.write(`${describeError(error)}\n`);
+  process.exit(1);
 }
 
-/** Ends the process with the reason on standard error. */
-export function fail(error: unknown): never {
-  process.stderr.write(`${describeFailure(error)}\n`);
-  process.exit(1);
+/** @throws ConfigError that says what to change, for an address that cannot be taken */
+export function listening<Result>(work: Promise<Result>): Promise<Result> {
+  return work.catch((error: NodeJS.ErrnoException) => {
+    if (!/^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND)$/.test(error.code ?? '')) throw error;
+    throw new ConfigError(
+      `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`,
+    );
+  });
 }

@@ -2,12 +2,13 @@
 // and the lines that say what opens.
 import type { DestinationStream, Logger } from 'pino';
 import { logAddresses } from './addresses.ts';
-import { canIdentify } from './admission/viewer.ts';
+import { findWriteObstacle } from './admission/write-guard.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
 import { isDemo } from './demo/recognise.ts';
 import { seedDemo } from './demo/seed.ts';
+import { listening } from './failure.ts';
 import { type Place, reservePlace } from './http/server.ts';
 import { createLog } from './observability/log.ts';
 import { reserveIds } from './outfits/bulk.ts';
@@ -85,7 +86,7 @@ export async function locate(
   monitor: Monitor,
   config: Config,
 ): Promise<Location> {
-  const place = await reservePlace(config);
+  const place = await listening(reservePlace(config));
   const drawsPictures =
     !config.hasMediaUrl &&
     // What a database has that is away is not known: what it will be filled with is.
@@ -101,13 +102,21 @@ export function sayWhatOpens(
   { url }: Place,
   metricsPort: number | undefined,
 ): void {
-  log.info(
-    canIdentify(config)
-      ? 'writing is possible with a bearer token'
-      : 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in',
-  );
-  const { legacyMode, legacyUrl, writes } = config;
+  log.info(describeWriting(config));
+  const { legacyMode, legacyUrl } = config;
   if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
-  if (!writes) log.info('WRITES=off: every write is refused');
   logAddresses(log, config, { url, metricsPort });
+}
+
+function describeWriting(config: Config): string {
+  switch (findWriteObstacle(config)) {
+    case 'off':
+      return 'WRITES=off: every write is refused';
+    case 'legacy':
+      return 'writing is not possible: the old service takes all writes';
+    case 'identity':
+      return 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in';
+    case undefined:
+      return 'writing is possible with a bearer token';
+  }
 }

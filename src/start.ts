@@ -4,7 +4,7 @@ import type { Io } from './commands/command.ts';
 import { describeSettings } from './commands/settings-help.ts';
 import { type Config, readConfig } from './config.ts';
 import { migrate } from './database/migrations.ts';
-import { fail } from './failure.ts';
+import { fail, listening } from './failure.ts';
 import { listen } from './http/server.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
 import { buildService, openGround } from './service.ts';
@@ -59,7 +59,7 @@ async function start(config: Config): Promise<void> {
     const { app, metrics, shutdown } = service;
     const metricsServer =
       metrics && config.metricsPort !== undefined
-        ? await serveMetrics(metrics, { host: config.host, port: config.metricsPort })
+        ? await listening(serveMetrics(metrics, { host: config.host, port: config.metricsPort }))
         : undefined;
     closeOnSignal(async (signal) => {
       sayGoodBye(log, signal);
@@ -70,7 +70,7 @@ async function start(config: Config): Promise<void> {
     });
 
     await place.release();
-    await listen(app, { host: config.host, port: place.port });
+    await listening(listen(app, { host: config.host, port: place.port }));
     sayWhatOpens(log, config, place, metricsServer?.port);
   } catch (error) {
     if (!isEnding()) await database.close();

@@ -147,6 +147,10 @@ describe('what is not compressed', () => {
         expect(headers.vary).toBe('Accept');
       }
     }
+    const page = await off.get('/graphql', { ...takesAll, accept: 'text/html' });
+    expect(page.headers['content-type']).toMatch(/^text\/html/);
+    expect(page.headers).not.toHaveProperty('content-encoding');
+    expect(page.headers.vary).toBe('Accept');
     await off.close();
   });
 

@@ -421,7 +421,9 @@ describe('on PostgreSQL', () => {
       'the trigger text_inserted on outfits does not fire when it should',
     );
     expect(wrong.stdout).toMatch(/ bucket\(s\) differ /);
-    expect(wrong.stdout).toMatch(/: 2 text\(s\) differ .* run "npm run counts -- rebuild"\.$/m);
+    expect(wrong.stdout).toMatch(
+      /: 2 text\(s\) differ .* run "outfit-gateway counts rebuild" \(in a checkout "npm run counts -- rebuild"\)\.$/m,
+    );
     expect(await counts('rebuild')).toMatchObject({ code: 0 });
     const right = await counts('check');
     expect(right.code).toBe(0);

@@ -333,7 +333,7 @@ describe('an export', () => {
     const result = await call(exportCommand, environment, join(folder, 'pages'), ...base);
     expect(result).toMatchObject({ code: 2 });
     expect(result.stderr).toContain(
-      'counts 0 outfits, but holds 1: run "npm run counts -- rebuild"',
+      'counts 0 outfits, but holds 1: run "outfit-gateway counts rebuild"',
     );
     expect(readdirSync(folder)).toEqual([]);
   });

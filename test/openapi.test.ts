@@ -7,7 +7,7 @@ import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { unavailable } from '../src/errors.ts';
-import type { Route } from '../src/rest/routes.ts';
+import { routes as ownRoutes, type Route } from '../src/rest/routes.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { startLegacyService } from './legacy-service.ts';
@@ -472,6 +472,27 @@ test('describes paths of any documents', async () => {
     ).toEqual((await gateway.get(`/api/outfits/${id}/`)).json());
   };
   await withGateway({}, work, { schema, routes });
+});
+
+test('tells paths apart that ask the same document, or have the same name', async () => {
+  const [own] = ownRoutes;
+  if (!own) throw new Error('There is no path.');
+  const routes = [own, { ...own, path: '/api/looks/', description: 'The same.' }];
+  await withGateway(
+    {},
+    async (gateway) => {
+      const document = await documentOf(gateway);
+      expect(await new Validator().validate(document)).toEqual({ valid: true });
+      const ids = Object.values(document['paths'] ?? {}).flatMap((item) =>
+        ['get', 'head', 'options', 'post'].map((method) => item[method]?.['operationId']),
+      );
+      expect(ids).toHaveLength(8);
+      expect(new Set(ids).size).toBe(8);
+      expect(ids).toContain('listOutfits');
+      expect(document['tags']).toEqual([{ name: own.name, description: own.description }]);
+    },
+    { routes },
+  );
 });
 
 test.each([

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
-import { fail } from '../failure.ts';
+import { fail, listening } from '../failure.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
 import { openGround } from '../service.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
@@ -52,7 +52,7 @@ export async function startWorkers(config: Config): Promise<void> {
   const metricsServer =
     config.metricsPort === undefined
       ? undefined
-      : await serveMetrics(metrics, { host: config.host, port: config.metricsPort });
+      : await listening(serveMetrics(metrics, { host: config.host, port: config.metricsPort }));
   closeOnSignal(async (signal) => {
     sayGoodBye(log, signal);
     await Promise.all([workers.close(signal === 'SIGTERM'), ground.close()]);

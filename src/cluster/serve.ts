@@ -1,7 +1,9 @@
 // What a worker does: it builds the service, listens when it is told to, and ends when it is told to. It
 // ends at once when the parent is gone: node:cluster sees to that.
+
+import { describeError } from '../commands/command.ts';
 import type { Config } from '../config.ts';
-import { describeFailure } from '../failure.ts';
+import { listening } from '../failure.ts';
 import { listen } from '../http/server.ts';
 import { buildService, type Ground, openGround, type Service } from '../service.ts';
 import { openLog } from '../start-up.ts';
@@ -25,7 +27,7 @@ export function serve(parent: Parent): void {
       await work();
     } catch (error) {
       exitCode = 1;
-      if (!isEnding) parent.tell({ type: 'failed', reason: describeFailure(error) });
+      if (!isEnding) parent.tell({ type: 'failed', reason: describeError(error) });
     }
   };
   let ended: Promise<void> | undefined;
@@ -52,7 +54,7 @@ export function serve(parent: Parent): void {
       });
     } else if (message.type === 'listen') {
       await attempt(async () => {
-        if (worker) await listen(worker.service.app, worker.config);
+        if (worker) await listening(listen(worker.service.app, worker.config));
         parent.tell({ type: 'listening' });
       });
     } else if (message.type === 'leave') {

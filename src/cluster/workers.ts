@@ -6,11 +6,7 @@ import type { Logger } from 'pino';
 import type { CombinedMetrics } from './combined-metrics.ts';
 import { type Ending, Member } from './member.ts';
 import type { Assignment } from './messages.ts';
-
-/** The workers cannot go on, or not even begin; the message says why. */
-export class WorkerError extends Error {
-  override readonly name = 'WorkerError';
-}
+import { WorkerError } from './worker-error.ts';
 
 /** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
 const closeLimit = 4_700;

@@ -1,6 +1,7 @@
 // What a command is, and the one way in which all of them say help and errors.
 import type { Readable } from 'node:stream';
 import pg from 'pg';
+import { WorkerError } from '../cluster/worker-error.ts';
 import { ConfigError, type Environment } from '../config.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
 import { DatabaseAwayError } from '../database/errors.ts';
@@ -91,6 +92,7 @@ const meant = [
   EmbeddedDatabaseError,
   MigrationError,
   SourceError,
+  WorkerError,
 ];
 
 /** A meant error's sentence, or anything unexpected with its stack. */

@@ -1,6 +1,8 @@
 // outfit-gateway counts: checks what is kept beside the outfits, or writes it anew: the bucket counts, and the texts
 // that are searched. See counting.md and filters.md.
+
 import type pg from 'pg';
+import { typed } from '../command-line.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { checkTriggers } from '../outfits/fold.ts';
 import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
@@ -81,7 +83,7 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
     io.stdout.write(
       wrong === 0
         ? `${description}: all ${name} are right (${seconds} s).\n`
-        : `${description}: ${wrong} ${one}(s) differ (${seconds} s): run "npm run counts -- rebuild".\n`,
+        : `${description}: ${wrong} ${one}(s) differ (${seconds} s): run ${typed('counts rebuild')}.\n`,
     );
   }
   return allWrong === 0 ? 0 : 1;

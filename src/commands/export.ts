@@ -23,7 +23,7 @@ in a form that "outfit-gateway import" reads. All of it is of one moment, whatev
   FILE             one record per line: its name ends in .ndjson or .jsonl, also with .gz
   FOLDER           pages, byte for byte as GET answers with them: page-1.json and so on, PAGE_SIZE
                    records each, links below --base or PUBLIC_URL
-  -                standard output, one record per line (by npm: "npm run -s export -- -")
+  -                standard output, one record per line (in a checkout "npm run -s export -- -")
 
 Options
   --since TIMESTAMP

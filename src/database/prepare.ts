@@ -1,5 +1,7 @@
 // What must be true of a database before it is used.
+
 import type pg from 'pg';
+import { typed } from '../command-line.ts';
 import { findPendingMigrations, MigrationError } from './migrations.ts';
 
 /** The database cannot be used as it is; the message is one sentence that says what to change. */
@@ -30,7 +32,7 @@ export async function checkPrepared(queryable: Queryable, description: string): 
   });
   if (pending.length > 0) {
     throw new DatabaseNotReadyError(
-      `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run "npm run migrate" first.`,
+      `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run ${typed('migrate')} first.`,
       true,
     );
   }

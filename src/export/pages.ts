@@ -1,6 +1,8 @@
 // Records as a folder of pages, each file byte for byte the body that the listing answers with.
+
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { typed } from '../command-line.ts';
 import { ConfigError } from '../config.ts';
 import { encloseFor } from '../rest/page-answers.ts';
 import { parseQuery } from '../rest/query-string.ts';
@@ -53,7 +55,7 @@ export async function writePages(
   }
   if (written !== count) {
     throw new ConfigError(
-      `The database counts ${count} outfits, but holds ${written}: run "npm run counts -- rebuild" first.`,
+      `The database counts ${count} outfits, but holds ${written}: run ${typed('counts rebuild')} first.`,
     );
   }
 }

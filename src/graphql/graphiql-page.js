@@ -12,15 +12,17 @@ export function preparePage({ examples, hasSchema, headersHint }) {
   const shared = new URLSearchParams(location.hash.slice(1) || location.search);
 
   const isWide = innerWidth > 1000;
+  const panelKey = 'graphiql:visiblePlugin';
   /** On the first visit, the documentation is open: it says where to start. */
-  const firstOf = (key) =>
-    isWide && key === 'graphiql:visiblePlugin' ? 'Documentation Explorer' : null;
+  const firstOf = (key) => (isWide && key === panelKey ? 'Documentation Explorer' : null);
   /** The browser's own storage, but for headers in the history: they hold tokens. */
   const storage = {
     getItem: (key) => localStorage.getItem(key) ?? firstOf(key),
     setItem: (key, value) =>
       localStorage.setItem(key, isHistory(key) ? withoutHeaders(value) : value),
-    removeItem: (key) => localStorage.removeItem(key),
+    // Whoever has closed the panel has made a choice: there is no first visit any more.
+    removeItem: (key) =>
+      key === panelKey ? localStorage.setItem(key, '') : localStorage.removeItem(key),
     clear: () => localStorage.clear(),
     get length() {
       return localStorage.length;
@@ -48,6 +50,22 @@ export function preparePage({ examples, hasSchema, headersHint }) {
   } catch {
     // Without storage, or with one that nobody can read, the first operation is chosen.
   }
+
+  /** Ctrl-Enter asks the operation that the cursor is in: with a link, that is the one that it names. */
+  const pointAtShared = (editor) => {
+    const model = editor.getModel();
+    if (!model?.uri.path.endsWith('operation.graphql')) return;
+    const name = shared.get('operationName');
+    if (!/^\w+$/.test(name ?? '') || model.getValue() !== shared.get('query')) return;
+    const pattern = `\\b(query|mutation|subscription)\\s+${name}\\b`;
+    const [match] = model.findMatches(pattern, true, true, true, null, false, 1);
+    if (!match) return;
+    editor.setPosition(match.range.getEndPosition());
+    editor.revealPositionInCenterIfOutsideViewport(match.range.getEndPosition());
+  };
+  /** Called by the page as soon as it has its editor. */
+  globalThis.gatewayEditors = ({ editor }) =>
+    editor.onDidCreateEditor((one) => one.onDidChangeModel(() => pointAtShared(one)));
 
   /** The address is always a link to what is in the editors; headers are not in it. */
   const showLink = ({ tabs, activeTabIndex }) => {

@@ -4,6 +4,14 @@ export const style = `
 body { display: flex; flex-direction: column; height: 100vh; height: 100dvh; margin: 0; }
 #root { flex: 1; min-height: 0; }
 #root .graphiql-container { height: 100%; }
+.gateway-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+/* What stands for something in colour alone must be read on its background: WCAG AA. */
+.graphiql-container, .graphiql-dialog, .graphiql-tooltip, [data-radix-popper-content-wrapper] {
+  --color-info: 208, 100%, 34%; --color-warning: 30, 100%, 27%; --color-tertiary: 188, 100%, 25%;
+  --color-success: 158, 90%, 24%; --color-error: 13, 90%, 38%; --alpha-secondary: .9;
+}
+.graphiql-container a { text-decoration: underline; text-underline-offset: .2em; }
+.graphiql-container .monaco-editor .line-numbers { color: hsla(var(--color-neutral), .9) !important; }
 .gateway-bar {
   display: flex; flex-wrap: wrap; gap: 4px 14px; align-items: center; padding: 6px 16px 8px;
   font: 14px/1.5 system-ui, sans-serif; color: #3b4b68; background: #fff;

@@ -50,7 +50,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   const live = new LiveAnswers({ engine, snapshots, log: app.log });
   const compresses = config.compression !== 'off';
   const hasSdl = config.graphiql && config.graphqlIntrospection;
-  const sendGraphiQL = createGraphiQL(hasSdl);
+  const sendGraphiQL = createGraphiQL({ hasSchema: hasSdl, compresses });
   if (hasSdl) serveSdl(app, { schema, admit, compresses });
 
   // Bodies are read in request.ts, which knows the answer to the types that are not taken.

@@ -28,6 +28,8 @@ const compress: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> =
 
 /** Bytes of an answer that fits into one packet anyway. */
 const minBytes = 1_000;
+/** Bytes of an answer that takes longer to send than to compress. */
+const largeBytes = 1_000_000;
 
 /** An answer, compressed or not. */
 export interface Form {
@@ -56,15 +58,16 @@ export function findForm(
 class Forms {
   readonly #plain: Form;
   readonly #forms = new Map<Encoding, Form | Promise<Form>>();
-  #isKnown = false;
+  #isKnown: boolean;
 
   constructor(bytes: Buffer) {
     this.#plain = { bytes, encoding: undefined };
+    this.#isKnown = bytes.length >= largeBytes;
   }
 
   /**
    * The form for a client, at once if it is there. An answer that is asked for once only is not
-   * compressed: that takes longer than sending it.
+   * compressed, unless it is large: that takes longer than sending it.
    * @param header the client's `Accept-Encoding`
    */
   find(header: string | undefined): Form | Promise<Form> {

@@ -11,16 +11,16 @@ export function entityTag(...parts: readonly (Buffer | string)[]): string {
 
 /**
  * Sets the validators of an answer, and answers 304 without a body when the client has it already.
- * @param isShareable whether caches between may keep it: not what is one viewer's own
+ * @param cacheControl who may keep it, and for how long without asking
  * @returns whether the answer has been sent
  */
 export function sendIfUnchanged(
   request: FastifyRequest,
   reply: FastifyReply,
   tag: string,
-  isShareable: boolean,
+  cacheControl: string,
 ): boolean {
-  reply.header('Cache-Control', isShareable ? 'no-cache' : 'private, no-cache').header('ETag', tag);
+  reply.header('Cache-Control', cacheControl).header('ETag', tag);
   if (!matches(request.headers['if-none-match'], tag)) return false;
   reply.code(304).send();
   return true;

@@ -9,6 +9,8 @@ export interface FormHeaders {
   readonly tag: string | undefined;
   /** Whether caches between may keep it: not what is one viewer's own. */
   readonly shareable: boolean;
+  /** Who may keep it, and how long without asking; when absent, nobody without asking. */
+  readonly cacheControl?: string;
 }
 
 /** Sends an answer in the form that was found for its client, or 304 when the client has it already. */
@@ -16,9 +18,14 @@ export function sendForm(
   request: FastifyRequest,
   reply: FastifyReply,
   { bytes, encoding }: Form,
-  { contentType, tag, shareable }: FormHeaders,
+  {
+    contentType,
+    tag,
+    shareable,
+    cacheControl = shareable ? 'no-cache' : 'private, no-cache',
+  }: FormHeaders,
 ): FastifyReply {
-  if (tag && sendIfUnchanged(request, reply, tagOfForm(tag, encoding), shareable)) return reply;
+  if (tag && sendIfUnchanged(request, reply, tagOfForm(tag, encoding), cacheControl)) return reply;
   if (encoding) reply.header('Content-Encoding', encoding);
   return reply.header('Content-Type', contentType).send(bytes);
 }

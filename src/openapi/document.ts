@@ -35,8 +35,11 @@ export function createDocument(options: DocumentOptions, base: string, samples: 
         'The REST paths. Everything that they give, and more, is in the GraphQL schema at `/graphql` too.',
     },
     servers: [{ url: base }],
-    tags: routes.map(({ name, description }) => ({ name, description })),
-    paths: Object.fromEntries(paths),
+    // Paths may share a name: the first of them describes it.
+    tags: [...new Map(routes.toReversed().map((route) => [route.name, route])).values()]
+      .toReversed()
+      .map(({ name, description }) => ({ name, description })),
+    paths: Object.fromEntries(nameDistinctly(paths)),
     components: {
       schemas: named.toObject(),
       headers: describeNamedHeaders(config),
@@ -54,4 +57,29 @@ export function createDocument(options: DocumentOptions, base: string, samples: 
         : {}),
     },
   };
+}
+
+/** Two paths may ask the same document, but an operation is known by its name: the second gets a number. */
+function nameDistinctly(paths: readonly (readonly [string, JsonSchema])[]): [string, JsonSchema][] {
+  const taken = new Set<string>();
+  const distinct = (name: string) => {
+    let free = name;
+    for (let number = 2; taken.has(free); number += 1) free = `${name}${number}`;
+    taken.add(free);
+    return free;
+  };
+  return paths.map(([path, item]) => [
+    path,
+    Object.fromEntries(
+      Object.entries(item).map(([key, operation]) =>
+        isOperation(operation)
+          ? [key, { ...operation, operationId: distinct(operation.operationId) }]
+          : [key, operation],
+      ),
+    ),
+  ]);
+}
+
+function isOperation(value: unknown): value is { readonly operationId: string } {
+  return typeof value === 'object' && value !== null && 'operationId' in value;
 }

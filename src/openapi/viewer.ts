@@ -9,7 +9,9 @@ import { logo } from '../logo.ts';
 import { readBaseUrl } from '../rest/base-url.ts';
 import { notFound } from '../rest/errors.ts';
 import type { OpenApiOptions } from './route.ts';
-import { page, script, style } from './viewer-page.ts';
+import { page } from './viewer-page.ts';
+import { showDocument } from './viewer-script.js';
+import { style } from './viewer-style.ts';
 
 /** What the page may do: run its own files, and ask this gateway. */
 const policy = [
@@ -99,7 +101,7 @@ async function readViewer(hasGraphiQL: boolean): Promise<Viewer> {
       await readFile(new URL(import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'))),
     ],
     ['page.css', Buffer.from(style)],
-    ['page.js', Buffer.from(script)],
+    ['page.js', Buffer.from(`(${showDocument})();`)],
   ]);
   const version = entityTag(...files.values()).slice(1, 9);
   const html = Buffer.from(page({ folder: `docs/${version}`, logo, hasGraphiQL }));

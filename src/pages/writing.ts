@@ -1,7 +1,7 @@
 // Whether anything can be written here, and with what, in a sentence for whoever is new.
-import { canIdentify, type IdentityConfig } from '../admission/viewer.ts';
-import { createWriteGuard, type WriteConfig } from '../admission/write-guard.ts';
-import { HttpError } from '../errors.ts';
+import type { IdentityConfig } from '../admission/viewer.ts';
+import { findWriteObstacle, type WriteConfig } from '../admission/write-guard.ts';
+import { legacyOwnsWrites, writesOff } from '../errors.ts';
 
 export interface Writing {
   readonly possible: boolean;
@@ -9,16 +9,17 @@ export interface Writing {
 }
 
 export function writingOf(config: IdentityConfig & WriteConfig): Writing {
-  try {
-    createWriteGuard(config)();
-  } catch (error) {
-    if (error instanceof HttpError) return { possible: false, detail: error.message };
-    throw error;
-  }
-  return canIdentify(config)
-    ? {
+  switch (findWriteObstacle(config)) {
+    case 'off':
+      return { possible: false, detail: writesOff().message };
+    case 'legacy':
+      return { possible: false, detail: legacyOwnsWrites().message };
+    case 'identity':
+      return { possible: false, detail: 'This service only reads: nobody can sign in here.' };
+    case undefined:
+      return {
         possible: true,
         detail: 'Writing needs a bearer token, in the header Authorization. Reading needs none.',
-      }
-    : { possible: false, detail: 'This service only reads: nobody can sign in here.' };
+      };
+  }
 }

@@ -68,12 +68,15 @@ export async function openPage(
   return { page, response: response ?? expect.fail() };
 }
 
-/** What axe-core finds that keeps people from using a page, by WCAG and by good practice; folds are opened. */
-export async function findBarriers(page: Page): Promise<string[]> {
+/**
+ * What axe-core finds that keeps people from using a page, by WCAG and by good practice; folds are opened.
+ * @param part a selector, where the rest of the page has been looked at
+ */
+export async function findBarriers(page: Page, part = 'html'): Promise<string[]> {
   // Not as a script of the page, which its policy would not let in.
   await page.evaluate(axe.source);
   await page.evaluate(`for (const fold of document.querySelectorAll('details')) fold.open = true`);
-  const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+  const { violations } = await page.evaluate<axe.AxeResults>(`axe.run('${part}')`);
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
 }
 

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { signIn } from '../tokens.ts';
-import { findOverhang, lookNames, openPage, savePicture } from './browser.ts';
+import { findBarriers, findOverhang, lookNames, openPage, savePicture } from './browser.ts';
 import { answerOf, modelOf, play, textOf } from './graphiql.ts';
 
 test.each(lookNames)('its example gives an answer: %s', async (look) => {
@@ -10,7 +10,39 @@ test.each(lookNames)('its example gives an answer: %s', async (look) => {
   await page.click(play);
   await expect.poll(() => answerOf(page)).toContain('"count": 2400');
   expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+  expect(await findBarriers(page)).toEqual([]);
   await savePicture(page, 'graphiql', look);
+});
+
+test.each(lookNames)('nothing in it keeps people out, whatever is open: %s', async (look) => {
+  const { page } = await openPage('/graphql', { look });
+  await page.waitForSelector(play);
+  await choose(page, 'A search');
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toContain('"count":');
+  expect(await findBarriers(page)).toEqual([]);
+  await page.getByRole('button', { name: /History/ }).click();
+  await page.getByRole('button', { name: 'Search', exact: true }).first().waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await page.getByRole('button', { name: /Documentation Explorer/ }).click();
+  await page.getByRole('link', { name: 'Query', exact: true }).click();
+  await page.getByText('outfitConnection', { exact: true }).first().waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await page.getByRole('button', { name: /settings/i }).click();
+  await page.getByRole('dialog').waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+});
+
+test('the panel that has been closed stays closed', async () => {
+  const { page } = await openPage('/graphql');
+  const panel = page.getByText('Start here');
+  await panel.waitFor();
+  await page.getByRole('button', { name: /Hide Documentation Explorer/ }).click();
+  await expect.poll(() => panel.count()).toBe(0);
+  await page.reload();
+  await page.waitForSelector(play);
+  await page.getByRole('button', { name: /Show Documentation Explorer/ }).waitFor();
+  expect(await panel.count()).toBe(0);
 });
 
 test('on a phone, question and answer are wide enough to read, and what runs it can be touched', async () => {
@@ -41,6 +73,21 @@ query Second($page: Int) { outfits(page: $page) { page } }`;
   // Of several operations the button asks which.
   await page.click(play);
   await page.getByRole('menuitem', { name: 'Second' }).click();
+  await expect.poll(() => answerOf(page)).toContain('"page": 7');
+});
+
+test('on a shared link, Ctrl-Enter asks the operation that it names', async () => {
+  const query = `query First { outfits { count } }
+query Second($page: Int) { outfits(page: $page) { page } }`;
+  const search = new URLSearchParams({
+    query,
+    variables: '{ "page": 7 }',
+    operationName: 'Second',
+  });
+  const { page } = await openPage(`/graphql?${search}`);
+  await expect.poll(() => page.locator('.graphiql-tab').last().innerText()).toBe('Second');
+  await page.locator('.graphiql-query-editor textarea').first().focus();
+  await page.keyboard.press('Control+Enter');
   await expect.poll(() => answerOf(page)).toContain('"page": 7');
 });
 

@@ -6,7 +6,8 @@ export default defineConfig({
     include: ['test/browser/*.test.ts'],
     globalSetup: ['test/browser/setup.ts'],
     isolate: false,
-    testTimeout: 60_000,
+    // axe-core takes long on a machine that has other work.
+    testTimeout: 120_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 20_000 } },
     // One browser and one gateway answer all, on two cores.
