@@ -367,7 +367,8 @@ describe('what is compared', () => {
   );
 
   test('an old service that hangs costs a few comparisons, and no answer', async () => {
-    const { gateway, comparisons } = await openComparing('mirror');
+    // Long enough for all answers to come before the first comparison is given up.
+    const { gateway, comparisons } = await openComparing('mirror', { LEGACY_TIMEOUT: '10' });
     legacy.fault = 'hanging';
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) => read(gateway.base, `/api/outfits/?x=${index}`)),
@@ -375,7 +376,9 @@ describe('what is compared', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
     // No more than four wait for it at a time.
     expect(legacy.requests.length).toBeLessThanOrEqual(4);
-    await expect.poll(comparisons).toEqual({ 'outcome="dropped"': 26, 'outcome="unreachable"': 4 });
+    await expect
+      .poll(comparisons, { timeout: 3 * patience })
+      .toEqual({ 'outcome="dropped"': 26, 'outcome="unreachable"': 4 });
   });
 
   test('what LEGACY_ACCEPT names is counted as accepted, and not logged', async () => {
