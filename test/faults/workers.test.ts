@@ -148,7 +148,7 @@ test(
     const start = performance.now();
     expect(await stop(server)).toBe(0);
     expect(performance.now() - start).toBeLessThan(6_000);
-    await expect.poll(() => workers.filter(isAlive)).toEqual([]);
+    await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
   },
   timeout,
 );
@@ -159,7 +159,7 @@ test(
     const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
     const TRUSTED_DOCUMENTS = join(folder, 'documents.json');
     try {
-      writeFileSync(TRUSTED_DOCUMENTS, '{}');
+      writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
       const { server, base, workers } = await startTwo({ TRUSTED_DOCUMENTS });
       writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
       server.child.kill('SIGHUP');
@@ -167,7 +167,7 @@ test(
       expect(server.output()).toContain('TRUSTED_DOCUMENTS is ');
       expect(workers.filter(isAlive)).toEqual(workers);
       await listing(base);
-      writeFileSync(TRUSTED_DOCUMENTS, '{}');
+      writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
       server.child.kill('SIGHUP');
       await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
       await listing(base);
