@@ -23,6 +23,7 @@ export class Member {
   readonly ended: Promise<Ending>;
   /** What it has counted, as far as is known. */
   report: Report | undefined;
+  isBuilt = false;
   isListening = false;
   /** Whether another worker has its place: it may end. */
   isReplaced = false;
@@ -46,8 +47,10 @@ export class Member {
     });
     worker.on('message', (message: ToParent) => {
       if (message.type === 'hearing') this.tell({ type: 'build', assignment });
-      else if (message.type === 'built') declareBuilt();
-      else if (message.type === 'pong') this.unanswered = 0;
+      else if (message.type === 'built') {
+        this.isBuilt = true;
+        declareBuilt();
+      } else if (message.type === 'pong') this.unanswered = 0;
       else if (message.type === 'replace') onReplace();
       else if (message.type === 'report') this.#take(message.report);
       else if (message.type === 'listening') {

@@ -10,6 +10,8 @@ import { WorkerError } from './worker-error.ts';
 
 /** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
 const closeLimit = 4_700;
+/** Milliseconds in which the system has ended what was killed. */
+const killLimit = 200;
 /** Failed starts in a row after which a place is thought to be hopeless. */
 const maxFailures = 6;
 /** Milliseconds before a failed start is repeated: twice as long each time. */
@@ -97,10 +99,15 @@ export class Workers {
     this.#isClosing = true;
     clearInterval(this.#heartbeat);
     const members = [...this.#members];
-    for (const member of members) member.tell({ type: 'close', announce });
+    for (const member of members) {
+      // One that is being built serves nobody, and may not hear yet.
+      if (member.isBuilt) member.tell({ type: 'close', announce });
+      else member.kill();
+    }
     const allEnded = Promise.all(members.map(({ ended }) => ended));
     await Promise.race([allEnded, sleep(closeLimit)]);
     for (const member of this.#members) member.kill();
+    await Promise.race([allEnded, sleep(killLimit)]);
   }
 
   /** Gives a place a new worker, which is built but does not listen. @throws WorkerError */

@@ -10,6 +10,10 @@ import { baseOf, listing, migratedEnvironmentOf, type Run, runServer, stop } fro
 import { addressOf, crowd } from './clients.ts';
 import { send } from './load.ts';
 
+/** Milliseconds for whatever needs new processes: beside a load they take long to start. */
+const patience = 150_000;
+const timeout = 4 * patience;
+
 async function startTwo(settings: Record<string, string> = {}) {
   const environment = await migratedEnvironmentOf('PostgreSQL');
   const server = runServer({
@@ -37,47 +41,51 @@ function isAlive(processId: number): boolean {
   }
 }
 
-test('SIGHUP replaces all workers: no request is refused or lost, whether its connection is kept, new or seldom used', async () => {
-  const { server, base, workers } = await startTwo();
-  const everything = new AbortController();
-  const { signal } = everything;
-  const busy = crowd(addressOf(base), 10, '/api/outfits/', signal);
-  const statuses: number[] = [];
-  const repeat = async (pause: number, path: string, headers?: Record<string, string>) => {
-    while (!signal.aborted) {
-      const { status } = await send(base, path, undefined, undefined, headers);
-      statuses.push(status);
-      await sleep(pause);
-    }
-  };
-  const others = [
-    ...Array.from({ length: 4 }, () => repeat(5, '/api/outfits/', { connection: 'close' })),
-    // Whoever asks for readiness notices nothing.
-    repeat(20, '/health/ready'),
-  ];
-  const seldom = Array.from({ length: 6 }, async (_, client) => {
-    const answers = await crowdOfOne(base, 500 * (client + 1), signal);
-    statuses.push(...answers);
-  });
-  server.child.kill('SIGHUP');
-  await expect.poll(() => startedBy(server).length, { timeout: 60_000 }).toBe(2);
-  // A second one while the first is under way comes to its turn.
-  server.child.kill('SIGHUP');
-  await expect.poll(() => startedBy(server).length, { timeout: 90_000 }).toBe(4);
-  const [third = 0, fourth = 0] = startedBy(server);
-  await expect
-    .poll(() => [...workers, third, fourth].filter(isAlive), { timeout: 60_000 })
-    .toEqual([]);
-  everything.abort();
-  const { answers, broken, unanswered } = await busy;
-  await Promise.all([...others, ...seldom]);
-  expect(answers.length).toBeGreaterThan(500);
-  expect(statuses.length).toBeGreaterThan(500);
-  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-  expect(statuses.filter((status) => status !== 200)).toEqual([]);
-  expect({ broken, unanswered }).toEqual({ broken: 0, unanswered: 0 });
-  expect(await stop(server)).toBe(0);
-}, 240_000);
+test(
+  'SIGHUP replaces all workers: no request is refused or lost, whether its connection is kept, new or seldom used',
+  async () => {
+    const { server, base, workers } = await startTwo();
+    const everything = new AbortController();
+    const { signal } = everything;
+    const busy = crowd(addressOf(base), 2, '/api/outfits/', signal);
+    const statuses: number[] = [];
+    const repeat = async (pause: number, path: string, headers?: Record<string, string>) => {
+      while (!signal.aborted) {
+        const { status } = await send(base, path, undefined, undefined, headers);
+        statuses.push(status);
+        await sleep(pause);
+      }
+    };
+    const others = [
+      ...Array.from({ length: 4 }, () => repeat(5, '/api/outfits/', { connection: 'close' })),
+      // Whoever asks for readiness notices nothing.
+      repeat(20, '/health/ready'),
+    ];
+    const seldom = Array.from({ length: 6 }, async (_, client) => {
+      const answers = await crowdOfOne(base, 500 * (client + 1), signal);
+      statuses.push(...answers);
+    });
+    server.child.kill('SIGHUP');
+    await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(2);
+    // A second one while the first is under way comes to its turn.
+    server.child.kill('SIGHUP');
+    await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(4);
+    const [third = 0, fourth = 0] = startedBy(server);
+    await expect
+      .poll(() => [...workers, third, fourth].filter(isAlive), { timeout: patience })
+      .toEqual([]);
+    everything.abort();
+    const { answers, broken, unanswered } = await busy;
+    await Promise.all([...others, ...seldom]);
+    expect(answers.length).toBeGreaterThan(500);
+    expect(statuses.length).toBeGreaterThan(500);
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(statuses.filter((status) => status !== 200)).toEqual([]);
+    expect({ broken, unanswered }).toEqual({ broken: 0, unanswered: 0 });
+    expect(await stop(server)).toBe(0);
+  },
+  timeout,
+);
 
 /** Asks on one kept connection, with pauses of so many milliseconds. Gives the statuses; 0: no answer. */
 async function crowdOfOne(base: string, pause: number, signal: AbortSignal): Promise<number[]> {
@@ -92,78 +100,98 @@ async function crowdOfOne(base: string, pause: number, signal: AbortSignal): Pro
   return statuses;
 }
 
-test('killed workers come back, and the other one answers meanwhile', async () => {
-  const { server, base, workers } = await startTwo();
-  const everything = new AbortController();
-  const load = crowd(addressOf(base), 10, '/api/outfits/', everything.signal);
-  let victim = workers[0] ?? 0;
-  for (let time = 1; time <= 3; time += 1) {
-    await sleep(1_000);
-    process.kill(victim, 'SIGKILL');
-    const { status } = await send(base, '/api/outfits/');
-    expect(status).toBe(200);
-    await expect.poll(() => startedBy(server).length, { timeout: 60_000 }).toBe(time);
-    victim = startedBy(server).at(-1) ?? 0;
-  }
-  everything.abort();
-  const { answers, broken, unanswered } = await load;
-  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-  // Of those that the killed one had begun, or was being handed.
-  expect(broken + unanswered).toBeLessThanOrEqual(3 * 10);
-  expect(isAlive(workers[1] ?? 0)).toBe(true);
-  expect(await stop(server)).toBe(0);
-}, 240_000);
-
-test('a worker that hangs is replaced', async () => {
-  const { server, base, workers } = await startTwo();
-  const [first = 0] = workers;
-  process.kill(first, 'SIGSTOP');
-  await server.until(new RegExp(`worker ${first} hangs: it is killed`));
-  await expect.poll(() => startedBy(server).length, { timeout: 60_000 }).toBe(1);
-  for (let time = 0; time < 4; time += 1) await listing(base);
-  expect(await stop(server)).toBe(0);
-}, 180_000);
-
-test('a worker that hangs does not hold up the end', async () => {
-  const { server, workers } = await startTwo();
-  process.kill(workers[0] ?? 0, 'SIGSTOP');
-  const start = performance.now();
-  expect(await stop(server)).toBe(0);
-  expect(performance.now() - start).toBeLessThan(6_000);
-  await expect.poll(() => workers.filter(isAlive)).toEqual([]);
-});
-
-test('a restart that cannot succeed leaves the old workers, and the next one replaces them', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
-  const TRUSTED_DOCUMENTS = join(folder, 'documents.json');
-  try {
-    writeFileSync(TRUSTED_DOCUMENTS, '{}');
-    const { server, base, workers } = await startTwo({ TRUSTED_DOCUMENTS });
-    writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
-    server.child.kill('SIGHUP');
-    await server.until(/a new worker cannot serve: the old ones stay/);
-    expect(server.output()).toContain('TRUSTED_DOCUMENTS is ');
-    expect(workers.filter(isAlive)).toEqual(workers);
-    await listing(base);
-    writeFileSync(TRUSTED_DOCUMENTS, '{}');
-    server.child.kill('SIGHUP');
-    await expect.poll(() => workers.filter(isAlive), { timeout: 90_000 }).toEqual([]);
-    await listing(base);
+test(
+  'killed workers come back, and the other one answers meanwhile',
+  async () => {
+    const { server, base, workers } = await startTwo();
+    const everything = new AbortController();
+    const load = crowd(addressOf(base), 4, '/api/outfits/', everything.signal);
+    let victim = workers[0] ?? 0;
+    for (let time = 1; time <= 3; time += 1) {
+      await sleep(1_000);
+      process.kill(victim, 'SIGKILL');
+      const { status } = await send(base, '/api/outfits/');
+      expect(status).toBe(200);
+      await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(time);
+      victim = startedBy(server).at(-1) ?? 0;
+    }
+    everything.abort();
+    const { answers, broken, unanswered } = await load;
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    // Of those that the killed one had begun, or was being handed.
+    expect(broken + unanswered).toBeLessThanOrEqual(3 * 4);
+    expect(isAlive(workers[1] ?? 0)).toBe(true);
     expect(await stop(server)).toBe(0);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}, 180_000);
+  },
+  timeout,
+);
 
-test('a gateway whose workers cannot live any more ends, with what they said', async () => {
-  const { server, databaseUrl, workers } = await startTwo();
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
-  await client.query(`UPDATE _prisma_migrations SET checksum = 'x'`);
-  await client.end();
-  for (const worker of workers) process.kill(worker, 'SIGKILL');
-  expect(await server.ended).toBe(1);
-  expect(server.errors()).toMatch(
-    /^All workers end as soon as they have started, 6 times in a row: Migration 0001_outfits is not the text .*\.\n$/,
-  );
-}, 240_000);
+test(
+  'a worker that hangs is replaced',
+  async () => {
+    const { server, base, workers } = await startTwo();
+    const [first = 0] = workers;
+    process.kill(first, 'SIGSTOP');
+    await server.until(new RegExp(`worker ${first} hangs: it is killed`));
+    await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(1);
+    for (let time = 0; time < 4; time += 1) await listing(base);
+    expect(await stop(server)).toBe(0);
+  },
+  timeout,
+);
+
+test(
+  'a worker that hangs does not hold up the end',
+  async () => {
+    const { server, workers } = await startTwo();
+    process.kill(workers[0] ?? 0, 'SIGSTOP');
+    const start = performance.now();
+    expect(await stop(server)).toBe(0);
+    expect(performance.now() - start).toBeLessThan(6_000);
+    await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
+  },
+  timeout,
+);
+
+test(
+  'a restart that cannot succeed leaves the old workers, and the next one replaces them',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+    const TRUSTED_DOCUMENTS = join(folder, 'documents.json');
+    try {
+      writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+      const { server, base, workers } = await startTwo({ TRUSTED_DOCUMENTS });
+      writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
+      server.child.kill('SIGHUP');
+      await server.until(/a new worker cannot serve: the old ones stay/);
+      expect(server.output()).toContain('TRUSTED_DOCUMENTS is ');
+      expect(workers.filter(isAlive)).toEqual(workers);
+      await listing(base);
+      writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+      server.child.kill('SIGHUP');
+      await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
+      await listing(base);
+      expect(await stop(server)).toBe(0);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+  timeout,
+);
+
+test(
+  'a gateway whose workers cannot live any more ends, with what they said',
+  async () => {
+    const { server, databaseUrl, workers } = await startTwo();
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    await client.query(`UPDATE _prisma_migrations SET checksum = 'x'`);
+    await client.end();
+    for (const worker of workers) process.kill(worker, 'SIGKILL');
+    expect(await server.ended).toBe(1);
+    expect(server.errors()).toMatch(
+      /^All workers end as soon as they have started, 6 times in a row: Migration 0001_outfits is not the text .*\.\n$/,
+    );
+  },
+  timeout,
+);
