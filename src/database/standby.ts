@@ -1,12 +1,12 @@
 // One standby: how far it has replayed the log of its primary, and whether it may be read from.
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { describeServer, serverSession } from './database.ts';
-import { startLimit } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { type ReadRows, readRows } from './read.ts';
 import type { LogPosition } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
+import { createAsker, reasonOf } from './standby-asker.ts';
 import { askStandby, isAtOrPast, type StandbyState } from './standby-state.ts';
 
 /** A server that is read from, while nothing is wrong with it. */
@@ -43,12 +43,8 @@ export interface StandbyOptions {
   onChange(standby: Standby): void;
 }
 
-/**
- * Milliseconds between two checks, and for an answer: together they are the longest that a read waits for
- * a frozen server before it goes to the primary.
- */
+/** Milliseconds between two checks. */
 const pause = 200;
-const limit = 300;
 /** Most milliseconds between two checks of one that cannot be read from. */
 const maxPause = 5_000;
 /** Milliseconds after which a server that has stayed well has no past any more. */
@@ -167,49 +163,4 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
     },
   };
   return standby;
-}
-
-/** Asks on a connection of its own, one question at a time for all who want to know. */
-function createAsker(session: pg.ClientConfig) {
-  let client: pg.Client | undefined;
-  let asking: Promise<StandbyState> | undefined;
-  const discard = (reason?: Error) => {
-    client?.connection.stream.destroy(reason);
-    client = undefined;
-  };
-  const connect = async () => {
-    // Its time limit is that of the question.
-    const fresh = new pg.Client({ ...session, connectionTimeoutMillis: 0 });
-    client = fresh;
-    // It is reported by the statement that fails, or by the next one.
-    fresh.on('error', () => {});
-    await fresh.connect();
-    return fresh;
-  };
-  const start = async () => {
-    const clear = startLimit(limit, () => discard(new Error(`no answer within ${limit} ms`)));
-    try {
-      return await askStandby(client ?? (await connect()));
-    } catch (error) {
-      discard();
-      throw error;
-    } finally {
-      clear();
-      asking = undefined;
-    }
-  };
-  return {
-    /** @throws whatever the connection fails with, in bounded time */
-    ask(): Promise<StandbyState> {
-      asking ??= start();
-      return asking;
-    },
-    close: () => discard(),
-  };
-}
-
-/** Node tries all addresses of a host and gives an AggregateError without a message. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
-  return error instanceof Error ? error.message || error.name : String(error);
 }
