@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { describeServer } from './database.ts';
-import { startLimit } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { type ReadRows, readRows } from './read.ts';
-import { createSession, type Session } from './session.ts';
+import { createSession } from './session.ts';
 import type { LogPosition } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
+import { createAsker, reasonOf } from './standby-asker.ts';
 import { askStandby, isAtOrPast, type StandbyState } from './standby-state.ts';
 
 /** A server that is read from, while nothing is wrong with it. */
@@ -44,12 +44,8 @@ export interface StandbyOptions {
   onChange(standby: Standby): void;
 }
 
-/**
- * Milliseconds between two checks, and for an answer: together they are the longest that a read waits for
- * a frozen server before it goes to the primary.
- */
+/** Milliseconds between two checks. */
 const pause = 200;
-const limit = 300;
 /** Most milliseconds between two checks of one that cannot be read from. */
 const maxPause = 5_000;
 /** Milliseconds after which a server that has stayed well has no past any more. */
@@ -169,47 +165,4 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
     },
   };
   return standby;
-}
-
-/** Asks on a connection of its own, one question at a time for all who want to know. */
-function createAsker(session: Session) {
-  let client: pg.Client | undefined;
-  let asking: Promise<StandbyState> | undefined;
-  const discard = (reason?: Error) => {
-    client?.connection.stream.destroy(reason);
-    client = undefined;
-  };
-  const connect = async () => {
-    // Its time limit is that of the question.
-    const fresh = new session.Client({ connectionTimeoutMillis: 0 });
-    client = fresh;
-    await fresh.connect();
-    return fresh;
-  };
-  const start = async () => {
-    const clear = startLimit(limit, () => discard(new Error(`no answer within ${limit} ms`)));
-    try {
-      return await askStandby(client ?? (await connect()));
-    } catch (error) {
-      discard();
-      throw error;
-    } finally {
-      clear();
-      asking = undefined;
-    }
-  };
-  return {
-    /** @throws whatever the connection fails with, in bounded time */
-    ask(): Promise<StandbyState> {
-      asking ??= start();
-      return asking;
-    },
-    close: () => discard(),
-  };
-}
-
-/** Node tries all addresses of a host and gives an AggregateError without a message. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
-  return error instanceof Error ? error.message || error.name : String(error);
 }
