@@ -115,7 +115,7 @@ export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> 
 }
 
 /** Without the lock a row created between reading and setting would move the sequence back. */
-const lockTables = 'LOCK TABLE outfits, users IN SHARE ROW EXCLUSIVE MODE';
+const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
 
 async function moveSequences(client: pg.PoolClient): Promise<void> {
   for (const table of ['users', 'outfits']) {

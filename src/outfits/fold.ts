@@ -65,7 +65,7 @@ export function startUpkeep(
   };
   let wrongCounts: number | undefined;
   const audit = async () => {
-    const { rows } = await pool.query<WrongCount>('SELECT * FROM audit_outfit_counts()');
+    const { rows } = await pool.query<WrongCount>(readSample);
     wrongCounts = rows.length;
     if (rows.length > 0) onWrong(rows);
   };
@@ -85,6 +85,10 @@ const readState = {
     SELECT crowded, (SELECT count(*)::int FROM (SELECT FROM pending_outfit_changes() LIMIT ${enough}) p) AS pending
     FROM outfit_fold WHERE NOT pg_is_in_recovery()`,
 };
+
+/** Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too. */
+const readSample = `
+  SELECT a.* FROM audit_outfit_counts() a WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`;
 
 /** Works again and again, never twice at a time, with about `pause` milliseconds between. */
 function repeat(work: () => Promise<void>, pause: number): { close(): void } {

@@ -1,8 +1,8 @@
 -- Counting without a price for writers: src/outfits/counting.md explains the design.
 
 -- Nobody writes from here on until the end, so the counts of before hold. LOCK takes no snapshot: also
--- at other isolation levels, what follows sees all that was written before.
-LOCK TABLE outfits, users IN SHARE ROW EXCLUSIVE MODE;
+-- at other isolation levels, what follows sees all that was written before. Users first, as imports do.
+LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE;
 
 -- What each transaction did. One row for each outfit that a statement inserted (old_* are null),
 -- deleted (new_* are null) or updated in anything. Without an outfit but with users: that user was
