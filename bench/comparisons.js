@@ -33,6 +33,7 @@ export async function listComparisons(systems, large, small, huge) {
     ...listThroughput(systems, large),
     ...listWriting(systems, large),
     ...listBusy(systems, large),
+    ...listManyPages(systems, large),
     ...(await compareProcessorTime(systems, large.url)),
     ...listPages(large),
     ...[large, ...(huge ? [huge] : [])].map((table) => compareSizes(table, small)),
@@ -196,6 +197,38 @@ function listBusy({ gateway, memory }, { url }) {
     ];
   });
 }
+
+/**
+ * Many pages at once, as a site has them: each write touches few of them.
+ * @param {import('./systems.js').Systems} systems
+ * @param {Table} large
+ * @returns {Comparison[]}
+ */
+function listManyPages({ gateway }, { url }) {
+  const connections = 64;
+  const kinds = [
+    { pages: 40, perSecond: 100 },
+    { pages: 200, perSecond: 10 },
+  ];
+  return kinds.map(({ pages, perSecond }) => {
+    // In three orders, so that likes move outfits in a third of them.
+    const requests = Array.from({ length: pages }, (_, index) =>
+      restList(`${orders[index % orders.length]}page=${1 + Math.floor(index / orders.length)}`),
+    );
+    const name = `${pages} REST pages from cache, ${connections} connections`;
+    const cached = throughput(name, gateway, requests, connections);
+    return {
+      name: `${name}, ${perSecond} writes per second`,
+      against: 'without writes',
+      unit: 'requests/s',
+      target: { least: 0.7 },
+      subject: whileWriting(cached, url, perSecond),
+      reference: cached,
+    };
+  });
+}
+
+const orders = ['?', '?ordering=-like_count&', '?ordering=modified&'];
 
 /**
  * @param {Side} side
