@@ -19,3 +19,7 @@ export function amount(fast: number, soak: number): number {
  */
 export const laneKinds: readonly DatabaseKind[] =
   inject('lane') === 'soak' ? ['embedded'] : ['PostgreSQL'];
+
+/** The same, where npm test takes a part of the variants only, and soak all of them. */
+export const thoroughKinds: readonly DatabaseKind[] =
+  inject('lane') === 'soak' ? ['PostgreSQL', 'embedded'] : ['PostgreSQL'];

@@ -54,10 +54,17 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
   });
   snapshots.observe((milliseconds) => probes.observe(milliseconds / 1000));
 
-  const gauge = (name: string, help: string, read: () => number) =>
+  /** @param aggregator how the values of several workers become one */
+  const gauge = (
+    name: string,
+    help: string,
+    read: () => number,
+    aggregator: 'max' | 'sum' = 'sum',
+  ) =>
     new Gauge({
       name,
       help,
+      aggregator,
       registers,
       collect() {
         this.set(read());
@@ -127,6 +134,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
         'gateway_counts_wrong',
         'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
         () => upkeep.wrongCounts() ?? 0,
+        'max',
       );
     },
     countUnknown(parameters) {

@@ -7,23 +7,29 @@ export function measureReplicas(registry: Registry, replicas: Replicas): void {
   const gauge = (
     name: string,
     help: string,
+    aggregator: 'max' | 'min',
     read: (standby: Replicas['standbys'][number]) => number,
   ) =>
     new Gauge({
       name,
       help,
+      aggregator,
       labelNames: ['standby'],
       registers,
       collect() {
         for (const standby of replicas.standbys) this.set({ standby: standby.name }, read(standby));
       },
     });
-  gauge('gateway_standby_used', 'Whether the standby is read from: 1 or 0.', ({ problem }) =>
-    problem ? 0 : 1,
+  gauge(
+    'gateway_standby_used',
+    'Whether the standby is read from: 1 or 0.',
+    'min',
+    ({ problem }) => (problem ? 0 : 1),
   );
   gauge(
     'gateway_standby_lag_seconds',
     'For how long the standby has lacked what was to be read.',
+    'max',
     (standby) => replicas.lagOf(standby) / 1000,
   );
   new Counter({
