@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
+import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
@@ -90,7 +91,7 @@ export async function buildService(
     drawsPictures,
   });
   const upkeep = startUpkeep(database.pool, (wrong) =>
-    log.error({ wrong }, 'counts are wrong: run "npm run counts -- check", then "rebuild"'),
+    log.error({ wrong }, `counts are wrong: run ${typed('counts rebuild')}`),
   );
   app.addHook('preClose', async () => upkeep.close());
   metrics?.followCounts(upkeep);

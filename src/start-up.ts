@@ -3,6 +3,7 @@
 import type { DestinationStream, Logger } from 'pino';
 import { logAddresses } from './addresses.ts';
 import { findWriteObstacle } from './admission/write-guard.ts';
+import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
@@ -49,7 +50,7 @@ export async function monitorAndFill(
   const announce = async () => {
     if (config.firstId !== undefined) await reserveIds(database.pool, config.firstId);
     for (const problem of await checkTriggers(database.pool)) {
-      log.error(`${problem}: counts and pages may be wrong; run "npm run counts -- rebuild"`);
+      log.error(`${problem}: counts and pages may be wrong; run ${typed('counts rebuild')}`);
     }
     await foldChanges(database.pool).catch((err) => log.warn({ err }, 'changes are not folded'));
     const outfits = await fill(database, config, log);

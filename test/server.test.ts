@@ -90,7 +90,7 @@ describe('PostgreSQL', () => {
     const name = `PostgreSQL database ${pathname.slice(1)} on ${host}`;
     const server = runServer(environment);
     const base = await baseOf(server);
-    const sentence = `The ${name} lacks ${migrations.length} migration(s) (${migrations.join(', ')}): run \\"npm run migrate\\" first.`;
+    const sentence = `The ${name} lacks ${migrations.length} migration(s) (${migrations.join(', ')}): run \\"outfit-gateway migrate\\" (in a checkout \\"npm run migrate\\") first.`;
     expect(server.output().split(sentence)).toHaveLength(2);
     expect(await statuses(base)).toEqual([200, 503, 503]);
 
