@@ -1,5 +1,5 @@
-// Answers from memory: never stale, whoever writes; bounded; one read of a key at a time. They have a
-// PostgreSQL server of their own: any commit on a server empties the cache, and statements are counted.
+// Answers from memory: never stale, whoever writes; bounded; one read of a key at a time. What ends them is
+// in endings.test.ts.
 import { setTimeout } from 'node:timers/promises';
 import type { LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
@@ -13,7 +13,7 @@ const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
 let postgres: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 beforeAll(async () => {
-  // Its commits would empty the cache too.
+  // Its commits would be asked about, too.
   postgres = await startEmbeddedPostgres(['-c', 'autovacuum=off', '-c', 'fsync=off']);
 });
 afterAll(() => postgres.close());

@@ -1,6 +1,6 @@
 // Keeps answers for as long as nothing that they were made of has changed.
 import { LRUCache } from 'lru-cache';
-import type { MadeOf } from '../database/changes.ts';
+import { type MadeOf, sizeOf } from '../database/changes.ts';
 import type { Shown, Snapshots } from '../database/snapshots.ts';
 import type { SharedTask, StartTask, Waiter } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
@@ -249,11 +249,4 @@ export class AnswerCache {
     this.#clearedAt = now;
     this.#kept?.clear();
   }
-}
-
-/** Bytes that it takes to know what an answer was made of. */
-function sizeOf(madeOf: MadeOf | undefined): number {
-  if (!madeOf) return 0;
-  const { outfits = [], users = [], lists = [] } = madeOf;
-  return 16 * ([...outfits].length + [...users].length) + 500 * lists.length;
 }

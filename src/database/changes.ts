@@ -120,3 +120,10 @@ export function madeOfAll(all: readonly (MadeOf | undefined)[]): MadeOf | undefi
     lists: known.flatMap(({ lists = [] }) => lists),
   };
 }
+
+/** Bytes that it takes to know what an answer was made of. */
+export function sizeOf(madeOf: MadeOf | undefined): number {
+  if (!madeOf) return 0;
+  const { outfits = [], users = [], lists = [] } = madeOf;
+  return 16 * ([...outfits].length + [...users].length) + 500 * lists.length;
+}

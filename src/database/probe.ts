@@ -35,7 +35,8 @@ const identity = `
 
 /**
  * $1 a snapshot. What is not visible in it began after it, or was under way then; what was visible is
- * not read, however far back a forgotten transaction holds the horizon. What has been cleared away was
+ * not read, however far back a forgotten transaction holds the horizon. Ranges in the order of the index:
+ * so the planner takes it, whatever it thinks of how many there are. What has been cleared away was
  * visible in a snapshot that ends at `kept_from`: so it was in any that ends later.
  */
 const changesSince = (kind: Kind) => `
@@ -47,9 +48,15 @@ const changesSince = (kind: Kind) => `
     FROM (${state[kind]}) state
   ) shown
   LEFT JOIN LATERAL (
-    SELECT * FROM outfit_changes WHERE xid >= pg_snapshot_xmax($1::pg_snapshot)
-    UNION ALL
-    SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::pg_snapshot)))
+    SELECT found.*
+    FROM (
+      SELECT pg_snapshot_xmax($1::pg_snapshot) AS low, '18446744073709551615'::xid8 AS high
+      UNION ALL
+      SELECT xid, xid FROM pg_snapshot_xip($1::pg_snapshot) AS xid
+    ) unseen
+    CROSS JOIN LATERAL (
+      SELECT * FROM outfit_changes WHERE xid BETWEEN low AND high ORDER BY xid LIMIT ${maxChanges + 1}
+    ) found
     LIMIT ${maxChanges + 1}
   ) c ON shown."isWhole"`;
 
