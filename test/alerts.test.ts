@@ -7,7 +7,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { buildApp } from '../src/app.ts';
 import { CombinedMetrics } from '../src/cluster/combined-metrics.ts';
 import { readConfig } from '../src/config.ts';
+import { type Replicas, reasons } from '../src/database/replicas.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
+import { measureReplicas } from '../src/observability/replica-metrics.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { type LegacyService, startLegacyService } from './legacy-service.ts';
 import { records, rowsOf } from './old-side.ts';
@@ -27,6 +29,15 @@ beforeAll(async () => {
   gateway = await openGateway('PostgreSQL', rowsOf(records()));
   const metrics = createMetrics(gateway.database);
   metrics.followCounts({ wrongCounts: () => 0 });
+  const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
+  measureReplicas(metrics.registry, {
+    standbys: [standby],
+    reads: new Map([[standby, 1]]),
+    primaryReads: Object.fromEntries(
+      reasons.map((reason) => [reason, 1]),
+    ) as Replicas['primaryReads'],
+    lagOf: () => 0,
+  });
   const settings = { LEGACY_URL: legacy.base, LEGACY_MODE: 'mirror', LEGACY_SAMPLE: '100' };
   const { legacyMode, legacySample, legacyUrl } = readConfig(settings);
   const modes = { legacyMode, legacySample, legacyUrl, unknownParameters: 'log' } as const;

@@ -2,7 +2,10 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { type Replicas, reasons } from '../database/replicas.ts';
 
-export function measureReplicas(registry: Registry, replicas: Replicas): void {
+export function measureReplicas(
+  registry: Registry,
+  replicas: Pick<Replicas, 'lagOf' | 'primaryReads' | 'reads' | 'standbys'>,
+): void {
   const registers = [registry];
   const gauge = (
     name: string,
