@@ -8,10 +8,15 @@ declare module 'vitest' {
   }
 }
 
-/** How much of something random or repeated a test does in each lane. */
+/**
+ * How much of something random or repeated a test does in each lane. What is too rare for that is looked for
+ * with SOAK_TIMES=10, say, which takes as many times as long.
+ */
 export function amount(fast: number, soak: number): number {
-  return inject('lane') === 'soak' ? soak : fast;
+  return inject('lane') === 'soak' ? soak * times : fast;
 }
+
+const times = Number(process.env['SOAK_TIMES'] ?? 1);
 
 /**
  * The database of tests that need a twin, but not in every run: behind its socket, the embedded

@@ -7,10 +7,11 @@ import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { send } from '../faults/load.ts';
 import { openNetwork } from '../faults/network.ts';
 import { outfitId } from '../gateway.ts';
+import { amount } from '../lane.ts';
 import { baseOf, dist, run, runServer } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 
-const leastReads = 50_000;
+const leastReads = amount(0, 4_000);
 const ids = [101, 102, 103];
 const liked = 104;
 

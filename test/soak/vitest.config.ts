@@ -14,7 +14,7 @@ export default mergeConfig(
     test: {
       include: [...files.map((name) => `test/${name}.test.ts`), 'test/soak/*.test.ts'],
       provide: { lane: 'soak' },
-      testTimeout: 600_000,
+      testTimeout: 600_000 * Number(process.env['SOAK_TIMES'] ?? 1),
     },
   }),
 );
