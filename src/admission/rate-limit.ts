@@ -37,8 +37,7 @@ const clearingInterval = 60_000;
 
 /**
  * Counts requests in the database, so that all gateways on it share one limit. They lease several
- * requests at a time: every write ends the life of all cached answers, so one per request would
- * leave no use in the cache. Leases shrink with what is left, and what is never used is lost, so
+ * requests at a time: one write per request would cost more than most answers. Leases shrink with what is left, and what is never used is lost, so
  * together the gateways never admit more than the limit.
  * @param timeout seconds that a lease may take
  */

@@ -73,7 +73,7 @@ const kept = [
 async function check(client: pg.PoolClient, description: string, io: Io): Promise<number> {
   const problems = await checkTriggers(client);
   for (const problem of problems) {
-    io.stdout.write(`${description}: ${problem}: run "npm run counts -- rebuild".\n`);
+    io.stdout.write(`${description}: ${problem}: run ${typed('counts rebuild')}.\n`);
   }
   let allWrong = problems.length;
   for (const { name, one, findWrong } of kept) {
