@@ -47,6 +47,7 @@ import type { Tracing } from './tracing/tracing.ts';
 export type AppConfig = Omit<
   Config,
   | 'databasePoolMax'
+  | 'databasePooler'
   | 'databaseReadUrls'
   | 'databaseUrl'
   | 'dataDir'

@@ -68,16 +68,24 @@ export interface Service {
   readonly shutdown: Shutdown;
 }
 
+export interface ServiceOptions {
+  readonly log: Logger;
+  readonly monitor: Monitor;
+  /** Whether `mediaUrl` is where this service draws the pictures. */
+  readonly drawsPictures: boolean;
+  /** Whether a standby of another server is an error: when the gateway starts, not when it goes on. */
+  readonly refusesStrangers?: boolean;
+}
+
 /**
- * @param drawsPictures whether `mediaUrl` is where this service draws the pictures
  * @throws DatabaseNotReadyError when a standby is that of another server
  */
 export async function buildService(
   config: Config,
   { database, replicas, tracing }: Ground,
-  { log, monitor, drawsPictures }: { log: Logger; monitor: Monitor; drawsPictures: boolean },
+  { log, monitor, drawsPictures, refusesStrangers = true }: ServiceOptions,
 ): Promise<Service> {
-  await replicas?.start();
+  await replicas?.start(refusesStrangers);
   const shutdown = createShutdown();
   const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
   if (metrics && replicas) measureReplicas(metrics.registry, replicas);

@@ -73,7 +73,7 @@ async function start(config: Config): Promise<void> {
     await listening(listen(app, { host: config.host, port: place.port }));
     sayWhatOpens(log, config, place, metricsServer?.port);
   } catch (error) {
-    if (!isEnding()) await database.close();
+    if (!isEnding()) await ground.close();
     throw error;
   }
 }

@@ -78,7 +78,7 @@ async function open(environment: Record<string, string> = {}): Promise<Opened> {
   const told: (string | undefined)[] = [];
   const replicas = openReplicas(config, database, 10_000, ({ problem }) => told.push(problem));
   if (!replicas) throw new Error('There are no standbys.');
-  await replicas.start();
+  await replicas.start(true);
   const app = await buildApp(config, database, { replicas });
   onTestFinished(async () => {
     await app.close();

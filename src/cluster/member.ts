@@ -1,6 +1,6 @@
 // One worker, as its parent sees it: a process, what it is told, and what it tells.
 import type { Worker } from 'node:cluster';
-import type { Assignment, Report, ToParent, ToWorker } from './messages.ts';
+import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
 /** Milliseconds that a worker has to say what it has counted; after that, what it said last holds. */
 const reportLimit = 2_000;
@@ -35,7 +35,7 @@ export class Member {
   #onReport: (() => void)[] = [];
 
   /** @param onReplace called when somebody else has asked the worker to end */
-  constructor(worker: Worker, assignment: Assignment, onReplace: () => void) {
+  constructor(worker: Worker, assignment: Beginning, onReplace: () => void) {
     this.#worker = worker;
     let declareBuilt = () => {};
     let declareListening = () => {};

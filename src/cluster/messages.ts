@@ -23,8 +23,14 @@ export interface Assignment {
   readonly drawsPictures: boolean;
 }
 
+/** The same, and when the worker is started. */
+export interface Beginning extends Assignment {
+  /** With the gateway, and not in the place of another one. */
+  readonly isFirst: boolean;
+}
+
 export type ToWorker =
-  | { readonly type: 'build'; readonly assignment: Assignment }
+  | { readonly type: 'build'; readonly assignment: Beginning }
   | { readonly type: 'listen' }
   | { readonly type: 'report' }
   | { readonly type: 'ping' }

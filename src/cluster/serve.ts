@@ -7,7 +7,7 @@ import { listening } from '../failure.ts';
 import { listen } from '../http/server.ts';
 import { buildService, type Ground, openGround, type Service } from '../service.ts';
 import { openLog } from '../start-up.ts';
-import type { Assignment, Report, ToParent, ToWorker } from './messages.ts';
+import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
 /** All that a worker may touch of its process. */
 export interface Parent {
@@ -76,14 +76,15 @@ interface Running {
   readonly service: Service;
 }
 
-async function build({ config, drawsPictures }: Assignment): Promise<Running> {
+async function build({ config, drawsPictures, isFirst }: Beginning): Promise<Running> {
   const log = await openLog(config, true);
   const ground = await openGround(config, log);
   // The parent says it, once for all.
   const onChange = (problem: Error | undefined) =>
     log.debug(problem?.message ?? `${ground.database.description} can be used`);
   const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));
-  const service = await buildService(config, ground, { log, monitor, drawsPictures });
+  const parts = { log, monitor, drawsPictures, refusesStrangers: isFirst };
+  const service = await buildService(config, ground, parts);
   return { config, ground, service };
 }
 

@@ -82,12 +82,16 @@ export class Workers {
     const members = [...this.#members];
     await Promise.all(members.map(letListen));
     this.#isOpen = true;
+    // One that has ended meanwhile was not missed yet.
+    for (const place of this.#places) if (!place.member) this.#startAgain(place);
     this.#heartbeat = setInterval(() => this.#feelPulses(), heartbeat);
     return members.map(({ processId }) => processId);
   }
 
   /** Replaces all, one after the other: each serves until the next one does. */
   restart(): void {
+    // What is being started is new.
+    if (!this.#isOpen) return;
     this.#restartAgain = true;
     this.#restarting ??= this.#restartWhileWanted().finally(() => {
       this.#restarting = undefined;
@@ -112,9 +116,14 @@ export class Workers {
 
   /** Gives a place a new worker, which is built but does not listen. @throws WorkerError */
   async #start(place: Place): Promise<Member> {
-    const member = new Member(cluster.fork(), place.assignment, () => {
-      if (place.member === member && !place.isChanging) this.#replace(place);
-    });
+    const member = new Member(
+      cluster.fork(),
+      { ...place.assignment, isFirst: !this.#isOpen },
+      () => {
+        if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
+        this.#replace(place);
+      },
+    );
     place.member = member;
     this.#members.add(member);
     this.#metrics.add(member);

@@ -43,6 +43,8 @@ export async function run(io: Io): Promise<number> {
     try {
       // Ten million outfits take longer than any request may.
       await client.query('SET statement_timeout = 0');
+      // Counts are written at no other level.
+      await client.query("SET default_transaction_isolation = 'read committed'");
       return await (task === 'check' ? check : rebuild)(client, description, io);
     } finally {
       // Not back into the pool: it has no time-out any more, and may still be at work.

@@ -34,7 +34,7 @@ export class ChangeLog {
     return this.#now;
   }
 
-  /** What was read at this moment or before may have been changed by anything. */
+  /** What was read before this moment may have been changed by anything. */
   get start(): number {
     return this.#start;
   }

@@ -99,7 +99,7 @@ function openServer(
   const guarded = { stream: sockets.open };
   const pool = new TaskPool({ ...session.config, ...guarded, max }, true, session.Client);
   const prisma = createPrisma(pool);
-  const snapshots = watchServer(() => new session.Client(guarded));
+  const snapshots = watchServer(() => heed(new session.Client(guarded)));
   let monitor: Monitor | undefined;
   let warn: Warn | undefined;
   const stopNaming = () => {
@@ -109,12 +109,15 @@ function openServer(
     );
     warn = undefined;
   };
-  pool.on('connect', ({ connection }) => {
-    connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
+  /** What a connection fails with says more than that the statement did. */
+  const heed = (client: pg.Client): pg.Client => {
+    client.connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
       if (isOfSchema(code)) monitor?.checkNow();
       if (isOfSharedNames(code)) stopNaming();
     });
-  });
+    return client;
+  };
+  pool.on('connect', (client) => heed(client as unknown as pg.Client));
   return {
     kind: 'PostgreSQL',
     description,

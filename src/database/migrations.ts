@@ -1,8 +1,9 @@
 // Applies migrations into Prisma's own history table.
 import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type pg from 'pg';
+import pg from 'pg';
 import { messageOf } from '../errors.ts';
 
 const folder = fileURLToPath(new URL('../../prisma/migrations/', import.meta.url));
@@ -61,7 +62,7 @@ export async function migrate(pool: pg.Pool, onApply: (name: string) => void): P
     const pending = pendingOf(await readHistory(client));
     for (const migration of pending) {
       onApply(migration.name);
-      await apply(client, migration);
+      await applyPatiently(client, migration);
     }
     return pending.map((migration) => migration.name);
   } finally {
@@ -71,10 +72,34 @@ export async function migrate(pool: pg.Pool, onApply: (name: string) => void): P
   }
 }
 
+/**
+ * Milliseconds that a migration waits for a lock, with all writers behind it: longer than PostgreSQL takes to
+ * send away an autovacuum. Then it lets them pass, and tries again after a pause, so often.
+ */
+const lockTimeout = 1_500;
+const lockPause = 2_000;
+const lockAttempts = 60;
+const lockNotAvailable = '55P03';
+
+/** @throws MigrationError */
+async function applyPatiently(client: pg.PoolClient, migration: Migration): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await apply(client, migration);
+    } catch (error) {
+      const { cause } = error as MigrationError;
+      const isLocked = cause instanceof pg.DatabaseError && cause.code === lockNotAvailable;
+      if (!isLocked || attempt === lockAttempts) throw error;
+      await sleep(lockPause);
+    }
+  }
+}
+
 async function apply(client: pg.PoolClient, { name, script, checksum }: Migration): Promise<void> {
   try {
     // A migration that has waited for writers must see what they wrote, whatever the server's default.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+    await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
     await client.query(script);
     await client.query(
       `INSERT INTO "_prisma_migrations" ("id", "checksum", "finished_at", "migration_name", "applied_steps_count")

@@ -148,7 +148,7 @@ export function unreachable(description: string, error: unknown): DatabaseNotRea
 }
 
 /** Node tries all addresses of a host and gives an AggregateError without a message. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
   return error instanceof Error ? error.message || error.name : String(error);
 }

@@ -31,9 +31,11 @@ export interface Replicas {
   lagOf(standby: Standby): number;
   /**
    * Begins to use them.
+   * @param refusesStrangers whether a standby of another primary is an error; or else it is left out, as one
+   *   that turns up later is
    * @throws DatabaseNotReadyError when one is a standby of another primary
    */
-  start(): Promise<void>;
+  start(refusesStrangers: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -106,7 +108,8 @@ export function openReplicas(
     return async (...statement) => {
       const signal = currentSignal();
       source ??= start();
-      const standby = await source;
+      const used = source;
+      const standby = await used;
       if (!standby) return database.read(...statement);
       try {
         return await standby.read(...statement);
@@ -115,7 +118,7 @@ export function openReplicas(
         // It was cancelled to let it replay, or something is wrong with the standby. What is wrong with the
         // statement is said by the primary too. What comes later in this execution must not see less.
         standby.check();
-        readPrimary('failed');
+        if (source === used) readPrimary('failed');
         return database.read(...statement);
       }
     };
@@ -127,12 +130,12 @@ export function openReplicas(
     reads,
     primaryReads,
     lagOf: (standby) => marks.ageOf((position) => standby.hasReached(position)),
-    async start() {
+    async start(refusesStrangers) {
       // Of a primary that is away nobody knows yet what its standbys are.
       await primary.ask().catch(() => {});
       await Promise.all(standbys.map((standby) => standby.check()));
       const stranger = standbys.find(({ problem }) => problem === ofAnother);
-      if (stranger) {
+      if (stranger && refusesStrangers) {
         throw new DatabaseNotReadyError(
           `The ${stranger.description} ${ofAnother}: correct DATABASE_READ_URLS.`,
           false,

@@ -14,6 +14,7 @@ const limit = 300;
 export function createAsker(session: Session) {
   let client: pg.Client | undefined;
   let asking: Promise<StandbyState> | undefined;
+  let isClosed = false;
   const discard = (reason?: Error) => {
     client?.connection.stream.destroy(reason);
     client = undefined;
@@ -26,6 +27,7 @@ export function createAsker(session: Session) {
     return fresh;
   };
   const start = async () => {
+    if (isClosed) throw new Error('closed');
     const clear = startLimit(limit, () => discard(new Error(`no answer within ${limit} ms`)));
     try {
       return await askStandby(client ?? (await connect()));
@@ -43,12 +45,9 @@ export function createAsker(session: Session) {
       asking ??= start();
       return asking;
     },
-    close: () => discard(),
+    close: () => {
+      isClosed = true;
+      discard();
+    },
   };
-}
-
-/** Node tries all addresses of a host and gives an AggregateError without a message. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
-  return error instanceof Error ? error.message || error.name : String(error);
 }

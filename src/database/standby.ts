@@ -3,11 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { describeServer } from './database.ts';
 import { TaskPool } from './pool.ts';
+import { reasonOf } from './prepare.ts';
 import { type ReadRows, readRows } from './read.ts';
 import { createSession } from './session.ts';
 import type { LogPosition } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
-import { createAsker, reasonOf } from './standby-asker.ts';
+import { createAsker } from './standby-asker.ts';
 import { askStandby, isAtOrPast, type StandbyState } from './standby-state.ts';
 
 /** A server that is read from, while nothing is wrong with it. */
@@ -74,7 +75,6 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
   const update = (found: string | undefined) => {
     if (found === problem) return;
     if (found && !problem) {
-      failures += 1;
       // Whoever waits for it is answered by the primary.
       sockets.refuse(new Error(`The ${standby.description} ${found}.`));
     }
@@ -88,7 +88,9 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
   const ask = async () => {
     askedAt = performance.now();
     const answer = await asker.ask();
-    const found = options.judge(answer);
+    // The connections that are open lead to the one before: they are cut, and the next look admits new ones.
+    const isOther = state !== undefined && state.server !== answer.server;
+    const found = options.judge(answer) ?? (isOther ? 'is another server than before' : undefined);
     state = found ? undefined : answer;
     update(found);
   };
@@ -97,15 +99,18 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
     try {
       await ask();
     } catch (error) {
+      if (isClosed) return;
       state = undefined;
       update(`cannot be read from (${reasonOf(error)})`);
     }
     checking = undefined;
     if (isClosed) return;
-    if (!problem && performance.now() - wellSince > probation) failures = 0;
+    if (problem) failures += 1;
+    else if (performance.now() - wellSince > probation) failures = 0;
     timer = setTimeout(check, problem ? Math.min(pause * 2 ** failures, maxPause) : pause);
   };
   const check = () => {
+    if (isClosed) return Promise.resolve();
     checking ??= look();
     return checking;
   };

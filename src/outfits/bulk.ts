@@ -32,6 +32,8 @@ export async function saveOutfits(
 ): Promise<SaveResult> {
   return inTransaction(pool, async (client) => {
     if (options.replace) {
+      // Writers lock users first: this keeps them out, while pages go on.
+      await client.query('LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE');
       await client.query(
         // In the order in which pages lock them, or the two may wait for each other.
         'TRUNCATE outfits, users, outfit_likes, idempotency_keys RESTART IDENTITY',

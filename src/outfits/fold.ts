@@ -52,10 +52,14 @@ export function startUpkeep(
   onWrong: (wrong: readonly WrongCount[]) => void,
 ): Upkeep {
   let waitingSince: number | undefined;
+  let folded: string | undefined;
   const fold = async () => {
-    const { rows } = await pool.query<{ pending: number; crowded: boolean }>(readState);
-    const { pending = 0, crowded = false } = rows[0] ?? {};
+    const { rows } = await pool.query<FoldState>(readState);
+    const { pending = 0, crowded = false, snapshot } = rows[0] ?? {};
     const now = performance.now();
+    // Another gateway has folded: what is pending came later.
+    if (snapshot !== folded) waitingSince = undefined;
+    folded = snapshot;
     if (pending === 0) waitingSince = undefined;
     else waitingSince ??= now;
     const isDue = waitingSince !== undefined && now - waitingSince >= maxWait;
@@ -78,11 +82,18 @@ export function startUpkeep(
   };
 }
 
+interface FoldState {
+  readonly pending: number;
+  readonly crowded: boolean;
+  /** What is not pending any more. */
+  readonly snapshot: string;
+}
+
 /** Writes nothing. A standby has no row here: its primary folds. */
 const readState = {
   name: 'fold state',
   text: `
-    SELECT crowded, (SELECT count(*)::int FROM (SELECT FROM pending_outfit_changes() LIMIT ${enough}) p) AS pending
+    SELECT crowded, snapshot::text AS snapshot, count_pending_outfit_changes(${enough}) AS pending
     FROM outfit_fold WHERE NOT pg_is_in_recovery()`,
 };
 

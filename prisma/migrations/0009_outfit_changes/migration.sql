@@ -3,6 +3,8 @@
 -- Nobody writes from here on until the end, so the counts of before hold. LOCK takes no snapshot: also
 -- at other isolation levels, what follows sees all that was written before. Users first, as imports do.
 LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE;
+-- It goes: whoever reads it is waited for now, and not in the middle.
+LOCK TABLE outfit_counts IN ACCESS EXCLUSIVE MODE;
 
 -- What each transaction did. One row for each outfit that a statement inserted (old_* are null),
 -- deleted (new_* are null) or updated in anything. Without an outfit but with users: that user was
@@ -24,6 +26,11 @@ CREATE TABLE "outfit_changes" (
 
 -- CreateIndex
 CREATE INDEX "outfit_changes_xid_idx" ON "outfit_changes"("xid");
+
+-- Also where a publication has all tables, whose rows must be told apart to be deleted. Rows come and go
+-- at the ends of the table: to give its empty end back would stop readers.
+ALTER TABLE "outfit_changes" REPLICA IDENTITY FULL;
+ALTER TABLE "outfit_changes" SET (vacuum_truncate = false, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 
 -- How many outfits fall into each node of each ordering, as of the snapshot of outfit_fold.
 CREATE TABLE "outfit_bucket_counts" (
@@ -102,7 +109,7 @@ END $$;
 -- writer waits for another one. A full join is hashed or merged: a plan made for one row does for a
 -- million. Runs with the rights of the owner, so that other roles need none on the changes.
 CREATE FUNCTION note_outfits() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET jit = off AS $$
 BEGIN
   -- A transaction that is under way cannot be counted.
   IF EXISTS (SELECT FROM outfit_fold WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot)) THEN
@@ -118,7 +125,7 @@ BEGIN
     INSERT INTO outfit_changes
     SELECT pg_current_xact_id(), id, o.user_id, o.private, o.likes, o.created, o.modified,
       n.user_id, n.private, n.likes, n.created, n.modified
-    FROM removed o FULL JOIN added n USING (id) WHERE o IS DISTINCT FROM n;
+    FROM removed o FULL JOIN added n USING (id) WHERE o.likes <> n.likes OR o IS DISTINCT FROM n;
   END IF;
   RETURN NULL;
 END $$;
@@ -152,7 +159,7 @@ END $$;
 
 -- Users are not counted, but answers show them.
 CREATE FUNCTION note_users() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET jit = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM outfit_fold WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot)) THEN
     PERFORM settle_outfit_changes();
@@ -173,6 +180,9 @@ CREATE FUNCTION note_replicated_user() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   IF current_setting('session_replication_role') = 'replica' THEN
+    IF EXISTS (SELECT FROM outfit_fold WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot)) THEN
+      PERFORM settle_outfit_changes();
+    END IF;
     INSERT INTO outfit_changes (xid, old_user_id, new_user_id)
     VALUES (pg_current_xact_id(), CASE WHEN TG_OP <> 'INSERT' THEN OLD.id END, CASE WHEN TG_OP <> 'DELETE' THEN NEW.id END);
   END IF;
@@ -226,7 +236,10 @@ CREATE FUNCTION arm_outfit_triggers() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
   name text;
+  -- Not the current one, which may be another for whoever asks for this.
+  home text := (SELECT nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'outfits'::regclass);
 BEGIN
+  LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE;
   FOREACH name IN ARRAY '{inserted,updated,deleted}'::text[] LOOP
     EXECUTE format('ALTER TABLE outfits ENABLE TRIGGER %I', 'count_' || name);
     EXECUTE format('ALTER TABLE users ENABLE TRIGGER %I', 'note_' || name);
@@ -237,9 +250,9 @@ BEGIN
     EXECUTE format('ALTER TABLE outfits ENABLE ALWAYS TRIGGER %I', name);
   END LOOP;
   FOREACH name IN ARRAY '{note_outfits,note_replicated_outfit,note_users,note_replicated_user,note_truncated_outfits,follow_outfit_texts}'::text[] LOOP
-    EXECUTE format('ALTER FUNCTION %I() SET search_path TO %I, pg_temp', name, current_schema());
+    EXECUTE format('ALTER FUNCTION %I() SET search_path TO %I, pg_temp', name, home);
   END LOOP;
-  EXECUTE format('ALTER FUNCTION fold_outfit_changes(integer, integer) SET search_path TO %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION fold_outfit_changes(integer, integer) SET search_path TO %I, pg_temp', home);
 END $$;
 
 -- Levels. The hundreds name the ordering. Each level divides the nodes of the one above: first the sort
@@ -309,6 +322,13 @@ LANGUAGE sql STABLE ROWS 100 AS $$
   SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT snapshot FROM outfit_fold))))
 $$;
 
+-- How many those are; no more than `enough` are counted.
+CREATE FUNCTION count_pending_outfit_changes(enough integer) RETURNS integer
+LANGUAGE sql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+  SELECT count(*)::integer FROM (SELECT FROM pending_outfit_changes() LIMIT enough) AS pending
+$$;
+
 -- What they add to the ordering with this leaf, for the outfits that they moved in it.
 CREATE FUNCTION pending_outfit_moves(leaf integer)
 RETURNS TABLE (value bigint, id integer, public integer, private integer, xid xid8)
@@ -340,7 +360,7 @@ $$;
 -- holds the lock.
 CREATE FUNCTION add_outfit_changes(upto pg_snapshot, crowd integer, OUT added bigint, OUT found_crowd boolean)
 LANGUAGE sql
-SET enable_seqscan = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
   WITH moved AS MATERIALIZED (
     SELECT 103 AS leaf, value >> 32 AS bucket, m.* FROM pending_outfit_moves(103) m WHERE pg_visible_in_snapshot(xid, upto)
     UNION ALL
@@ -499,7 +519,10 @@ BEGIN
     FROM (
       SELECT public, private FROM outfit_bucket_counts WHERE owner = 2147483648 AND level = 200
       UNION ALL
-      SELECT m.public, m.private FROM pending_outfit_moves(202) m
+      -- Those that are in the list or not, as before, do not count: likes, say.
+      SELECT coalesce((NOT p.new_private)::integer, 0) - coalesce((NOT p.old_private)::integer, 0),
+        coalesce(p.new_private::integer, 0) - coalesce(p.old_private::integer, 0)
+      FROM pending_outfit_changes() p WHERE p.old_private IS DISTINCT FROM p.new_private
     ) counted
   );
 END $$;
@@ -528,6 +551,7 @@ DECLARE
   move_values bigint[];
   move_ids integer[];
   move_rows bigint[];
+  total bigint;
   node record;
 BEGIN
   low := -9223372036854775808;
@@ -535,6 +559,15 @@ BEGIN
   high := 9223372036854775807;
   high_id := 2147483647;
   IF skip <= near THEN
+    RETURN;
+  END IF;
+  total := count_outfits(with_private);
+  IF skip >= total THEN
+    low := NULL;
+    RETURN;
+  END IF;
+  IF total - skip <= near THEN
+    rows := total;
     RETURN;
   END IF;
   SELECT array_agg(m.value), array_agg(m.id), array_agg(m.rows) INTO move_values, move_ids, move_rows
@@ -548,7 +581,7 @@ BEGIN
     id_shift := outfit_id_shift(current_level);
     SELECT s.* INTO node
     FROM (
-      SELECT b.*, sum(b.rows) OVER (ORDER BY b.bucket, b.block) AS reached, sum(b.rows) OVER () AS total
+      SELECT b.*, sum(b.rows) OVER (ORDER BY b.bucket, b.block) AS reached
       FROM (
         SELECT a.bucket, a.block, sum(a.rows) AS rows, bool_or(a.split) AS split
         FROM (
@@ -568,10 +601,6 @@ BEGIN
     WHERE s.reached > seek_outfit.skip ORDER BY s.bucket, s.block LIMIT 1;
     IF NOT FOUND THEN
       low := NULL;
-      RETURN;
-    END IF;
-    IF rows IS NULL AND node.total - skip <= near THEN
-      rows := node.total;
       RETURN;
     END IF;
     rows := node.rows;
@@ -793,13 +822,16 @@ BEGIN
   END IF;
   LOCK TABLE outfits IN ACCESS SHARE MODE;
   PERFORM FROM outfit_fold FOR UPDATE;
-  DELETE FROM outfit_bucket_counts;
+  -- What is split stays so, and is counted, too.
+  DELETE FROM outfit_bucket_counts WHERE NOT split;
+  UPDATE outfit_bucket_counts SET public = 0, private = 0;
   -- One statement, so one snapshot: the changes in it are those that the outfits in it have been through.
   WITH gone AS (
     DELETE FROM outfit_changes
   ), counted AS (
     INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
     SELECT 2147483648, level, bucket, block, public, private FROM find_outfit_nodes() ORDER BY 1, 2, 3, 4
+    ON CONFLICT ON CONSTRAINT outfit_bucket_counts_pkey DO UPDATE SET public = excluded.public, private = excluded.private
   )
   UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
     kept_from = pg_snapshot_xmax(outfit_snapshot()), crowded = true;
