@@ -570,11 +570,13 @@ BEGIN
     rows := total;
     RETURN;
   END IF;
-  SELECT array_agg(m.value), array_agg(m.id), array_agg(m.rows) INTO move_values, move_ids, move_rows
+  -- Down to the leaves, only the leaf matters: likes up and down make up for each other.
+  shift := outfit_value_shift(leaf_level);
+  SELECT array_agg(m.value), array_agg(0), array_agg(m.rows) INTO move_values, move_ids, move_rows
   FROM (
-    SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS rows
+    SELECT m.value >> shift << shift AS value, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS rows
     FROM pending_outfit_moves(leaf_level) m
-    GROUP BY 1, 2
+    GROUP BY 1
   ) m WHERE m.rows <> 0;
   LOOP
     shift := outfit_value_shift(current_level);
@@ -608,6 +610,15 @@ BEGIN
     SELECT k.* INTO low, low_id, high, high_id FROM outfit_node_keys(current_level, node.bucket, node.block) k;
     IF current_level >= leaf_level AND NOT node.split OR skip <= near OR rows - skip <= near THEN
       RETURN;
+    END IF;
+    IF current_level = leaf_level THEN
+      SELECT array_agg(m.value), array_agg(m.id), array_agg(m.rows) INTO move_values, move_ids, move_rows
+      FROM (
+        SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS rows
+        FROM pending_outfit_moves(leaf_level) m
+        WHERE m.value BETWEEN seek_outfit.low AND seek_outfit.high
+        GROUP BY 1, 2
+      ) m WHERE m.rows <> 0;
     END IF;
     current_level := current_level + 1;
     SELECT n.bucket, n.block INTO low_bucket, low_block FROM outfit_node_at(current_level, low, low_id) n;
