@@ -33,8 +33,9 @@ afterEach(async () => {
 });
 
 async function block(): Promise<void> {
-  // A commit: what is kept in memory would be answered without the table.
-  await blocker.query('SELECT pg_current_xact_id()');
+  // What is kept in memory would be answered without the table. The gateway must not fold meanwhile.
+  await blocker.query('INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id())');
+  await blocker.query('SELECT fold_outfit_changes()');
   await blocker.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
 }
 
