@@ -1,16 +1,20 @@
 // The entry of a worker, which its parent starts. What it runs is imported late, after the signals that
 // are meant for the parent: a terminal and systemd send them to all processes of a gateway.
+import type { ToParent } from './messages.ts';
+
 process.setSourceMapsEnabled(true);
 process.on('SIGINT', () => {});
 process.on('SIGHUP', () => {});
+// A parent that has gone hears nothing more, and its workers end by themselves: nobody is to be told.
+const tell = (message: ToParent) => {
+  process.send?.(message, undefined, undefined, () => {});
+};
 // Whoever sends it to one worker alone wants another one in its place.
-process.on('SIGTERM', () => process.send?.({ type: 'replace' }));
+process.on('SIGTERM', () => tell({ type: 'replace' }));
 
 const { serve } = await import('./serve.ts');
 serve({
-  tell: (message) => process.send?.(message),
+  tell,
   listen: (hear) => process.on('message', hear),
   exit: (code) => process.exit(code),
 });
-
-export {};
