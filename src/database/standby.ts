@@ -20,8 +20,6 @@ export interface Standby {
   readonly pool: pg.Pool;
   /** Why it is not read from now, in words that follow its description; undefined while it is. */
   readonly problem: string | undefined;
-  /** What it said last; undefined while there is a problem. */
-  readonly state: StandbyState | undefined;
   /** Reads, maybe less than what the primary shows: ask `reach` first. */
   readonly read: ReadRows;
   /** Whether it is known to show all that is before a position. */
@@ -140,9 +138,6 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
     read: readRows(pool),
     get problem() {
       return problem;
-    },
-    get state() {
-      return state;
     },
     hasReached,
     async reach(position) {

@@ -18,7 +18,7 @@ import { at, below, createRandom, pick, type Random } from './random.ts';
 /** A background, and colours for clothes that go with it and with each other. */
 type Palette = readonly [background: string, ...clothes: string[]];
 
-export const palettes: readonly Palette[] = [
+const palettes: readonly Palette[] = [
   ['#f1e7da', '#c39a74', '#4a3f37', '#8a5a3c', '#faf5ee'],
   ['#dfe8f0', '#22395b', '#f6f2ea', '#b5533c', '#8fa9c4'],
   ['#f9e3e0', '#d98c8f', '#5f4353', '#fbf1ea', '#a94a73'],

@@ -56,7 +56,7 @@ function openLog(file: string): Readable {
  * Reads a line: common or combined format, also with a virtual host or other fields around it, or
  * an object of JSON. @param line bytes as Latin-1
  */
-export function parseLogLine(line: string): LoggedRequest | undefined {
+function parseLogLine(line: string): LoggedRequest | undefined {
   const json = line.indexOf('{');
   // Containers put their own words before what a program wrote.
   if (json !== -1 && line.endsWith('}')) {

@@ -170,7 +170,7 @@ function createWalk(add: (kind: Kind, sentence: string) => void, reporter: Repor
 }
 
 /** The pages of a side, for whoever follows a listing. */
-export function createPageFetcher(side: Side) {
+function createPageFetcher(side: Side) {
   return async (url: string, signal: AbortSignal) => {
     const { pathname, search } = new URL(url);
     const { status, headers, body } = await side.ask('GET', pathname + search, signal);

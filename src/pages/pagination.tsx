@@ -18,7 +18,7 @@ export function isEnvelope(value: unknown): value is Envelope {
 }
 
 /** Where a page is in its list, as far as its links tell. */
-export function placeOf({ count, next, previous, results }: Envelope) {
+function placeOf({ count, next, previous, results }: Envelope) {
   const page = next !== null ? numberIn(next) - 1 : previous === null ? 1 : numberIn(previous) + 1;
   const pages = next === null ? page : Math.ceil(count / Math.max(results.length, 1));
   return { page, pages };

@@ -9,7 +9,7 @@ import { readGlobalId } from './node.ts';
 import { Device } from './outfit-input.ts';
 
 /** Most values of one condition. */
-export const maxValues = 100;
+const maxValues = 100;
 
 const alternatives = `At most ${maxValues}; an empty list matches nothing.`;
 const slow =
