@@ -1,5 +1,6 @@
 // One worker, as its parent sees it: a process, what it is told, and what it tells.
 import type { Worker } from 'node:cluster';
+import { closeWhatIsLost } from './handed-connections.ts';
 import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
 /** Milliseconds that a worker has to say what it has counted; after that, what it said last holds. */
@@ -37,6 +38,7 @@ export class Member {
   /** @param onReplace called when somebody else has asked the worker to end */
   constructor(worker: Worker, assignment: Beginning, onReplace: () => void) {
     this.#worker = worker;
+    closeWhatIsLost(worker);
     let declareBuilt = () => {};
     let declareListening = () => {};
     this.built = new Promise((resolve) => {
