@@ -214,17 +214,16 @@ async function compare(client: Queryable, random: Random, pages: number): Promis
   try {
     // Before the snapshot is taken: TRUNCATE empties a table for older snapshots too.
     await client.query('LOCK TABLE outfits IN ACCESS SHARE MODE');
-    const { rows: counts } = await client.query(
-      `SELECT count(*)::int AS everyone, count(*) FILTER (WHERE NOT private)::int AS public,
-         count_outfits(true)::int AS "countedEveryone", count_outfits(false)::int AS "countedPublic"
-       FROM outfits`,
-    );
-    const { everyone, public: visible, countedEveryone, countedPublic } = counts[0];
-    expect([countedEveryone, countedPublic]).toEqual([everyone, visible]);
+    const { rows: counts } = await client.query('SELECT count(*)::int AS everyone FROM outfits');
+    const { everyone } = counts[0];
     for (let done = 0; done < pages; done++) {
       const field = fields[random(4)] ?? 'id';
-      const withPrivate = random(2) === 0;
-      const count = withPrivate ? everyone : visible;
+      const list = drawList(random);
+      const { rows: totals } = await client.query(
+        `SELECT count(*)::int AS count, count_outfits(${list.members})::int AS counted FROM outfits WHERE ${list.condition}`,
+      );
+      const { count, counted } = totals[0];
+      expect({ ...list, counted }).toEqual({ ...list, counted: count });
       const take = 1 + random(20);
       const skip = pick(random, [
         [6, random(count + 1)],
@@ -233,27 +232,25 @@ async function compare(client: Queryable, random: Random, pages: number): Promis
         [1, count + random(100)],
       ]);
       const found = await client.query(
-        `SELECT id FROM outfits_by_${field}(${withPrivate}, ${skip}, ${take}) ORDER BY position`,
+        `SELECT id FROM outfits_by_${field}(${list.members}, ${skip}, ${take}) ORDER BY position`,
       );
       const expected = await client.query(
-        `SELECT id FROM outfits ${withPrivate ? '' : 'WHERE NOT private'}
+        `SELECT id FROM outfits WHERE ${list.condition}
          ORDER BY ${field === 'id' ? 'id' : `${field}, id`} OFFSET ${skip} LIMIT ${take}`,
       );
-      expect({ field, withPrivate, skip, ids: found.rows }).toEqual({
-        field,
-        withPrivate,
-        skip,
-        ids: expected.rows,
-      });
+      const asked = { ...list, field, skip };
+      expect({ ...asked, ids: found.rows }).toEqual({ ...asked, ids: expected.rows });
     }
     for (const field of ['created', 'likes']) {
+      const { members, condition } = drawList(random);
       const { rows } = await client.query(
-        `SELECT value::text, rank_outfits('${field}', true, value)::int AS ranked,
-           (SELECT count(*)::int FROM outfits WHERE ${field} < value) AS below
+        `SELECT value::text, rank_outfits('${field}', ${members}, value)::int AS ranked,
+           (SELECT count(*)::int FROM outfits WHERE ${condition} AND ${field} < value) AS below
          FROM (SELECT ${field}::bigint + ${random(3) - 1} AS value FROM outfits
            WHERE abs(${field}::numeric) < 9e18 ORDER BY id OFFSET ${random(everyone + 1)} LIMIT 1) v`,
       );
-      for (const row of rows) expect({ ...row, ranked: row.below }).toEqual(row);
+      for (const row of rows)
+        expect({ members, ...row }).toEqual({ members, ...row, ranked: row.below });
     }
     expect((await client.query('SELECT * FROM audit_outfit_counts()')).rows).toEqual([]);
     if (random(10) === 0) await expectRightCounts(client);
@@ -261,6 +258,19 @@ async function compare(client: Queryable, random: Random, pages: number): Promis
   } finally {
     await client.query('ROLLBACK');
   }
+}
+
+/** Whose public and whose private outfits are in a list, as its functions take it, and in SQL. */
+function drawList(random: Random): { members: string; condition: string } {
+  const everyone = '2147483648';
+  const user = `${1 + random(users + 2)}`;
+  return pick(random, [
+    [2, { members: `${everyone}, ${everyone}`, condition: 'true' }],
+    [2, { members: `${everyone}, NULL`, condition: 'NOT private' }],
+    [4, { members: `${everyone}, ${user}`, condition: `(NOT private OR user_id = ${user})` }],
+    [3, { members: `${user}, ${user}`, condition: `user_id = ${user}` }],
+    [2, { members: `${user}, NULL`, condition: `user_id = ${user} AND NOT private` }],
+  ]);
 }
 
 async function expectRightCounts(client: Queryable): Promise<void> {
@@ -346,7 +356,12 @@ describe('on PostgreSQL', () => {
     const client = await connect();
     pages += await compare(client, seededRandom(8), amount(100, 400));
     await expectRightCounts(client);
+    for (const seed of [11, 12, 13]) await send(client, addOutfits(seededRandom(seed)));
     await client.query(`SELECT fold_outfit_changes(1, ${crowd})`);
+    const withNodes = await client.query(
+      'SELECT FROM outfit_bucket_counts WHERE owner = 2147483649',
+    );
+    expect(withNodes.rowCount).toBeGreaterThan(users / 4);
     await compare(client, seededRandom(9), amount(100, 400));
     await expectRightCounts(client);
     expect(statements).toBeGreaterThanOrEqual(wanted);
@@ -457,11 +472,17 @@ describe('on PostgreSQL', () => {
          1500000000000000 + n * 1000000000::bigint, 1600000000000000 + n * 900000000::bigint, ''
        FROM generate_series(1, ${many}) n`,
     );
-    await client.query('SELECT fold_outfit_changes()');
+    await client.query(`SELECT fold_outfit_changes(1, ${many / 40})`);
     await client.query('VACUUM ANALYZE outfits, outfit_bucket_counts');
-    for (const field of fields) {
-      for (const skip of [0, many / 2, many - 20]) {
-        const statement = `SELECT * FROM outfits_by_${field}(true, ${skip}, 20)`;
+    // The whole list, that of a viewer, whose private outfits are among it, and that of a user.
+    const lists = ['2147483648, 2147483648', '2147483648, 7', '7, 7', '7, NULL'];
+    for (const [members, field] of lists.flatMap((list) =>
+      fields.map((field) => [list, field] as const),
+    )) {
+      const { rows: counts } = await client.query(`SELECT count_outfits(${members})::int AS count`);
+      for (const share of [0, 0.5, 1]) {
+        const skip = Math.floor((counts[0].count - 20) * share);
+        const statement = `SELECT * FROM outfits_by_${field}(${members}, ${skip}, 20)`;
         await client.query(statement);
         const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${statement}`);
         const plan = rows[0]['QUERY PLAN'][0].Plan;

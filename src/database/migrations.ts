@@ -46,7 +46,8 @@ export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): 
 
 /**
  * Applies what the database lacks, each migration in a transaction of its own together with its
- * line in the history, so that a failure leaves nothing behind.
+ * line in the history, so that a failure leaves nothing behind; indexes of large tables outside of one, so that
+ * writers go on, and what a failure leaves of them is made anew.
  * @param onApply called before each with its name
  * @returns the names of the migrations that were applied
  * @throws MigrationError when an applied migration has been edited since, or one fails
@@ -57,7 +58,7 @@ export async function migrate(pool: pg.Pool, onApply: (name: string) => void): P
   client.on('error', () => {});
   try {
     await client.query('SET statement_timeout = 0');
-    await client.query(`SELECT pg_advisory_lock(${prismaAdvisoryLock})`);
+    await lock(client);
     await client.query(historyTable);
     const pending = pendingOf(await readHistory(client));
     for (const migration of pending) {
@@ -73,6 +74,15 @@ export async function migrate(pool: pg.Pool, onApply: (name: string) => void): P
 }
 
 /**
+ * Asks again and again: a statement that waited for the lock would have a snapshot, for the end of which an index
+ * that is made beside writers waits.
+ */
+async function lock(client: pg.PoolClient): Promise<void> {
+  const ask = `SELECT pg_try_advisory_lock(${prismaAdvisoryLock}) AS locked`;
+  while (!(await client.query<{ locked: boolean }>(ask)).rows[0]?.locked) await sleep(200);
+}
+
+/**
  * Milliseconds that a migration waits for a lock, with all writers behind it: longer than PostgreSQL takes to
  * send away an autovacuum. Then it lets them pass, and tries again after a pause, so often.
  */
@@ -80,6 +90,10 @@ const lockTimeout = 1_500;
 const lockPause = 2_000;
 const lockAttempts = 60;
 const lockNotAvailable = '55P03';
+/** Milliseconds that an index which is made beside writers waits for transactions that began before it. */
+const patience = 300_000;
+/** A migration that is one such statement. */
+const concurrentIndex = /^CREATE INDEX CONCURRENTLY IF NOT EXISTS ("\w+")/m;
 
 /** @throws MigrationError */
 async function applyPatiently(client: pg.PoolClient, migration: Migration): Promise<void> {
@@ -89,22 +103,26 @@ async function applyPatiently(client: pg.PoolClient, migration: Migration): Prom
     } catch (error) {
       const { cause } = error as MigrationError;
       const isLocked = cause instanceof pg.DatabaseError && cause.code === lockNotAvailable;
-      if (!isLocked || attempt === lockAttempts) throw error;
+      const isIndex = concurrentIndex.test(migration.script);
+      if (!isLocked || isIndex || attempt === lockAttempts) throw error;
       await sleep(lockPause);
     }
   }
 }
 
-async function apply(client: pg.PoolClient, { name, script, checksum }: Migration): Promise<void> {
+async function apply(client: pg.PoolClient, migration: Migration): Promise<void> {
+  const { name, script } = migration;
+  const [, index] = concurrentIndex.exec(script) ?? [];
   try {
+    if (index) await makeIndex(client, index, script);
     // A migration that has waited for writers must see what they wrote, whatever the server's default.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
-    await client.query(script);
+    if (!index) await client.query(script);
     await client.query(
       `INSERT INTO "_prisma_migrations" ("id", "checksum", "finished_at", "migration_name", "applied_steps_count")
        VALUES ($1, $2, now(), $3, 1)`,
-      [randomUUID(), checksum, name],
+      [randomUUID(), migration.checksum, name],
     );
     await client.query('COMMIT');
   } catch (error) {
@@ -112,6 +130,21 @@ async function apply(client: pg.PoolClient, { name, script, checksum }: Migratio
     throw new MigrationError(`Migration ${name} failed and was taken back: ${messageOf(error)}.`, {
       cause: error,
     });
+  }
+}
+
+/** Outside of a transaction; what an attempt has left that was stopped is no index. */
+async function makeIndex(client: pg.PoolClient, index: string, script: string): Promise<void> {
+  const { rows } = await client.query(
+    'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid',
+    [index],
+  );
+  await client.query(`SET lock_timeout = ${patience}`);
+  try {
+    if (rows.length > 0) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
+    await client.query(script);
+  } finally {
+    await client.query('RESET lock_timeout').catch(() => {});
   }
 }
 

@@ -1,9 +1,13 @@
-// The statement of a numbered page, for lists that all see alike and for a viewer's own, whole or a
-// span of them.
-import { keyColumns, type Ordering, type OrderingField } from './ordering.ts';
-import { outfitsOf } from './ranges.ts';
+// The statement of a numbered page: of the whole list, of a span of it, or of one user's outfits.
+import type { Ordering, OrderingField } from './ordering.ts';
 import { rowColumns } from './row.ts';
-import type { Visibility } from './visibility.ts';
+
+/** Whose outfits are in a list, in SQL: a user's id, or `everyone`. */
+export interface ListMembers {
+  readonly publics: string;
+  /** NULL: nobody's. */
+  readonly privates: string;
+}
 
 /** A range of the sort field, half-open, as placeholders of its ends. */
 export interface SpanPlaceholders {
@@ -12,115 +16,68 @@ export interface SpanPlaceholders {
   readonly below?: string | undefined;
 }
 
+/** Placeholders of the values that `membersIn` (visibility.ts) gives. */
+export const givenMembers: ListMembers = { publics: '$1::bigint', privates: '$2::bigint' };
+
 /**
  * Gives the rows of a numbered page, each with the count of the list; one row without an outfit when
- * the page has none. $1 which private ones: all or none as a boolean, or a user's as their id;
- * $2 outfits to skip (null: to the last page); $3 page size. The functions walk in ascending order:
- * a descending page is the mirrored range, read from its end.
+ * the page has none. $1 and $2 whose outfits; $3 outfits to skip (null: to the last page); $4 page size.
  * @param span what of the list is meant, by the field that sorts it
  */
-export function pageStatement(
-  ordering: Ordering,
-  visibility: Visibility,
-  span?: SpanPlaceholders,
-): string {
-  const { field, direction } = ordering;
-  const { prelude, total, places } =
-    visibility.private === 'own' ? ownList(field, span) : sharedList(field, span);
-  const start = direction === 'asc' ? 'skip' : 'greatest(count - skip - $3::int, 0)';
+export function pageStatement(ordering: Ordering, span?: SpanPlaceholders): string {
+  const total = span
+    ? spanTotal(span, givenMembers)
+    : `SELECT ${countOf(givenMembers)} AS count, 0 AS preceding OFFSET 0`;
   return `
-    ${prelude}
     SELECT page.count, ${rowColumns}
-    FROM (
-      SELECT total.*, coalesce($2::bigint, greatest(count - 1, 0) / $3::int * $3::int) AS skip
+    FROM ${pageOfList(ordering, givenMembers, { skip: '$3', size: '$4' }, total)}
+    ORDER BY place.position ${ordering.direction}`;
+}
+
+/**
+ * What a page is read from: its `count` as page, its outfits as o and their owners as u, in the order of
+ * place.position. The functions walk in ascending order: a descending page is the mirrored range, read
+ * from its end.
+ * @param total gives `count`, and `preceding`, the outfits before the first one. It ends with OFFSET 0, or
+ *   else the planner would call its functions once for each use.
+ */
+export function pageOfList(
+  { field, direction }: Ordering,
+  members: ListMembers,
+  { skip, size }: { readonly skip: string; readonly size: string },
+  total: string,
+): string {
+  const start = direction === 'asc' ? 'skip' : `greatest(count - skip - ${size}::int, 0)`;
+  return `(
+      SELECT total.*, coalesce(${skip}::bigint, greatest(count - 1, 0) / ${size}::int * ${size}::int) AS skip
       FROM (${total}) total
     ) page
     CROSS JOIN LATERAL (
-      SELECT ${start} AS start, least(greatest(count - skip, 0), $3::int)::int AS size
+      SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
     ) span
-    LEFT JOIN LATERAL ${places} place ON true
+    LEFT JOIN LATERAL ${placesOf(field, members)} place ON true
     LEFT JOIN outfits o ON o.id = place.id
-    LEFT JOIN users u ON u.id = o.user_id
-    ORDER BY place.position ${direction}`;
+    LEFT JOIN users u ON u.id = o.user_id`;
 }
 
-/** The parts of a page statement that know which outfits are in the list. */
-interface ListParts {
-  readonly prelude: string;
-  /** Gives `count`, and whatever else `places` needs. */
-  readonly total: string;
-  /** Gives `position` and `id` of `size` outfits in ascending order from `start` on. */
-  readonly places: string;
+function placesOf(field: OrderingField, { publics, privates }: ListMembers): string {
+  return `outfits_by_${field}(${publics}, ${privates}, start, size)`;
 }
 
-/** The list with all private outfits or none. */
-function sharedList(field: OrderingField, span?: SpanPlaceholders): ListParts {
-  if (span) {
-    return {
-      prelude: '',
-      total: spanTotal(span, '$1::boolean'),
-      places: `outfits_by_${field}($1::boolean, preceding + start, size)`,
-    };
-  }
-  return {
-    prelude: '',
-    // OFFSET 0, or else the planner would call the function once for each use.
-    total: 'SELECT count_outfits($1::boolean)::int AS count OFFSET 0',
-    places: `outfits_by_${field}($1::boolean, start, size)`,
-  };
+/** Outfits of a list, in SQL. */
+export function countOf({ publics, privates }: ListMembers): string {
+  return `count_outfits(${publics}, ${privates})::int`;
 }
 
-/**
- * The list with one user's private outfits. At most `own` outfits before any place are private, so
- * the public ones of the page are those from number `start - own` to `start + size`.
- */
-function ownList(field: OrderingField, span?: SpanPlaceholders): ListParts {
-  const key = keyColumns(field).join(', ');
-  const publicOnes = span
-    ? `(SELECT preceding, count AS public FROM (${spanTotal(span, 'false')}) s)`
-    : '(SELECT count_outfits(false)::int AS public OFFSET 0)';
-  const preceding = span ? 'preceding, ' : '';
-  const condition = ['s.private', ...(span ? spanConditions(span) : [])].join(' AND ');
-  return {
-    prelude: `WITH own AS MATERIALIZED (SELECT ${key} FROM ${outfitsOf('$1')} s WHERE ${condition})`,
-    total: `
-      SELECT ${preceding}public, own, public + own AS count
-      FROM ${publicOnes} p,
-        (SELECT count(*)::int AS own FROM own) o`,
-    places: `(
-      SELECT row_number() OVER () AS position, merged.id
-      FROM (SELECT greatest(start - own, 0) AS low) bound
-      CROSS JOIN LATERAL (
-        SELECT ${key}
-        FROM outfits_by_${field}(false, ${span ? 'preceding + low' : 'low'}, greatest(least(start + size, public) - low, 0)::int)
-        JOIN outfits USING (id)
-        UNION ALL SELECT ${key} FROM own
-        ORDER BY ${key} OFFSET start - low LIMIT size
-      ) merged
-    )`,
-  };
-}
-
-/**
- * Gives `count`, the outfits of a span, and `preceding`, those that sort below it.
- * @param withPrivate SQL: whether private ones count
- */
-export function spanTotal({ field, from, below }: SpanPlaceholders, withPrivate: string): string {
-  const rank = (value: string) => `rank_outfits('${field}', ${withPrivate}, ${value}::bigint)`;
-  // OFFSET 0, or else the planner would call the functions once for each use.
+/** Gives `count`, the outfits of a span, and `preceding`, those that sort below it. */
+export function spanTotal({ field, from, below }: SpanPlaceholders, members: ListMembers): string {
+  const rank = (value: string) =>
+    `rank_outfits('${field}', ${members.publics}, ${members.privates}, ${value}::bigint)`;
   return `
     SELECT preceding, greatest(reached - preceding, 0)::int AS count
     FROM (
       SELECT ${from ? rank(from) : '0::bigint'} AS preceding,
-        ${below ? rank(below) : `count_outfits(${withPrivate})`} AS reached
+        ${below ? rank(below) : countOf(members)} AS reached
       OFFSET 0
     ) ends`;
-}
-
-/** What the outfits `s` of a span are, in SQL. */
-export function spanConditions({ field, from, below }: SpanPlaceholders): string[] {
-  return [
-    ...(from ? [`s.${field} >= ${from}::bigint`] : []),
-    ...(below ? [`s.${field} < ${below}::bigint`] : []),
-  ];
 }

@@ -2,10 +2,9 @@
 import type { ReadRows } from '../database/read.ts';
 import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import type { Ordering } from './ordering.ts';
-import { pageStatement } from './page-statement.ts';
-import { outfitsOf } from './ranges.ts';
+import { countOf, givenMembers, pageStatement } from './page-statement.ts';
 import { type FlatRow, type OutfitRow, rowOf } from './row.ts';
-import type { Visibility } from './visibility.ts';
+import { membersIn, type Visibility } from './visibility.ts';
 
 /** One page of a numbered list. */
 export interface OutfitPage {
@@ -48,29 +47,23 @@ export async function findPage(
 ): Promise<OutfitPage> {
   const { ordering, page, pageSize } = request;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
-  const statement = pageStatement(ordering, visibility);
-  const rows = await read<PageRow>(statement, [privateOnes(visibility), skip, pageSize], {
-    madeOf: (found) => madeOfPage(membersOf(visibility), ordering, outfitsIn(found)),
-  });
+  const rows = await read<PageRow>(
+    pageStatement(ordering),
+    [...membersIn(visibility), skip, pageSize],
+    {
+      madeOf: (found) => madeOfPage(membersOf(visibility), ordering, outfitsIn(found)),
+    },
+  );
   return pageOf(rows, page, pageSize);
 }
 
 /** Outfits in the whole visible list. */
 export async function countOutfits(read: ReadRows, visibility: Visibility): Promise<number> {
-  const statement =
-    visibility.private === 'own'
-      ? `SELECT (count_outfits(false) + count(*) FILTER (WHERE s.private))::int AS count
-         FROM ${outfitsOf('$1')} s`
-      : 'SELECT count_outfits($1::boolean)::int AS count';
-  const [row] = await read<{ count: number }>(statement, [privateOnes(visibility)], {
+  const statement = `SELECT ${countOf(givenMembers)} AS count`;
+  const [row] = await read<{ count: number }>(statement, membersIn(visibility), {
     madeOf: () => madeOfCount(membersOf(visibility)),
   });
   return row?.count ?? 0;
-}
-
-/** Which private outfits a statement is to give: all or none of them, or those of a user. */
-export function privateOnes(visibility: Visibility): boolean | number {
-  return visibility.private === 'own' ? visibility.userId : visibility.private === 'all';
 }
 
 /** A row of a page statement; one without an outfit when the page has none. */

@@ -2,35 +2,24 @@
 import { keyColumns, type Ordering, orderBy } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 
-/** What a list has of the outfits with one value of `private`, as outfits `s`. */
-interface Segment {
-  readonly table: string;
-  readonly condition: string;
-}
-
 /**
- * What the visible list is a merge of. The indexes lead with `private`, so each segment is one range.
+ * What the visible list is a merge of, as conditions of outfits `s`: each is one range of an index, as those
+ * of lists lead with `private`, and those of users with the user and it.
  * @param viewer placeholder of the viewer's id
+ * @param owner SQL of the id of the user whose outfits are meant; undefined: everyone's
  */
-function segmentsOf(visibility: Visibility, viewer: string): readonly Segment[] {
-  const publicOnes = { table: 'outfits s', condition: 'NOT s.private' };
+function segmentsOf(visibility: Visibility, viewer: string, owner?: string): readonly string[] {
+  const publics = owner ? `s.user_id = ${owner} AND NOT s.private` : 'NOT s.private';
   switch (visibility.private) {
     case 'all':
-      return [publicOnes, { table: 'outfits s', condition: 's.private' }];
+      return [publics, owner ? `s.user_id = ${owner} AND s.private` : 's.private'];
     case 'none':
-      return [publicOnes];
-    case 'own':
-      return [publicOnes, { table: `${outfitsOf(viewer)} s`, condition: 's.private' }];
+      return [publics];
+    case 'own': {
+      const own = `s.user_id = ${viewer}::int AND s.private`;
+      return [publics, owner ? `${own} AND ${owner} = ${viewer}::int` : own];
+    }
   }
-}
-
-/**
- * The outfits of one user as a table. OFFSET 0 keeps its condition apart from others, so that they
- * are found by their user: the index of a list would lead past the private outfits of everyone.
- * @param user placeholder of the user's id
- */
-export function outfitsOf(user: string): string {
-  return `(SELECT * FROM outfits WHERE user_id = ${user}::int OFFSET 0)`;
 }
 
 /**
@@ -39,6 +28,7 @@ export function outfitsOf(user: string): string {
  * `private`, so that it is the index's: by the id alone, the planner would walk the primary key
  * past all outfits of the other segment.
  * @param viewer placeholder of the viewer's id
+ * @param owner SQL of the id of the user whose outfits are meant; undefined: everyone's
  */
 export function rangesOf(
   visibility: Visibility,
@@ -47,10 +37,11 @@ export function rangesOf(
   limit: number,
   conditions: readonly string[] = [],
   columns = '*',
+  owner?: string,
 ): string[] {
-  return segmentsOf(visibility, viewer).map(
-    ({ table, condition }) => `(
-      SELECT ${columns} FROM ${table} WHERE ${[condition, ...conditions].join(' AND ')}
+  return segmentsOf(visibility, viewer, owner).map(
+    (segment) => `(
+      SELECT ${columns} FROM outfits s WHERE ${[segment, ...conditions].join(' AND ')}
       ORDER BY s.private ${ordering.direction}, ${orderBy(ordering, 's')} LIMIT ${limit}
     )`,
   );

@@ -6,15 +6,9 @@ import { beyond, findKeysetPage, type KeysetPageRequest } from './keyset-page.ts
 import type { OutfitList } from './list.ts';
 import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import { compareKeys, type SortKey } from './ordering.ts';
-import {
-  pageStatement,
-  type SpanPlaceholders,
-  spanConditions,
-  spanTotal,
-} from './page-statement.ts';
-import { outfitsIn, type PageRow, pageOf, privateOnes } from './pages.ts';
-import { outfitsOf } from './ranges.ts';
-import type { Visibility } from './visibility.ts';
+import { givenMembers, pageStatement, type SpanPlaceholders, spanTotal } from './page-statement.ts';
+import { outfitsIn, type PageRow, pageOf } from './pages.ts';
+import { membersIn, type Visibility } from './visibility.ts';
 
 /** A range of one field, half-open. */
 interface Span {
@@ -64,8 +58,8 @@ export function createSpanList(
       const { ordering, page, pageSize } = request;
       if (ordering.field !== span.field) return matched.page(request);
       const skip = page === 'last' ? null : (page - 1) * pageSize;
-      const statement = pageStatement(ordering, visibility, placeholders(4));
-      const values = [privateOnes(visibility), skip, pageSize, ...ends];
+      const statement = pageStatement(ordering, placeholders(5));
+      const values = [...membersIn(visibility), skip, pageSize, ...ends];
       const rows = await read<PageRow>(statement, values, {
         madeOf: (found) => madeOfPage(members, ordering, outfitsIn(found)),
       });
@@ -76,23 +70,14 @@ export function createSpanList(
       return (await keysetPage(beyond(ordering, key, side))).length > 0;
     },
     async count() {
-      const statement = spanCount(visibility, placeholders(2));
-      const values = [privateOnes(visibility), ...ends];
+      const statement = spanTotal(placeholders(3), givenMembers);
+      const values = [...membersIn(visibility), ...ends];
       const [row] = await read<{ count: number }>(statement, values, {
         madeOf: () => madeOfCount(members),
       });
       return row?.count ?? 0;
     },
   };
-}
-
-/** $1 which private ones, as in `pageStatement`; then the ends. */
-function spanCount(visibility: Visibility, span: SpanPlaceholders): string {
-  if (visibility.private !== 'own') return spanTotal(span, '$1::boolean');
-  const conditions = ['s.private', ...spanConditions(span)].join(' AND ');
-  return `
-    SELECT count + (SELECT count(*)::int FROM ${outfitsOf('$1')} s WHERE ${conditions}) AS count
-    FROM (${spanTotal(span, 'false')}) total`;
 }
 
 const lowestId = -2_147_483_648;

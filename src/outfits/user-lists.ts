@@ -3,10 +3,12 @@ import DataLoader from 'dataloader';
 import { madeOfAll } from '../database/changes.ts';
 import type { ReadRows } from '../database/read.ts';
 import { conditionsOf, createValues, type OutfitFilter, viewerOf } from './filter.ts';
-import { beyond, inOrder, type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
+import { beyond, inOrder, type KeysetPageRequest, keysetBounds, maxRows } from './keyset-page.ts';
 import { type ScrollableList, simplify } from './list.ts';
 import { madeOfCount, madeOfRange, membersOfUser } from './made-of.ts';
 import { orderBy } from './ordering.ts';
+import { countOf, type ListMembers } from './page-statement.ts';
+import { rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
 
@@ -91,13 +93,18 @@ async function readPages(
 ): Promise<Map<number, OutfitRow[]>> {
   const values = createValues(users, request.limit);
   const { reading, bounds } = keysetBounds(request, values.add);
-  const outfits = outfitsOfOwner(visibility, filter, values.add, bounds);
-  if (!outfits) return new Map();
+  const { isEmpty, visibility: visible, conditions } = simplify(filter, visibility);
+  if (isEmpty) return new Map();
+  const viewer = viewerOf(visible, values.add);
+  const filtered = [...bounds, ...conditionsOf(conditions, values.add)];
+  // Few different ends, so that few statements are prepared.
+  const end = request.limit <= 21 ? 21 : maxRows;
+  const ranges = rangesOf(visible, viewer, reading, end, filtered, '*', 'owner.id');
   const statement = `
     SELECT ${rowColumns}
     FROM unnest($1::int[]) AS owner (id)
     CROSS JOIN LATERAL (
-      SELECT * FROM ${outfits} ORDER BY ${orderBy(reading, 's')} LIMIT $2::int
+      SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(reading, 's')} LIMIT $2::int
     ) o
     JOIN users u ON u.id = o.user_id
     ORDER BY ${orderBy(reading)}`;
@@ -122,12 +129,16 @@ async function readCounts(
   filter: OutfitFilter,
 ): Promise<Map<number, number>> {
   const values = createValues(users);
-  const outfits = outfitsOfOwner(visibility, filter, values.add);
-  if (!outfits) return new Map();
-  const statement = `
-    SELECT owner.id, total.count
-    FROM unnest($1::int[]) AS owner (id)
-    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM ${outfits}) total`;
+  const { isEmpty, visibility: visible, conditions } = simplify(filter, visibility);
+  if (isEmpty) return new Map();
+  const viewer = viewerOf(visible, values.add);
+  const filtered = conditionsOf(conditions, values.add);
+  const all = ['s.user_id = owner.id', visibleOf(visible, 'owner.id', viewer), ...filtered];
+  const count =
+    filtered.length === 0
+      ? countOf(membersOfOwner(visible, viewer))
+      : `(SELECT count(*)::int FROM outfits s WHERE ${all.join(' AND ')})`;
+  const statement = `SELECT owner.id, ${count} AS count FROM unnest($1::int[]) AS owner (id)`;
   const rows = await read<{ id: number; count: number }>(statement, values.list, {
     ...planFor(filter),
     madeOf: () => madeOfAll(users.map((id) => madeOfCount(membersOfUser(id, visibility, filter)))),
@@ -154,22 +165,15 @@ export function planFor(filter: OutfitFilter): { planForValues: boolean } {
   return { planForValues: Object.values(filter).some((value) => value !== undefined) };
 }
 
-/**
- * The outfits `s` of an owner, from `outfits s` on; undefined when there can be none. OFFSET 0 keeps
- * the owner apart from all else: the index of an order would lead past the outfits of everyone.
- */
-function outfitsOfOwner(
-  visibility: Visibility,
-  filter: OutfitFilter,
-  add: (value: unknown) => string,
-  bounds: readonly string[] = [],
-): string | undefined {
-  const { isEmpty, visibility: visible, conditions } = simplify(filter, visibility);
-  if (isEmpty) return undefined;
-  const all = [
-    visibleOf(visible, 's.user_id', viewerOf(visible, add)),
-    ...bounds,
-    ...conditionsOf(conditions, add),
-  ];
-  return `(SELECT * FROM outfits WHERE user_id = owner.id OFFSET 0) s WHERE ${all.join(' AND ')}`;
+/** Which outfits of the user `owner` are seen. @param viewer placeholder of the viewer's id */
+export function membersOfOwner(visibility: Visibility, viewer: string): ListMembers {
+  const publics = 'owner.id::bigint';
+  switch (visibility.private) {
+    case 'all':
+      return { publics, privates: publics };
+    case 'none':
+      return { publics, privates: 'NULL::bigint' };
+    case 'own':
+      return { publics, privates: `CASE WHEN owner.id = ${viewer}::int THEN ${publics} END` };
+  }
 }

@@ -6,9 +6,10 @@ import { conditionsOf, createValues, type OutfitFilter } from './filter.ts';
 import { simplify } from './list.ts';
 import { madeOfPage, membersOfUser } from './made-of.ts';
 import { type Ordering, orderBy } from './ordering.ts';
+import { countOf, pageOfList } from './page-statement.ts';
 import { type OutfitPage, outfitsIn, type PageRequest, type PageRow, pageOf } from './pages.ts';
 import { rowColumns } from './row.ts';
-import { groupBy, keyOf, planFor } from './user-lists.ts';
+import { groupBy, keyOf, membersOfOwner, planFor } from './user-lists.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
 /** A page of the outfits of one user. */
@@ -67,6 +68,7 @@ async function loadRows(
   const { isEmpty, visibility: visible, conditions } = simplify(filter, visibility);
   if (isEmpty) return [];
   const users = requests.map((request) => request.userId);
+  // For a list of one, PostgreSQL would make a new plan each time.
   const isOne = users.length === 1;
   const values = createValues(
     ...(isOne ? users : [users]),
@@ -74,8 +76,12 @@ async function loadRows(
     pageSize,
     ...viewerValues(visible),
   );
+  const owners = isOne ? '(SELECT $1::int) AS owner (id)' : 'unnest($1::int[]) AS owner (id)';
   const filtered = conditionsOf(conditions, values.add);
-  const statement = userPagesStatement(ordering, visible, isOne, filtered);
+  const statement =
+    filtered.length === 0
+      ? userPagesStatement(ordering, visible, owners)
+      : filteredStatement(ordering, visible, owners, filtered);
   const rows = await read<PageRow & { ownerId: number }>(statement, values.list, {
     ...planFor(filter),
     madeOf(read) {
@@ -90,20 +96,26 @@ async function loadRows(
   return rows.map((row) => ({ ...row, list: listOf(first) }));
 }
 
-/**
- * $1 users, $2 outfits of each to skip (null: to the last page), $3 page size, $4 the viewer.
- * @param isOne whether $1 is one user: for a list of one, PostgreSQL would make a new plan each time
- * @param conditions further ones of the outfits `s`
- */
-function userPagesStatement(
+/** $1 users, as `owners`, $2 outfits of each to skip (null: to the last page), $3 page size, $4 the viewer. */
+function userPagesStatement(ordering: Ordering, visibility: Visibility, owners: string): string {
+  const members = membersOfOwner(visibility, '$4');
+  const total = `SELECT ${countOf(members)} AS count, 0 AS preceding OFFSET 0`;
+  const page = pageOfList(ordering, members, { skip: '$2', size: '$3' }, total);
+  return `
+    SELECT owner.id AS "ownerId", page.count, ${rowColumns}
+    FROM ${owners} CROSS JOIN LATERAL ${page}
+    ORDER BY owner.id, place.position ${ordering.direction}`;
+}
+
+/** The same of those outfits `s` that meet conditions, which are all read. */
+function filteredStatement(
   ordering: Ordering,
   visibility: Visibility,
-  isOne: boolean,
+  owners: string,
   conditions: readonly string[],
 ): string {
   const all = ['s.user_id = owner.id', visibleOf(visibility, 'owner.id', '$4'), ...conditions];
   const outfits = `outfits s WHERE ${all.join(' AND ')}`;
-  const owners = isOne ? '(SELECT $1::int) AS owner (id)' : 'unnest($1::int[]) AS owner (id)';
   return `
     SELECT owner.id AS "ownerId", total.count, ${rowColumns}
     FROM ${owners}

@@ -18,6 +18,21 @@ export function visibilityFor(
   return viewer ? { private: 'own', userId: viewer.userId } : { private: 'none' };
 }
 
+/** In place of a user's id: everyone's outfits. No user has it. */
+const everyone = 2_147_483_648;
+
+/** Whose public and whose private outfits are in the visible list: the values of `givenMembers`. */
+export function membersIn(visibility: Visibility): [publics: number, privates: number | null] {
+  switch (visibility.private) {
+    case 'all':
+      return [everyone, everyone];
+    case 'none':
+      return [everyone, null];
+    case 'own':
+      return [everyone, visibility.userId];
+  }
+}
+
 /** Whether what is seen is the same for others too. */
 export function isShareable(visibility: Visibility): boolean {
   return visibility.private !== 'own';

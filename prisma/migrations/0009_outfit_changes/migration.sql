@@ -32,7 +32,9 @@ CREATE INDEX "outfit_changes_xid_idx" ON "outfit_changes"("xid");
 ALTER TABLE "outfit_changes" REPLICA IDENTITY FULL;
 ALTER TABLE "outfit_changes" SET (vacuum_truncate = false, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 
--- How many outfits fall into each node of each ordering, as of the snapshot of outfit_fold.
+-- How many outfits fall into each node of each ordering, as of the snapshot of outfit_fold: of all outfits
+-- (owner 2147483648, which no user is), and of each user who has very many. Those users are named by the buckets of
+-- owner 2147483649.
 CREATE TABLE "outfit_bucket_counts" (
     "owner" BIGINT NOT NULL,
     "level" SMALLINT NOT NULL,
@@ -59,6 +61,8 @@ CREATE TABLE "outfit_fold" (
     "marked_at" TIMESTAMPTZ(6) NOT NULL,
     -- Whether there may be nodes that are crowded and not split.
     "crowded" BOOLEAN NOT NULL,
+    -- Whether there may be users with very many outfits that have no nodes.
+    "unplanted" BOOLEAN NOT NULL,
 
     CONSTRAINT "outfit_fold_pkey" PRIMARY KEY ("is_only")
 );
@@ -203,7 +207,7 @@ BEGIN
   DELETE FROM outfit_bucket_counts;
   WITH gone AS (DELETE FROM outfit_changes)
   UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
-    kept_from = pg_snapshot_xmax(outfit_snapshot()), crowded = false;
+    kept_from = pg_snapshot_xmax(outfit_snapshot()), crowded = false, unplanted = false;
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
   RETURN NULL;
 END $$;
@@ -329,21 +333,33 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT count(*)::integer FROM (SELECT FROM pending_outfit_changes() LIMIT enough) AS pending
 $$;
 
--- What they add to the ordering with this leaf, for the outfits that they moved in it.
+-- What they add to the ordering with this leaf, for the outfits that they moved in it, or to another owner.
 CREATE FUNCTION pending_outfit_moves(leaf integer)
-RETURNS TABLE (value bigint, id integer, public integer, private integer, xid xid8)
+RETURNS TABLE (value bigint, id integer, owner integer, public integer, private integer, xid xid8)
 LANGUAGE sql STABLE ROWS 100 AS $$
   WITH pending AS MATERIALIZED (
-    SELECT xid, outfit_id AS id, old_private, new_private,
+    SELECT xid, outfit_id AS id, old_user_id, new_user_id, old_private, new_private,
       CASE leaf WHEN 103 THEN old_created WHEN 202 THEN outfit_id WHEN 304 THEN old_likes ELSE old_modified END AS old_value,
       CASE leaf WHEN 103 THEN new_created WHEN 202 THEN outfit_id WHEN 304 THEN new_likes ELSE new_modified END AS new_value
     FROM pending_outfit_changes() WHERE outfit_id IS NOT NULL
   )
-  SELECT old_value, id, -(NOT old_private)::integer, -old_private::integer, xid FROM pending
-  WHERE old_private IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
+  SELECT old_value, id, old_user_id, -(NOT old_private)::integer, -old_private::integer, xid FROM pending
+  WHERE old_private IS NOT NULL AND (old_private, old_value, old_user_id) IS DISTINCT FROM (new_private, new_value, new_user_id)
   UNION ALL
-  SELECT new_value, id, (NOT new_private)::integer, new_private::integer, xid FROM pending
-  WHERE new_private IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
+  SELECT new_value, id, new_user_id, (NOT new_private)::integer, new_private::integer, xid FROM pending
+  WHERE new_private IS NOT NULL AND (old_private, old_value, old_user_id) IS DISTINCT FROM (new_private, new_value, new_user_id)
+$$;
+
+-- What of that is in a list, and the private outfits of a user that no node has: `few`.
+CREATE FUNCTION listed_outfit_moves(leaf integer, publics bigint, privates bigint, few integer DEFAULT NULL)
+RETURNS TABLE (value bigint, id integer, rows integer)
+LANGUAGE sql STABLE ROWS 100 AS $$
+  SELECT value, id, CASE WHEN publics IN (2147483648, owner) THEN public ELSE 0 END
+    + CASE WHEN privates IN (2147483648, owner) THEN private ELSE 0 END
+  FROM pending_outfit_moves(leaf)
+  UNION ALL
+  SELECT CASE leaf WHEN 103 THEN created WHEN 202 THEN id WHEN 304 THEN likes ELSE modified END, id, 1
+  FROM outfits WHERE user_id = few AND private
 $$;
 
 -- The levels below each leaf.
@@ -354,41 +370,55 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 19 AS $$
   FROM (VALUES (103, 111), (304, 307), (403, 411)) AS ordering (leaf, last_level), generate_series(leaf + 1, last_level) AS level
 $$;
 
--- Adds the pending changes that are visible in `upto` to the counts. Gives how many those were, and
--- whether a node has become crowded. The finest level of each ordering is added up first, and the coarser
--- ones from it. A scalar subquery looks a node up by its key, however many are estimated. To be called by who
--- holds the lock.
-CREATE FUNCTION add_outfit_changes(upto pg_snapshot, crowd integer, OUT added bigint, OUT found_crowd boolean)
+-- Adds outfits to the counts: the pending changes that are visible in `upto`, or, of a user who gets nodes,
+-- what the table has of them less what is pending. Gives how many changes those were, whether a node has become
+-- crowded, and some of the users who have got more outfits, the more so the more they got. The finest level of
+-- each ordering is added up first, and the coarser ones from it. A scalar subquery looks a node up by its key,
+-- however many are estimated. To be called by who holds the lock.
+CREATE FUNCTION add_outfit_changes(
+  upto pg_snapshot, crowd integer, planted integer DEFAULT NULL,
+  OUT added bigint, OUT found_crowd boolean, OUT grown integer[]
+)
 LANGUAGE sql
 SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
   WITH moved AS MATERIALIZED (
-    SELECT 103 AS leaf, value >> 32 AS bucket, m.* FROM pending_outfit_moves(103) m WHERE pg_visible_in_snapshot(xid, upto)
+    SELECT leaf, m.* FROM unnest('{103,202,304,403}'::integer[]) AS leaf CROSS JOIN LATERAL pending_outfit_moves(leaf) m
+    WHERE planted IS NULL AND pg_visible_in_snapshot(xid, upto)
     UNION ALL
-    SELECT 202, value >> 10, m.* FROM pending_outfit_moves(202) m WHERE pg_visible_in_snapshot(xid, upto)
+    SELECT leaf, m.value, m.id, m.owner, -m.public, -m.private, m.xid
+    FROM unnest('{103,202,304,403}'::integer[]) AS leaf CROSS JOIN LATERAL pending_outfit_moves(leaf) m
+    WHERE planted IS NOT NULL AND m.owner = planted
     UNION ALL
-    SELECT 304, value, m.* FROM pending_outfit_moves(304) m WHERE pg_visible_in_snapshot(xid, upto)
+    SELECT leaf, CASE leaf WHEN 103 THEN created WHEN 202 THEN id WHEN 304 THEN likes ELSE modified END,
+      id, user_id, (NOT private)::integer, private::integer, NULL
+    FROM outfits CROSS JOIN unnest('{103,202,304,403}'::integer[]) AS leaf
+    WHERE user_id = planted
+  ), placed AS MATERIALIZED (
+    SELECT m.*, value >> outfit_value_shift(leaf) AS bucket, 2147483648 AS tree
+    FROM moved m WHERE planted IS NULL
     UNION ALL
-    SELECT 403, value >> 32, m.* FROM pending_outfit_moves(403) m WHERE pg_visible_in_snapshot(xid, upto)
+    SELECT m.*, value >> outfit_value_shift(leaf), t.bucket
+    FROM moved m JOIN outfit_bucket_counts t ON t.owner = 2147483649 AND t.bucket = m.owner
   ), leaves AS MATERIALIZED (
-    SELECT leaf, bucket, public, private, (
+    SELECT tree, leaf, bucket, public, private, (
       SELECT c.split FROM outfit_bucket_counts c
       WHERE c.owner = 2147483648 AND c.level = l.leaf AND c.bucket = l.bucket AND c.block = 0
     ) AS split
-    FROM (SELECT leaf, bucket, sum(public) AS public, sum(private) AS private FROM moved GROUP BY 1, 2) l
+    FROM (SELECT tree, leaf, bucket, sum(public) AS public, sum(private) AS private FROM placed GROUP BY 1, 2, 3) l
   ), levels AS MATERIALIZED (
     SELECT * FROM outfit_levels_below()
   ), nodes AS (
-    SELECT leaf AS level, bucket, 0 AS block, public, private FROM leaves
+    SELECT tree, leaf AS level, bucket, 0 AS block, public, private FROM leaves
     UNION ALL
-    SELECT leaf - step, bucket >> 6 * step, 0, sum(public), sum(private)
+    SELECT tree, leaf - step, bucket >> 6 * step, 0, sum(public), sum(private)
     FROM leaves, generate_series(1, CASE leaf WHEN 202 THEN 2 WHEN 304 THEN 4 ELSE 3 END) AS step
-    GROUP BY 1, 2
+    GROUP BY 1, 2, 3
     UNION ALL
-    SELECT level, bucket, block, public, private FROM (
-      SELECT l.level, m.value >> l.shift AS bucket, coalesce(m.id >> l.id_shift, 0) AS block,
+    SELECT tree, level, bucket, block, public, private FROM (
+      SELECT tree, l.level, m.value >> l.shift AS bucket, coalesce(m.id >> l.id_shift, 0) AS block,
         sum(m.public) AS public, sum(m.private) AS private
-      FROM leaves JOIN moved m USING (leaf, bucket) JOIN levels l USING (leaf)
-      WHERE leaves.split GROUP BY 1, 2, 3
+      FROM leaves JOIN placed m USING (tree, leaf, bucket) JOIN levels l USING (leaf)
+      WHERE leaves.split GROUP BY 1, 2, 3, 4
     ) below
     WHERE (
       SELECT c.split FROM outfit_bucket_counts c
@@ -397,42 +427,97 @@ SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
         AND c.block = outfit_parent_block(below.level, below.block))
   ), written AS (
     INSERT INTO outfit_bucket_counts AS c (owner, level, bucket, block, public, private)
-    SELECT 2147483648, level, bucket, block, public, private
-    FROM nodes WHERE public <> 0 OR private <> 0 ORDER BY level, bucket, block
+    SELECT tree, level, bucket, block, public, private
+    FROM nodes WHERE public <> 0 OR private <> 0 ORDER BY tree, level, bucket, block
     ON CONFLICT ON CONSTRAINT outfit_bucket_counts_pkey
       DO UPDATE SET public = c.public + excluded.public, private = c.private + excluded.private
-    RETURNING c.public + c.private > crowd AND NOT c.split AND is_outfit_level_splittable(c.level) AS is_crowded
+    RETURNING c.owner = 2147483648 AND c.public + c.private > crowd AND NOT c.split AND is_outfit_level_splittable(c.level) AS is_crowded
   )
-  SELECT (SELECT count(*) FROM pending_outfit_changes() WHERE pg_visible_in_snapshot(xid, upto)), (SELECT coalesce(bool_or(is_crowded), false) FROM written)
+  SELECT (SELECT count(*) FROM pending_outfit_changes() WHERE pg_visible_in_snapshot(xid, upto)),
+    (SELECT coalesce(bool_or(is_crowded), false) FROM written),
+    (SELECT array_agg(DISTINCT owner) FROM moved WHERE leaf = 202 AND id % 32 = 0 AND public + private > 0)
 $$;
 
--- Divides a node: what it holds is what the table has between its keys, less what is pending. To be
--- called by who holds the lock.
-CREATE FUNCTION split_outfit_node(node outfit_bucket_counts) RETURNS void
+-- Whether a user has nodes.
+CREATE FUNCTION has_outfit_nodes(owner bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN EXISTS (
+    SELECT FROM outfit_bucket_counts c
+    WHERE c.owner = 2147483649 AND c.level = 0 AND c.bucket = has_outfit_nodes.owner AND c.block = 0
+  );
+END $$;
+
+-- Gives nodes to those of some users (null: of all) who have more than `crowd` outfits and no nodes, until as
+-- many outfits as `budget` have been read. Gives whether some are left. To be called by who holds the lock.
+CREATE FUNCTION plant_outfit_nodes(users integer[], crowd integer, budget bigint) RETURNS boolean
 LANGUAGE plpgsql
 SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+  planted integer;
+  outfits_read bigint;
+BEGIN
+  FOR planted, outfits_read IN
+    SELECT o.user_id, count(*) FROM outfits o WHERE users IS NULL
+    GROUP BY 1 HAVING count(*) > crowd AND NOT has_outfit_nodes(o.user_id)
+    UNION ALL
+    SELECT owner, many FROM unnest(users) AS owner
+    CROSS JOIN LATERAL (SELECT count(*) AS many FROM (SELECT FROM outfits o WHERE o.user_id = owner LIMIT crowd + 1) enough) own
+    WHERE many > crowd AND NOT has_outfit_nodes(owner)
+  LOOP
+    IF budget <= 0 THEN
+      RETURN true;
+    END IF;
+    INSERT INTO outfit_bucket_counts VALUES (2147483649, 0, planted, 0, 0, 0, true);
+    PERFORM add_outfit_changes(NULL, crowd, planted);
+    budget := budget - outfits_read;
+  END LOOP;
+  RETURN false;
+END $$;
+
+-- Divides a node, also of those users who have it: what it holds is what the table has between its keys, less
+-- what is pending. To be called by who holds the lock.
+CREATE FUNCTION split_outfit_node(node outfit_bucket_counts) RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   keys record;
 BEGIN
   SELECT * INTO keys FROM outfit_node_keys(node.level, node.bucket, node.block);
   EXECUTE format($sql$
+    WITH trees AS MATERIALIZED (
+      SELECT t.bucket AS owner FROM outfit_bucket_counts t
+      WHERE t.owner = 2147483649 AND EXISTS (
+        SELECT FROM outfit_bucket_counts c
+        WHERE c.owner = t.bucket AND c.level = $7 AND c.bucket = $8 AND c.block = $9)
+    )
     INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
-    SELECT 2147483648, $1, o.value >> outfit_value_shift($1), coalesce(o.id >> outfit_id_shift($1), 0), sum(o.public), sum(o.private)
+    SELECT tree, $1, o.value >> outfit_value_shift($1), coalesce(o.id >> outfit_id_shift($1), 0), sum(o.public), sum(o.private)
     FROM (
-      SELECT %1$s::bigint AS value, id, 1 AS public, 0 AS private FROM outfits
+      SELECT 2147483648 AS tree, %1$s::bigint AS value, id, 1 AS public, 0 AS private FROM outfits
       WHERE NOT private AND (%1$s, id) >= ($2, $3) AND (%1$s, id) <= ($4, $5)
       UNION ALL
-      SELECT %1$s, id, 0, 1 FROM outfits
+      SELECT 2147483648, %1$s, id, 0, 1 FROM outfits
       WHERE private AND (%1$s, id) >= ($2, $3) AND (%1$s, id) <= ($4, $5)
       UNION ALL
-      SELECT m.value, m.id, -m.public, -m.private
-      FROM pending_outfit_moves($6) m
+      SELECT tree.owner, own.* FROM trees tree CROSS JOIN LATERAL (
+        SELECT %1$s, id, 1, 0 FROM outfits
+        WHERE user_id = tree.owner::integer AND NOT private AND (%1$s, id) >= ($2, $3) AND (%1$s, id) <= ($4, $5)
+        UNION ALL
+        SELECT %1$s, id, 0, 1 FROM outfits
+        WHERE user_id = tree.owner::integer AND private AND (%1$s, id) >= ($2, $3) AND (%1$s, id) <= ($4, $5)
+      ) own
+      UNION ALL
+      SELECT tree, m.value, m.id, -m.public, -m.private
+      FROM pending_outfit_moves($6) m CROSS JOIN LATERAL (
+        SELECT 2147483648 AS tree UNION ALL SELECT t.owner FROM trees t WHERE t.owner = m.owner
+      ) of
       WHERE (m.value, m.id) >= ($2, $3) AND (m.value, m.id) <= ($4, $5)
     ) o
-    GROUP BY 3, 4 HAVING sum(o.public) <> 0 OR sum(o.private) <> 0
+    GROUP BY 1, 3, 4 HAVING sum(o.public) <> 0 OR sum(o.private) <> 0
   $sql$, CASE node.level / 100 WHEN 1 THEN 'created' WHEN 3 THEN 'likes' ELSE 'modified' END)
   USING node.level + 1, keys.low, keys.low_id, keys.high, keys.high_id,
-    CASE node.level / 100 WHEN 1 THEN 103 WHEN 3 THEN 304 ELSE 403 END;
+    CASE node.level / 100 WHEN 1 THEN 103 WHEN 3 THEN 304 ELSE 403 END, node.level, node.bucket, node.block;
   UPDATE outfit_bucket_counts SET split = true
   WHERE owner = node.owner AND level = node.level AND bucket = node.bucket AND block = node.block;
 END $$;
@@ -464,7 +549,7 @@ END $$;
 
 -- Adds pending changes to the counts, if there are `minimum` or more; gives how many it added. Does nothing
 -- while another one writes counts, and may be called by anyone, in any transaction at READ COMMITTED.
--- Splits nodes of more than `crowd` outfits. Once a minute it clears away changes that have been in the
+-- Splits nodes of more than `crowd` outfits, and gives users with more of them nodes of their own. Once a minute it clears away changes that have been in the
 -- counts for as long: readers of changes have that much time.
 CREATE FUNCTION fold_outfit_changes(minimum integer DEFAULT 1, crowd integer DEFAULT 2000) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER
@@ -474,6 +559,7 @@ DECLARE
   upto pg_snapshot;
   added bigint := 0;
   found_crowd boolean;
+  grown integer[];
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RAISE feature_not_supported USING MESSAGE = 'changes of outfits are folded at READ COMMITTED only';
@@ -490,7 +576,7 @@ BEGIN
   END IF;
   IF (SELECT count(*) >= minimum FROM (SELECT FROM pending_outfit_changes() LIMIT minimum) pending) THEN
     upto := outfit_snapshot();
-    SELECT a.added, a.found_crowd INTO added, found_crowd FROM add_outfit_changes(upto, crowd) a;
+    SELECT a.added, a.found_crowd, a.grown INTO added, found_crowd, grown FROM add_outfit_changes(upto, crowd) a;
     fold.crowded := fold.crowded OR found_crowd;
     UPDATE outfit_fold SET snapshot = upto, crowded = fold.crowded;
     IF fold.marked_at < now() - interval '1 minute' THEN
@@ -499,41 +585,74 @@ BEGIN
       UPDATE outfit_fold SET kept_from = pg_snapshot_xmax(fold.mark), mark = upto, marked_at = now();
     END IF;
   END IF;
+  IF fold.unplanted THEN
+    IF NOT plant_outfit_nodes(NULL, crowd, 300000) THEN
+      UPDATE outfit_fold SET unplanted = false;
+    END IF;
+  ELSIF grown IS NOT NULL AND plant_outfit_nodes(grown, crowd, 300000) THEN
+    UPDATE outfit_fold SET unplanted = true;
+  END IF;
   IF fold.crowded AND NOT split_crowded_outfit_nodes(crowd, 300000) THEN
     UPDATE outfit_fold SET crowded = false;
   END IF;
   RETURN added;
 END $$;
 
--- Number of outfits; of the public ones, unless `with_private`.
-CREATE OR REPLACE FUNCTION count_outfits(with_private boolean) RETURNS bigint
+-- Lists. Whoever asks says whose public and whose private outfits are in the list: a user's, or, as 2147483648,
+-- everyone's; private ones may be nobody's (null). With the public ones of a user, only theirs.
+
+-- Number of outfits in a list.
+CREATE FUNCTION count_outfits(publics bigint, privates bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  total bigint := 0;
 BEGIN
   IF NOT EXISTS (SELECT FROM outfit_fold) THEN
     -- This statement began before the migration that made it had ended.
     RAISE serialization_failure USING MESSAGE = 'the counts have changed their form since this statement began';
   END IF;
-  RETURN (
-    SELECT coalesce(sum(public + CASE WHEN with_private THEN private ELSE 0 END), 0)
+  -- A user without nodes has few outfits.
+  IF publics <> 2147483648 AND NOT has_outfit_nodes(publics) THEN
+    RETURN (
+      SELECT count(*) FROM outfits o WHERE o.user_id = publics::integer AND (NOT o.private OR privates IS NOT NULL)
+    );
+  END IF;
+  IF privates <> 2147483648 AND NOT has_outfit_nodes(privates) THEN
+    total := (SELECT count(*) FROM outfits o WHERE o.user_id = privates::integer AND o.private);
+    privates := NULL;
+  END IF;
+  RETURN total + (
+    SELECT coalesce(sum(rows), 0)
     FROM (
-      SELECT public, private FROM outfit_bucket_counts WHERE owner = 2147483648 AND level = 200
+      SELECT public AS rows FROM outfit_bucket_counts WHERE owner = publics AND level = 200
+      UNION ALL
+      SELECT private FROM outfit_bucket_counts WHERE owner = privates AND level = 200
       UNION ALL
       -- Those that are in the list or not, as before, do not count: likes, say.
-      SELECT coalesce((NOT p.new_private)::integer, 0) - coalesce((NOT p.old_private)::integer, 0),
-        coalesce(p.new_private::integer, 0) - coalesce(p.old_private::integer, 0)
-      FROM pending_outfit_changes() p WHERE p.old_private IS DISTINCT FROM p.new_private
+      SELECT coalesce((NOT p.new_private AND (publics = 2147483648 OR publics = p.new_user_id))::integer, 0)
+        - coalesce((NOT p.old_private AND (publics = 2147483648 OR publics = p.old_user_id))::integer, 0)
+        + coalesce((p.new_private AND (privates = 2147483648 OR privates = p.new_user_id))::integer, 0)
+        - coalesce((p.old_private AND (privates = 2147483648 OR privates = p.old_user_id))::integer, 0)
+      FROM pending_outfit_changes() p
+      WHERE (p.old_private, p.old_user_id) IS DISTINCT FROM (p.new_private, p.new_user_id)
     ) counted
   );
 END $$;
 
--- Finds the outfit with `skip` others before it, as near as the counts tell: the least and the greatest
--- sort key of a node that holds it, how many outfits of the node are before it, and how many it has
+-- The same for gateways of the version before.
+CREATE OR REPLACE FUNCTION count_outfits(with_private boolean) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT count_outfits(2147483648, CASE WHEN with_private THEN 2147483648 END)
+$$;
+
+-- Finds the outfit with `skip` others before it in a list, as near as the counts tell: the least and the
+-- greatest sort key of a node that holds it, how many outfits of the node are before it, and how many it has
 -- (null: the node is the whole list, and nobody has counted). Nulls when there is no such outfit. Looks no
 -- further once it is `near` an end: to walk so far along the index costs less than another level.
 DROP FUNCTION seek_outfit(text, boolean, bigint);
 CREATE FUNCTION seek_outfit(
-  ordering text, with_private boolean, INOUT skip bigint, near bigint DEFAULT 300,
+  ordering text, publics bigint, privates bigint, INOUT skip bigint, near bigint DEFAULT 300,
   OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer, OUT rows bigint
 )
 LANGUAGE plpgsql STABLE
@@ -547,10 +666,12 @@ DECLARE
   high_bucket bigint := 9223372036854775807;
   low_block integer := -2147483648;
   high_block integer := 2147483647;
-  -- What is pending in this ordering.
+  -- What is pending in this ordering, and private outfits that are not counted in nodes.
   move_values bigint[];
   move_ids integer[];
   move_rows bigint[];
+  -- Whose private outfits are read, because there are few.
+  few integer;
   total bigint;
   node record;
 BEGIN
@@ -561,21 +682,25 @@ BEGIN
   IF skip <= near THEN
     RETURN;
   END IF;
-  total := count_outfits(with_private);
+  total := count_outfits(publics, privates);
   IF skip >= total THEN
     low := NULL;
     RETURN;
   END IF;
-  IF total - skip <= near THEN
+  IF total - skip <= near OR publics <> 2147483648 AND NOT has_outfit_nodes(publics) THEN
     rows := total;
     RETURN;
+  END IF;
+  IF privates <> 2147483648 AND NOT has_outfit_nodes(privates) THEN
+    few := privates;
+    privates := NULL;
   END IF;
   -- Down to the leaves, only the leaf matters: likes up and down make up for each other.
   shift := outfit_value_shift(leaf_level);
   SELECT array_agg(m.value), array_agg(0), array_agg(m.rows) INTO move_values, move_ids, move_rows
   FROM (
-    SELECT m.value >> shift << shift AS value, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS rows
-    FROM pending_outfit_moves(leaf_level) m
+    SELECT m.value >> shift << shift AS value, sum(m.rows) AS rows
+    FROM listed_outfit_moves(leaf_level, publics, privates, few) m
     GROUP BY 1
   ) m WHERE m.rows <> 0;
   LOOP
@@ -585,14 +710,19 @@ BEGIN
     FROM (
       SELECT b.*, sum(b.rows) OVER (ORDER BY b.bucket, b.block) AS reached
       FROM (
-        SELECT a.bucket, a.block, sum(a.rows) AS rows, bool_or(a.split) AS split
+        SELECT a.bucket, a.block, sum(a.rows) AS rows
         FROM (
-          SELECT c.bucket, c.block, c.public + CASE WHEN with_private THEN c.private ELSE 0 END AS rows, c.split
+          SELECT c.bucket, c.block, c.public + CASE WHEN privates = publics THEN c.private ELSE 0 END AS rows
           FROM outfit_bucket_counts c
-          WHERE c.owner = 2147483648 AND c.level = current_level
+          WHERE c.owner = publics AND c.level = current_level
             AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
           UNION ALL
-          SELECT m.value >> shift, coalesce(m.id >> id_shift, 0), m.rows, false
+          SELECT c.bucket, c.block, c.private
+          FROM outfit_bucket_counts c
+          WHERE privates IS DISTINCT FROM publics AND c.owner = privates AND c.level = current_level
+            AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
+          UNION ALL
+          SELECT m.value >> shift, coalesce(m.id >> id_shift, 0), m.rows
           FROM unnest(move_values, move_ids, move_rows) AS m (value, id, rows)
           WHERE (m.value, m.id) >= (seek_outfit.low, seek_outfit.low_id)
             AND (m.value, m.id) <= (seek_outfit.high, seek_outfit.high_id)
@@ -608,14 +738,20 @@ BEGIN
     rows := node.rows;
     skip := skip - node.reached + rows;
     SELECT k.* INTO low, low_id, high, high_id FROM outfit_node_keys(current_level, node.bucket, node.block) k;
-    IF current_level >= leaf_level AND NOT node.split OR skip <= near OR rows - skip <= near THEN
+    IF skip <= near OR rows - skip <= near THEN
+      RETURN;
+    END IF;
+    IF current_level >= leaf_level AND (
+      SELECT c.split FROM outfit_bucket_counts c
+      WHERE c.owner = 2147483648 AND c.level = current_level AND c.bucket = node.bucket AND c.block = node.block
+    ) IS NOT TRUE THEN
       RETURN;
     END IF;
     IF current_level = leaf_level THEN
       SELECT array_agg(m.value), array_agg(m.id), array_agg(m.rows) INTO move_values, move_ids, move_rows
       FROM (
-        SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS rows
-        FROM pending_outfit_moves(leaf_level) m
+        SELECT m.value, m.id, sum(m.rows) AS rows
+        FROM listed_outfit_moves(leaf_level, publics, privates, few) m
         WHERE m.value BETWEEN seek_outfit.low AND seek_outfit.high
         GROUP BY 1, 2
       ) m WHERE m.rows <> 0;
@@ -627,7 +763,7 @@ BEGIN
 END $$;
 
 -- outfits_by_created, outfits_by_id, outfits_by_likes, outfits_by_modified: the ids of `take`
--- outfits in ascending order after skipping `skip`, with their places. One function per ordering,
+-- outfits of a list in ascending order after skipping `skip`, with their places. One function per ordering,
 -- so that its plan can be kept: planning would take longer than the rest. Sequential and bitmap
 -- scans are off in it, because the planner cannot know how few rows the limit leaves.
 DO $do$
@@ -637,14 +773,26 @@ DECLARE
   low text;
   high text;
   value text;
+  -- The index ranges that a list is merged from: four, of which those that it has are read. OFFSET 0 keeps
+  -- them apart, so that they are merged and not sorted.
+  ranges text;
 BEGIN
+  SELECT string_agg(format($sql$
+    (SELECT %%1$s FROM outfits o
+     WHERE %s AND (%%1$s) %%2$s ORDER BY %%3$s OFFSET 0)$sql$, range), ' UNION ALL ')
+  INTO ranges
+  FROM unnest(ARRAY[
+    'publics = 2147483648 AND NOT o.private', 'privates = 2147483648 AND o.private',
+    'publics <> 2147483648 AND o.user_id = publics::integer AND NOT o.private',
+    'privates <> 2147483648 AND o.user_id = privates::integer AND o.private'
+  ]) AS range;
   FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
     key := CASE field WHEN 'id' THEN 'o.id' ELSE format('o.%s, o.id', field) END;
     low := CASE field WHEN 'id' THEN 'node.low' ELSE 'node.low, node.low_id' END;
     high := CASE field WHEN 'id' THEN 'node.high' ELSE 'node.high, node.high_id' END;
     value := CASE field WHEN 'id' THEN 'id, id' ELSE format('%s, id', field) END;
     EXECUTE format($sql$
-      CREATE OR REPLACE FUNCTION outfits_by_%1$s(with_private boolean, skip bigint, take integer)
+      CREATE FUNCTION outfits_by_%1$s(publics bigint, privates bigint, skip bigint, take integer)
       RETURNS TABLE ("position" bigint, id integer)
       LANGUAGE plpgsql STABLE ROWS 20
       SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
@@ -652,42 +800,39 @@ BEGIN
       DECLARE
         node record;
       BEGIN
-        SELECT * INTO node FROM seek_outfit('%1$s', with_private, skip);
+        SELECT * INTO node FROM seek_outfit('%1$s', publics, privates, skip);
         IF node.low IS NULL THEN
           RETURN;
         END IF;
-        -- OFFSET 0 keeps the two index ranges apart, so that they are merged and not sorted.
         IF node.rows - node.skip < node.skip THEN
           -- Nearer to the end of the node: its first outfit is found from there.
-          SELECT %5$s INTO node.low, node.low_id FROM (
-            (SELECT %2$s FROM outfits o
-             WHERE NOT o.private AND (%2$s) <= (%4$s) ORDER BY %6$s OFFSET 0)
-            UNION ALL
-            (SELECT %2$s FROM outfits o
-             WHERE o.private AND with_private AND (%2$s) <= (%4$s) ORDER BY %6$s OFFSET 0)
-            ORDER BY %8$s OFFSET node.rows - node.skip - 1 LIMIT 1
+          SELECT %2$s INTO node.low, node.low_id FROM (%3$s
+            ORDER BY %4$s OFFSET node.rows - node.skip - 1 LIMIT 1
           ) first;
           node.skip := 0;
         END IF;
-        RETURN QUERY SELECT row_number() OVER (), page.id FROM (
-          (SELECT %2$s FROM outfits o
-           WHERE NOT o.private AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
-          UNION ALL
-          (SELECT %2$s FROM outfits o
-           WHERE o.private AND with_private AND (%2$s) >= (%3$s) ORDER BY %2$s OFFSET 0)
-          ORDER BY %7$s OFFSET node.skip LIMIT take
+        RETURN QUERY SELECT row_number() OVER (), page.id FROM (%5$s
+          ORDER BY %6$s OFFSET node.skip LIMIT take
         ) page;
       END $body$
-    $sql$, field, key, low, high, value,
-      regexp_replace(key, '(,|$)', ' DESC\1', 'g'), replace(key, 'o.', ''),
-      regexp_replace(replace(key, 'o.', ''), '(,|$)', ' DESC\1', 'g'));
+    $sql$, field, value,
+      format(ranges, key, format('<= (%s)', high), regexp_replace(key, '(,|$)', ' DESC\1', 'g')),
+      regexp_replace(replace(key, 'o.', ''), '(,|$)', ' DESC\1', 'g'),
+      format(ranges, key, format('>= (%s)', low), key), replace(key, 'o.', ''));
+    -- The same for gateways of the version before.
+    EXECUTE format($sql$
+      CREATE OR REPLACE FUNCTION outfits_by_%1$s(with_private boolean, skip bigint, take integer)
+      RETURNS TABLE ("position" bigint, id integer)
+      LANGUAGE sql STABLE ROWS 20 AS $body$
+        SELECT * FROM outfits_by_%1$s(2147483648, CASE WHEN with_private THEN 2147483648 END, skip, take)
+      $body$
+    $sql$, field);
   END LOOP;
 END $do$;
 
--- How many outfits sort before all with this value; of the public ones, unless `with_private`. Sums the
--- nodes before it on each level, at most 128, and reads the index inside the last one only, from the
--- nearer end.
-CREATE OR REPLACE FUNCTION rank_outfits(ordering text, with_private boolean, value bigint) RETURNS bigint
+-- How many outfits of a list sort before all with this value. Sums the nodes before it on each level, at most
+-- 128, and reads the index inside the last one only.
+CREATE FUNCTION rank_outfits(ordering text, publics bigint, privates bigint, value bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -698,73 +843,108 @@ DECLARE
   low bigint := -9223372036854775808;
   low_bucket bigint := low;
   found_bucket bigint;
-  is_split boolean;
   counted bigint;
   total bigint := 0;
 BEGIN
   IF NOT EXISTS (SELECT FROM outfit_fold) THEN
     RAISE serialization_failure USING MESSAGE = 'the counts have changed their form since this statement began';
   END IF;
+  -- A user without nodes has few outfits.
+  IF publics <> 2147483648 AND NOT has_outfit_nodes(publics) THEN
+    RETURN (
+      SELECT count(*) FROM outfits o WHERE o.user_id = publics::integer AND (NOT o.private OR privates IS NOT NULL)
+        AND CASE ordering WHEN 'created' THEN o.created ELSE o.likes END < value);
+  END IF;
+  IF privates <> 2147483648 AND NOT has_outfit_nodes(privates) THEN
+    total := (
+      SELECT count(*) FROM outfits o WHERE o.user_id = privates::integer AND o.private
+        AND CASE ordering WHEN 'created' THEN o.created ELSE o.likes END < value);
+    privates := NULL;
+  END IF;
   LOOP
     SELECT n.bucket INTO found_bucket FROM outfit_node_at(current_level, value, 0) n;
-    SELECT coalesce(sum(c.public + CASE WHEN with_private THEN c.private ELSE 0 END), 0) INTO counted
-    FROM outfit_bucket_counts c
-    WHERE c.owner = 2147483648 AND c.level = current_level AND c.bucket >= low_bucket AND c.bucket < found_bucket AND c.block = 0;
-    total := total + counted;
+    total := total + coalesce((
+      SELECT sum(c.public) FROM outfit_bucket_counts c
+      WHERE c.owner = publics AND c.level = current_level AND c.bucket >= low_bucket AND c.bucket < found_bucket AND c.block = 0
+    ), 0) + coalesce((
+      SELECT sum(c.private) FROM outfit_bucket_counts c
+      WHERE c.owner = privates AND c.level = current_level AND c.bucket >= low_bucket AND c.bucket < found_bucket AND c.block = 0
+    ), 0);
     SELECT k.low INTO low FROM outfit_node_keys(current_level, found_bucket, 0) k;
-    EXIT WHEN current_level = last_level;
-    IF current_level >= leaf_level THEN
-      SELECT c.split INTO is_split FROM outfit_bucket_counts c
-      WHERE c.owner = 2147483648 AND c.level = current_level AND c.bucket = found_bucket AND c.block = 0;
-      EXIT WHEN is_split IS NOT TRUE;
-    END IF;
+    EXIT WHEN current_level = last_level OR current_level >= leaf_level AND (
+      SELECT c.split FROM outfit_bucket_counts c
+      WHERE c.owner = 2147483648 AND c.level = current_level AND c.bucket = found_bucket AND c.block = 0
+    ) IS NOT TRUE;
     current_level := current_level + 1;
     SELECT n.bucket INTO low_bucket FROM outfit_node_at(current_level, low, 0) n;
   END LOOP;
-  SELECT total + coalesce(sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END), 0) INTO total
-  FROM pending_outfit_moves(leaf_level) m WHERE m.value < low;
+  SELECT total + coalesce(sum(m.rows), 0) INTO total
+  FROM listed_outfit_moves(leaf_level, publics, privates) m WHERE m.value < low;
   IF current_level < last_level THEN
-    SELECT count(*) INTO counted FROM outfits o
-    WHERE NOT o.private AND o.created >= low AND o.created < value;
-    total := total + counted;
-    IF with_private THEN
-      SELECT count(*) INTO counted FROM outfits o
-      WHERE o.private AND o.created >= low AND o.created < value;
-      total := total + counted;
-    END IF;
+    SELECT total + sum(c.many) INTO total FROM (
+      SELECT count(*) AS many FROM outfits o
+      WHERE publics = 2147483648 AND NOT o.private AND o.created >= low AND o.created < value
+      UNION ALL
+      SELECT count(*) FROM outfits o
+      WHERE privates = 2147483648 AND o.private AND o.created >= low AND o.created < value
+      UNION ALL
+      SELECT count(*) FROM outfits o
+      WHERE publics <> 2147483648 AND o.user_id = publics::integer AND NOT o.private AND o.created >= low AND o.created < value
+      UNION ALL
+      SELECT count(*) FROM outfits o
+      WHERE privates <> 2147483648 AND o.user_id = privates::integer AND o.private AND o.created >= low AND o.created < value
+    ) c;
   END IF;
   RETURN total;
 END $$;
 
--- What the table says of the fixed nodes of all orderings, and of those below nodes that are split. Counts
--- the finest level of each ordering only, and adds those up for the coarser ones.
-CREATE FUNCTION find_outfit_nodes(OUT level integer, OUT bucket bigint, OUT block integer, OUT public bigint, OUT private bigint)
+-- The same for gateways of the version before.
+CREATE OR REPLACE FUNCTION rank_outfits(ordering text, with_private boolean, value bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT rank_outfits(ordering, 2147483648, CASE WHEN with_private THEN 2147483648 END, value)
+$$;
+
+-- What the table says of the fixed nodes of all orderings, and of those below nodes that are split; of all
+-- outfits, and of each user who has nodes. Counts the finest level of each ordering only, and adds those up for
+-- the coarser ones.
+CREATE FUNCTION find_outfit_nodes(OUT owner bigint, OUT level integer, OUT bucket bigint, OUT block integer, OUT public bigint, OUT private bigint)
 RETURNS SETOF record LANGUAGE sql STABLE
 SET jit = off AS $$
-  WITH leaves AS MATERIALIZED (
-    SELECT 103 AS leaf, created >> 32 AS bucket, count(*) FILTER (WHERE NOT private) AS public, count(*) FILTER (WHERE private) AS private
-    FROM outfits GROUP BY 2
-    UNION ALL SELECT 202, (id >> 10)::bigint, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 2
-    UNION ALL SELECT 304, likes::bigint, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 2
-    UNION ALL SELECT 403, modified >> 32, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 2
+  WITH trees AS MATERIALIZED (
+    SELECT c.bucket::integer AS user_id FROM outfit_bucket_counts c WHERE c.owner = 2147483649
+  ), own AS MATERIALIZED (
+    SELECT o.user_id, o.id, o.private, o.created, o.likes, o.modified FROM outfits o JOIN trees USING (user_id)
+  ), leaves AS MATERIALIZED (
+    SELECT 2147483648 AS tree, 103 AS leaf, created >> 32 AS bucket, count(*) FILTER (WHERE NOT private) AS public, count(*) FILTER (WHERE private) AS private
+    FROM outfits GROUP BY 3
+    UNION ALL SELECT 2147483648, 202, (id >> 10)::bigint, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 3
+    UNION ALL SELECT 2147483648, 304, likes::bigint, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 3
+    UNION ALL SELECT 2147483648, 403, modified >> 32, count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private) FROM outfits GROUP BY 3
+    UNION ALL
+    SELECT user_id, leaf, CASE leaf WHEN 103 THEN created >> 32 WHEN 202 THEN id >> 10 WHEN 304 THEN likes ELSE modified >> 32 END,
+      count(*) FILTER (WHERE NOT private), count(*) FILTER (WHERE private)
+    FROM own CROSS JOIN unnest('{103,202,304,403}'::integer[]) AS leaf GROUP BY 1, 2, 3
   ), split AS MATERIALIZED (
     SELECT * FROM outfit_bucket_counts c WHERE c.owner = 2147483648 AND c.split
   ), crowded AS (
-    SELECT s.level AS leaf, o.created AS value, o.id, o.private
+    SELECT 2147483648 AS tree, s.level AS leaf, o.created AS value, o.id, o.private
     FROM outfits o JOIN split s ON s.level = 103 AND s.bucket = o.created >> 32
-    UNION ALL SELECT 304, o.likes::bigint, o.id, o.private FROM outfits o JOIN split s ON s.level = 304 AND s.bucket = o.likes
-    UNION ALL SELECT 403, o.modified, o.id, o.private FROM outfits o JOIN split s ON s.level = 403 AND s.bucket = o.modified >> 32
+    UNION ALL SELECT 2147483648, 304, o.likes::bigint, o.id, o.private FROM outfits o JOIN split s ON s.level = 304 AND s.bucket = o.likes
+    UNION ALL SELECT 2147483648, 403, o.modified, o.id, o.private FROM outfits o JOIN split s ON s.level = 403 AND s.bucket = o.modified >> 32
+    UNION ALL SELECT o.user_id, 103, o.created, o.id, o.private FROM own o JOIN split s ON s.level = 103 AND s.bucket = o.created >> 32
+    UNION ALL SELECT o.user_id, 304, o.likes::bigint, o.id, o.private FROM own o JOIN split s ON s.level = 304 AND s.bucket = o.likes
+    UNION ALL SELECT o.user_id, 403, o.modified, o.id, o.private FROM own o JOIN split s ON s.level = 403 AND s.bucket = o.modified >> 32
   ), below AS (
-    SELECT l.level, o.value >> l.shift AS bucket, coalesce(o.id >> l.id_shift, 0) AS block,
+    SELECT o.tree, l.level, o.value >> l.shift AS bucket, coalesce(o.id >> l.id_shift, 0) AS block,
       count(*) FILTER (WHERE NOT o.private) AS public, count(*) FILTER (WHERE o.private) AS private
     FROM crowded o JOIN outfit_levels_below() l USING (leaf)
-    GROUP BY 1, 2, 3
+    GROUP BY 1, 2, 3, 4
   )
-  SELECT leaf, bucket, 0, public, private FROM leaves
+  SELECT tree, leaf, bucket, 0, public, private FROM leaves
   UNION ALL
-  SELECT leaf - step, bucket >> 6 * step, 0, sum(public), sum(private)
+  SELECT tree, leaf - step, bucket >> 6 * step, 0, sum(public), sum(private)
   FROM leaves, generate_series(1, CASE leaf WHEN 202 THEN 2 WHEN 304 THEN 4 ELSE 3 END) AS step
-  GROUP BY 1, 2
+  GROUP BY 1, 2, 3
   UNION ALL
   SELECT b.* FROM below b JOIN split s
     ON s.level = b.level - 1 AND s.bucket = outfit_parent_bucket(b.level, b.bucket) AND s.block = outfit_parent_block(b.level, b.block)
@@ -772,16 +952,18 @@ $$;
 
 -- The nodes whose counts, with what is pending, are not those of the outfits in them: none, unless triggers
 -- were off.
-CREATE OR REPLACE FUNCTION check_outfit_counts()
-RETURNS TABLE (level smallint, bucket bigint, block integer, counted bigint[], found bigint[])
+DROP FUNCTION check_outfit_counts();
+CREATE FUNCTION check_outfit_counts()
+RETURNS TABLE (owner bigint, level smallint, bucket bigint, block integer, counted bigint[], found bigint[])
 LANGUAGE sql STABLE AS $$
   WITH counts AS (
-    SELECT c.level::integer, c.bucket, c.block, c.public, c.private
-    FROM outfit_bucket_counts c WHERE c.owner = 2147483648
+    SELECT c.owner, c.level::integer, c.bucket, c.block, c.public, c.private
+    FROM outfit_bucket_counts c WHERE c.owner <> 2147483649
     UNION ALL
-    SELECT n.level, n.bucket, n.block, m.public, m.private
+    SELECT t.tree, n.level, n.bucket, n.block, m.public, m.private
     FROM unnest('{103,202,304,403}'::integer[]) AS leaf
     CROSS JOIN LATERAL pending_outfit_moves(leaf) m
+    CROSS JOIN LATERAL (SELECT 2147483648 AS tree UNION ALL SELECT m.owner WHERE has_outfit_nodes(m.owner)) t
     CROSS JOIN LATERAL (
       SELECT level, at.* FROM generate_series(leaf / 100 * 100, leaf) AS level CROSS JOIN LATERAL outfit_node_at(level, m.value, m.id) at
       UNION ALL
@@ -792,13 +974,13 @@ LANGUAGE sql STABLE AS $$
           AND p.bucket = outfit_parent_bucket(l.level, at.bucket) AND p.block = outfit_parent_block(l.level, at.block))
     ) n
   )
-  SELECT level::smallint, bucket, block, coalesce(c.rows, '{0,0}'), coalesce(o.rows, '{0,0}')
+  SELECT owner, level::smallint, bucket, block, coalesce(c.rows, '{0,0}'), coalesce(o.rows, '{0,0}')
   FROM (
-    SELECT level, bucket, block, ARRAY[sum(public), sum(private)]::bigint[] AS rows FROM counts GROUP BY 1, 2, 3
+    SELECT owner, level, bucket, block, ARRAY[sum(public), sum(private)]::bigint[] AS rows FROM counts GROUP BY 1, 2, 3, 4
   ) c
   FULL JOIN (
-    SELECT level, bucket, block, ARRAY[public, private] AS rows FROM find_outfit_nodes()
-  ) o USING (level, bucket, block)
+    SELECT owner, level, bucket, block, ARRAY[public, private] AS rows FROM find_outfit_nodes()
+  ) o USING (owner, level, bucket, block)
   WHERE coalesce(c.rows, '{0,0}') <> coalesce(o.rows, '{0,0}')
 $$;
 
@@ -841,11 +1023,11 @@ BEGIN
     DELETE FROM outfit_changes
   ), counted AS (
     INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
-    SELECT 2147483648, level, bucket, block, public, private FROM find_outfit_nodes() ORDER BY 1, 2, 3, 4
+    SELECT * FROM find_outfit_nodes() ORDER BY 1, 2, 3, 4
     ON CONFLICT ON CONSTRAINT outfit_bucket_counts_pkey DO UPDATE SET public = excluded.public, private = excluded.private
   )
   UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
-    kept_from = pg_snapshot_xmax(outfit_snapshot()), crowded = true;
+    kept_from = pg_snapshot_xmax(outfit_snapshot()), crowded = true, unplanted = true;
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
 
@@ -859,38 +1041,47 @@ BEGIN
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
 
--- Recounts one node of each ordering, in which an outfit at random is, and gives those whose counts are
--- wrong. Reads at most a few thousand entries of each index.
+-- Recounts one node of each ordering, in which an outfit at random is, of all outfits and of one of the users who
+-- have nodes, and gives those whose counts are wrong. Reads at most a few thousand entries of each index.
 CREATE FUNCTION audit_outfit_counts()
-RETURNS TABLE (ordering text, low bigint, high bigint, counted bigint, found bigint)
+RETURNS TABLE (owner bigint, ordering text, low bigint, high bigint, counted bigint, found bigint)
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+#variable_conflict use_column
 DECLARE
+  tree bigint;
   field text;
   node record;
-  total bigint := count_outfits(true);
+  total bigint;
   actual bigint;
 BEGIN
-  FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
-    SELECT * INTO node FROM seek_outfit(field, true, floor(random() * total)::bigint, -1);
-    CONTINUE WHEN node.low IS NULL OR node.rows IS NULL;
-    IF field = 'id' THEN
-      SELECT count(*) INTO actual FROM outfits o WHERE o.id BETWEEN node.low AND node.high;
-    ELSE
-      EXECUTE format('SELECT (SELECT count(*) FROM outfits WHERE NOT private AND (%1$s, id) >= ($1, $2) AND (%1$s, id) <= ($3, $4))
-        + (SELECT count(*) FROM outfits WHERE private AND (%1$s, id) >= ($1, $2) AND (%1$s, id) <= ($3, $4))', field)
-      INTO actual USING node.low, node.low_id, node.high, node.high_id;
-    END IF;
-    IF actual <> node.rows THEN
-      RETURN QUERY SELECT field, node.low, node.high, node.rows, actual;
-    END IF;
+  FOR tree IN
+    SELECT 2147483648 UNION ALL
+    (SELECT c.bucket FROM outfit_bucket_counts c WHERE c.owner = 2147483649 ORDER BY random() LIMIT 1)
+  LOOP
+    total := count_outfits(tree, tree);
+    FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
+      SELECT * INTO node FROM seek_outfit(field, tree, tree, floor(random() * total)::bigint, -1);
+      CONTINUE WHEN node.low IS NULL OR node.rows IS NULL;
+      EXECUTE format('SELECT sum(many) FROM (
+          SELECT count(*) AS many FROM outfits WHERE $1 = 2147483648 AND NOT private AND %1$s
+          UNION ALL SELECT count(*) FROM outfits WHERE $1 = 2147483648 AND private AND %1$s
+          UNION ALL SELECT count(*) FROM outfits WHERE $1 <> 2147483648 AND user_id = $1::integer AND NOT private AND %1$s
+          UNION ALL SELECT count(*) FROM outfits WHERE $1 <> 2147483648 AND user_id = $1::integer AND private AND %1$s
+        ) c', CASE field WHEN 'id' THEN 'id BETWEEN $2 AND $4 AND $3 + $5 IS NOT NULL'
+          ELSE format('(%1$s, id) >= ($2, $3) AND (%1$s, id) <= ($4, $5)', field) END)
+      INTO actual USING tree, node.low, node.low_id::bigint, node.high, node.high_id::bigint;
+      IF actual <> node.rows THEN
+        RETURN QUERY SELECT tree, field, node.low, node.high, node.rows, actual;
+      END IF;
+    END LOOP;
   END LOOP;
 END $$;
 
 SELECT arm_outfit_triggers();
 
-INSERT INTO outfit_fold (snapshot, kept_from, mark, marked_at, crowded)
-SELECT snapshot, pg_snapshot_xmax(snapshot), snapshot, now(), true FROM outfit_snapshot() AS snapshot;
+INSERT INTO outfit_fold (snapshot, kept_from, mark, marked_at, crowded, unplanted)
+SELECT snapshot, pg_snapshot_xmax(snapshot), snapshot, now(), true, true FROM outfit_snapshot() AS snapshot;
 
 -- The counts of before, which hold as nobody writes: one row for all slots of a bucket, and the coarser levels of
 -- likes from the coarsest there was. The level of each number of likes with blocks has none after it.
