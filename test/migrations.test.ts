@@ -56,6 +56,29 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await findDrift(engine)).toBe('');
     });
 
+    test('gets an index anew of which an attempt that was stopped has left a part', async () => {
+      const { pool } = database;
+      await pool.query(
+        `DELETE FROM _prisma_migrations WHERE migration_name = '0012_user_likes_index'`,
+      );
+      const index = `'outfits_user_id_private_likes_id_idx'::regclass`;
+      const isValid = async () => {
+        const { rows } = await pool.query(
+          `SELECT indisvalid FROM pg_index WHERE indexrelid = ${index}`,
+        );
+        return rows[0].indisvalid;
+      };
+      await pool.query(`UPDATE pg_index SET indisvalid = false WHERE indexrelid = ${index}`);
+      expect(await isValid()).toBe(false);
+      expect(await migrate(pool, () => {})).toEqual(['0012_user_likes_index']);
+      expect(await isValid()).toBe(true);
+      // One that is whole stays.
+      await pool.query(
+        `DELETE FROM _prisma_migrations WHERE migration_name = '0012_user_likes_index'`,
+      );
+      expect(await migrate(pool, () => {})).toEqual(['0012_user_likes_index']);
+    });
+
     test('has nothing left to do for us or for Prisma', async () => {
       expect(await findPendingMigrations(database.pool)).toEqual([]);
       expect(await migrate(database.pool, () => {})).toEqual([]);
