@@ -164,8 +164,11 @@ test('never shows what only its owner sees, whoever asks', async () => {
   await withGateway(settings, async (gateway) => {
     for (const { userId } of rows.filter((row) => row.private)) {
       const headers = await signIn(userId);
-      expect((await gateway.get(path, headers)).body).toContain('"private":true');
+      const own = await gateway.get(path, headers);
+      expect(own.body).toContain('"private":true');
+      expect(own.headers['cache-control']).toBe('private, no-cache');
       const document = await gateway.get('/api/openapi.json', headers);
+      createChecker(document.json()).check({ path, method: 'GET' }, own);
       expect(document.body).not.toContain('"private":true');
     }
   });
