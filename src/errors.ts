@@ -27,6 +27,17 @@ export const invalidToken = () =>
     'WWW-Authenticate': 'Bearer error="invalid_token"',
   });
 
+/** Bytes that are no HTTP request. */
+export const notHttp = () => new HttpError(400, 'BAD_REQUEST', 'The request is not valid HTTP.');
+
+/** The head or the body of a request did not arrive in time. */
+export const arrivedTooSlowly = () =>
+  new HttpError(408, 'REQUEST_TIMEOUT', 'The request took too long to arrive.');
+
+/** The target and headers of a request are more than is read of them. */
+export const headTooLarge = () =>
+  new HttpError(431, 'HEAD_TOO_LARGE', 'The request target or a header is too large.');
+
 /** An idempotency key that cannot be one. */
 export const invalidKey = () =>
   new HttpError(

@@ -1,12 +1,15 @@
 // Which origins' pages may read answers.
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 
-const preflightHeaders = {
+/** Of the answer to a preflight. */
+export const preflightHeaders = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST',
   'Access-Control-Max-Age': '600',
+  Vary: 'Access-Control-Request-Headers',
 };
 
-const exposedHeaders = 'ETag, Retry-After, WWW-Authenticate, X-Request-Id';
+/** What pages may read of an answer, beside what all may. */
+export const exposedHeaders = 'ETag, Retry-After, WWW-Authenticate, X-Request-Id';
 
 /**
  * Lets the pages of these origins read answers, and write with a bearer token. Not with cookies:
@@ -25,17 +28,18 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
       const asked = headers['access-control-request-headers'];
       // Whichever it asks for: without cookies, a page can send nothing that its server could not.
       if (asked !== undefined) reply.header('Access-Control-Allow-Headers', asked);
-      reply.header('Vary', 'Access-Control-Request-Headers');
       return reply.code(204).headers(preflightHeaders).send();
     }
     reply.header('Access-Control-Expose-Headers', exposedHeaders);
   });
 
   // Last, because routes set their own `Vary`. Answers to other origins vary too: they lack headers.
-  app.addHook('onSend', async (_request, reply) => addToVary(reply, 'Origin'));
+  app.addHook('onSend', async (_request, reply) => {
+    reply.header('Vary', varyByOrigin(reply.getHeader('Vary')?.toString()));
+  });
 }
 
-function addToVary(reply: FastifyReply, name: string): void {
-  const vary = reply.getHeader('Vary');
-  reply.header('Vary', vary === undefined ? name : `${vary}, ${name}`);
+/** A `Vary` header with the origin. */
+export function varyByOrigin(vary: string | undefined): string {
+  return vary === undefined ? 'Origin' : `${vary}, Origin`;
 }

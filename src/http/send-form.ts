@@ -13,6 +13,9 @@ export interface FormHeaders {
   readonly cacheControl?: string;
 }
 
+/** Who may keep an answer: caches between, or its viewer alone. Nobody without asking. */
+export const cacheControls = { shareable: 'no-cache', own: 'private, no-cache' } as const;
+
 /** Sends an answer in the form that was found for its client, or 304 when the client has it already. */
 export function sendForm(
   request: FastifyRequest,
@@ -22,7 +25,7 @@ export function sendForm(
     contentType,
     tag,
     shareable,
-    cacheControl = shareable ? 'no-cache' : 'private, no-cache',
+    cacheControl = shareable ? cacheControls.shareable : cacheControls.own,
   }: FormHeaders,
 ): FastifyReply {
   if (tag && sendIfUnchanged(request, reply, tagOfForm(tag, encoding), cacheControl)) return reply;

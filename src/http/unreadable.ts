@@ -1,7 +1,8 @@
 // Answers bytes that are no HTTP request.
-import type { ServerResponse } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
+import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../errors.ts';
 import { encodeJson } from './json.ts';
 import { type NameRequest, requestIdHeader } from './request-id.ts';
 import { securityHeaders } from './security-headers.ts';
@@ -46,14 +47,9 @@ function sendError(
   log: FastifyBaseLogger | undefined,
   added: Readonly<Record<string, string>>,
 ): void {
-  const [status, detail] =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', 'The request target or a header is too large.']
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', 'The request took too long to arrive.']
-        : ['400 Bad Request', 'The request is not valid HTTP.'];
+  const { status, message: detail } = httpErrorOf(error.code);
   const requestId = nameRequest({ headers: {} });
-  log?.debug({ requestId, status: Number.parseInt(status, 10), code: error.code }, 'unreadable');
+  log?.debug({ requestId, status, code: error.code }, 'unreadable');
   const body = encodeJson({ detail });
   const headers = {
     [requestIdHeader]: requestId,
@@ -64,5 +60,11 @@ function sendError(
     connection: 'close',
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+}
+
+/** @param code of Node's error */
+function httpErrorOf(code: string | undefined): HttpError {
+  if (code === 'HPE_HEADER_OVERFLOW') return headTooLarge();
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? arrivedTooSlowly() : notHttp();
 }

@@ -2,6 +2,13 @@
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { groupAddress } from '../admission/address.ts';
+import type { Config } from '../config.ts';
+
+/** Percent of clients to whom this gateway itself answers a method of one of its legacy paths. */
+export function shareOf({ kind, percent }: Config['legacyMode'], method: string): number {
+  if (kind === 'off' || kind === 'mirror') return 100;
+  return method === 'GET' || method === 'HEAD' ? percent : 0;
+}
 
 /**
  * Whether a client is one of so many percent: the same ones in every process, and with a larger

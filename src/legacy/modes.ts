@@ -6,10 +6,11 @@ import { type HttpError, writesOff } from '../errors.ts';
 import { leavingSignal } from '../http/client-signal.ts';
 import { encodeJson } from '../http/json.ts';
 import { requestIdHeader } from '../http/request-id.ts';
+import { securityHeaders } from '../http/security-headers.ts';
 import type { Shutdown } from '../http/shutdown.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders } from '../rest/deprecation.ts';
-import { isAmong } from './canary.ts';
+import { isAmong, shareOf } from './canary.ts';
 import { type Comparison, createComparisons } from './comparisons.ts';
 import { legacyLoop, legacyUnreachable } from './errors.ts';
 import { endSilence, forward, hasBody, isBelowApi, targetOf } from './forward.ts';
@@ -181,15 +182,16 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
     app.logHttpError(request.log, error);
     reply
       .code(error.status)
-      .headers({ ...ends, ...error.headers })
+      // No hook has set them: it comes before all of them.
+      .headers({ ...securityHeaders, ...ends, ...error.headers })
       .header('Content-Type', 'application/json')
       .send(encodeJson({ detail: error.message }));
   }
 
   function isForLegacy(request: FastifyRequest): boolean {
     if (legacyMode.kind === 'mirror' || !isApi(request)) return false;
-    const mayBeOurs = isKnown(request) && (request.method === 'GET' || request.method === 'HEAD');
-    return !(mayBeOurs && legacyMode.percent > 0 && isAmong(legacyMode.percent, request));
+    const share = shareOf(legacyMode, isKnown(request) ? request.method : '');
+    return !(share > 0 && isAmong(share, request));
   }
 
   return {

@@ -5,9 +5,10 @@ import type { Config } from '../config.ts';
 import type { DeprecationConfig } from '../rest/deprecation.ts';
 import type { Route } from '../rest/routes.ts';
 import { version } from '../version.ts';
-import { describeNamedHeaders } from './headers.ts';
-import { type JsonSchema, NamedSchemas } from './json-schema.ts';
+import { findHeaders } from './headers.ts';
+import { type JsonSchema, NamedHeaders, NamedSchemas } from './json-schema.ts';
 import { describePath } from './operations.ts';
+import { describeRedirect, redirects } from './redirects.ts';
 import type { Samples } from './samples.ts';
 
 export interface DocumentOptions {
@@ -15,17 +16,32 @@ export interface DocumentOptions {
   readonly routes: readonly Route[];
   readonly config: DeprecationConfig &
     IdentityConfig &
-    Pick<Config, 'compression' | 'rateLimit' | 'unknownParameters' | 'writes'>;
+    Pick<
+      Config,
+      | 'browsable'
+      | 'compression'
+      | 'corsOrigins'
+      | 'legacyMode'
+      | 'rateLimit'
+      | 'unknownParameters'
+      | 'writes'
+    >;
 }
 
 /** @param base scheme and host of the links, where the paths are */
 export function createDocument(options: DocumentOptions, base: string, samples: Samples) {
   const { config, routes } = options;
-  const named = new NamedSchemas();
-  const paths = routes.map((route): [string, JsonSchema] => [
-    route.path.replace(/:(\w+)/g, '{$1}'),
-    describePath(route, options, named, samples),
-  ]);
+  const named = { schemas: new NamedSchemas(), headers: new NamedHeaders() };
+  const described = routes.map((route) => {
+    const headers = findHeaders(route, config);
+    const context = { ...options, route, named, samples, headers };
+    const key = route.path.replace(/:(\w+)/g, '{$1}');
+    return { key, path: describePath(context), redirect: describeRedirect(context) };
+  });
+  const paths = [
+    ...described.map(({ key, path }) => [key, path] as const),
+    ...described.map(({ key, redirect }) => [key.slice(0, -1), redirect] as const),
+  ];
   return {
     openapi: '3.1.0',
     info: {
@@ -36,13 +52,16 @@ export function createDocument(options: DocumentOptions, base: string, samples: 
     },
     servers: [{ url: base }],
     // Paths may share a name: the first of them describes it.
-    tags: [...new Map(routes.toReversed().map((route) => [route.name, route])).values()]
-      .toReversed()
-      .map(({ name, description }) => ({ name, description })),
+    tags: [
+      ...[...new Map(routes.toReversed().map((route) => [route.name, route])).values()]
+        .toReversed()
+        .map(({ name, description }) => ({ name, description })),
+      redirects,
+    ],
     paths: Object.fromEntries(nameDistinctly(paths)),
     components: {
-      schemas: named.toObject(),
-      headers: describeNamedHeaders(config),
+      schemas: named.schemas.toObject(),
+      headers: named.headers.toObject(),
       ...(canIdentify(config)
         ? {
             securitySchemes: {

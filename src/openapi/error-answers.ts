@@ -1,17 +1,24 @@
-// What a request to a legacy path can be refused with: the errors themselves, from where they are made.
-import { STATUS_CODES } from 'node:http';
+// What a request to a legacy path can be refused with, as this gateway is set up: the errors themselves,
+// from where they are made, and by whom.
+import { canIdentify, type IdentityConfig } from '../admission/viewer.ts';
+import type { Config } from '../config.ts';
 import {
-  HttpError,
+  arrivedTooSlowly,
+  type HttpError,
+  headTooLarge,
   invalidKey,
   invalidToken,
   keyReused,
   notAuthenticated,
+  notHttp,
   overloaded,
   throttled,
   timedOut,
   unavailable,
   writesOff,
 } from '../errors.ts';
+import { shareOf } from '../legacy/canary.ts';
+import { legacyLoop, legacyTimedOut, legacyUnreachable } from '../legacy/errors.ts';
 import { KeyReusedError } from '../outfits/idempotency.ts';
 import { mediaTypes, readBody } from '../rest/body.ts';
 import {
@@ -32,68 +39,138 @@ import {
 } from '../rest/errors.ts';
 import { coerceField, type WritableField } from '../rest/fields.ts';
 import type { Route } from '../rest/routes.ts';
-import type { JsonSchema, NamedSchemas } from './json-schema.ts';
+import type { HeaderSets, Headers } from './headers.ts';
 
 /** Errors by names for them. */
 export type Errors = Readonly<Record<string, HttpError | RestError>>;
 
-export interface ErrorConfig {
-  readonly rateLimit: unknown;
-  readonly unknownParameters: string;
-  readonly writes: boolean;
+/** Errors that come from one place, and what headers their answers have. */
+export interface Refusals {
+  readonly headers: Headers;
+  readonly errors: Errors;
 }
 
-/** What any request to the path can be answered with, beside what it asks for. */
-export function findCommonErrors({ rateLimit }: Pick<ErrorConfig, 'rateLimit'>): Errors {
+export type ErrorConfig = IdentityConfig &
+  Pick<Config, 'legacyMode' | 'rateLimit' | 'unknownParameters' | 'writes'>;
+
+/** What a request can be answered with before it is known what it asks for, and by other services. */
+export function findOuterRefusals(
+  method: string,
+  config: ErrorConfig,
+  headers: HeaderSets,
+): Refusals[] {
+  const { kind } = config.legacyMode;
+  const errors = {
+    invalidHttp: notHttp(),
+    arrivedTooSlowly: arrivedTooSlowly(),
+    headTooLarge: headTooLarge(),
+  };
+  const ofServer = { headers: headers.ofServer, errors };
+  if (kind === 'off') return [ofServer];
+  const loop = { headers: headers.ofUnpassed, errors: { loop: legacyLoop() } };
+  if (shareOf(config.legacyMode, method) === 100) return [ofServer, loop];
+  const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+  return [
+    ofServer,
+    loop,
+    ...(config.writes || isRead
+      ? []
+      : [{ headers: headers.ofUnpassed, errors: { writesOff: writesOff() } }]),
+    // WRITES=off refuses a POST before the old service is asked.
+    ...(config.writes || method !== 'POST'
+      ? [
+          {
+            headers: headers.ofUnanswered,
+            errors: {
+              legacyUnreachable: legacyUnreachable(undefined),
+              legacyBusy: overloaded(),
+              legacyTimedOut: legacyTimedOut(),
+            },
+          },
+        ]
+      : []),
+  ];
+}
+
+/** What any path can answer that is asked with a host that no link may repeat. */
+export const hostErrors: Errors = { invalidHost: invalidHost() };
+
+/** What a path answers whoever is not let in. */
+export function findAdmissionErrors({ rateLimit, authJwksUrl }: ErrorConfig): Errors {
   return {
-    invalidHost: invalidHost(),
-    invalidToken: invalidToken(),
+    ...hostErrors,
     notAcceptable: notAcceptable(),
-    ...(rateLimit ? { throttled: throttled(60) } : {}),
-    internalError: internalError(),
-    unavailable: unavailable(),
+    invalidToken: invalidToken(),
+    ...(authJwksUrl === undefined && !rateLimit ? {} : { unavailable: unavailable() }),
+    // It is counted in the database.
+    ...(rateLimit
+      ? {
+          throttled: throttled(rateLimit.seconds),
+          timedOut: timedOut(),
+          internalError: internalError(),
+        }
+      : {}),
   };
 }
+
+/** What a path can answer that asks the database. */
+const workErrors: Errors = {
+  unavailable: unavailable(),
+  overloaded: overloaded(),
+  timedOut: timedOut(),
+  internalError: internalError(),
+};
 
 /** @param ofParameters what a parameter is answered with that cannot be read */
 export function findReadErrors(route: Route, config: ErrorConfig, ofParameters: Errors): Errors {
   return {
-    ...findCommonErrors(config),
+    ...findAdmissionErrors(config),
     ...ofParameters,
     ...(config.unknownParameters === 'refuse'
       ? { unknownParameter: unknownParameters(['nope']) }
       : {}),
     ...(route.list ? { invalidPage: invalidPage() } : { notFound: notFound() }),
-    overloaded: overloaded(),
-    timedOut: timedOut(),
+    ...workErrors,
   };
 }
 
-export function findCreateErrors(
-  fields: readonly WritableField[],
-  config: Pick<ErrorConfig, 'rateLimit' | 'writes'>,
-): Errors {
+export function findCreateErrors(fields: readonly WritableField[], config: ErrorConfig): Errors {
+  // In the order in which they are found: what stops every request is the last.
+  if (!config.writes) {
+    return { ...hostErrors, notAcceptable: notAcceptable(), writesOff: writesOff() };
+  }
+  if (!canIdentify(config)) {
+    return {
+      ...hostErrors,
+      notAcceptable: notAcceptable(),
+      invalidToken: invalidToken(),
+      notAuthenticated: notAuthenticated(),
+    };
+  }
   return {
-    ...findCommonErrors(config),
+    ...findAdmissionErrors(config),
+    notAuthenticated: notAuthenticated(),
     invalidFields: findFieldErrors(fields),
     notAnObject: notAnObject([]),
     invalidJson: findParseError(),
     unreadableBody: unreadableBody(),
     invalidKey: invalidKey(),
-    notAuthenticated: notAuthenticated(),
     bodyTooLarge: bodyTooLarge(),
     unsupportedMediaType: unsupportedMediaType('text/plain'),
     unsupportedEncoding: unsupportedEncoding('gzip'),
     keyReused: keyReused(new KeyReusedError().message),
-    overloaded: overloaded(),
-    timedOut: timedOut(),
-    ...(config.writes ? {} : { writesOff: writesOff() }),
+    ...workErrors,
   };
 }
 
 /** What a method is answered with that the path does not know. */
-export function findMethodErrors(): Errors {
-  return { methodNotAllowed: methodNotAllowed('DELETE') };
+export function findMethodErrors(config: ErrorConfig): Errors {
+  return { ...findAdmissionErrors(config), methodNotAllowed: methodNotAllowed('DELETE') };
+}
+
+/** What a path with a parameter is answered with that is none: too long, or not to be decoded. */
+export function findPathRefusals({ path }: Route, { ofApi }: HeaderSets): Refusals[] {
+  return path.includes(':') ? [{ headers: ofApi, errors: { noSuchPath: notFound() } }] : [];
 }
 
 /** A body in which every field has a value that none can have. */
@@ -116,83 +193,4 @@ function findParseError(): RestError {
     if (error instanceof RestError) return error;
   }
   throw new Error('A body that is no JSON was read.');
-}
-
-type Responses = Readonly<Record<string, JsonSchema>>;
-
-/**
- * The answers that errors become, by status.
- * @param headers of all answers of the path
- */
-export function describeErrors(
-  errors: Errors,
-  headers: Readonly<Record<string, JsonSchema>>,
-  named: NamedSchemas,
-): Responses {
-  const byStatus = new Map<number, [name: string, error: HttpError | RestError][]>();
-  for (const [name, error] of Object.entries(errors)) {
-    const status = statusOf(error);
-    byStatus.set(status, [...(byStatus.get(status) ?? []), [name, error]]);
-  }
-  return Object.fromEntries(
-    [...byStatus].map(([status, ofStatus]) => {
-      const bodies = ofStatus.map(([name, error]) => [name, { value: bodyOf(error) }] as const);
-      const content = {
-        schema: schemaOfErrors(ofStatus, named),
-        examples: Object.fromEntries(bodies),
-      };
-      const own = Object.assign({}, ...ofStatus.map(([, error]) => describeHeaders(error)));
-      return [
-        status,
-        {
-          description: STATUS_CODES[status],
-          headers: { ...headers, ...own },
-          content: { 'application/json': content },
-        },
-      ];
-    }),
-  );
-}
-
-function statusOf(error: HttpError | RestError): number {
-  return error instanceof HttpError ? error.status : error.statusCode;
-}
-
-function bodyOf(error: HttpError | RestError): Readonly<Record<string, unknown>> {
-  return error instanceof HttpError ? { detail: error.message } : error.body;
-}
-
-function describeHeaders(error: HttpError | RestError): Record<string, JsonSchema> {
-  if (!(error instanceof HttpError)) return {};
-  return Object.fromEntries(
-    Object.entries(error.headers).map(([name, example]) => [
-      name,
-      { schema: { type: /^\d+$/.test(example) ? 'integer' : 'string' }, example: read(example) },
-    ]),
-  );
-}
-
-/** A header of whole numbers is one for whoever reads it by its schema. */
-function read(header: string): string | number {
-  return /^\d+$/.test(header) ? Number(header) : header;
-}
-
-function schemaOfErrors(
-  errors: readonly (readonly [string, HttpError | RestError])[],
-  named: NamedSchemas,
-): JsonSchema {
-  const detail = named.refer('Error', {
-    type: 'object',
-    description: 'What is wrong with the request as a whole.',
-    properties: { detail: { type: 'string' } },
-    required: ['detail'],
-  });
-  const fields = named.refer('FieldErrors', {
-    type: 'object',
-    description: 'What is wrong, by the names of fields or parameters.',
-    additionalProperties: { type: 'array', items: { type: 'string' } },
-  });
-  const isDetail = errors.map(([, error]) => typeof bodyOf(error)['detail'] === 'string');
-  if (isDetail.every(Boolean)) return detail;
-  return isDetail.some(Boolean) ? { anyOf: [detail, fields] } : fields;
 }

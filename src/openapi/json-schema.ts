@@ -9,20 +9,39 @@ import {
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The schemas that a document gives a name. */
-export class NamedSchemas {
-  readonly #schemas = new Map<string, JsonSchema>();
+/** The parts of one kind that a document gives a name. */
+class NamedParts<Part> {
+  readonly #kind: string;
+  readonly #parts = new Map<string, Part>();
 
-  /** A reference to a schema of that name; the schema itself where the name stands for another one. */
-  refer(name: string, schema: JsonSchema): JsonSchema {
-    const known = this.#schemas.get(name);
-    if (known && JSON.stringify(known) !== JSON.stringify(schema)) return schema;
-    this.#schemas.set(name, schema);
-    return { $ref: `#/components/schemas/${name}` };
+  constructor(kind: string) {
+    this.#kind = kind;
   }
 
-  toObject(): Readonly<Record<string, JsonSchema>> {
-    return Object.fromEntries([...this.#schemas].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  /** A reference to a part of that name; the part itself where the name stands for another one. */
+  refer(name: string, part: Part): Part | Reference {
+    const known = this.#parts.get(name);
+    if (known && JSON.stringify(known) !== JSON.stringify(part)) return part;
+    this.#parts.set(name, part);
+    return { $ref: `#/components/${this.#kind}/${name}` };
+  }
+
+  toObject(): Readonly<Record<string, Part>> {
+    return Object.fromEntries([...this.#parts].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  }
+}
+
+type Reference = { readonly $ref: string };
+
+export class NamedSchemas extends NamedParts<JsonSchema> {
+  constructor() {
+    super('schemas');
+  }
+}
+
+export class NamedHeaders extends NamedParts<JsonSchema> {
+  constructor() {
+    super('headers');
   }
 }
 

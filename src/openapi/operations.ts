@@ -1,33 +1,29 @@
 // The operations of a legacy path: GET, HEAD, POST and OPTIONS.
 import { type DocumentNode, getOperationAST } from 'graphql';
 import { canIdentify } from '../admission/viewer.ts';
+import { findWriteObstacle } from '../admission/write-guard.ts';
 import { invalidKey } from '../errors.ts';
 import { mediaTypes } from '../rest/body.ts';
 import { findFields } from '../rest/create-document.ts';
 import { allowOf, type Route } from '../rest/routes.ts';
-import { isRequired, schemaOfBody } from './body-schema.ts';
-import type { DocumentOptions } from './document.ts';
 import {
-  describeErrors,
-  findCommonErrors,
+  answersOf,
+  describeAnswer,
+  describePreflight,
+  type PathContext,
+  type Responses,
+} from './answers.ts';
+import { isRequired, schemaOfBody } from './body-schema.ts';
+import {
+  findAdmissionErrors,
   findCreateErrors,
   findMethodErrors,
   findReadErrors,
 } from './error-answers.ts';
-import { type Headers, headersOf, validatorHeaders } from './headers.ts';
-import { describedBy, type JsonSchema, type NamedSchemas } from './json-schema.ts';
+import { describedBy, type JsonSchema } from './json-schema.ts';
 import { describeParameters, findParameterErrors } from './parameters.ts';
-import { recordsOf, type Samples } from './samples.ts';
+import { recordsOf } from './samples.ts';
 import { findField, schemaOfPage, schemaOfPresent } from './selection-schema.ts';
-
-/** What the operations of a path are made from. */
-interface PathContext extends DocumentOptions {
-  readonly route: Route;
-  readonly named: NamedSchemas;
-  readonly samples: Samples;
-  /** Of every answer of the path. */
-  readonly headers: Headers;
-}
 
 const [json, form] = mediaTypes;
 
@@ -45,28 +41,37 @@ const idempotencyKey = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 
-export function describePath(
-  route: Route,
-  options: DocumentOptions,
-  named: NamedSchemas,
-  samples: Samples,
-): JsonSchema {
-  const headers = headersOf(route, options.config);
-  const context = { ...options, route, named, samples, headers };
+export function describePath(context: PathContext): JsonSchema {
+  const { route } = context;
   const get = describeRead(context);
   return {
-    description: `The path without its last slash redirects here. Methods other than ${allowOf(route)} are answered as \`x-other-methods\` says.`,
+    description: describeRest(context),
     get,
     ...(route.create ? { post: describeCreate(context, route.create) } : {}),
-    head: withoutContent({ ...get, operationId: `${get.operationId}Head` }),
-    options: describeOptions(context, `${get.operationId}Options`),
-    'x-other-methods': describeErrors(findMethodErrors(), headers, named),
+    head: withoutContent({ ...get, operationId: operationIdsOf(route).head }),
+    options: describeOptions(context),
+    'x-other-methods': describeOthers(context),
   };
 }
 
-interface Operation {
+/** What is to be said of a path as a whole. */
+function describeRest({ route, config }: PathContext): string {
+  const { kind, percent } = config.legacyMode;
+  return [
+    `The path without its last slash redirects here. Methods other than ${allowOf(route)} are answered as \`x-other-methods\` says.`,
+    ...(config.browsable ? ['Who prefers HTML gets the same answer as a page.'] : []),
+    ...(kind === 'canary'
+      ? ['Until the switch, the old service answers whatever is not GET or HEAD.']
+      : []),
+    ...(kind === 'canary' && percent < 100
+      ? [`This gateway answers ${percent} % of the clients, and the old service all others.`]
+      : []),
+  ].join(' ');
+}
+
+export interface Operation {
   readonly operationId: string;
-  readonly responses: Readonly<Record<string, JsonSchema>>;
+  readonly responses: Responses;
   readonly [key: string]: unknown;
 }
 
@@ -74,34 +79,35 @@ function describeRead(context: PathContext): Operation {
   const { route, schema, named, samples, headers, config } = context;
   const document = route.list ?? route.record;
   if (!document) throw new Error(`The path ${route.path} has neither a list nor a record.`);
-  const selected = { schema, document, named };
-  const parameters = describeParameters(schema, route, named);
+  const selected = { schema, document, named: named.schemas };
+  const parameters = describeParameters(schema, route, named.schemas);
   const body = route.list
     ? schemaOfPage(route.name.replaceAll(/\W/g, ''), selected)
     : schemaOfPresent(findField('record', selected), selected);
   const example = samples.get(`GET ${route.path}`);
-  const errors = findReadErrors(route, config, findParameterErrors(schema, route, parameters));
-  const validated = { ...headers, ...validatorHeaders };
   return {
-    ...describeOperation(context, operationIdOf(route, document, 'get')),
+    ...describeOperation(context, operationIdsOf(route).get),
     description: route.description,
     ...(canIdentify(config) ? { security: [{}, { bearer: [] }] } : {}),
     parameters: [...parameters, ifNoneMatch],
-    responses: {
-      200: answer('OK', validated, { schema: body, ...(example ? { example } : {}) }),
-      304: { description: 'Not Modified', headers: validated },
-      ...describeErrors(errors, headers, named),
-    },
+    responses: answersOf(context, 'GET', {
+      own: {
+        200: describeAnswer(200, { found: headers.ofBody }, named, withExample(body, example)),
+        304: describeAnswer(304, { unchanged: headers.ofRead }, named),
+      },
+      errors: findReadErrors(route, config, findParameterErrors(schema, route, parameters)),
+      ofErrors: headers.ofPath,
+    }),
   };
 }
 
 function describeCreate(context: PathContext, document: DocumentNode): Operation {
   const { route, schema, named, headers, config } = context;
-  const selected = { schema, document, named };
+  const selected = { schema, document, named: named.schemas };
   const fields = findFields(schema, document);
-  const operationId = operationIdOf(route, document, 'post');
-  const whole = schemaOfBody(fields, named);
-  const body = named.refer(
+  const operationId = operationIdsOf(route).post;
+  const whole = schemaOfBody(fields, named.schemas);
+  const body = named.schemas.refer(
     `${operationId.slice(0, 1).toUpperCase()}${operationId.slice(1)}Body`,
     whole,
   );
@@ -115,43 +121,54 @@ function describeCreate(context: PathContext, document: DocumentNode): Operation
         return value === null || value === undefined ? [] : [[name, value]];
       }),
     );
-  const content = { schema: body, ...(given ? { example: given } : {}) };
-  const canWrite = canIdentify(config);
+  const content = withExample(body, given);
+  const obstacle = findWriteObstacle(config);
   return {
     ...describeOperation(context, operationId),
-    ...describedBy(
-      findField('created', selected).description,
-      canWrite
-        ? undefined
-        : 'Nobody can sign in to this gateway now, so that every answer is a 401.',
-    ),
-    ...(canWrite ? { security: [{ bearer: [] }] } : {}),
+    ...describedBy(findField('created', selected).description, obstacle && obstacles[obstacle]),
+    ...(canIdentify(config) ? { security: [{ bearer: [] }] } : {}),
     parameters: [idempotencyKey],
     requestBody: {
       required: fields.some(isRequired),
       content: { [json]: content, [form]: content },
     },
-    responses: {
-      201: answer('Created', headers, { schema: record, ...(example ? { example } : {}) }),
-      ...describeErrors(findCreateErrors(fields, config), headers, named),
-    },
+    responses: answersOf(context, 'POST', {
+      own: obstacle
+        ? {}
+        : {
+            201: describeAnswer(
+              201,
+              { created: headers.ofPath },
+              named,
+              withExample(record, example),
+            ),
+          },
+      errors: findCreateErrors(fields, config),
+      ofErrors: headers.ofPath,
+    }),
   };
 }
+
+const obstacles = {
+  off: 'Writing is switched off for now, so that nothing is published.',
+  legacy: 'The old service answers it for now, by its own rules.',
+  identity: 'Nobody can sign in to this gateway now, so that nothing is published.',
+};
 
 /** A record of the list at this path, if they are the same as those that are made here. */
 function findRecord({ route, schema, named, samples }: PathContext, record: JsonSchema) {
   if (!route.list) return undefined;
-  const selected = { schema, document: route.list, named };
+  const selected = { schema, document: route.list, named: named.schemas };
   const { items } = schemaOfPresent(findField('results', selected), selected);
   const isSame = JSON.stringify(items) === JSON.stringify(record);
   return isSame ? recordsOf(samples.get(`GET ${route.path}`))[0] : undefined;
 }
 
-function describeOptions(context: PathContext, operationId: string): Operation {
+function describeOptions(context: PathContext): Operation {
   const { route, named, samples, headers, config } = context;
   const example = samples.get(`OPTIONS ${route.path}`);
   const texts = { type: 'array', items: { type: 'string' } };
-  const schema = named.refer('PathDescription', {
+  const schema = named.schemas.refer('PathDescription', {
     type: 'object',
     description:
       'What a path is and takes; `actions` has the fields of POST for whoever may send it.',
@@ -167,19 +184,41 @@ function describeOptions(context: PathContext, operationId: string): Operation {
     },
     required: ['name', 'description', 'renders', 'parses'],
   });
-  const parameters = describeParameters(context.schema, route, named);
+  const parameters = describeParameters(context.schema, route, named.schemas);
   return {
-    ...describeOperation(context, operationId),
+    ...describeOperation(context, operationIdsOf(route).options),
     ...(canIdentify(config) ? { security: [{}, { bearer: [] }] } : {}),
     parameters: parameters.filter((parameter) => parameter.in === 'path'),
     responses: {
-      200: answer('OK', headers, { schema, ...(example ? { example } : {}) }),
-      ...describeErrors(findCommonErrors(config), headers, named),
+      ...describePreflight(context),
+      ...answersOf(context, 'OPTIONS', {
+        own: {
+          200: describeAnswer(
+            200,
+            { described: headers.ofPath },
+            named,
+            withExample(schema, example),
+          ),
+        },
+        errors: findAdmissionErrors(config),
+        ofErrors: headers.ofPath,
+      }),
     },
   };
 }
 
-function describeOperation({ route, config }: PathContext, operationId: string) {
+/** What any other method is answered with. */
+function describeOthers(context: PathContext): Responses {
+  const { config, headers } = context;
+  return answersOf(context, 'DELETE', {
+    own: {},
+    errors: findMethodErrors(config),
+    ofErrors: headers.ofPath,
+  });
+}
+
+/** What all operations have. */
+export function describeOperation({ route, config }: PathContext, operationId: string) {
   return {
     operationId,
     tags: [route.name],
@@ -187,19 +226,23 @@ function describeOperation({ route, config }: PathContext, operationId: string) 
   };
 }
 
-function answer(description: string, headers: Headers, content: object): JsonSchema {
-  return { description, headers, content: { [json]: content } };
+function withExample(schema: JsonSchema, example: unknown): object {
+  return { schema, ...(example === undefined ? {} : { example }) };
 }
 
-/** That of the stored document; of the path where it has none. */
-function operationIdOf({ path }: Route, document: DocumentNode, method: string): string {
-  const name = getOperationAST(document)?.name?.value;
-  if (name) return `${name.slice(0, 1).toLowerCase()}${name.slice(1)}`;
-  return `${method}${path.replace(/\W+(\w?)/g, (_all, letter: string) => letter.toUpperCase())}`;
+/** Those of the stored documents; of the path where they have none. */
+export function operationIdsOf({ path, list, record, create }: Route) {
+  const nameOf = (document: DocumentNode | undefined, method: string) => {
+    const name = document && getOperationAST(document)?.name?.value;
+    if (name) return `${name.slice(0, 1).toLowerCase()}${name.slice(1)}`;
+    return `${method}${path.replace(/\W+(\w?)/g, (_all, letter: string) => letter.toUpperCase())}`;
+  };
+  const get = nameOf(list ?? record, 'get');
+  return { get, head: `${get}Head`, options: `${get}Options`, post: nameOf(create, 'post') };
 }
 
 /** What HEAD answers where GET has a body. */
-function withoutContent({ responses, ...operation }: Operation): Operation {
+export function withoutContent({ responses, ...operation }: Operation): Operation {
   const heads = Object.entries(responses).map(([status, { content: _content, ...head }]) => [
     status,
     head,

@@ -9,15 +9,21 @@ import type { Config } from '../config.ts';
 export function announceDeprecation(app: FastifyInstance, config: DeprecationConfig): void {
   const headers = deprecationHeaders(config);
   if (!headers) return;
-  const names = Object.keys(headers).join(', ');
 
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(headers);
     // Pages of other origins see only what is named to them.
     const exposed = reply.getHeader('Access-Control-Expose-Headers');
-    if (exposed) reply.header('Access-Control-Expose-Headers', `${exposed}, ${names}`);
+    if (exposed) {
+      reply.header('Access-Control-Expose-Headers', exposeAlso(exposed.toString(), headers));
+    }
     done();
   });
+}
+
+/** What pages of other origins may read, with these headers. */
+export function exposeAlso(exposed: string, headers: Readonly<Record<string, string>>): string {
+  return [exposed, ...Object.keys(headers)].join(', ');
 }
 
 /** Those headers; undefined without a date. */

@@ -23,6 +23,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/outfits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listOutfitsRedirect"];
+        put?: never;
+        post: operations["createOutfitRedirect"];
+        delete?: never;
+        options: operations["listOutfitsOptionsRedirect"];
+        head: operations["listOutfitsHeadRedirect"];
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -164,14 +180,57 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @example Accept */
-        Vary: string;
-        /** @description Names the request in the log: as its sender did in this header, or else anew. */
-        "x-request-id": string;
+        /**
+         * @description The methods of the path.
+         * @example GET, POST, HEAD, OPTIONS
+         */
+        Allow: string;
+        /** @description Who may keep the answer: nobody without asking whether it has changed. */
+        "Cache-Control": "no-cache" | "private, no-cache";
         /** @description Names these bytes, for `If-None-Match`. */
         ETag: string;
-        /** @example no-cache */
-        "Cache-Control": string;
+        /**
+         * @description The path with its last slash, and the same query.
+         * @example /api/outfits/
+         */
+        Location: string;
+        /**
+         * @description Seconds to wait before the request is sent again.
+         * @example 1
+         */
+        "Retry-After": number;
+        /**
+         * @description Which headers of the request the answer depends on.
+         * @example Accept
+         */
+        Vary: string;
+        /**
+         * @description How to sign in, and what is wrong with a token (RFC 6750).
+         * @example Bearer error="invalid_token"
+         */
+        "WWW-Authenticate": string;
+        /**
+         * @description Browsers give it no window in common with pages of other origins.
+         * @example same-origin
+         */
+        "cross-origin-opener-policy": string;
+        /**
+         * @description Browsers tell its address to no other origin.
+         * @example same-origin
+         */
+        "referrer-policy": string;
+        /**
+         * @description Browsers do not guess its type.
+         * @example nosniff
+         */
+        "x-content-type-options": string;
+        /**
+         * @description Browsers show it in no frame.
+         * @example DENY
+         */
+        "x-frame-options": string;
+        /** @description Names the request in the log: as its sender did in this header, or else anew. */
+        "x-request-id": string;
     };
     pathItems: never;
 }
@@ -212,10 +271,13 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     ETag: components["headers"]["ETag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
@@ -235,10 +297,13 @@ export interface operations {
             /** @description Not Modified */
             304: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     ETag: components["headers"]["ETag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
@@ -248,10 +313,21 @@ export interface operations {
             /** @description Bad Request */
             400: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    /**
+                     * @description The methods of the path.
+                     * @example GET, POST, HEAD, OPTIONS
+                     */
+                    Allow?: string;
+                    /**
+                     * @description Which headers of the request the answer depends on.
+                     * @example Accept
+                     */
+                    Vary?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -261,12 +337,14 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example Bearer error="invalid_token" */
-                    "WWW-Authenticate"?: string;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -276,10 +354,13 @@ export interface operations {
             /** @description Not Found */
             404: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -289,10 +370,41 @@ export interface operations {
             /** @description Not Acceptable */
             406: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -302,10 +414,13 @@ export interface operations {
             /** @description Internal Server Error */
             500: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -315,12 +430,14 @@ export interface operations {
             /** @description Service Unavailable */
             503: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example 1 */
-                    "Retry-After"?: number;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -349,10 +466,13 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -362,10 +482,21 @@ export interface operations {
             /** @description Bad Request */
             400: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    /**
+                     * @description The methods of the path.
+                     * @example GET, POST, HEAD, OPTIONS
+                     */
+                    Allow?: string;
+                    /**
+                     * @description Which headers of the request the answer depends on.
+                     * @example Accept
+                     */
+                    Vary?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -375,12 +506,15 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example Bearer */
-                    "WWW-Authenticate"?: string;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    /** @description How to sign in, and what is wrong with a token (RFC 6750). */
+                    "WWW-Authenticate": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -390,10 +524,27 @@ export interface operations {
             /** @description Not Acceptable */
             406: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -403,10 +554,13 @@ export interface operations {
             /** @description Payload Too Large */
             413: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -416,10 +570,13 @@ export interface operations {
             /** @description Unsupported Media Type */
             415: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -429,10 +586,27 @@ export interface operations {
             /** @description Unprocessable Entity */
             422: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -442,10 +616,13 @@ export interface operations {
             /** @description Internal Server Error */
             500: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -455,12 +632,14 @@ export interface operations {
             /** @description Service Unavailable */
             503: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example 1 */
-                    "Retry-After"?: number;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -481,10 +660,13 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -507,10 +689,21 @@ export interface operations {
             /** @description Bad Request */
             400: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    /**
+                     * @description The methods of the path.
+                     * @example GET, POST, HEAD, OPTIONS
+                     */
+                    Allow?: string;
+                    /**
+                     * @description Which headers of the request the answer depends on.
+                     * @example Accept
+                     */
+                    Vary?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -520,12 +713,14 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example Bearer error="invalid_token" */
-                    "WWW-Authenticate"?: string;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -535,38 +730,41 @@ export interface operations {
             /** @description Not Acceptable */
             406: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Internal Server Error */
-            500: {
+            /** @description Request Timeout */
+            408: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Service Unavailable */
-            503: {
+            /** @description Request Header Fields Too Large */
+            431: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example 1 */
-                    "Retry-After"?: number;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -610,10 +808,13 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     ETag: components["headers"]["ETag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
@@ -623,10 +824,13 @@ export interface operations {
             /** @description Not Modified */
             304: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     ETag: components["headers"]["ETag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
@@ -636,10 +840,21 @@ export interface operations {
             /** @description Bad Request */
             400: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    /**
+                     * @description The methods of the path.
+                     * @example GET, POST, HEAD, OPTIONS
+                     */
+                    Allow?: string;
+                    /**
+                     * @description Which headers of the request the answer depends on.
+                     * @example Accept
+                     */
+                    Vary?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -647,12 +862,14 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example Bearer error="invalid_token" */
-                    "WWW-Authenticate"?: string;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -660,10 +877,13 @@ export interface operations {
             /** @description Not Found */
             404: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -671,10 +891,37 @@ export interface operations {
             /** @description Not Acceptable */
             406: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -682,10 +929,13 @@ export interface operations {
             /** @description Internal Server Error */
             500: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -693,12 +943,272 @@ export interface operations {
             /** @description Service Unavailable */
             503: {
                 headers: {
-                    /** @example GET, POST, HEAD, OPTIONS */
-                    Allow: string;
-                    Vary: components["headers"]["Vary"];
                     "x-request-id": components["headers"]["x-request-id"];
-                    /** @example 1 */
-                    "Retry-After"?: number;
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Allow: components["headers"]["Allow"];
+                    Vary: components["headers"]["Vary"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    listOutfitsRedirect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Moved Permanently */
+            301: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    createOutfitRedirect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Permanent Redirect */
+            308: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listOutfitsOptionsRedirect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Permanent Redirect */
+            308: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listOutfitsHeadRedirect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Moved Permanently */
+            301: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "referrer-policy": components["headers"]["referrer-policy"];
+                    "cross-origin-opener-policy": components["headers"]["cross-origin-opener-policy"];
                     [name: string]: unknown;
                 };
                 content?: never;

@@ -5,7 +5,8 @@ import base from '../../vitest.config.ts';
 const files = [
   ...['cache', 'counts', 'differential', 'endings-storm', 'fuzz', 'made-of'],
   // Their twins on the embedded database.
-  ...['filters', 'import', 'nodes', 'openapi', 'rate-limit', 'visibility', 'walks'],
+  ...['filters', 'import', 'nodes', 'openapi', 'openapi-answers'],
+  ...['rate-limit', 'visibility', 'walks'],
 ];
 
 export default mergeConfig(
