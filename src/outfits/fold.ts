@@ -20,6 +20,8 @@ export async function foldChanges(pool: pg.Pool): Promise<number> {
 
 /** A node of the counts that is not what the table says. */
 export interface WrongCount {
+  /** The user whose outfits they are; 2147483648: everyone's. */
+  readonly owner: string;
   readonly ordering: string;
   readonly low: string;
   readonly high: string;
