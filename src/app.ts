@@ -157,11 +157,6 @@ export async function buildApp(
         });
   app.addHook('onRequest', setSecurityHeaders);
   allowOrigins(app, config.corsOrigins);
-  // Before the body is read: a path that there is not must not fail for its body first.
-  app.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) sendNotFound(reply);
-    else done();
-  });
 
   const { maxConcurrentRequests, rateLimit, requestTimeout } = config;
   const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
@@ -217,6 +212,12 @@ export async function buildApp(
       await serveRest(inner, rest);
     });
     if (pages) await scope.register(async (inner) => pages.serveHome(inner));
+    await scope.register(async (inner) => {
+      pages?.show(inner);
+      // Before the body is read: a path that there is not must not fail for its body first.
+      inner.addHook('onRequest', (_request, reply, _done) => void sendNotFound(reply));
+      inner.setNotFoundHandler(() => {});
+    });
     await scope.register((inner) => serveOpenApi(inner, rest));
     // Comparing is no request of anyone: it uses up no rate limit.
     const admitAll = createAdmission(readViewer, undefined);

@@ -21,7 +21,7 @@ export function sendIfUnchanged(
   cacheControl: string,
 ): boolean {
   reply.header('Cache-Control', cacheControl).header('ETag', tag);
-  if (!matches(request.headers['if-none-match'], tag)) return false;
+  if (!isUnchanged(request.headers['if-none-match'], tag)) return false;
   reply.code(304).send();
   return true;
 }
@@ -29,8 +29,9 @@ export function sendIfUnchanged(
 /**
  * Compares as RFC 9110 says for If-None-Match: weakly, and `*` is any. What has been appended for a
  * compressed form, here or by a proxy, does not matter: all forms say the same.
+ * @param header the value of If-None-Match
  */
-function matches(header: string | undefined, tag: string): boolean {
+export function isUnchanged(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   const wanted = withoutForm(tag);
   const tags = header.split(',').map((candidate) => withoutForm(candidate.trim()));

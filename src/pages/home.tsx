@@ -8,23 +8,25 @@ import { dataOf, methodNotAllowed } from '../rest/errors.ts';
 import { answerErrors, send } from '../rest/send.ts';
 import { version } from '../version.ts';
 import { type HomeAnswer, HomePage, homeQuery } from './home-page.tsx';
-import { pageHeaders, type Site, toHtml } from './layout.tsx';
+import { toPage } from './kept-pages.ts';
+import { type Site, toHtml } from './layout.tsx';
 import { linksOf } from './links.ts';
 import { mediaOf } from './media.ts';
 import type { PagesOptions } from './pages.tsx';
+import type { Visits } from './visits.ts';
 import { writingOf } from './writing.ts';
 
 const description =
   'Outfits that people have published: one GraphQL schema, and a REST listing for apps that were written for the old one.';
 
 interface HomeOptions extends PagesOptions {
-  readonly isShown: (request: FastifyRequest) => boolean;
+  readonly visits: Visits;
 }
 
 type KeptHome = Answer & Partial<HomeAnswer>;
 
 export function serveHome(app: FastifyInstance, options: HomeOptions): void {
-  const { engine, askerOf, config, routes, drawsPictures, isShown } = options;
+  const { engine, askerOf, config, routes, drawsPictures, visits } = options;
   const root = config.publicUrl ?? '';
   const media = mediaOf(config, root, drawsPictures);
   const operation = engine.store(parse(homeQuery));
@@ -66,10 +68,10 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
       }
       const outfits = await findOutfits(request);
       const links = linksOf(app, routes, config);
-      if (isShown(request)) {
+      if (visits.has(request)) {
         const site: Site = { root, links };
         const page = <HomePage {...{ site, description, outfits, writing, base, config, media }} />;
-        return reply.headers(pageHeaders(config.mediaUrl)).send(toHtml(page));
+        return reply.send(visits.end(request, reply, toPage(toHtml(page))) ?? undefined);
       }
       return send(reply.header('Cache-Control', 'no-cache'), 200, {
         name: 'outfit-gateway',

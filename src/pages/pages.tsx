@@ -5,7 +5,8 @@ import type { GraphQLSchema } from 'graphql';
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { Asker, Engine } from '../graphql/engine.ts';
-import { prefersHtml } from '../http/accept.ts';
+import { entityTag } from '../http/etag.ts';
+import { requestIdHeader } from '../http/request-id.ts';
 import { readBaseUrl } from '../rest/base-url.ts';
 import { RestError } from '../rest/errors.ts';
 import { parseQuery } from '../rest/query-string.ts';
@@ -14,11 +15,13 @@ import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
 import type { Answer } from './answer-sections.tsx';
 import { serveHome } from './home.tsx';
-import { pageHeaders, toHtml } from './layout.tsx';
+import { KeptPages } from './kept-pages.ts';
+import { toHtml } from './layout.tsx';
 import { linksOf } from './links.ts';
 import { mediaOf } from './media.ts';
 import { orderingsOf } from './ordering-menu.tsx';
 import { createQuestion } from './question.ts';
+import { Visits } from './visits.ts';
 import { writingOf } from './writing.ts';
 
 export type PagesConfig = Pick<
@@ -54,68 +57,52 @@ export interface Pages {
 }
 
 export function createPages(options: PagesOptions): Pages {
-  const render = createRenderer(options);
-  /** Requests that are answered with a page. */
-  const shown = new WeakSet<FastifyRequest>();
+  const findPage = createFinder(options);
+  const visits = new Visits(options.config.mediaUrl);
 
   const pages: Pages = {
     show(app) {
-      app.addHook('onRequest', (request, _reply, done) => {
-        if (prefersHtml(request.headers.accept)) {
-          shown.add(request);
-          // From here on it is the request of a program, for a whole answer: nothing below has heard of pages.
-          request.headers = {
-            accept: 'application/json',
-            'accept-encoding': undefined,
-            'if-none-match': undefined,
-          };
-        }
-        done();
-      });
+      visits.follow(app);
       // With a callback, as it runs for the fastest answers too.
       app.addHook('onSend', (request, reply, payload, done) => {
-        if (!shown.has(request)) return done(null, payload);
         const isJson = reply.getHeader('content-type') === 'application/json';
-        if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
-        let html: string;
-        try {
-          html = render(app, request, toAnswer(request, reply, payload));
-        } catch (error) {
-          return done(error as Error);
+        if (!visits.has(request) || !isJson || !(payload instanceof Buffer)) {
+          return done(null, payload);
         }
-        setPageHeaders(reply, options.config.mediaUrl);
-        done(null, html);
+        findPage(app, request, headOf(request, reply, payload), payload).then(
+          (page) => done(null, visits.end(request, reply, page)),
+          done,
+        );
       });
     },
     serveHome(app) {
       pages.show(app);
-      serveHome(app, { ...options, isShown: (request) => shown.has(request) });
+      serveHome(app, { ...options, visits });
     },
   };
   return pages;
 }
 
-/** Sets the headers of a page in place of those of the JSON that it shows. */
-function setPageHeaders(reply: FastifyReply, mediaUrl: string): void {
-  const vary = reply.getHeader('Vary')?.toString() ?? '';
-  if (!/\baccept\b(?!-)/i.test(vary)) reply.header('Vary', vary ? `Accept, ${vary}` : 'Accept');
-  reply.removeHeader('ETag').headers(pageHeaders(mediaUrl));
-}
+/** An answer but for its JSON. */
+type AnswerHead = Omit<Answer, 'json'>;
 
-function toAnswer(request: FastifyRequest, reply: FastifyReply, payload: Buffer): Answer {
+function headOf(request: FastifyRequest, reply: FastifyReply, payload: Buffer): AnswerHead {
+  const { statusCode: status } = reply;
   const headers = Object.entries({ ...reply.getHeaders(), 'content-length': payload.length });
   return {
     // HEAD has the headers of GET, and so its page.
     method: request.method === 'HEAD' ? 'GET' : request.method,
     target: request.raw.url ?? '',
-    status: reply.statusCode,
-    headers: headers.map(([name, value]) => [name, String(value)] as const),
-    json: JSON.parse(payload.toString('utf8')),
+    status,
+    headers: headers
+      // It tells one error from another. On other pages it would be all that changes.
+      .filter(([name]) => status >= 400 || name !== requestIdHeader)
+      .map(([name, value]) => [name, String(value)] as const),
   };
 }
 
-/** Makes the pages of REST. */
-function createRenderer({ schema, routes, config, drawsPictures }: PagesOptions) {
+/** Finds the pages of REST, or makes them. */
+function createFinder({ schema, routes, config, drawsPictures }: PagesOptions) {
   const known = new Map(
     routes.map((route) => [
       route.path,
@@ -126,26 +113,31 @@ function createRenderer({ schema, routes, config, drawsPictures }: PagesOptions)
   const root = config.publicUrl ?? '';
   const media = mediaOf(config, root, drawsPictures);
 
-  return (app: FastifyInstance, request: FastifyRequest, answer: Answer): string => {
-    const found = known.get(request.routeOptions.url ?? '');
-    const parameters = parseQuery(/\?([^#]*)/.exec(answer.target)?.[1] ?? '');
-    const hasGraphQL = !config.trustedDocumentsOnly;
-    return toHtml(
-      <AnswerPage
-        site={{ root, links: linksOf(app, routes, config) }}
-        answer={answer}
-        route={found?.route}
-        parameters={parameters}
-        orderings={found?.orderings ?? []}
-        question={
-          hasGraphQL ? found?.toQuestion?.(parameters, request.params as PathParameters) : undefined
-        }
-        base={findBase(request, config.publicUrl)}
-        hasGraphiQL={config.graphiql}
-        writing={writing}
-        media={media}
-      />,
-    );
+  const kept = new KeptPages();
+
+  return (app: FastifyInstance, request: FastifyRequest, head: AnswerHead, payload: Buffer) => {
+    const base = findBase(request, config.publicUrl);
+    const key =
+      head.status === 200 ? entityTag(JSON.stringify([head, base ?? null]), payload) : undefined;
+    return kept.find(key, () => {
+      const found = known.get(request.routeOptions.url ?? '');
+      const parameters = parseQuery(/\?([^#]*)/.exec(head.target)?.[1] ?? '');
+      const toQuestion = config.trustedDocumentsOnly ? undefined : found?.toQuestion;
+      return toHtml(
+        <AnswerPage
+          site={{ root, links: linksOf(app, routes, config) }}
+          answer={{ ...head, json: JSON.parse(payload.toString('utf8')) }}
+          route={found?.route}
+          parameters={parameters}
+          orderings={found?.orderings ?? []}
+          question={toQuestion?.(parameters, request.params as PathParameters)}
+          base={base}
+          hasGraphiQL={config.graphiql}
+          writing={writing}
+          media={media}
+        />,
+      );
+    });
   };
 }
 
