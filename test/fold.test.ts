@@ -43,6 +43,29 @@ test('what others write is folded by a gateway that runs beside, and before it s
   expect(count).toBe(1_000);
 });
 
+test('users with many outfits get counts of their own, though nobody writes', async () => {
+  const { environment, client } = await startBeside();
+  const own = async () => {
+    const { rows } = await client.query(
+      'SELECT bucket::int AS id FROM outfit_bucket_counts WHERE owner = 2147483649',
+    );
+    return rows.map(({ id }) => id);
+  };
+  await baseOf(runServer(environment));
+  await client.query(
+    `INSERT INTO users (id, username, avatar_key) VALUES (1, 'one', ''), (2, 'two', '')`,
+  );
+  await client.query(`
+    INSERT INTO outfits (image_key, image_original_key, user_id, created, modified)
+    SELECT 'k', 'k', CASE WHEN n <= 2100 THEN 1 ELSE 2 END, n, n FROM generate_series(1, 4000) n`);
+  await expect.poll(own).toEqual([1]);
+  // As after a migration, and when there are too many for one fold.
+  await client.query('DELETE FROM outfit_bucket_counts WHERE owner IN (1, 2147483649)');
+  await client.query('UPDATE outfit_fold SET unplanted = true');
+  await expect.poll(own).toEqual([1]);
+  expect((await client.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
+});
+
 test('a start says which triggers are off', async () => {
   const { environment, client } = await startBeside();
   await client.query('ALTER TABLE outfits DISABLE TRIGGER count_updated');

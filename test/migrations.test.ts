@@ -59,7 +59,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     test('gets an index anew of which an attempt that was stopped has left a part', async () => {
       const { pool } = database;
       await pool.query(
-        `DELETE FROM _prisma_migrations WHERE migration_name = '0012_user_likes_index'`,
+        `DELETE FROM _prisma_migrations WHERE migration_name = '0011_user_likes_index'`,
       );
       const index = `'outfits_user_id_private_likes_id_idx'::regclass`;
       const isValid = async () => {
@@ -70,13 +70,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
       };
       await pool.query(`UPDATE pg_index SET indisvalid = false WHERE indexrelid = ${index}`);
       expect(await isValid()).toBe(false);
-      expect(await migrate(pool, () => {})).toEqual(['0012_user_likes_index']);
+      expect(await migrate(pool, () => {})).toEqual(['0011_user_likes_index']);
       expect(await isValid()).toBe(true);
       // One that is whole stays.
+      const numberOf = async () => (await pool.query(`SELECT ${index}::oid::int AS id`)).rows[0].id;
+      const made = await numberOf();
       await pool.query(
-        `DELETE FROM _prisma_migrations WHERE migration_name = '0012_user_likes_index'`,
+        `DELETE FROM _prisma_migrations WHERE migration_name = '0011_user_likes_index'`,
       );
-      expect(await migrate(pool, () => {})).toEqual(['0012_user_likes_index']);
+      expect(await migrate(pool, () => {})).toEqual(['0011_user_likes_index']);
+      expect(await numberOf()).toBe(made);
     });
 
     test('has nothing left to do for us or for Prisma', async () => {

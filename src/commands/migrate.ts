@@ -11,8 +11,8 @@ import { requireSession } from './database.ts';
 export const help = `Usage: outfit-gateway migrate
 
 Brings the database of DATABASE_URL, or the embedded one in DATA_DIR, to the current migrations.
-Those that are applied already are left alone. Each is one transaction. With FIRST_ID, ids of outfits
-made here begin there from then on.
+Those that are applied already are left alone. Each is one transaction, or one index, made beside
+writers. With FIRST_ID, ids of outfits made here begin there from then on.
 
 ${settingsHelp}
 Exit code: 0 the database is up to date, 1 it failed, 130 it was interrupted.

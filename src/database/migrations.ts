@@ -90,10 +90,13 @@ const lockTimeout = 1_500;
 const lockPause = 2_000;
 const lockAttempts = 60;
 const lockNotAvailable = '55P03';
-/** Milliseconds that an index which is made beside writers waits for transactions that began before it. */
+/** Milliseconds that an index which is made beside writers waits for each transaction that began before it. */
 const patience = 300_000;
-/** A migration that is one such statement. */
-const concurrentIndex = /^CREATE INDEX CONCURRENTLY IF NOT EXISTS ("\w+")/m;
+/** Another tool may wait for the lock of migrations with a snapshot for which the index waits. */
+const indexAttempts = 5;
+const deadlockDetected = '40P01';
+/** A migration that is one such statement, which cannot be in a transaction. */
+const concurrentIndex = /^(?:CREATE|DROP) INDEX CONCURRENTLY IF (?:NOT )?EXISTS ("\w+")/m;
 
 /** @throws MigrationError */
 async function applyPatiently(client: pg.PoolClient, migration: Migration): Promise<void> {
@@ -102,9 +105,11 @@ async function applyPatiently(client: pg.PoolClient, migration: Migration): Prom
       return await apply(client, migration);
     } catch (error) {
       const { cause } = error as MigrationError;
-      const isLocked = cause instanceof pg.DatabaseError && cause.code === lockNotAvailable;
-      const isIndex = concurrentIndex.test(migration.script);
-      if (!isLocked || isIndex || attempt === lockAttempts) throw error;
+      const code = cause instanceof pg.DatabaseError ? cause.code : undefined;
+      const [expected, attempts] = concurrentIndex.test(migration.script)
+        ? [deadlockDetected, indexAttempts]
+        : [lockNotAvailable, lockAttempts];
+      if (code !== expected || attempt === attempts) throw error;
       await sleep(lockPause);
     }
   }
@@ -127,9 +132,10 @@ async function apply(client: pg.PoolClient, migration: Migration): Promise<void>
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
-    throw new MigrationError(`Migration ${name} failed and was taken back: ${messageOf(error)}.`, {
-      cause: error,
-    });
+    const sentence = index
+      ? `The index of migration ${name} could not be made, perhaps for a transaction that has been open for long; the next attempt begins anew`
+      : `Migration ${name} failed and was taken back`;
+    throw new MigrationError(`${sentence}: ${messageOf(error)}.`, { cause: error });
   }
 }
 

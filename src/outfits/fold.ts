@@ -95,7 +95,7 @@ interface FoldState {
 const readState = {
   name: 'fold state',
   text: `
-    SELECT crowded, snapshot::text AS snapshot, count_pending_outfit_changes(${enough}) AS pending
+    SELECT crowded OR unplanted AS crowded, snapshot::text AS snapshot, count_pending_outfit_changes(${enough}) AS pending
     FROM outfit_fold WHERE NOT pg_is_in_recovery()`,
 };
 
