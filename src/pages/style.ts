@@ -101,6 +101,7 @@ a.mark { color: var(--accent) }
 .owner { display: flex; align-items: center; gap: .625rem; margin-top: auto; min-width: 0 }
 .avatar { position: relative; flex: none; width: 2.25rem; height: 2.25rem; border-radius: 50%; overflow: hidden; display: grid; place-items: center; background: var(--tint); color: var(--accent); font-weight: 600 }
 .avatar img { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: cover }
+.avatar img::after { content: ''; position: absolute; inset: 0; background: var(--tint) url('${favicon}') center / 60% no-repeat }
 .names { display: grid; min-width: 0; line-height: 1.3 }
 .name, .username { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
 .username { color: var(--soft); font-size: .875rem }
@@ -110,9 +111,9 @@ a.mark { color: var(--accent) }
 
 .panels { display: grid; align-items: start; gap: 1.5rem; margin-top: 2.5rem }
 .panels > div { display: grid; gap: 1.5rem; min-width: 0 }
-.panel { padding: clamp(1rem, 3vw, 1.75rem); background: var(--surface); border: 1px solid var(--line); border-radius: 1rem; display: grid; gap: 1rem; min-width: 0 }
+.panel { padding: clamp(1rem, 3vw, 1.75rem); background: var(--surface); border: 1px solid var(--line); border-radius: 1rem; display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; min-width: 0 }
 .panel p { max-width: 48rem }
-.code { padding: .875rem 1rem; background: var(--sunk); border-radius: .625rem; white-space: pre-wrap; overflow-wrap: anywhere; min-width: 0 }
+.code { padding: .875rem 1rem; background: var(--sunk); border-radius: .625rem; white-space: pre-wrap; overflow: hidden; overflow-wrap: anywhere; min-width: 0 }
 summary { cursor: pointer; font-weight: 600; padding: .375rem 0; width: fit-content }
 details > .code { margin-top: .5rem }
 

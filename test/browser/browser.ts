@@ -36,21 +36,35 @@ export interface Visit {
   /** Of what the page asks for: the browser calls any above 399 an error, in the console. */
   readonly mayGet?: number;
   readonly javaScript?: boolean;
+  /** Of another gateway than that with the demonstration set. */
+  readonly base?: string;
+  /** Pictures are of another host here: none is got. */
+  readonly isWithoutPictures?: boolean;
 }
 
 /** Opens a page of the gateway; the test fails in the end if anything went wrong in it. */
 export async function openPage(
   path: string,
-  { look = 'light', status = 200, mayGet = status, javaScript = true }: Visit = {},
+  {
+    look = 'light',
+    status = 200,
+    mayGet = status,
+    javaScript = true,
+    base = inject('base'),
+    isWithoutPictures = false,
+  }: Visit = {},
 ): Promise<Opened> {
-  const base = inject('base');
   const browser = await chromium.connect(inject('browser'));
   const context = await browser.newContext({ ...looks[look], javaScriptEnabled: javaScript });
   const page = await context.newPage();
   const problems: string[] = [];
   const foreign = (url: URL) => url.origin !== base && !['data:', 'blob:'].includes(url.protocol);
   await context.route(foreign, (route) => {
-    problems.push(`asks ${route.request().url()}`);
+    const request = route.request();
+    if (isWithoutPictures && request.resourceType() === 'image') {
+      return route.fulfill({ status: 200, contentType: 'image/svg+xml', body: '' });
+    }
+    problems.push(`asks ${request.url()}`);
     return route.abort();
   });
   page.on('pageerror', (error) => problems.push(String(error)));

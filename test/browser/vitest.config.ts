@@ -1,7 +1,9 @@
 // npm run test:browser: the pages, GraphiQL and the viewer of the API in Chromium, on the demonstration set.
 import { defineConfig } from 'vitest/config';
+import base from '../../vitest.config.ts';
 
 export default defineConfig({
+  resolve: base.resolve,
   test: {
     include: ['test/browser/*.test.ts'],
     globalSetup: ['test/browser/setup.ts'],
