@@ -41,6 +41,7 @@ import { followUnknownParameters } from './observability/unknown-parameters.ts';
 import { serveOpenApi } from './openapi/route.ts';
 import { serveRest } from './rest/adapter.ts';
 import { routes as ownRoutes, type Route } from './rest/routes.ts';
+import { answerErrors } from './rest/send.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
 /** What of the configuration is not about the process and its database. */
@@ -214,6 +215,7 @@ export async function buildApp(
     if (pages) await scope.register(async (inner) => pages.serveHome(inner));
     await scope.register(async (inner) => {
       pages?.show(inner);
+      answerErrors(inner);
       // Before the body is read: a path that there is not must not fail for its body first.
       inner.addHook('onRequest', (_request, reply, _done) => void sendNotFound(reply));
       inner.setNotFoundHandler(() => {});

@@ -8,7 +8,7 @@ import { dataOf, methodNotAllowed } from '../rest/errors.ts';
 import { answerErrors, send } from '../rest/send.ts';
 import { version } from '../version.ts';
 import { type HomeAnswer, HomePage, homeQuery } from './home-page.tsx';
-import { toPage } from './kept-pages.ts';
+import type { KeptPages } from './kept-pages.ts';
 import { type Site, toHtml } from './layout.tsx';
 import { linksOf } from './links.ts';
 import { mediaOf } from './media.ts';
@@ -21,12 +21,13 @@ const description =
 
 interface HomeOptions extends PagesOptions {
   readonly visits: Visits;
+  readonly kept: KeptPages;
 }
 
 type KeptHome = Answer & Partial<HomeAnswer>;
 
 export function serveHome(app: FastifyInstance, options: HomeOptions): void {
-  const { engine, askerOf, config, routes, drawsPictures, visits } = options;
+  const { engine, askerOf, config, routes, drawsPictures, visits, kept } = options;
   const root = config.publicUrl ?? '';
   const media = mediaOf(config, root, drawsPictures);
   const operation = engine.store(parse(homeQuery));
@@ -69,9 +70,13 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
       const outfits = await findOutfits(request);
       const links = linksOf(app, routes, config);
       if (visits.has(request)) {
-        const site: Site = { root, links };
-        const page = <HomePage {...{ site, description, outfits, writing, base, config, media }} />;
-        return reply.send(visits.end(request, reply, toPage(toHtml(page))) ?? undefined);
+        const page = kept.find(JSON.stringify(['/', base, outfits]), () => {
+          const site: Site = { root, links };
+          return toHtml(
+            <HomePage {...{ site, description, outfits, writing, base, config, media }} />,
+          );
+        });
+        return reply.send(visits.end(request, reply, page) ?? undefined);
       }
       return send(reply.header('Cache-Control', 'no-cache'), 200, {
         name: 'outfit-gateway',

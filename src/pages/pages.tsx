@@ -15,7 +15,7 @@ import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
 import type { Answer } from './answer-sections.tsx';
 import { serveHome } from './home.tsx';
-import { KeptPages } from './kept-pages.ts';
+import { KeptPages, type Page } from './kept-pages.ts';
 import { toHtml } from './layout.tsx';
 import { linksOf } from './links.ts';
 import { mediaOf } from './media.ts';
@@ -57,7 +57,8 @@ export interface Pages {
 }
 
 export function createPages(options: PagesOptions): Pages {
-  const findPage = createFinder(options);
+  const kept = new KeptPages();
+  const findPage = createFinder(options, kept);
   const visits = new Visits(options.config.mediaUrl);
 
   const pages: Pages = {
@@ -69,15 +70,19 @@ export function createPages(options: PagesOptions): Pages {
         if (!visits.has(request) || !isJson || !(payload instanceof Buffer)) {
           return done(null, payload);
         }
-        findPage(app, request, headOf(request, reply, payload), payload).then(
-          (page) => done(null, visits.end(request, reply, page)),
-          done,
-        );
+        // At once: Fastify goes on with a request whose client leaves while this waits.
+        let page: Page;
+        try {
+          page = findPage(app, request, headOf(request, reply, payload), payload);
+        } catch (error) {
+          return done(error as Error);
+        }
+        done(null, visits.end(request, reply, page));
       });
     },
     serveHome(app) {
       pages.show(app);
-      serveHome(app, { ...options, visits });
+      serveHome(app, { ...options, visits, kept });
     },
   };
   return pages;
@@ -102,7 +107,7 @@ function headOf(request: FastifyRequest, reply: FastifyReply, payload: Buffer): 
 }
 
 /** Finds the pages of REST, or makes them. */
-function createFinder({ schema, routes, config, drawsPictures }: PagesOptions) {
+function createFinder({ schema, routes, config, drawsPictures }: PagesOptions, kept: KeptPages) {
   const known = new Map(
     routes.map((route) => [
       route.path,
@@ -112,8 +117,6 @@ function createFinder({ schema, routes, config, drawsPictures }: PagesOptions) {
   const writing = writingOf(config);
   const root = config.publicUrl ?? '';
   const media = mediaOf(config, root, drawsPictures);
-
-  const kept = new KeptPages();
 
   return (app: FastifyInstance, request: FastifyRequest, head: AnswerHead, payload: Buffer) => {
     const base = findBase(request, config.publicUrl);

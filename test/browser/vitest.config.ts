@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 export default defineConfig({
-  resolve: base.resolve,
+  resolve: base.resolve ?? {},
   test: {
     include: ['test/browser/*.test.ts'],
     globalSetup: ['test/browser/setup.ts'],
