@@ -33,6 +33,8 @@ interface Migration {
   readonly name: string;
   readonly script: string;
   readonly checksum: string;
+  /** The index that it makes or drops beside writers, if that is all it does. */
+  readonly index: string | undefined;
 }
 
 /** The names of the migrations that the database lacks, oldest first. */
@@ -106,7 +108,7 @@ async function applyPatiently(client: pg.PoolClient, migration: Migration): Prom
     } catch (error) {
       const { cause } = error as MigrationError;
       const code = cause instanceof pg.DatabaseError ? cause.code : undefined;
-      const [expected, attempts] = concurrentIndex.test(migration.script)
+      const [expected, attempts] = migration.index
         ? [deadlockDetected, indexAttempts]
         : [lockNotAvailable, lockAttempts];
       if (code !== expected || attempt === attempts) throw error;
@@ -116,8 +118,7 @@ async function applyPatiently(client: pg.PoolClient, migration: Migration): Prom
 }
 
 async function apply(client: pg.PoolClient, migration: Migration): Promise<void> {
-  const { name, script } = migration;
-  const [, index] = concurrentIndex.exec(script) ?? [];
+  const { name, script, checksum, index } = migration;
   try {
     if (index) await makeIndex(client, index, script);
     // A migration that has waited for writers must see what they wrote, whatever the server's default.
@@ -127,7 +128,7 @@ async function apply(client: pg.PoolClient, migration: Migration): Promise<void>
     await client.query(
       `INSERT INTO "_prisma_migrations" ("id", "checksum", "finished_at", "migration_name", "applied_steps_count")
        VALUES ($1, $2, now(), $3, 1)`,
-      [randomUUID(), migration.checksum, name],
+      [randomUUID(), checksum, name],
     );
     await client.query('COMMIT');
   } catch (error) {
@@ -192,7 +193,8 @@ function readMigrations(): Migration[] {
     .sort()
     .map((name) => {
       const script = readFileSync(`${folder}${name}/migration.sql`, 'utf8');
-      return { name, script, checksum: createHash('sha256').update(script).digest('hex') };
+      const checksum = createHash('sha256').update(script).digest('hex');
+      return { name, script, checksum, index: concurrentIndex.exec(script)?.[1] };
     });
   return migrations;
 }

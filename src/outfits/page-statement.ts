@@ -1,5 +1,5 @@
 // The statement of a numbered page: of the whole list, of a span of it, or of one user's outfits.
-import type { Ordering, OrderingField } from './ordering.ts';
+import type { Ordering } from './ordering.ts';
 import { rowColumns } from './row.ts';
 
 /** Whose outfits are in a list, in SQL: a user's id, or `everyone`. */
@@ -25,9 +25,7 @@ export const givenMembers: ListMembers = { publics: '$1::bigint', privates: '$2:
  * @param span what of the list is meant, by the field that sorts it
  */
 export function pageStatement(ordering: Ordering, span?: SpanPlaceholders): string {
-  const total = span
-    ? spanTotal(span, givenMembers)
-    : `SELECT ${countOf(givenMembers)} AS count, 0 AS preceding OFFSET 0`;
+  const total = span ? spanTotal(span) : wholeTotal(givenMembers);
   return `
     SELECT page.count, ${rowColumns}
     FROM ${pageOfList(ordering, givenMembers, { skip: '$3', size: '$4' }, total)}
@@ -55,13 +53,9 @@ export function pageOfList(
     CROSS JOIN LATERAL (
       SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
     ) span
-    LEFT JOIN LATERAL ${placesOf(field, members)} place ON true
+    LEFT JOIN LATERAL outfits_by_${field}(${members.publics}, ${members.privates}, start, size) place ON true
     LEFT JOIN outfits o ON o.id = place.id
     LEFT JOIN users u ON u.id = o.user_id`;
-}
-
-function placesOf(field: OrderingField, { publics, privates }: ListMembers): string {
-  return `outfits_by_${field}(${publics}, ${privates}, start, size)`;
 }
 
 /** Outfits of a list, in SQL. */
@@ -69,15 +63,21 @@ export function countOf({ publics, privates }: ListMembers): string {
   return `count_outfits(${publics}, ${privates})::int`;
 }
 
-/** Gives `count`, the outfits of a span, and `preceding`, those that sort below it. */
-export function spanTotal({ field, from, below }: SpanPlaceholders, members: ListMembers): string {
+/** What `pageOfList` takes for a whole list. */
+export function wholeTotal(members: ListMembers): string {
+  return `SELECT ${countOf(members)} AS count, 0 AS preceding OFFSET 0`;
+}
+
+/** The same for a span. $1 and $2 whose outfits: `count` is those of the span, `preceding` those below it. */
+export function spanTotal({ field, from, below }: SpanPlaceholders): string {
+  const { publics, privates } = givenMembers;
   const rank = (value: string) =>
-    `rank_outfits('${field}', ${members.publics}, ${members.privates}, ${value}::bigint)`;
+    `rank_outfits('${field}', ${publics}, ${privates}, ${value}::bigint)`;
   return `
     SELECT preceding, greatest(reached - preceding, 0)::int AS count
     FROM (
       SELECT ${from ? rank(from) : '0::bigint'} AS preceding,
-        ${below ? rank(below) : countOf(members)} AS reached
+        ${below ? rank(below) : countOf(givenMembers)} AS reached
       OFFSET 0
     ) ends`;
 }

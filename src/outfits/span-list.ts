@@ -6,7 +6,7 @@ import { beyond, findKeysetPage, type KeysetPageRequest } from './keyset-page.ts
 import type { OutfitList } from './list.ts';
 import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import { compareKeys, type SortKey } from './ordering.ts';
-import { givenMembers, pageStatement, type SpanPlaceholders, spanTotal } from './page-statement.ts';
+import { pageStatement, type SpanPlaceholders, spanTotal } from './page-statement.ts';
 import { outfitsIn, type PageRow, pageOf } from './pages.ts';
 import { membersIn, type Visibility } from './visibility.ts';
 
@@ -70,7 +70,7 @@ export function createSpanList(
       return (await keysetPage(beyond(ordering, key, side))).length > 0;
     },
     async count() {
-      const statement = spanTotal(placeholders(3), givenMembers);
+      const statement = spanTotal(placeholders(3));
       const values = [...membersIn(visibility), ...ends];
       const [row] = await read<{ count: number }>(statement, values, {
         madeOf: () => madeOfCount(members),

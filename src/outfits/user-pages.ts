@@ -6,7 +6,7 @@ import { conditionsOf, createValues, type OutfitFilter } from './filter.ts';
 import { simplify } from './list.ts';
 import { madeOfPage, membersOfUser } from './made-of.ts';
 import { type Ordering, orderBy } from './ordering.ts';
-import { countOf, pageOfList } from './page-statement.ts';
+import { pageOfList, wholeTotal } from './page-statement.ts';
 import { type OutfitPage, outfitsIn, type PageRequest, type PageRow, pageOf } from './pages.ts';
 import { rowColumns } from './row.ts';
 import { groupBy, keyOf, membersOfOwner, planFor } from './user-lists.ts';
@@ -99,8 +99,8 @@ async function loadRows(
 /** $1 users, as `owners`, $2 outfits of each to skip (null: to the last page), $3 page size, $4 the viewer. */
 function userPagesStatement(ordering: Ordering, visibility: Visibility, owners: string): string {
   const members = membersOfOwner(visibility, '$4');
-  const total = `SELECT ${countOf(members)} AS count, 0 AS preceding OFFSET 0`;
-  const page = pageOfList(ordering, members, { skip: '$2', size: '$3' }, total);
+  const slice = { skip: '$2', size: '$3' };
+  const page = pageOfList(ordering, members, slice, wholeTotal(members));
   return `
     SELECT owner.id AS "ownerId", page.count, ${rowColumns}
     FROM ${owners} CROSS JOIN LATERAL ${page}

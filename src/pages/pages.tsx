@@ -66,10 +66,9 @@ export function createPages(options: PagesOptions): Pages {
       visits.follow(app);
       // With a callback, as it runs for the fastest answers too.
       app.addHook('onSend', (request, reply, payload, done) => {
+        if (!visits.has(request)) return done(null, payload);
         const isJson = reply.getHeader('content-type') === 'application/json';
-        if (!visits.has(request) || !isJson || !(payload instanceof Buffer)) {
-          return done(null, payload);
-        }
+        if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
         // At once: Fastify goes on with a request whose client leaves while this waits.
         let page: Page;
         try {
