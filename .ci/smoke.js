@@ -42,7 +42,7 @@ function installNode() {
 async function tryGateway(node) {
   const used = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim().slice(1);
   expect('the version of Node.js', used === version || used.startsWith(`${version}.`), used);
-  const server = spawn(node, ['--enable-source-maps', join(resolve(path), 'dist/server.js')], {
+  const server = spawn(node, [join(resolve(path), 'dist/server.js')], {
     cwd: place,
     env: {
       PATH: process.env['PATH'],

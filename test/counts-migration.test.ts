@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
-import { makeMigratedPlace, makePlace, type TestPlace } from './gateway.ts';
+import { makeMigratedPlace, makePlace } from './gateway.ts';
+import type { TestPlace } from './places.ts';
 import { migrationList } from './schema-engine.ts';
 
 const names = migrationList().migrationDirectories.map(({ path }) => path);

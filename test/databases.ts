@@ -1,5 +1,6 @@
 // What the databases of a whole test run are made from: a real PostgreSQL, unless TEST_DATABASE_URL names
-// one, and folders of the embedded database to be copied, because making one takes seconds of computing.
+// one, with a migrated database to be copied, and folders of the embedded database to be copied, because making
+// and migrating one takes seconds of computing.
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,10 +9,13 @@ import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
 import { migrate } from '../src/database/migrations.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
+import { makeDatabase } from './places.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string;
+    /** Name of a migrated database of that server: a template of others. */
+    postgresTemplate: string;
     /** Files of an embedded database without a migration. */
     embeddedEmpty: string;
     /** The same, migrated. */
@@ -37,8 +41,26 @@ async function startPostgres(project: TestProject): Promise<() => Promise<void>>
   const postgres = given
     ? undefined
     : await startEmbeddedPostgres(['-c', 'fsync=off', '-c', 'max_prepared_transactions=10']);
-  project.provide('postgresUrl', given || (postgres?.url ?? ''));
-  return async () => postgres?.close();
+  const url = given || (postgres?.url ?? '');
+  const remove = await providePostgres(project, url);
+  return async () => {
+    await remove();
+    await postgres?.close();
+  };
+}
+
+/** Names a server to the tests, with a migrated database in it; gives what removes that. */
+export async function providePostgres(
+  project: TestProject,
+  server: string,
+): Promise<() => Promise<void>> {
+  const place = await makeDatabase(server);
+  const opened = await openDatabase(readConfig(place.environment));
+  await migrate(opened.pool, () => {});
+  await opened.close();
+  project.provide('postgresUrl', server);
+  project.provide('postgresTemplate', place.name);
+  return place.remove;
 }
 
 async function makeTemplates(folder: string): Promise<void> {

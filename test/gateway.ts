@@ -1,5 +1,4 @@
 // The one helper of the tests: databases, and gateways on them.
-import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -7,7 +6,6 @@ import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { print } from 'graphql';
-import pg from 'pg';
 import { inject } from 'vitest';
 import { type AppConfig, type AppOptions, buildApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
@@ -15,15 +13,10 @@ import { type Database, openDatabase } from '../src/database/database.ts';
 import { migrate } from '../src/database/migrations.ts';
 import { raiseSequences, saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
+import { makeDatabase, type TestPlace } from './places.ts';
 
 export const databaseKinds = ['PostgreSQL', 'embedded'] as const;
 export type DatabaseKind = (typeof databaseKinds)[number];
-
-/** A place for a database of one's own; the environment is what a gateway needs to open it. */
-export interface TestPlace {
-  readonly environment: Record<string, string>;
-  remove(): Promise<void>;
-}
 
 /** @param server URL of the PostgreSQL server; that of all tests, unless one needs its own */
 export async function makePlace(
@@ -37,14 +30,7 @@ export async function makePlace(
       remove: async () => rmSync(folder, { recursive: true, force: true }),
     };
   }
-  const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await administer(server, `CREATE DATABASE ${name}`);
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  return {
-    environment: { DATABASE_URL: url.href },
-    remove: () => administer(server, `DROP DATABASE ${name} WITH (FORCE)`),
-  };
+  return makeDatabase(server);
 }
 
 /** The same, with an embedded database that need not be made any more, but has no migration. */
@@ -56,6 +42,9 @@ export async function makeUnmigratedPlace(kind: DatabaseKind): Promise<TestPlace
 
 /** The same, already migrated. */
 export async function makeMigratedPlace(kind: DatabaseKind, server?: string): Promise<TestPlace> {
+  if (kind === 'PostgreSQL' && server === undefined) {
+    return makeDatabase(inject('postgresUrl'), inject('postgresTemplate'));
+  }
   const place = await makePlace(kind, server);
   if (kind === 'embedded') {
     await copyEmbedded(inject('embeddedTemplate'), place);
@@ -75,16 +64,6 @@ async function copyEmbedded(files: string, { environment }: TestPlace): Promise<
   const pglite = createRequire(import.meta.url).resolve('@electric-sql/pglite');
   compiled ??= WebAssembly.compile(readFileSync(join(pglite, '../pglite.wasm')));
   await compiled;
-}
-
-async function administer(server: string, statement: string): Promise<void> {
-  const client = new pg.Client(server);
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
 }
 
 export interface TestGateway {

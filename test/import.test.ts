@@ -30,8 +30,9 @@ import { openDatabase } from '../src/database/database.ts';
 import { createFetchPage } from '../src/import/fetch-page.ts';
 import { formatNumber } from '../src/import/reporter.ts';
 import { callCommand } from './commands.ts';
-import { type DatabaseKind, makeMigratedPlace, makePlace, type TestPlace } from './gateway.ts';
+import { type DatabaseKind, makeMigratedPlace, makePlace } from './gateway.ts';
 import { amount, laneKinds } from './lane.ts';
+import type { TestPlace } from './places.ts';
 import { dist } from './process.ts';
 
 /** Records of a file whose import takes some seconds. */

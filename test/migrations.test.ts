@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { findPendingMigrations, MigrationError, migrate } from '../src/database/migrations.ts';
-import { databaseKinds, makePlace, makeUnmigratedPlace, type TestPlace } from './gateway.ts';
+import { databaseKinds, makePlace, makeUnmigratedPlace } from './gateway.ts';
+import type { TestPlace } from './places.ts';
 import { migrationList, noFilters, openSchemaEngine, schemaDatamodel } from './schema-engine.ts';
 
 const names = migrationList().migrationDirectories.map(({ path }) => path);

@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { type DatabaseKind, makeMigratedPlace, makePlace, type TestPlace } from './gateway.ts';
+import { type DatabaseKind, makeMigratedPlace, makePlace } from './gateway.ts';
+import type { TestPlace } from './places.ts';
 
 export const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const places: TestPlace[] = [];

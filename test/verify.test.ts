@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import * as importCommand from '../src/commands/import.ts';
 import * as verifyCommand from '../src/commands/verify.ts';
 import { type CommandRun, callCommand } from './commands.ts';
-import { makeMigratedPlace, type TestPlace } from './gateway.ts';
+import { makeMigratedPlace } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import {
   type Fault,
@@ -16,6 +16,7 @@ import {
   makeLegacyRecords,
   startLegacyService,
 } from './legacy-service.ts';
+import type { TestPlace } from './places.ts';
 
 interface Group {
   readonly kind: string;

@@ -3,5 +3,4 @@
 // cannot even link all of it: that fails before the first line of any of it runs.
 import '../node-version.ts';
 
-process.setSourceMapsEnabled(true);
 import('./run.ts');

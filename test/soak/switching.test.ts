@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { makeMigratedPlace, type TestPlace } from '../gateway.ts';
+import { makeMigratedPlace } from '../gateway.ts';
 import {
   type Fault,
   type LegacyService,
@@ -13,6 +13,7 @@ import {
   makeLegacyRecords,
   startLegacyService,
 } from '../legacy-service.ts';
+import type { TestPlace } from '../places.ts';
 import { baseOf, dist, findFreePort, type Run, run, runServer, stop } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 

@@ -11,7 +11,7 @@ import type { Command } from '../../src/commands/command.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import * as verifyCommand from '../../src/commands/verify.ts';
 import { callCommand } from '../commands.ts';
-import { makeMigratedPlace, type TestPlace } from '../gateway.ts';
+import { makeMigratedPlace } from '../gateway.ts';
 import { laneKinds } from '../lane.ts';
 import {
   type LegacyRecord,
@@ -20,6 +20,7 @@ import {
   startLegacyService,
 } from '../legacy-service.ts';
 import { openBefore } from '../old-side.ts';
+import type { TestPlace } from '../places.ts';
 
 // Half a minute of patience is too much for a test.
 vi.mock('../../src/import/retry.ts', async (original) => ({

@@ -1,0 +1,38 @@
+// Places for the databases of tests.
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+
+/** A place for a database of one's own; the environment is what a gateway needs to open it. */
+export interface TestPlace {
+  readonly environment: Record<string, string>;
+  remove(): Promise<void>;
+}
+
+/**
+ * @param server URL of a PostgreSQL server
+ * @param template name of the database to copy; an empty one if there is none
+ */
+export async function makeDatabase(
+  server: string,
+  template = 'template1',
+): Promise<TestPlace & { readonly name: string }> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administer(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return {
+    name,
+    environment: { DATABASE_URL: url.href },
+    remove: () => administer(server, `DROP DATABASE ${name} WITH (FORCE)`),
+  };
+}
+
+async function administer(server: string, statement: string): Promise<void> {
+  const client = new pg.Client(server);
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
