@@ -6,8 +6,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
-import { type DatabaseKind, databaseKinds, openGateway, type TestGateway } from './gateway.ts';
-import { amount } from './lane.ts';
+import { type DatabaseKind, openGateway, type TestGateway } from './gateway.ts';
+import { amount, describeOnce, laneKinds } from './lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -224,7 +224,7 @@ describe.each([
   });
 });
 
-describe.each(databaseKinds)('the cache on %s', (kind) => {
+describe.each(laneKinds)('the cache on %s', (kind) => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await openGateway(kind, rows, {}, { server: postgres.url });
@@ -435,7 +435,7 @@ describe.each(databaseKinds)('the cache on %s', (kind) => {
   });
 });
 
-describe('the size of the cache', () => {
+describeOnce('the size of the cache', () => {
   const many = [...generateOutfits({ outfits: 800, users: 20 })];
   const walk = async (gateway: TestGateway) => {
     for (let page = 1; page <= 40; page++) {

@@ -25,8 +25,7 @@ import { readRecords } from '../src/export/records.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { parseTimestamp } from '../src/outfits/timestamps.ts';
-import { databaseKinds } from './gateway.ts';
-import { laneKinds } from './lane.ts';
+import { describeOnce, laneKinds } from './lane.ts';
 import { dist, migratedEnvironmentOf, run } from './process.ts';
 
 type Environment = Record<string, string>;
@@ -162,7 +161,7 @@ const readLines = (bytes: Buffer | string) =>
   bytes.toString().split('\n').filter(Boolean) as string[];
 const idsOf = (lines: readonly string[]) => lines.map((line) => JSON.parse(line).id as number);
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   test('lines and pages hold what the listing serves, and their import serves it again', async () => {
     const environment = await migratedEnvironmentOf(kind);
     await fill(environment, rows);
@@ -237,7 +236,7 @@ describe.each(laneKinds)('on %s', (kind) => {
   });
 });
 
-describe('an export', () => {
+describeOnce('an export', () => {
   test('is of one moment, whatever is written while it is read', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     await fill(

@@ -31,7 +31,7 @@ import { createFetchPage } from '../src/import/fetch-page.ts';
 import { formatNumber } from '../src/import/reporter.ts';
 import { callCommand } from './commands.ts';
 import { type DatabaseKind, makeMigratedPlace, makePlace } from './gateway.ts';
-import { amount, laneKinds } from './lane.ts';
+import { amount, describeOnce, laneKinds } from './lane.ts';
 import type { TestPlace } from './places.ts';
 import { dist } from './process.ts';
 
@@ -289,7 +289,7 @@ describe.each(laneKinds)('on %s', (kind) => {
   });
 });
 
-describe('files', () => {
+describeOnce('files', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('saved pages in folders are read in natural order, plain or compressed', async () => {
@@ -381,7 +381,7 @@ describe('files', () => {
   });
 });
 
-describe('a record', () => {
+describeOnce('a record', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   const asJson = (text: string, field: string, json: string) =>
@@ -439,7 +439,7 @@ describe('a record', () => {
   });
 });
 
-describe('a live listing', () => {
+describeOnce('a live listing', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('that fails now and then is read all the same', async () => {
@@ -531,7 +531,7 @@ describe('a live listing', () => {
   });
 });
 
-describe('a file', () => {
+describeOnce('a file', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('is resumed where a killed import had saved it, and read anew once it was changed', async () => {
@@ -560,7 +560,7 @@ describe('a file', () => {
   });
 });
 
-describe('a database', () => {
+describeOnce('a database', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('that goes away ends the import in a sentence, and the next run goes on', async () => {
@@ -586,7 +586,7 @@ describe('a database', () => {
   });
 });
 
-describe('what would take too much memory', () => {
+describeOnce('what would take too much memory', () => {
   beforeEach(() => openPlace('PostgreSQL'));
   const blanks = (mebibytes: number) => Buffer.alloc(mebibytes * 1024 * 1024, ' ');
   const oneMore = `${JSON.stringify(makeRecord(1))}\n`;
@@ -663,7 +663,7 @@ describe('what would take too much memory', () => {
   });
 });
 
-describe('a listing without an end', () => {
+describeOnce('a listing without an end', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test.each([
@@ -683,7 +683,7 @@ describe('a listing without an end', () => {
   });
 });
 
-describe('--header', () => {
+describeOnce('--header', () => {
   beforeEach(() => openPlace('PostgreSQL'));
   const header = ['--header', 'Authorization: Token s3cret', '--header', 'x-shop: 7'];
 
@@ -743,7 +743,7 @@ describe('--header', () => {
   });
 });
 
-describe('fields that are not kept', () => {
+describeOnce('fields that are not kept', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('are named once, with the number of records that have them', async () => {
@@ -764,7 +764,7 @@ describe('fields that are not kept', () => {
   });
 });
 
-describe('verify', () => {
+describeOnce('verify', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('takes none of the limits that the operator sets for others', async () => {
@@ -802,7 +802,7 @@ describe('verify', () => {
   });
 });
 
-describe('every command', () => {
+describeOnce('every command', () => {
   beforeAll(() => {
     place = { environment: {}, remove: async () => {} };
   });
@@ -838,7 +838,7 @@ describe('every command', () => {
   });
 });
 
-describe('what differs is printed by verify', () => {
+describeOnce('what differs is printed by verify', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('record by record, field by field, in order, and at most twenty lines', async () => {
@@ -882,7 +882,7 @@ describe('what differs is printed by verify', () => {
   });
 });
 
-describe('a mistake ends in one sentence and exit code 2', () => {
+describeOnce('a mistake ends in one sentence and exit code 2', () => {
   let unmigrated: TestPlace;
   beforeAll(async () => {
     unmigrated = await makePlace('PostgreSQL');

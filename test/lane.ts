@@ -1,5 +1,5 @@
 // How long tests may take: npm test is quick, npm run test:soak is thorough. The same tests run in both.
-import { inject } from 'vitest';
+import { describe, inject } from 'vitest';
 import type { DatabaseKind } from './gateway.ts';
 
 declare module 'vitest' {
@@ -28,3 +28,6 @@ export const laneKinds: readonly DatabaseKind[] =
 /** The same, where npm test takes a part of the variants only, and soak all of them. */
 export const thoroughKinds: readonly DatabaseKind[] =
   inject('lane') === 'soak' ? ['PostgreSQL', 'embedded'] : ['PostgreSQL'];
+
+/** What needs no twin: where npm test and soak run the same file, npm test alone runs it. */
+export const describeOnce = describe.runIf(inject('lane') === 'fast');

@@ -4,8 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { drawPicture } from '../src/demo/picture.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
-import { baseOf, findFreePort, migratedEnvironmentOf, runServer, stop } from './process.ts';
-import { secret, signIn } from './tokens.ts';
+import { baseOf, migratedEnvironmentOf, runServer } from './process.ts';
 
 const uuid = '3ce291e6-1580-4f85-9d5e-4957ab13619f';
 
@@ -103,59 +102,7 @@ describe('a picture', () => {
   });
 });
 
-interface Listing {
-  readonly results: { readonly image_key: string; readonly user: { avatar_key: string } }[];
-}
-
-async function firstPage(base: string): Promise<Listing['results']> {
-  const { results } = (await (await fetch(`${base}/api/outfits/`)).json()) as Listing;
-  return results;
-}
-
 describe('the demonstration', () => {
-  test('shows pictures of this process while MEDIA_URL is unset, and none when it is set', async () => {
-    const environment = { ...(await migratedEnvironmentOf('embedded')), AUTH_JWT_SECRET: secret };
-    const own = runServer(environment);
-    const base = await baseOf(own);
-    const [first] = await firstPage(base);
-    const image = first?.image_key ?? '';
-    expect(image).toMatch(`${base}/media/outfits/`);
-    expect((await fetch(image)).headers.get('content-type')).toBe('image/svg+xml');
-
-    // A page was perhaps reached by another name than the one in JSON, from a phone say.
-    const asked = { headers: { accept: 'text/html' } };
-    for (const path of ['/', '/api/outfits/']) {
-      const page = await (await fetch(base + path, asked)).text();
-      const shown = [...page.matchAll(/<img src="([^"]+)"/g)].map(([, source]) => source);
-      expect(shown.length).toBeGreaterThan(5);
-      for (const source of shown) expect(source).toMatch(/^\/media\/(?:outfits|avatars)\//);
-    }
-
-    // What was read can be written.
-    const headers = await signIn(1);
-    const body = new URLSearchParams({ image_key: image });
-    const created = await fetch(`${base}/api/outfits/`, { method: 'POST', headers, body });
-    expect(created.status).toBe(201);
-    expect(await created.json()).toMatchObject({ image_key: image, image_original_url: image });
-    expect(await stop(own)).toBe(0);
-
-    const PORT = String(await findFreePort());
-    const named = runServer({ ...environment, PORT, PUBLIC_URL: 'https://shop.test/app' });
-    await named.until(/GraphiQL: /);
-    const [shown] = await firstPage(`http://localhost:${PORT}`);
-    expect(shown?.image_key).toBe(image.replace(base, 'https://shop.test/app'));
-    expect(await stop(named)).toBe(0);
-
-    const elsewhere = runServer({ ...environment, MEDIA_URL: 'https://media.example.com' });
-    const otherBase = await baseOf(elsewhere);
-    const [again] = await firstPage(otherBase);
-    expect(again?.image_key).toBe(image.replace(`${base}/media`, 'https://media.example.com'));
-    const path = new URL(image).pathname;
-    expect((await fetch(otherBase + path)).status).toBe(404);
-    expect((await fetch(otherBase + path, { method: 'POST' })).status).toBe(404);
-    expect(await stop(elsewhere)).toBe(0);
-  });
-
   test('is not what an empty database holds, whose pictures are elsewhere', async () => {
     const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
     const base = await baseOf(empty);

@@ -7,7 +7,7 @@ import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
-import { laneKinds } from './lane.ts';
+import { describeOnce, laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -348,7 +348,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
   });
 });
 
-describe('a rate limit of several gateways on one PostgreSQL', () => {
+describeOnce('a rate limit of several gateways on one PostgreSQL', () => {
   let owner: TestGateway;
   const databases: Database[] = [];
   beforeAll(async () => {

@@ -25,44 +25,6 @@ import { migrationList } from './schema-engine.ts';
 const migrations = migrationList().migrationDirectories.map(({ path }) => path);
 
 describe('the embedded database', () => {
-  test('is filled on the first start, kept on later ones, and closed on SIGTERM', async () => {
-    const environment = await environmentOf('embedded');
-    const first = runServer(environment);
-    const base = await baseOf(first);
-    const { count, results } = await listing(base);
-    expect(count).toBeGreaterThanOrEqual(2000);
-    const log = first.output();
-    expect(log).toContain(`embedded database in ${environment['DATA_DIR']}, ${count} outfits`);
-    expect(log).toContain(`GraphiQL: ${base}/graphql"`);
-
-    const lastUser = await fetch(`${base}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{"query":"{ user(databaseId: 200) { username outfits { count } } }"}',
-    });
-    expect(await lastUser.json()).toMatchObject({
-      data: { user: { outfits: { count: expect.any(Number) } } },
-    });
-    const page = await fetch(`${base}/graphql`, { headers: { accept: 'text/html' } });
-    expect(page.headers.get('content-type')).toContain('text/html');
-    await page.arrayBuffer();
-
-    // A second process harms nothing, and the first one goes on.
-    const second = runServer(environment);
-    expect(await failure(second)).toBe(
-      `The embedded database in ${environment['DATA_DIR']} is in use by process ${first.child.pid}: stop that process, or set DATA_DIR to another folder.`,
-    );
-    expect(await listing(base)).toEqual({ ...(await listing(base)), count, results });
-
-    expect(await stop(first)).toBe(0);
-    const later = runServer(environment);
-    const again = await listing(await baseOf(later));
-    expect(again.count).toBe(count);
-    expect(again.results.map(({ id }) => id)).toEqual(results.map(({ id }) => id));
-    expect(later.output()).not.toContain('demonstration');
-    expect(await stop(later)).toBe(0);
-  });
-
   test('starts empty with SEED=none', async () => {
     const server = runServer({ ...(await migratedEnvironmentOf('embedded')), SEED: 'none' });
     expect(await listing(await baseOf(server))).toMatchObject({ count: 0, results: [] });

@@ -3,9 +3,9 @@ import { defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const files = [
-  ...['cache', 'counts', 'differential', 'endings-storm', 'fuzz', 'made-of'],
+  ...['cache', 'counts', 'differential', 'fuzz', 'made-of'],
   // Their twins on the embedded database.
-  ...['filters', 'import', 'nodes', 'openapi', 'openapi-answers'],
+  ...['export', 'filters', 'import', 'nodes', 'openapi', 'openapi-answers'],
   ...['rate-limit', 'visibility', 'walks'],
 ];
 

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { countWorkers, shareOut } from '../src/cluster/shares.ts';
-import { readConfig } from '../src/config.ts';
+import { countWorkers, shareOut } from '../../src/cluster/shares.ts';
+import { readConfig } from '../../src/config.ts';
 import {
   baseOf,
   environmentOf,
@@ -13,7 +13,7 @@ import {
   type Run,
   runServer,
   stop,
-} from './process.ts';
+} from '../process.ts';
 
 const browser = 'text/html,*/*;q=0.8';
 

@@ -1,0 +1,192 @@
+// What a range, a page and a count cost at 120,000 outfits: seeks in an index, whatever plan PostgreSQL takes.
+import { SignJWT } from 'jose';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { buildApp } from '../../src/app.ts';
+import type { OutfitOrdering } from '../../src/generated/test-client.ts';
+import { formatCursor } from '../../src/outfits/cursor.ts';
+import { openGateway, type TestGateway } from '../gateway.ts';
+
+interface PlanNode {
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+
+/** Where a plan reads outfits. */
+const readsOf = (plan: PlanNode) =>
+  nodesOf(plan).filter((node) => node['Relation Name'] === 'outfits');
+
+/** Outfits that a plan reads, also those that it then leaves out. */
+function countReads(plan: PlanNode): number {
+  const counts = readsOf(plan).map(
+    (node) => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+  );
+  return counts.reduce((a, b) => a + b, 0);
+}
+
+describe('at 120,000 outfits', () => {
+  const size = 20;
+  let gateway: TestGateway;
+
+  // Old outfits come first in the table, and only old ones are private, as in a list that has grown:
+  // a plan that counts on an even mix reads half the table.
+  beforeAll(async () => {
+    gateway = await openGateway('PostgreSQL');
+    await gateway.database.pool.query(`
+      SET LOCAL statement_timeout = 0;
+      INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
+      INSERT INTO outfits (id, image_key, image_original_key, likes, user_id, private, created, modified)
+      SELECT n, 'outfits/' || n, 'outfits/' || n, (n * 7919) % 997 / 10, 1 + n % 500,
+             n <= 30000 AND n % 10 = 0, n / 3 * 1000000::bigint,
+             (n * 104729::bigint) % 120011 / 7 * 1000000
+      FROM generate_series(1, 120000) n;
+      ANALYZE users, outfits;
+    `);
+  });
+  afterAll(() => gateway.close());
+
+  /** The statements that the service sends for a query, as they are. */
+  async function capture(query: string, ask = gateway.post): Promise<pg.QueryConfig[]> {
+    const sent = vi.spyOn(gateway.database.pool, 'query');
+    try {
+      expect(await ask(query)).not.toHaveProperty('errors');
+      return sent.mock.calls.map(([statement]) => statement as unknown as pg.QueryConfig);
+    } finally {
+      sent.mockRestore();
+    }
+  }
+
+  /** How PostgreSQL runs a prepared statement: with a plan for these values, or one for any. */
+  async function explain({ text, values = [] }: pg.QueryConfig, mode: string): Promise<PlanNode> {
+    const client = new pg.Client(gateway.database.pool.options);
+    await client.connect();
+    try {
+      await client.query(`SET plan_cache_mode = ${mode}`);
+      await client.query(`PREPARE explained AS ${text}`);
+      const literals = values.map((value) => client.escapeLiteral(String(value)));
+      const { rows } = await client.query(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE explained(${literals.join(', ')})`,
+      );
+      return rows[0]['QUERY PLAN'][0].Plan;
+    } finally {
+      await client.end();
+    }
+  }
+
+  const orderings: [OutfitOrdering, 'created' | 'id' | 'likes' | 'modified'][] = [
+    ['CREATED_ASC', 'created'],
+    ['CREATED_DESC', 'created'],
+    ['ID_ASC', 'id'],
+    ['ID_DESC', 'id'],
+    ['LIKE_COUNT_ASC', 'likes'],
+    ['LIKE_COUNT_DESC', 'likes'],
+    ['MODIFIED_ASC', 'modified'],
+    ['MODIFIED_DESC', 'modified'],
+  ];
+
+  describe.each(orderings)('a range by %s from the middle of the list', (ordering, field) => {
+    test.each([
+      ['forward', (cursor: string) => `first: ${size}, after: "${cursor}"`],
+      ['backward', (cursor: string) => `last: ${size}, before: "${cursor}"`],
+    ])('%s is read by index seeks alone', async (_direction, range) => {
+      const { rows } = await gateway.database.pool.query(
+        `SELECT ${field} AS value, id FROM outfits ORDER BY ${field}, id OFFSET 60000 LIMIT 1`,
+      );
+      const cursor = formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
+
+      const statements = await capture(
+        `{ outfitConnection(ordering: ${ordering}, ${range(cursor)}) {
+             edges { cursor node { id: databaseId title user { username } } }
+             pageInfo { hasNextPage hasPreviousPage } } }`,
+      );
+      expect(statements).toHaveLength(2);
+
+      for (const statement of statements) {
+        for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+          const plan = await explain(statement, mode);
+          // A seek that begins at the end of its range reads few rows, but many pages of the index.
+          expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(300);
+          const reads = readsOf(plan);
+          expect(reads.length).toBeGreaterThan(0);
+          for (const read of reads) expect(read['Node Type']).toMatch(/^Index (Only )?Scan$/);
+          // Both segments of the list, public and private, can give all rows of a range.
+          expect(countReads(plan)).toBeLessThanOrEqual(2 * (size + 1));
+          for (const sort of nodesOf(plan).filter((node) => node['Node Type'].includes('Sort'))) {
+            // What the two segments gave is put in order, and nothing else.
+            const [input] = sort.Plans ?? [];
+            expect(input?.['Actual Rows']).toBeLessThanOrEqual(2 * (size + 1));
+          }
+        }
+      }
+    });
+  });
+
+  describe('where private outfits are for their owners', () => {
+    const viewer = 11;
+    let owned: number;
+    const secret = 'a secret of this test alone';
+    let app: Awaited<ReturnType<typeof buildApp>>;
+    let ask: TestGateway['post'];
+    // The viewer's outfits are the newest, behind the private ones of everyone else: a plan that
+    // looks for them in the order of the list reads all of those.
+    beforeAll(async () => {
+      await gateway.database.pool.query(`
+        UPDATE outfits SET private = true, user_id = ${viewer} WHERE id > 117000;
+        UPDATE outfits SET private = true WHERE id <= 60000 AND user_id <> ${viewer};
+        ANALYZE outfits;
+      `);
+      const { rows } = await gateway.database.pool.query(
+        `SELECT count(*)::int AS owned FROM outfits WHERE user_id = ${viewer}`,
+      );
+      owned = rows[0].owned;
+      const config = { ...gateway.config, privateOutfits: 'owner', authJwtSecret: secret } as const;
+      app = await buildApp(config, gateway.database);
+      const token = await new SignJWT()
+        .setProtectedHeader({ alg: 'HS256' })
+        .setSubject(String(viewer))
+        .sign(new TextEncoder().encode(secret));
+      const headers = { authorization: `Bearer ${token}` };
+      ask = async (query) => {
+        const payload = { query };
+        return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
+      };
+    });
+    afterAll(() => app.close());
+
+    test.each(orderings)(
+      "by %s, a viewer's list costs no more than seeks and what the viewer owns",
+      async (ordering, field) => {
+        const { rows } = await gateway.database.pool.query(
+          `SELECT ${field} AS value, id FROM outfits ORDER BY ${field}, id OFFSET 20000 LIMIT 1`,
+        );
+        const cursor = formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
+        const range = `outfitConnection(ordering: ${ordering}, first: ${size}, after: "${cursor}")`;
+        const statements = await capture(
+          `{ ${range} { totalCount edges { cursor } pageInfo { hasPreviousPage } }
+             outfits(ordering: ${ordering}, page: 2000) { count results { id: databaseId } } }`,
+          ask,
+        );
+        // A range, whether there is more before it, its count, and a page.
+        expect(statements).toHaveLength(4);
+        for (const statement of statements) {
+          for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+            const plan = await explain(statement, mode);
+            for (const read of readsOf(plan)) {
+              expect(read['Node Type']).toMatch(/^(Index (Only )?|Bitmap Heap )Scan$/);
+            }
+            // What the viewer owns, as many public ones, and the rows of a page or range.
+            expect(countReads(plan)).toBeLessThanOrEqual(2 * owned + 2 * (size + 1));
+          }
+        }
+      },
+    );
+  });
+});
