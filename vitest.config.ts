@@ -20,6 +20,6 @@ export default defineConfig({
     // How long what is waited for may take: long, for a busy machine.
     expect: { poll: { timeout: 20_000 } },
     // Two cores, and each embedded database takes one.
-    maxWorkers: 2,
+    maxWorkers: 3,
   },
 });

@@ -22,7 +22,7 @@ describe.each([
 ])('%s', (_name, url, setting) => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await openGateway('embedded', rows, {
+    gateway = await openGateway('PostgreSQL', rows, {
       COMPRESSION: setting,
       AUTH_JWT_SECRET: secret,
     });
@@ -110,7 +110,7 @@ describe.each([
 describe('what is not compressed', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await openGateway('embedded', rows, { AUTH_JWT_SECRET: secret });
+    gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
   });
   afterAll(() => gateway.close());
   const takesAll = { 'accept-encoding': 'br, gzip' };
@@ -139,7 +139,7 @@ describe('what is not compressed', () => {
   });
 
   test('anything with COMPRESSION=off', async () => {
-    const off = await openGateway('embedded', rows, { COMPRESSION: 'off' });
+    const off = await openGateway('PostgreSQL', rows, { COMPRESSION: 'off' });
     for (const url of [graphqlPath, restPath]) {
       for (let time = 0; time < 3; time++) {
         const { headers } = await off.get(url, takesAll);

@@ -42,7 +42,7 @@ const requests = [
 describe('with REST_DEPRECATED and REST_SUNSET', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await openGateway('embedded', rows, {
+    gateway = await openGateway('PostgreSQL', rows, {
       ...dates,
       AUTH_JWT_SECRET: secret,
       CORS_ORIGINS: origin,
@@ -92,7 +92,7 @@ describe('with REST_DEPRECATED and REST_SUNSET', () => {
 describe('without one of them', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await openGateway('embedded', rows, { AUTH_JWT_SECRET: secret });
+    gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
   });
   afterAll(() => gateway.close());
 
@@ -125,7 +125,7 @@ describe('without one of them', () => {
 
 test('a sunset before the deprecation ends the start with one sentence', async () => {
   const server = runServer({
-    ...(await migratedEnvironmentOf('embedded')),
+    ...(await migratedEnvironmentOf('PostgreSQL')),
     REST_DEPRECATED: '2027-01-31',
     REST_SUNSET: '2027-01-30T23:59:59Z',
   });

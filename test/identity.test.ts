@@ -7,10 +7,12 @@ import type { FastifyInstance, InjectOptions } from 'fastify';
 import { type JWTHeaderParameters, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../src/app.ts';
+import * as tokenCommand from '../src/commands/token.ts';
 import { readConfig } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
+import { callCommand } from './commands.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
-import { baseOf, dist, environmentOf, run, runServer, stop } from './process.ts';
+import { baseOf, environmentOf, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';
 
 const secret = 'a secret of this test, long enough';
@@ -661,7 +663,8 @@ describe('with a key set', () => {
 });
 
 describe('npm run token', () => {
-  const command = (...options: string[]) => [`${dist}commands/cli.js`, 'token', ...options];
+  const token = (env: Record<string, string>, ...options: string[]) =>
+    callCommand(tokenCommand, options, env);
   const settings = {
     AUTH_JWT_SECRET: secret,
     AUTH_ISSUER: 'https://auth.test',
@@ -669,21 +672,20 @@ describe('npm run token', () => {
   };
 
   async function printToken(environment: Record<string, string>, ...options: string[]) {
-    const printing = run(command(...options), environment);
-    expect(await printing.ended).toBe(0);
-    expect(printing.errors()).toBe('');
-    expect(printing.output()).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
-    return printing.output().trim();
+    const printed = await token(environment, ...options);
+    expect(printed).toMatchObject({ code: 0, stderr: '' });
+    expect(printed.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+    return printed.stdout.trim();
   }
 
   test('prints a token that the gateway takes, for as long as it says', async () => {
     const app = await open(settings);
-    const token = await printToken(settings, '--user', '42');
-    expect(await statusOf(app, token)).toBe(200);
+    const day = await printToken(settings, '--user', '42');
+    expect(await statusOf(app, day)).toBe(200);
     expect(await senders()).toEqual(['user 42']);
     const readClaims = (text: string) =>
       JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString());
-    const { iat, exp } = readClaims(token);
+    const { iat, exp } = readClaims(day);
     expect(exp - iat).toBe(24 * 3600);
     const short = readClaims(await printToken(settings, '--user=42', '--hours=1'));
     expect(short.exp - short.iat).toBe(3600);
@@ -712,18 +714,17 @@ describe('npm run token', () => {
     ['one word too many', ['--user', '1', 'x'], settings, /^Unexpected argument 'x'/],
     ['a missing value', ['--user'], settings, /^Option '--user/],
   ])('refuses %s in one line', async (_name, options, environment, sentence) => {
-    const printing = run(command(...options), environment);
-    expect(await printing.ended).toBe(2);
-    expect(printing.output()).toBe('');
-    expect(printing.errors()).toMatch(sentence);
-    expect(printing.errors()).toMatch(/^[^\n]+\n$/);
-    expect(printing.errors()).not.toContain('short-one');
+    const printed = await token(environment, ...options);
+    expect(printed).toMatchObject({ code: 2, stdout: '' });
+    expect(printed.stderr).toMatch(sentence);
+    expect(printed.stderr).toMatch(/^[^\n]+\n$/);
+    expect(printed.stderr).not.toContain('short-one');
   });
 
   test('says how it is used', async () => {
-    const printing = run(command('--help'), {});
-    expect(await printing.ended).toBe(0);
-    expect(printing.output()).toContain('outfit-gateway token --user ID');
+    const printed = await token({}, '--help');
+    expect(printed).toMatchObject({ code: 0, stderr: '' });
+    expect(printed.stdout).toContain('outfit-gateway token --user ID');
   });
 });
 

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { findPendingMigrations, MigrationError, migrate } from '../src/database/migrations.ts';
-import { databaseKinds, makePlace, makeUnmigratedPlace } from './gateway.ts';
+import { makePlace, makeUnmigratedPlace } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 import type { TestPlace } from './places.ts';
 import { migrationList, noFilters, openSchemaEngine, schemaDatamodel } from './schema-engine.ts';
 
@@ -23,7 +24,7 @@ async function findDrift(engine: SchemaEngine): Promise<string> {
   return (stdout ?? '').replace('-- This is an empty migration.', '').trim();
 }
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   let place: TestPlace;
   let database: Database;
   let engine: SchemaEngine;

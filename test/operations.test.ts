@@ -18,7 +18,7 @@ const secret = 'a secret that is at least 32 bytes long';
 describe('x-request-id', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await openGateway('embedded', rows);
+    gateway = await openGateway('PostgreSQL', rows);
   });
   afterAll(() => gateway.close());
 

@@ -2,7 +2,8 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';
 
 const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
@@ -23,7 +24,7 @@ function watchStatements({ database }: TestGateway): () => Sent[] {
     });
 }
 
-describe.each(databaseKinds)('on %s, a list', (kind) => {
+describe.each(laneKinds)('on %s, a list', (kind) => {
   test('is read as ever after a statement that failed', async () => {
     const gateway = await openGateway(kind, [], { CACHE_MAX_BYTES: '0' });
     onTestFinished(() => gateway.close());
@@ -212,7 +213,7 @@ describe.each(databaseKinds)('on %s, a list', (kind) => {
   });
 });
 
-describe.each(databaseKinds)('on %s, a write', (kind) => {
+describe.each(laneKinds)('on %s, a write', (kind) => {
   const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
   const create = `createOutfit(input: { imageKey: "${image}" }) { outfit { id: databaseId user { username } } }`;
   let gateway: TestGateway;

@@ -15,7 +15,7 @@ const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8
 
 let gateway: TestGateway;
 beforeAll(async () => {
-  gateway = await openGateway('embedded', rows);
+  gateway = await openGateway('PostgreSQL', rows);
 });
 afterAll(() => gateway.close());
 

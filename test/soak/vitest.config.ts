@@ -5,8 +5,8 @@ import base from '../../vitest.config.ts';
 const files = [
   ...['cache', 'counts', 'differential', 'fuzz', 'made-of'],
   // Their twins on the embedded database.
-  ...['export', 'filters', 'import', 'nodes', 'openapi', 'openapi-answers'],
-  ...['rate-limit', 'visibility', 'walks'],
+  ...['export', 'filters', 'import', 'migrations', 'nodes', 'openapi', 'openapi-answers'],
+  ...['rate-limit', 'statements', 'visibility', 'walks'],
 ];
 
 export default mergeConfig(

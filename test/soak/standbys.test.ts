@@ -11,17 +11,17 @@ import {
   onTestFinished,
   test,
 } from 'vitest';
-import { buildApp } from '../src/app.ts';
-import { readConfig } from '../src/config.ts';
-import { openDatabase } from '../src/database/database.ts';
-import { migrate } from '../src/database/migrations.ts';
-import { openReplicas, type Replicas } from '../src/database/replicas.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
-import { saveOutfits } from '../src/outfits/bulk.ts';
-import { startEmbeddedPostgres } from './embedded-postgres.js';
-import { databaseKinds, openGateway, outfitId } from './gateway.ts';
-import { baseOf, failure, listing, runServer, stop } from './process.ts';
-import { secret, signIn } from './tokens.ts';
+import { buildApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { migrate } from '../../src/database/migrations.ts';
+import { openReplicas, type Replicas } from '../../src/database/replicas.ts';
+import { generateOutfits } from '../../src/demo/generate.ts';
+import { saveOutfits } from '../../src/outfits/bulk.ts';
+import { startEmbeddedPostgres } from '../embedded-postgres.js';
+import { databaseKinds, openGateway, outfitId } from '../gateway.ts';
+import { baseOf, failure, listing, runServer, stop } from '../process.ts';
+import { secret, signIn } from '../tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const [{ id, userId } = { id: 0, userId: 0 }] = rows;
