@@ -381,6 +381,33 @@ describe('metrics', () => {
     }
   });
 
+  test('tell answers in memory that a commit has touched from those that nobody knows about', async () => {
+    const { app, metrics, execute, close } = await openLoggedGateway('info');
+    const pages = ['/api/outfits/', '/api/outfits/?page=2'];
+    const ended = async () => {
+      const { text } = await metrics.print();
+      const [touched, cleared] = ['touched', 'cleared'].map((how) =>
+        Number(new RegExp(`^gateway_cache_${how}_total (\\d+)$`, 'm').exec(text)?.[1]),
+      );
+      return { touched, cleared };
+    };
+    try {
+      for (const page of pages) await app.inject(page);
+      expect(await ended()).toEqual({ touched: 0, cleared: 0 });
+      // Of the first page alone.
+      await execute(
+        `UPDATE outfits SET title = 'Another' WHERE id = (SELECT id FROM outfits ORDER BY created DESC, id DESC LIMIT 1)`,
+      );
+      for (const page of pages) await app.inject(page);
+      expect(await ended()).toEqual({ touched: 1, cleared: 0 });
+      await execute('TRUNCATE idempotency_keys, outfits CASCADE');
+      await app.inject('/api/outfits/');
+      expect(await ended()).toEqual({ touched: 1, cleared: 1 });
+    } finally {
+      await close();
+    }
+  });
+
   test('tell only so many operation names apart, since clients choose them', async () => {
     const { app, metrics, close } = await openLoggedGateway('info');
     try {

@@ -71,6 +71,8 @@ export class AnswerCache {
   #onLookup: ((outcome: Lookup) => void) | undefined;
   #hits = 0;
   #misses = 0;
+  #touched = 0;
+  #cleared = 0;
 
   constructor(
     snapshots: Probes,
@@ -92,6 +94,16 @@ export class AnswerCache {
   /** Calls that needed a read, or shared one. */
   get misses(): number {
     return this.#misses;
+  }
+
+  /** Kept answers that something committed was found to touch, when they were wanted again. */
+  get touched(): number {
+    return this.#touched;
+  }
+
+  /** Times that all kept answers ended, because nobody knew what was committed. */
+  get cleared(): number {
+    return this.#cleared;
   }
 
   /** Bytes of answers in memory. */
@@ -197,6 +209,7 @@ export class AnswerCache {
     const { changes } = this.#snapshots;
     if (changes.isTouched(kept.answer.madeOf, kept.moment)) {
       this.#kept?.delete(key);
+      this.#touched += 1;
       return undefined;
     }
     kept.moment = changes.now;
@@ -247,6 +260,7 @@ export class AnswerCache {
     const { now, start } = this.#snapshots.changes;
     if (start !== now || this.#clearedAt === now) return;
     this.#clearedAt = now;
+    if (this.#kept?.size) this.#cleared += 1;
     this.#kept?.clear();
   }
 }

@@ -121,6 +121,16 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     follow({ cache, limit }) {
       counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
       counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
+      counter(
+        'gateway_cache_touched_total',
+        'Answers in memory that a commit had touched when they were wanted again.',
+        () => cache.touched,
+      );
+      counter(
+        'gateway_cache_cleared_total',
+        'Times that all answers in memory ended, since nobody knew what was committed.',
+        () => cache.cleared,
+      );
       gauge('gateway_cache_bytes', 'Size of the answers in memory.', () => cache.bytes);
       gauge('gateway_requests_under_way', 'Requests that are worked on.', () => limit.running);
       gauge('gateway_requests_waiting', 'Requests that wait for their turn.', () => limit.waiting);

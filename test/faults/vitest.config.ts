@@ -19,7 +19,12 @@ export default defineConfig({
     globalSetup: globalSetup ?? [],
     sequence: { sequencer: LongestFirst },
     projects: [
-      project('together', 0, { include: ['test/faults/*.test.ts'], exclude: alone }),
+      project('together', 0, {
+        include: ['test/faults/*.test.ts'],
+        exclude: alone,
+        // Two cores: they freeze and kill servers while clients wait.
+        maxWorkers: 2,
+      }),
       project('alone', 1, { include: alone, maxWorkers: 1 }),
     ],
   },
