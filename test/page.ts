@@ -22,8 +22,10 @@ export interface Step {
   /** Where it stands, such as `README.md:12`. */
   readonly place: string;
   readonly command: string;
-  /** What it prints, if the page says so; `…` stands for anything. */
+  /** What it prints; `…` stands for anything. A page that does not say it says that it prints nothing. */
   readonly output?: string;
+  /** A reader does not see it, so it may print what it will. */
+  readonly isHidden?: true;
 }
 
 export interface Page {
@@ -72,7 +74,7 @@ export function readPage(name: string, text = readFileSync(join(root, name), 'ut
       isOpen = false;
     } else if (hidden || language === 'sh' || language === 'graphql') {
       const command = hidden ?? (language === 'sh' ? body.trim() : sendQuery(body));
-      steps.push({ place, command });
+      steps.push({ place, command, ...(hidden ? { isHidden: true } : {}) });
       isOpen = !hidden;
     } else if (!contents.has(language) && !language.includes(' title=')) {
       throw new Error(`${place}: it is not known how to run a block of "${language}".`);
@@ -99,7 +101,8 @@ function sendQuery(query: string): string {
 
 /** Whether something prints what a page says: `…` is anything, JSON may be indented, and times are of a day. */
 export function isPrinted(expected: string, actual: string): boolean {
-  const isJson = /^\s*[[{]/.test(expected);
+  // A line of the log begins with its time, in brackets.
+  const isJson = /^\s*(?:\{|\[(?!\d\d:))/.test(expected);
   const [said, printed] = (isJson ? [expected, actual].map(compact) : [expected, actual]).map(
     (text) => forgetChance(text ?? '').trim(),
   );
@@ -125,4 +128,6 @@ const forgetChance = (text: string) =>
     .replace(/\b\d+\.\d s\b( \([\d,]+ per second\))?/g, 'TIME')
     // Commands that take long tell how far they are.
     .replace(/^[\d,]+ \w+ \w+, [\d,]+ per second.*\n/gm, '')
-    .replace(/^\d{4}-\d\d-\d\dT[\d:.]+Z(?= )/gm, 'TIME');
+    .replace(/^\d{4}-\d\d-\d\dT[\d:.]+Z(?= )/gm, 'TIME')
+    // The log on a terminal.
+    .replace(/^\[\d\d:\d\d:\d\d\](?= [A-Z]+)/gm, 'TIME');

@@ -55,8 +55,13 @@ function openCheckout(name: string, env: Record<string, string>) {
   for (const entry of readdirSync(root)) {
     if (entry !== '.data' && entry !== '.env') symlinkSync(join(root, entry), join(folder, entry));
   }
-  const quiet = { npm_config_loglevel: 'silent', npm_config_update_notifier: 'false' };
-  return { folder, shell: new Shell(folder, outputs, { ...quiet, ...env }, prelude) };
+  const shared = {
+    npm_config_loglevel: 'silent',
+    npm_config_update_notifier: 'false',
+    // As on a terminal.
+    LOG_FORMAT: 'pretty',
+  };
+  return { folder, shell: new Shell(folder, outputs, { ...shared, ...env }, prelude) };
 }
 
 async function ready(port: number | string, server: { output(): string }): Promise<void> {
@@ -82,7 +87,7 @@ async function readHere(name: string, databaseUrl: string) {
       (_match, before: string, port: string) => before + ports.get(port),
     )
     .replace(/postgresql:\/\/\S+@(?:localhost:5432|db\.example\.com)\/\w+/g, databaseUrl)
-    .replace(/\w+ on localhost:5432/g, `${pathname.slice(1)} on ${host}`)
+    .replace(/\w+ on (?:localhost|db\.example\.com):5432/g, `${pathname.slice(1)} on ${host}`)
     .replaceAll('https://old.example.com', legacy.base)
     .replace(/(?<!PUBLIC_URL=)https:\/\/shop\.example\.com(?=\/api|$|[ '"])/gm, source.base);
   return { page: readPage(name, text), port: String(ports.get('4000')) };
@@ -112,8 +117,10 @@ describe('what a page says to type prints what it says', () => {
       if (kind === 'PostgreSQL') await shell.run('npm run migrate');
       if (!isServer.test(steps[0]?.command ?? '')) await start('npm start');
       for (const step of steps) {
-        if (isServer.test(step.command)) await start(step.command);
-        else if (isEndless.test(step.command)) await follow(shell, step);
+        if (isServer.test(step.command)) {
+          await start(step.command);
+          await waitFor(step, () => server?.output() ?? '');
+        } else if (isEndless.test(step.command)) await follow(shell, step);
         else await type(shell, step);
       }
     } finally {
@@ -125,23 +132,31 @@ describe('what a page says to type prints what it says', () => {
 
 async function type(shell: Shell, step: Step): Promise<void> {
   const { output, failed } = await shell.run(step.command);
+  // What has an output may fail as it says; what has none must print none, too.
+  if (!step.isHidden && !isPrinted(step.output ?? '', output)) differ(step, output);
   if (step.output === undefined) {
     expect({ place: step.place, failed, output }).toMatchObject({ failed: '' });
-  } else if (!isPrinted(step.output, output)) differ(step, output);
+  }
 }
 
 /** Something that goes on: until it has printed what the page says. */
 async function follow(shell: Shell, step: Step): Promise<void> {
   const { output, end } = await shell.start(step.command);
-  const start = Date.now();
-  while (!isPrinted(`${step.output?.trimEnd()}…`, output())) {
-    if (Date.now() - start > patience) differ(step, output());
-    await sleep(50);
-  }
+  await waitFor(step, output);
   await end();
 }
 
-function differ({ place, command, output }: Step, printed: string): never {
+/** Until something that goes on has printed what the page says, whatever it prints afterwards. */
+async function waitFor(step: Step, output: () => string): Promise<void> {
+  const said = step.output === undefined ? '' : `${step.output.trimEnd()}…`;
+  const start = Date.now();
+  while (!isPrinted(said, output())) {
+    if (Date.now() - start > patience) differ(step, output());
+    await sleep(50);
+  }
+}
+
+function differ({ place, command, output = '(nothing)' }: Step, printed: string): never {
   throw new Error(
     `${place}: $ ${command}\n--- the page says\n${output}\n--- it prints\n${printed}`,
   );
