@@ -1,7 +1,7 @@
 // Two listings, brought together record by record: what is out of order, tied, or only on one side.
 import { describe, expect, test } from 'vitest';
-import { Alignment } from '../src/legacy/alignment.ts';
-import type { PageRecord } from '../src/legacy/listing-page.ts';
+import { Alignment } from '../../src/legacy/alignment.ts';
+import type { PageRecord } from '../../src/legacy/listing-page.ts';
 
 const pageSize = 100;
 
