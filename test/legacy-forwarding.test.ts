@@ -200,6 +200,19 @@ describe('in front of a service that answers with any bytes', () => {
     client.destroy();
   });
 
+  test('pages of other origins may read why there is no answer, if they may read any', async () => {
+    service.answer = 'no HTTP';
+    const allowed = await sendRaw(gateway.app, get('/api/outfits/', 'Origin: https://app.test'));
+    expect(allowed).toMatch(/^HTTP\/1.1 502 /);
+    expect(allowed).toMatch(/^access-control-allow-origin: https:\/\/app\.test\r$/m);
+    expect(allowed).toMatch(/^access-control-expose-headers: ETag, Retry-After, /m);
+    for (const line of [[], ['Origin: https://other.test']]) {
+      const other = await sendRaw(gateway.app, get('/api/outfits/', ...line));
+      expect(other).toMatch(/^HTTP\/1.1 502 /);
+      expect(other).not.toContain('access-control');
+    }
+  });
+
   test('an answer that stops half way is broken off', async () => {
     service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf';
     for (const ends of [true, false]) {

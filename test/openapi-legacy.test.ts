@@ -12,6 +12,7 @@ const path = '/api/outfits/';
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS', 'DELETE'] as const;
 type Method = (typeof methods)[number];
 
+const origin = 'https://app.test';
 const environment = { LEGACY_TIMEOUT: '1', AUTH_JWT_SECRET: secret };
 
 let legacy: LegacyService;
@@ -74,7 +75,7 @@ async function ask(
 async function askInACircle(open: Open, asked: readonly Method[]): Promise<void> {
   const passedOn = () => legacy.requests.find(({ headers }) => headers['x-forwarded-by']);
   await expect.poll(passedOn).toBeDefined();
-  const headers = { 'x-forwarded-by': String(passedOn()?.headers['x-forwarded-by']) };
+  const headers = { 'x-forwarded-by': String(passedOn()?.headers['x-forwarded-by']), origin };
   for (const url of paths) {
     for (const method of asked) await ask(open, { method, url, headers }, 508, 'loop');
   }
@@ -99,7 +100,11 @@ async function seeUnreadable({ gateway, checker }: Open, asked: readonly Method[
 }
 
 test('what is passed on is answered by the old service, or by the gateway in its place', async () => {
-  const settings = { LEGACY_MODE: 'canary:100', REST_DEPRECATED: '2026-01-31' };
+  const settings = {
+    LEGACY_MODE: 'canary:100',
+    REST_DEPRECATED: '2026-01-31',
+    CORS_ORIGINS: origin,
+  };
   await withMode(settings, async (open) => {
     const passedOn = ['POST', 'OPTIONS', 'DELETE'] as const;
     const sent = await fetch(`${open.gateway.base}${path}`, { method: 'POST', body: '{}' });
@@ -115,7 +120,10 @@ test('what is passed on is answered by the old service, or by the gateway in its
     for (const [fault, status, example] of failures) {
       legacy.fault = fault;
       const asked = paths.flatMap((url) => passedOn.map((method) => ({ method, url })));
-      await Promise.all(asked.map((request) => ask(open, request, status, example)));
+      const headers = { origin };
+      await Promise.all(
+        asked.map((request) => ask(open, { ...request, headers }, status, example)),
+      );
     }
     // As many as may wait for it.
     legacy.fault = 'hanging';
@@ -127,7 +135,8 @@ test('what is passed on is answered by the old service, or by the gateway in its
       }
       for (const url of paths) {
         for (const method of passedOn) {
-          await ask({ ...open, gateway: busy }, { method, url }, 503, 'legacyBusy');
+          const request = { method, url, headers: { origin } };
+          await ask({ ...open, gateway: busy }, request, 503, 'legacyBusy');
         }
       }
     } finally {

@@ -1,5 +1,5 @@
 // Which origins' pages may read answers.
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** Of the answer to a preflight. */
 export const preflightHeaders = {
@@ -11,6 +11,18 @@ export const preflightHeaders = {
 /** What pages may read of an answer, beside what all may. */
 export const exposedHeaders = 'ETag, Retry-After, WWW-Authenticate, X-Request-Id';
 
+/** What lets the page that has sent a request read its answer; undefined if it may not. */
+export function originHeaders(
+  { headers: { origin } }: Pick<FastifyRequest, 'headers'>,
+  origins: readonly string[],
+): { 'Access-Control-Allow-Origin': string; 'Access-Control-Expose-Headers': string } | undefined {
+  if (origin === undefined || !origins.includes(origin)) return undefined;
+  return {
+    'Access-Control-Allow-Origin': origin,
+    'Access-Control-Expose-Headers': exposedHeaders,
+  };
+}
+
 /**
  * Lets the pages of these origins read answers, and write with a bearer token. Not with cookies:
  * there are none. Without origins nothing is added to any answer. @fastify/cors would not do: it
@@ -18,19 +30,20 @@ export const exposedHeaders = 'ETag, Retry-After, WWW-Authenticate, X-Request-Id
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
-  const allowed = new Set(origins);
 
-  app.addHook('onRequest', async ({ method, headers }, reply) => {
-    const { origin } = headers;
-    if (origin === undefined || !allowed.has(origin)) return;
-    reply.header('Access-Control-Allow-Origin', origin);
+  app.addHook('onRequest', async (request, reply) => {
+    const { method, headers } = request;
+    const readable = originHeaders(request, origins);
+    if (!readable) return;
+    const origin = readable['Access-Control-Allow-Origin'];
     if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
       const asked = headers['access-control-request-headers'];
       // Whichever it asks for: without cookies, a page can send nothing that its server could not.
       if (asked !== undefined) reply.header('Access-Control-Allow-Headers', asked);
-      return reply.code(204).headers(preflightHeaders).send();
+      const allowed = { 'Access-Control-Allow-Origin': origin, ...preflightHeaders };
+      return reply.code(204).headers(allowed).send();
     }
-    reply.header('Access-Control-Expose-Headers', exposedHeaders);
+    reply.headers(readable);
   });
 
   // Last, because routes set their own `Vary`. Answers to other origins vary too: they lack headers.

@@ -4,12 +4,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { type HttpError, writesOff } from '../errors.ts';
 import { leavingSignal } from '../http/client-signal.ts';
+import { originHeaders } from '../http/cors.ts';
 import { encodeJson } from '../http/json.ts';
 import { requestIdHeader } from '../http/request-id.ts';
 import { securityHeaders } from '../http/security-headers.ts';
 import type { Shutdown } from '../http/shutdown.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { type DeprecationConfig, deprecationHeaders } from '../rest/deprecation.ts';
+import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../rest/deprecation.ts';
 import { isAmong, shareOf } from './canary.ts';
 import { type Comparison, createComparisons } from './comparisons.ts';
 import { legacyLoop, legacyUnreachable } from './errors.ts';
@@ -24,7 +25,13 @@ export interface LegacyOptions {
   readonly config: DeprecationConfig &
     Pick<
       Config,
-      'legacyAccept' | 'legacyMode' | 'legacySample' | 'legacyTimeout' | 'legacyUrl' | 'writes'
+      | 'corsOrigins'
+      | 'legacyAccept'
+      | 'legacyMode'
+      | 'legacySample'
+      | 'legacyTimeout'
+      | 'legacyUrl'
+      | 'writes'
     >;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
@@ -177,13 +184,21 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
     return true;
   }
 
+  /** Lets a page of another origin, if it is one of CORS_ORIGINS, read what the answer is. */
+  function readableBy(request: FastifyRequest): Record<string, string> {
+    const headers = originHeaders(request, config.corsOrigins);
+    if (!headers || !ends) return { ...headers };
+    const exposed = exposeAlso(headers['Access-Control-Expose-Headers'], ends);
+    return { ...headers, 'Access-Control-Expose-Headers': exposed };
+  }
+
   /** In the shape of the other errors of these paths. */
   function sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
     app.logHttpError(request.log, error);
     reply
       .code(error.status)
       // No hook has set them: it comes before all of them.
-      .headers({ ...securityHeaders, ...ends, ...error.headers })
+      .headers({ ...securityHeaders, ...ends, ...readableBy(request), ...error.headers })
       .header('Content-Type', 'application/json')
       .send(encodeJson({ detail: error.message }));
   }

@@ -90,14 +90,11 @@ export function findHeaders(route: Route, config: DocumentOptions['config']): He
   const ofServer = { ...ofGateway, ...servedBy('gateway') };
   const origin = { 'Access-Control-Allow-Origin': { ...text, required: false } };
   const exposed = exposeAlso(exposedHeaders, deprecation);
-  const ofApi = {
-    ...ofServer,
-    ...(isOpen
-      ? { ...origin, ...optional(fixed({ 'Access-Control-Expose-Headers': exposed })) }
-      : {}),
-    ...fixed(deprecation),
-    ...vary(),
-  };
+  const readable = isOpen
+    ? { ...origin, ...optional(fixed({ 'Access-Control-Expose-Headers': exposed })) }
+    : {};
+  const ofPaths = { ...readable, ...fixed(deprecation), ...vary() };
+  const ofApi = { ...ofServer, ...ofPaths };
   const ofPath = {
     ...ofApi,
     ...fixed({ Allow: allowOf(route) }),
@@ -117,8 +114,8 @@ export function findHeaders(route: Route, config: DocumentOptions['config']): He
       ...fixed(preflightHeaders),
       ...vary(preflightHeaders.Vary),
     },
-    ofUnpassed: { ...ofServer, ...fixed(deprecation), ...vary() },
-    ofUnanswered: { ...ofGateway, ...servedBy('legacy'), ...fixed(deprecation), ...vary() },
+    ofUnpassed: { ...ofServer, ...ofPaths },
+    ofUnanswered: { ...ofGateway, ...servedBy('legacy'), ...ofPaths },
     ofLegacy: servedBy('legacy'),
     ofApi,
     // Where it leads is an example only if that is the same for all.
