@@ -5,8 +5,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of all lanes that take longer than their size lets expect, longest first. */
 const longest = [
-  ...['docs', 'kills', 'switching', 'live', 'follow', 'differential', 'first-start'],
-  ...['costly-documents', 'import', 'server', 'command-line', 'verify', 'walks', 'migrations'],
+  ...['differential', 'switching', 'docs', 'kills', 'costly-documents', 'visibility', 'follow'],
+  ...['first-start', 'filter-plans', 'walks', 'tracing', 'endings-storm', 'live', 'cache'],
+  ...['workers', 'import', 'command-line', 'server', 'identity', 'migrations'],
 ];
 
 export class LongestFirst extends BaseSequencer {
