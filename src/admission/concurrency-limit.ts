@@ -21,15 +21,15 @@ const burst = 8;
 /** Pieces of work that the usual time is that of, about. */
 const averaged = 20;
 /** Refusals per second that leave most of the time for work. */
-const refusalRate = 1_500;
+const refusalRate = 750;
 /** Milliseconds that a client waits at most to be refused. */
 const maxRefusalWait = 500;
 
 /**
  * A queue that tells a burst from an overload (as in controlled delay, CoDel): an overload is a
  * queue that does not get empty. Since it was last empty, a number of requests that one burst may
- * have is let in; from then on only so many may wait as are worked on, so that an answer takes about
- * twice its usual time however many ask.
+ * have is let in; from then on only half as many may wait as are worked on, so that an answer takes
+ * about one and a half times its usual time (and what refusing the others takes), however many ask.
  * @param max work that is done at a time
  * @param timeout milliseconds that work may take together with waiting for it
  */
@@ -45,7 +45,7 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
   let lastChange = 0;
 
   const isInVain = () => {
-    if (queued >= burst * max && queue.size >= max) return true;
+    if (queued >= burst * max && queue.size >= max / 2) return true;
     // When nothing ends, the database hangs, and what was usual says nothing.
     const oneTurn = Math.max(usual, performance.now() - lastChange);
     return (queue.size / max + 1) * oneTurn > timeout;
