@@ -1,64 +1,16 @@
-// What serves in one process: the database that it opens, and the service on it, complete but not
-// listening. The same whether it is the only process or one of several workers.
-import { setTimeout as sleep } from 'node:timers/promises';
+// The service on its ground, complete but not listening. The same whether its process is the only one or one of
+// several workers.
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
 import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
-import { type Database, openDatabase } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
-import { openReplicas, type Replicas } from './database/replicas.ts';
-import type { Standby } from './database/standby.ts';
+import type { Ground } from './ground.ts';
 import { createShutdown, type Shutdown } from './http/shutdown.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { measureReplicas } from './observability/replica-metrics.ts';
 import { startUpkeep } from './outfits/fold.ts';
-import type { Tracing } from './tracing/tracing.ts';
-
-/** Milliseconds that the database has to close. */
-const databaseGrace = 1_000;
-
-/** What a service stands on. */
-export interface Ground {
-  readonly database: Database;
-  /** The standbys that queries are read from; undefined: there are none. */
-  readonly replicas: Replicas | undefined;
-  readonly tracing: Tracing | undefined;
-  /** Takes at most a second, and what is left of the traces another one beside it. */
-  close(): Promise<void>;
-}
-
-/** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
-export async function openGround(config: Config, log: Logger): Promise<Ground> {
-  const database = await openDatabase(config, config.requestTimeout * 1000);
-  const { otlpEndpoint } = config;
-  const tracing =
-    otlpEndpoint === undefined
-      ? undefined
-      : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
-  const replicas = openReplicas(config, database, config.requestTimeout * 1000, (standby) =>
-    tellOf(standby, log),
-  );
-  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
-    tracing?.followStatements(pool);
-  }
-  return {
-    database,
-    replicas,
-    tracing,
-    async close() {
-      // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
-      const closed = Promise.all([replicas?.close(), database.close()]);
-      await Promise.all([Promise.race([closed, sleep(databaseGrace)]), tracing?.close()]);
-    },
-  };
-}
-
-function tellOf({ description, problem }: Standby, log: Logger): void {
-  if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
-  else log.info(`reading from the ${description}`);
-}
 
 /** The whole service, not listening; it ends with its app. */
 export interface Service {

@@ -1,44 +1,20 @@
-// outfit-gateway start: opens the database, listens, and closes on a signal.
-import { readArgumentsAndSettings } from './commands/arguments.ts';
-import type { Io } from './commands/command.ts';
-import { describeSettings } from './commands/settings-help.ts';
-import { type Config, readConfig } from './config.ts';
+// The gateway as one process: opens the database, listens, and closes on a signal.
+import type { Config } from './config.ts';
 import { migrate } from './database/migrations.ts';
 import { fail, listening } from './failure.ts';
+import { openGround } from './ground.ts';
 import { listen } from './http/server.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
-import { buildService, openGround } from './service.ts';
+import { buildService } from './service.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
 import { locate, monitorAndFill, openLog, sayGoodBye, sayWhatOpens } from './start-up.ts';
 import { version } from './version.ts';
 
-export const help = `Usage: outfit-gateway [start] [--SETTING VALUE ...]
-
-Starts the gateway. Settings are options, variables such as PORT=8080, or lines in the file .env:
-an option wins over the environment, and that over the file. .env.example says more of each. Others
-on this machine can read options in the list of processes: keep passwords and secrets out of them.
-
-${describeSettings()}
-
-  -h, --help   prints this
-  --version    prints the version
-`;
-
-export const failureCode = 1;
-
-/** Runs until a signal ends the process, or what it cannot go on without fails. */
-export async function run(io: Io): Promise<never> {
-  const config = readConfig(readArgumentsAndSettings(io, {}, false).env);
-  try {
-    if (config.workers === 1) await start(config);
-    else await (await import('./cluster/parent.ts')).startWorkers(config);
-  } catch (error) {
-    if (!isEnding()) fail(error);
-  }
-  return new Promise(() => {});
-}
-
-async function start(config: Config): Promise<void> {
+/**
+ * Starts the gateway as this process, and gives when it serves.
+ * @throws what says in a sentence why it cannot
+ */
+export async function start(config: Config): Promise<void> {
   const log = await openLog(config);
   log.info({ version }, `Outfit gateway ${version}`);
 

@@ -4,9 +4,9 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import * as startCommand from '../src/commands/start.ts';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
-import * as startCommand from '../src/start.ts';
 import { callCommand } from './commands.ts';
 import {
   baseOf,

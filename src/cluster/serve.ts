@@ -4,8 +4,9 @@
 import { describeError } from '../commands/command.ts';
 import type { Config } from '../config.ts';
 import { listening } from '../failure.ts';
+import { type Ground, openGround } from '../ground.ts';
 import { listen } from '../http/server.ts';
-import { buildService, type Ground, openGround, type Service } from '../service.ts';
+import { buildService, type Service } from '../service.ts';
 import { openLog } from '../start-up.ts';
 import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 

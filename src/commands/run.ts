@@ -6,7 +6,7 @@ import { didYouMean } from './did-you-mean.ts';
 
 /** Loaded when asked for: most need little of what the others do. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  start: () => import('../start.ts'),
+  start: () => import('./start.ts'),
   migrate: () => import('./migrate.ts'),
   import: () => import('./import.ts'),
   verify: () => import('./verify.ts'),

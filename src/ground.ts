@@ -1,0 +1,52 @@
+// What a process stands on, whether it answers requests or only keeps workers that do: the database, its
+// standbys, and traces.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import { type Database, openDatabase } from './database/database.ts';
+import { openReplicas, type Replicas } from './database/replicas.ts';
+import type { Standby } from './database/standby.ts';
+import type { Tracing } from './tracing/tracing.ts';
+
+/** Milliseconds that the database has to close. */
+const databaseGrace = 1_000;
+
+export interface Ground {
+  readonly database: Database;
+  /** The standbys that queries are read from; undefined: there are none. */
+  readonly replicas: Replicas | undefined;
+  readonly tracing: Tracing | undefined;
+  /** Takes at most a second, and what is left of the traces another one beside it. */
+  close(): Promise<void>;
+}
+
+/** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
+export async function openGround(config: Config, log: Logger): Promise<Ground> {
+  const database = await openDatabase(config, config.requestTimeout * 1000);
+  const { otlpEndpoint } = config;
+  const tracing =
+    otlpEndpoint === undefined
+      ? undefined
+      : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
+  const replicas = openReplicas(config, database, config.requestTimeout * 1000, (standby) =>
+    tellOf(standby, log),
+  );
+  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
+    tracing?.followStatements(pool);
+  }
+  return {
+    database,
+    replicas,
+    tracing,
+    async close() {
+      // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
+      const closed = Promise.all([replicas?.close(), database.close()]);
+      await Promise.all([Promise.race([closed, sleep(databaseGrace)]), tracing?.close()]);
+    },
+  };
+}
+
+function tellOf({ description, problem }: Standby, log: Logger): void {
+  if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
+  else log.info(`reading from the ${description}`);
+}
