@@ -1,5 +1,9 @@
 import { defineConfig } from 'vitest/config';
+import { findDatabaseFolder } from './test/database-folder.js';
 import { LongestFirst } from './test/longest-first.ts';
+
+// For the processes that tests run in, too.
+process.env['TEST_DATABASE_FOLDER'] ??= findDatabaseFolder();
 
 export default defineConfig({
   // graphql has two builds; the schema and the executor must come from the same one.

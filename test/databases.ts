@@ -1,13 +1,13 @@
 // What the databases of a whole test run are made from: a real PostgreSQL, unless TEST_DATABASE_URL names
 // one, with a migrated database to be copied, and folders of the embedded database to be copied, because making
 // and migrating one takes seconds of computing.
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
 import { migrate } from '../src/database/migrations.ts';
+import { makeDatabaseFolder } from './database-folder.js';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { makeDatabase } from './places.ts';
 
@@ -25,7 +25,7 @@ declare module 'vitest' {
 
 /** Makes both at the same time, and gives what removes them. */
 export default async function makeDatabases(project: TestProject): Promise<() => Promise<void>> {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-template-'));
+  const folder = makeDatabaseFolder('template');
   project.provide('embeddedEmpty', join(folder, 'empty'));
   project.provide('embeddedTemplate', join(folder, 'pgdata'));
   const [close] = await Promise.all([startPostgres(project), makeTemplates(folder)]);

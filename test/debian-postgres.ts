@@ -1,8 +1,7 @@
 // The PostgreSQL of Debian, which is older than that of the npm packages, and has pg_dump.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { makeDatabaseFolder } from './database-folder.js';
 import { findFreePort } from './embedded-postgres.js';
 
 const versions = '/usr/lib/postgresql';
@@ -16,7 +15,7 @@ export const isInstalled = existsSync(`${programs}/initdb`) && existsSync(`${pro
 
 /** Starts it on a free port, in a folder of its own that goes with it. */
 export async function startDebianPostgres() {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-debian-'));
+  const folder = makeDatabaseFolder('debian');
   const port = await findFreePort();
   // It refuses to run as root.
   const isRoot = process.getuid?.() === 0;

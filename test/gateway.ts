@@ -1,7 +1,6 @@
 // The one helper of the tests: databases, and gateways on them.
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
@@ -13,6 +12,7 @@ import { type Database, openDatabase } from '../src/database/database.ts';
 import { migrate } from '../src/database/migrations.ts';
 import { raiseSequences, saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
+import { makeDatabaseFolder } from './database-folder.js';
 import { makeDatabase, type TestPlace } from './places.ts';
 
 export const databaseKinds = ['PostgreSQL', 'embedded'] as const;
@@ -24,7 +24,7 @@ export async function makePlace(
   server = inject('postgresUrl'),
 ): Promise<TestPlace> {
   if (kind === 'embedded') {
-    const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+    const folder = makeDatabaseFolder('test');
     return {
       environment: { DATA_DIR: folder },
       remove: async () => rmSync(folder, { recursive: true, force: true }),
