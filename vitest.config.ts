@@ -23,7 +23,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     // How long what is waited for may take: long, for a busy machine.
     expect: { poll: { timeout: 20_000 } },
-    // Two cores, and each embedded database takes one.
-    maxWorkers: 3,
+    // Two cores; but most tests also wait.
+    maxWorkers: 4,
   },
 });

@@ -9,7 +9,7 @@ import { amount } from './lane.ts';
 import { createRandom } from './random-documents.ts';
 
 /** Statements of the storm. */
-const stormSize = amount(3_000, 10_000);
+const stormSize = amount(2_000, 10_000);
 
 const fields = ['created', 'id', 'likes', 'modified'] as const;
 const users = 20;
@@ -492,7 +492,7 @@ describe('on PostgreSQL', () => {
   });
 });
 
-const embeddedWrites = amount(200, 1_500);
+const embeddedWrites = amount(120, 1_500);
 test(`on the embedded database ${embeddedWrites} random writes lead to the same counts and pages`, async () => {
   const gateway = await openGateway('embedded');
   const { pool } = gateway.database;

@@ -176,7 +176,7 @@ describe.each(laneKinds)('on %s', (kind) => {
             await expectList('viewer', found.filter(isLiked));
           },
         ),
-        { numRuns: amount(120, 60) },
+        { numRuns: 60 },
       );
     }, 120_000);
 
@@ -244,7 +244,7 @@ describe.each(laneKinds)('on %s', (kind) => {
             });
           },
         ),
-        { numRuns: amount(150, 60) },
+        { numRuns: amount(80, 60) },
       );
     }, 120_000);
   });

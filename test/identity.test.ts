@@ -12,7 +12,6 @@ import { readConfig } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { callCommand } from './commands.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
-import { baseOf, environmentOf, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';
 
 const secret = 'a secret of this test, long enough';
@@ -726,38 +725,4 @@ describe('npm run token', () => {
     expect(printed).toMatchObject({ code: 0, stderr: '' });
     expect(printed.stdout).toContain('outfit-gateway token --user ID');
   });
-});
-
-describe('the log at start', () => {
-  test.each<[string, Record<string, string>, string]>([
-    ['a secret', { AUTH_JWT_SECRET: secret }, 'writing is possible with a bearer token'],
-    [
-      'a key set',
-      { AUTH_JWKS_URL: 'http://127.0.0.1:9/' },
-      'writing is possible with a bearer token',
-    ],
-    ['neither', {}, 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET'],
-  ])(
-    'says with %s whether writing is possible, and no token or secret',
-    async (_name, auth, line) => {
-      const environment = {
-        ...(await environmentOf('PostgreSQL')),
-        SEED: 'none',
-        LOG_LEVEL: 'debug',
-      };
-      const server = runServer({ ...environment, ...auth });
-      const base = await baseOf(server);
-      expect(server.output()).toContain(line);
-      const token = await sign({ sub: '7' }, { key: encode('x'.repeat(32)) });
-      for (const bearer of [token, 'x'.repeat(10_000)]) {
-        const { status } = await fetch(`${base}/api/outfits/`, {
-          headers: { authorization: `Bearer ${bearer}` },
-        });
-        expect([401, 503]).toContain(status);
-      }
-      expect(await stop(server)).toBe(0);
-      expect(server.output() + server.errors()).not.toContain(token);
-      expect(server.output() + server.errors()).not.toContain(secret);
-    },
-  );
 });

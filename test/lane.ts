@@ -25,10 +25,6 @@ const times = Number(process.env['SOAK_TIMES'] ?? 1);
 export const laneKinds: readonly DatabaseKind[] =
   inject('lane') === 'soak' ? ['embedded'] : ['PostgreSQL'];
 
-/** The same, where npm test takes a part of the variants only, and soak all of them. */
-export const thoroughKinds: readonly DatabaseKind[] =
-  inject('lane') === 'soak' ? ['PostgreSQL', 'embedded'] : ['PostgreSQL'];
-
 /** What needs no twin: where npm test and soak run the same file, npm test alone runs it. */
 export const describeOnce = describe.runIf(inject('lane') === 'fast');
 

@@ -2,7 +2,8 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 import { extend } from './schema-extension.ts';
 import { secret, signIn } from './tokens.ts';
 
@@ -47,7 +48,7 @@ const documents = {
   ],
 } as const;
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret }, { schema });

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { formatTimestamp, parseTimestamp } from '../src/outfits/timestamps.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 
 const first = -62_135_596_800_000_000n;
 const last = 253_402_300_799_999_999n;
@@ -104,7 +105,7 @@ describe('a moment', () => {
   });
 });
 
-describe.each(databaseKinds)('in %s', (kind) => {
+describe.each(laneKinds)('in %s', (kind) => {
   const moments: [created: bigint, modified: bigint][] = [
     [0n, 1n],
     [999_999n, 1_000_000n],

@@ -7,7 +7,8 @@ import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { routes as ownRoutes, type Route } from '../src/rest/routes.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway } from './gateway.ts';
+import { laneKinds } from './lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 const [first] = rows;
@@ -88,7 +89,7 @@ const refused = (...names: string[]) => ({
 });
 const next = (query: string) => `http://shop.test${listing}?${query}`;
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   beforeAll(async () => {
     gateway = await openGateway(kind, rows);
   });

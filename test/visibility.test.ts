@@ -10,7 +10,7 @@ import { sortKeyOf } from '../src/outfits/ordering.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
 import { openGateway, outfitId, type TestGateway } from './gateway.ts';
-import { amount, thoroughKinds } from './lane.ts';
+import { amount, laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';
 
 const pageSize = 7;
@@ -261,7 +261,7 @@ const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: total, users: 
   }),
 );
 
-describe.each(thoroughKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   describe.each(modes)('with PRIVATE_OUTFITS=%s', (mode) => {
     let gateway: TestGateway;
     const asks = new Map<Viewer, Ask>();

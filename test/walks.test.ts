@@ -13,7 +13,7 @@ import { saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
-import { amount, thoroughKinds } from './lane.ts';
+import { amount, laneKinds } from './lane.ts';
 
 type Field = 'created' | 'id' | 'likes' | 'modified';
 
@@ -119,7 +119,7 @@ const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 205, users: 20
   }),
 );
 
-describe.each(thoroughKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   describe.each(orderings)('walking all outfits by $name', (ordering) => {
     const expected = sortIds(rows, ordering);
 

@@ -5,8 +5,9 @@ import base from '../../vitest.config.ts';
 const files = [
   ...['cache', 'counts', 'differential', 'fuzz', 'made-of'],
   // Their twins on the embedded database.
-  ...['export', 'filters', 'import', 'migrations', 'nodes', 'openapi', 'openapi-answers'],
-  ...['rate-limit', 'statements', 'visibility', 'walks'],
+  ...['conditional', 'export', 'filters', 'import', 'migrations', 'nodes', 'openapi'],
+  ...['openapi-answers', 'rate-limit', 'shared-answers', 'statements', 'timestamps'],
+  ...['unknown-parameters', 'visibility', 'walks'],
 ];
 
 export default mergeConfig(

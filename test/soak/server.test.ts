@@ -4,10 +4,10 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import * as startCommand from '../src/commands/start.ts';
-import { readConfig } from '../src/config.ts';
-import { openDatabase } from '../src/database/database.ts';
-import { callCommand } from './commands.ts';
+import * as startCommand from '../../src/commands/start.ts';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { callCommand } from '../commands.ts';
 import {
   baseOf,
   dist,
@@ -19,8 +19,9 @@ import {
   run,
   runServer,
   stop,
-} from './process.ts';
-import { migrationList } from './schema-engine.ts';
+} from '../process.ts';
+import { migrationList } from '../schema-engine.ts';
+import { secret, signIn } from '../tokens.ts';
 
 const migrations = migrationList().migrationDirectories.map(({ path }) => path);
 
@@ -144,4 +145,41 @@ describe('a wrong setting', () => {
       other.close();
     }
   });
+});
+
+describe('the log at start', () => {
+  test.each<[string, Record<string, string>, string]>([
+    ['a secret', { AUTH_JWT_SECRET: secret }, 'writing is possible with a bearer token'],
+    [
+      'a key set',
+      { AUTH_JWKS_URL: 'http://127.0.0.1:9/' },
+      'writing is possible with a bearer token',
+    ],
+    ['neither', {}, 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET'],
+  ])(
+    'says with %s whether writing is possible, and no token or secret',
+    async (_name, auth, line) => {
+      const environment = {
+        ...(await migratedEnvironmentOf('PostgreSQL')),
+        SEED: 'none',
+        LOG_LEVEL: 'debug',
+      };
+      const server = runServer({ ...environment, ...auth });
+      const base = await baseOf(server);
+      expect(server.output()).toContain(line);
+      const { authorization = '' } = await signIn(7);
+      const forged = `${authorization}x`;
+      for (const given of [forged, `Bearer ${'x'.repeat(10_000)}`]) {
+        const { status } = await fetch(`${base}/api/outfits/`, {
+          headers: { authorization: given },
+        });
+        expect([401, 503]).toContain(status);
+      }
+      expect(await stop(server)).toBe(0);
+      expect(server.output() + server.errors()).not.toContain(
+        authorization.slice('Bearer '.length),
+      );
+      expect(server.output() + server.errors()).not.toContain(secret);
+    },
+  );
 });
