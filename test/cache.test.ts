@@ -154,7 +154,7 @@ const ownersOutfits =
   '{ outfits(ordering: LIKE_COUNT_DESC) { results { user { outfits(ordering: LIKE_COUNT_DESC) { results { id: databaseId likes } } } } } }';
 
 describe.each([
-  ['PostgreSQL', amount(2_000, 50_000)],
+  ['PostgreSQL', amount(2_000, 20_000)],
   ['embedded', amount(300, 6_000)],
 ] as const)('on %s', (kind, leastReads) => {
   test(`none of ${leastReads} reads is stale while others write, inside and outside the gateway`, async () => {

@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.close());
 
-const documents = amount(60, 5_000);
+const documents = amount(60, 2_000);
 test(`${documents} random documents are answered as graphql answers them, compiled or not`, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const { answers, whole } = await compareWithGraphql(gateway, values, { documents, seed });

@@ -2,12 +2,9 @@
 import type { ReadRows } from '../database/read.ts';
 import { madeOfRange, madeOfRecords, membersOf } from './made-of.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey, stepBack } from './ordering.ts';
-import { boundOf, rangesOf } from './ranges.ts';
+import { boundOf, fewRows, maxRows, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues } from './visibility.ts';
-
-/** Most outfits that one reading gives: the ranges that it merges end there. */
-export const maxRows = 101;
 
 /** The outfits strictly between two places of a list. */
 export interface KeysetPageRequest {
@@ -101,7 +98,7 @@ function keysetStatement(
   const keySize = keyColumns(ordering.field).length;
   const highStart = 2 + (hasLow ? keySize : 0);
   const viewer = `$${highStart + (hasHigh ? keySize : 0)}`;
-  const ranges = rangesOf(visibility, viewer, ordering, limit <= 21 ? 21 : maxRows, [
+  const ranges = rangesOf(visibility, viewer, ordering, limit <= fewRows ? fewRows : maxRows, [
     ...(hasLow ? [boundOf(ordering, beyond, 2)] : []),
     ...(hasHigh ? [boundOf(ordering, short, highStart)] : []),
   ]);

@@ -1,6 +1,8 @@
 // The statement of a numbered page: of the whole list, of a span of it, or of one user's outfits.
-import type { Ordering } from './ordering.ts';
+import { type Ordering, orderBy } from './ordering.ts';
+import { fewRows, rangesOf } from './ranges.ts';
 import { rowColumns } from './row.ts';
+import type { Visibility } from './visibility.ts';
 
 /** Whose outfits are in a list, in SQL: a user's id, or `everyone`. */
 export interface ListMembers {
@@ -30,6 +32,23 @@ export function pageStatement(ordering: Ordering, span?: SpanPlaceholders): stri
     SELECT page.count, ${rowColumns}
     FROM ${pageOfList(ordering, givenMembers, { skip: '$3', size: '$4' }, total)}
     ORDER BY place.position ${ordering.direction}`;
+}
+
+/**
+ * The same for a page that ends within `fewRows` of the whole list. Those are walked over: to find their
+ * place by the counts takes longer, and the first pages are those that are asked for. $5 is the viewer.
+ */
+export function nearPageStatement(visibility: Visibility, ordering: Ordering): string {
+  const ranges = rangesOf(visibility, '$5', ordering, fewRows);
+  return `
+    SELECT page.count, ${rowColumns}
+    FROM (${wholeTotal(givenMembers)}) page
+    LEFT JOIN (
+      SELECT * FROM (${ranges.join(' UNION ALL ')}) s
+      ORDER BY ${orderBy(ordering, 's')} OFFSET $3::bigint LIMIT $4::int
+    ) o ON true
+    LEFT JOIN users u ON u.id = o.user_id
+    ORDER BY ${orderBy(ordering)}`;
 }
 
 /**

@@ -2,9 +2,10 @@
 import type { ReadRows } from '../database/read.ts';
 import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import type { Ordering } from './ordering.ts';
-import { countOf, givenMembers, pageStatement } from './page-statement.ts';
+import { countOf, givenMembers, nearPageStatement, pageStatement } from './page-statement.ts';
+import { fewRows } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowOf } from './row.ts';
-import { membersIn, type Visibility } from './visibility.ts';
+import { membersIn, type Visibility, viewerValues } from './visibility.ts';
 
 /** One page of a numbered list. */
 export interface OutfitPage {
@@ -47,12 +48,11 @@ export async function findPage(
 ): Promise<OutfitPage> {
   const { ordering, page, pageSize } = request;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
+  const isNear = skip !== null && skip + pageSize <= fewRows;
   const rows = await read<PageRow>(
-    pageStatement(ordering),
-    [...membersIn(visibility), skip, pageSize],
-    {
-      madeOf: (found) => madeOfPage(membersOf(visibility), ordering, outfitsIn(found)),
-    },
+    isNear ? nearPageStatement(visibility, ordering) : pageStatement(ordering),
+    [...membersIn(visibility), skip, pageSize, ...(isNear ? viewerValues(visibility) : [])],
+    { madeOf: (found) => madeOfPage(membersOf(visibility), ordering, outfitsIn(found)) },
   );
   return pageOf(rows, page, pageSize);
 }

@@ -2,6 +2,12 @@
 import { keyColumns, type Ordering, orderBy } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 
+/** Most outfits that one reading merges from its ranges: they end there. */
+export const maxRows = 101;
+
+/** Where the ranges of most readings end: few texts are prepared, and no more is planned for than is read. */
+export const fewRows = 21;
+
 /**
  * What the visible list is a merge of, as conditions of outfits `s`: each is one range of an index, as those
  * of lists lead with `private`, and those of users with the user and it.

@@ -3,12 +3,12 @@ import DataLoader from 'dataloader';
 import { madeOfAll } from '../database/changes.ts';
 import type { ReadRows } from '../database/read.ts';
 import { conditionsOf, createValues, type OutfitFilter, viewerOf } from './filter.ts';
-import { beyond, inOrder, type KeysetPageRequest, keysetBounds, maxRows } from './keyset-page.ts';
+import { beyond, inOrder, type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
 import { type ScrollableList, simplify } from './list.ts';
 import { madeOfCount, madeOfRange, membersOfUser } from './made-of.ts';
 import { orderBy } from './ordering.ts';
 import { countOf, type ListMembers } from './page-statement.ts';
-import { rangesOf } from './ranges.ts';
+import { fewRows, maxRows, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
 
@@ -98,7 +98,7 @@ async function readPages(
   const viewer = viewerOf(visible, values.add);
   const filtered = [...bounds, ...conditionsOf(conditions, values.add)];
   // Few different ends, so that few statements are prepared.
-  const end = request.limit <= 21 ? 21 : maxRows;
+  const end = request.limit <= fewRows ? fewRows : maxRows;
   const ranges = rangesOf(visible, viewer, reading, end, filtered, '*', 'owner.id');
   const statement = `
     SELECT ${rowColumns}

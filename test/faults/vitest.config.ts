@@ -23,7 +23,7 @@ export default defineConfig({
         include: ['test/faults/*.test.ts'],
         exclude: alone,
         // Two cores: they freeze and kill servers while clients wait.
-        maxWorkers: 2,
+        maxWorkers: 3,
       }),
       project('alone', 1, { include: alone, maxWorkers: 1 }),
     ],

@@ -17,7 +17,7 @@ fragment N on Outfit {
 }
 fragment U on User { id avatarKey username firstName lastName }`;
 
-const variants = 150;
+const variants = 80;
 
 test(`${variants} variants of a costly document, five times each, in a heap of 256 MB`, async () => {
   const environment = await environmentOf('PostgreSQL');

@@ -2,9 +2,9 @@
 // Viewer.likedOutfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
 import { formatCursor, parseCursor } from '../../outfits/cursor.ts';
-import { maxRows } from '../../outfits/keyset-page.ts';
 import { createOutfitList, type ScrollableList } from '../../outfits/list.ts';
 import { type Ordering, type SortKey, sortKeyOf } from '../../outfits/ordering.ts';
+import { maxRows } from '../../outfits/ranges.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
