@@ -468,7 +468,7 @@ describe('on PostgreSQL', () => {
     await client.query('TRUNCATE outfits CASCADE');
     await client.query(
       `INSERT INTO outfits (${columns})
-       SELECT n, 'k', 'k', (n * 7919) % 1000 / (1 + n % 50), 1 + n % ${users - 1}, n % 10 = 0,
+       SELECT n, 'k', 'k', (n % 1000 * 7919) % 1000 / (1 + n % 50), 1 + n % ${users - 1}, n % 10 = 0,
          1500000000000000 + n * 1000000000::bigint, 1600000000000000 + n * 900000000::bigint, ''
        FROM generate_series(1, ${many}) n`,
     );

