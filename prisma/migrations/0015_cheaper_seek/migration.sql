@@ -24,7 +24,9 @@ DECLARE
   found_bucket bigint;
   found_block integer;
   found_rows bigint;
-  -- What is pending in this ordering, and private outfits that are not counted in nodes.
+  -- What is pending in this ordering, and private outfits that are not counted in nodes: whether there is any, and
+  -- what is left of it in the nodes that are looked at.
+  moved boolean;
   move_values bigint[];
   move_ids integer[];
   move_rows bigint[];
@@ -51,12 +53,14 @@ BEGIN
   END IF;
   -- Down to the leaves, only the leaf matters: likes up and down make up for each other.
   shift := outfit_value_shift(leaf_level);
-  SELECT array_agg(m.value), array_agg(0), array_agg(m.rows) INTO move_values, move_ids, move_rows
+  SELECT array_agg(m.value) FILTER (WHERE m.rows <> 0), array_agg(0) FILTER (WHERE m.rows <> 0),
+    array_agg(m.rows) FILTER (WHERE m.rows <> 0), count(*) > 0
+  INTO move_values, move_ids, move_rows, moved
   FROM (
     SELECT m.value >> shift << shift AS value, sum(m.rows) AS rows
     FROM listed_outfit_moves(leaf_level, publics, privates, few) m
     GROUP BY 1
-  ) m WHERE m.rows <> 0;
+  ) m;
   LOOP
     shift := outfit_value_shift(current_level);
     id_shift := outfit_id_shift(current_level);
@@ -122,7 +126,7 @@ BEGIN
     ) IS NOT TRUE THEN
       RETURN;
     END IF;
-    IF current_level = leaf_level THEN
+    IF current_level = leaf_level AND moved THEN
       SELECT array_agg(m.value), array_agg(m.id), array_agg(m.rows) INTO move_values, move_ids, move_rows
       FROM (
         SELECT m.value, m.id, sum(m.rows) AS rows
