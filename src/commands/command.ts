@@ -4,7 +4,7 @@ import pg from 'pg';
 import { WorkerError } from '../cluster/worker-error.ts';
 import { ConfigError, type Environment } from '../config.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { DatabaseAwayError } from '../database/errors.ts';
+import { DatabaseAwayError, httpErrorFor } from '../database/errors.ts';
 import { MigrationError } from '../database/migrations.ts';
 import { DatabaseNotReadyError } from '../database/prepare.ts';
 import { SourceError } from '../import/batch.ts';
@@ -100,9 +100,7 @@ export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (meant.some((kind) => error instanceof kind)) return error.message;
   // The server has gone away, or refuses: its own words say why, and a stack would add nothing.
-  const isOfDatabase =
-    error instanceof pg.DatabaseError ||
-    /^(?:Connection terminated|timeout exceeded)/.test(error.message);
+  const isOfDatabase = error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
   if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
   return error.stack ?? error.message;
 }
