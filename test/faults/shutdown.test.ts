@@ -1,34 +1,19 @@
 // SIGTERM: the service says so first, finishes what it has begun, and is gone within five seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
-import { migrate } from '../../src/database/migrations.ts';
-import { generateOutfits } from '../../src/demo/generate.ts';
-import { saveOutfits } from '../../src/outfits/bulk.ts';
-import {
-  baseOf,
-  environmentOf,
-  migratedEnvironmentOf,
-  type Run,
-  runServer,
-  stop,
-} from '../process.ts';
+import { baseOf, migratedEnvironmentOf, type Run, runServer, stop } from '../process.ts';
 import { addressOf, crowd, lockOutfits, readNothing, sendPart } from './clients.ts';
+import { makeOutfits } from './outfits.ts';
 
 /** Milliseconds: five seconds are promised; a busy machine gets twice as long. */
 const limit = 10_000;
 
 /** A server on PostgreSQL whose lists answer only while nobody has locked them. */
 async function startServer(settings: Record<string, string> = {}) {
-  const environment = await environmentOf('PostgreSQL');
-  const databaseUrl = environment['DATABASE_URL'] ?? '';
-  const database = await openDatabase({ databaseUrl, databasePoolMax: 1, dataDir: '' });
-  await migrate(database.pool, () => {});
-  await saveOutfits(database.pool, [...generateOutfits({ outfits: 500, users: 5 })]);
-  await database.close();
-  const server = runServer({ ...environment, ...settings, HOST: '127.0.0.1' });
+  const environment = await makeOutfits();
+  const server = runServer({ ...environment, ...settings });
   const base = await baseOf(server);
-  return { server, base, lock: () => lockOutfits(databaseUrl) };
+  return { server, base, lock: () => lockOutfits(environment['DATABASE_URL'] ?? '') };
 }
 
 /** Sends SIGTERM, and gives the exit code and how long that took. */

@@ -3,10 +3,11 @@ import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 import { LongestFirst } from '../longest-first.ts';
 
-/** What measures, or loads the machine so that others would: one file at a time, behind all others. */
-const alone = ['database-stops', 'overload', 'shutdown', 'slow-queries', 'stalls'].map(
-  (name) => `test/faults/${name}.test.ts`,
-);
+const filesOf = (names: readonly string[]) => names.map((name) => `test/faults/${name}.test.ts`);
+/** What has to be over within seconds, and mostly waits: no more at a time than there are cores. */
+const prompt = filesOf(['database-stops', 'shutdown', 'slow-queries', 'stalls']);
+/** What loads the machine, and compares times: behind all others. */
+const alone = filesOf(['overload']);
 
 const { globalSetup, include: _fast, exclude: _others, ...shared } = base.test ?? {};
 const project = (name: string, order: number, files: object) => ({
@@ -21,11 +22,12 @@ export default defineConfig({
     projects: [
       project('together', 0, {
         include: ['test/faults/*.test.ts'],
-        exclude: alone,
+        exclude: [...prompt, ...alone],
         // Two cores: they freeze and kill servers while clients wait.
         maxWorkers: 3,
       }),
-      project('alone', 1, { include: alone, maxWorkers: 1 }),
+      project('prompt', 1, { include: prompt, maxWorkers: 2 }),
+      project('alone', 2, { include: alone, maxWorkers: 1 }),
     ],
   },
 });
