@@ -462,7 +462,7 @@ describe('on PostgreSQL', () => {
     await expectRightCounts(await connect());
   });
 
-  const many = amount(20_000, 200_000);
+  const many = amount(20_000, 100_000);
   test(`a page touches few blocks wherever it is in ${many} outfits`, async () => {
     const client = await connect();
     await client.query('TRUNCATE outfits CASCADE');

@@ -138,10 +138,10 @@ const filters: readonly Filter[] = [
   { userIds: ['VXNlcjox', 'VXNlcjoz'], hasVideo: false },
 ];
 
-/** All for each order, or in npm test every other one, so that each is used both up and down. */
+/** Every other one for each order, so that each is used both up and down; in soak the others. */
 function filtersFor(place: number): readonly Filter[] {
-  const step = amount(2, 1);
-  return filters.filter((_filter, index) => (index + place + (place >> 1)) % step === 0);
+  const first = Math.min(amount(0, 1), 1);
+  return filters.filter((_filter, index) => (index + place + (place >> 1)) % 2 === first);
 }
 
 async function walkRest(ask: Ask, ordering: Ordering, link: 'next' | 'previous'): Promise<Reading> {
@@ -251,7 +251,7 @@ function expectReading({ ids, counts }: Reading, expected: readonly OutfitRow[])
 // Few users, so that viewers own many; few values, so that most neighbours tie; and private ones of
 // each user, at both ends of every list.
 const users = [1, 2, 3, 4];
-const total = amount(46, 90);
+const total = amount(46, 60);
 const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: total, users: 4 })].map(
   (row, index) => ({
     ...row,

@@ -12,7 +12,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 20_000 } },
-    // One browser and one gateway answer all, on two cores.
-    maxWorkers: 1,
+    // One browser and one gateway answer all.
+    maxWorkers: 2,
   },
 });

@@ -9,7 +9,7 @@ import { baseOf, dist, run, runServer, stop } from '../process.ts';
 
 const signals: readonly Signal[] = ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGINT'];
 /** How many moments, spread over the whole start. */
-const moments = Number(process.env['FIRST_START_KILLS'] ?? 4);
+const moments = Number(process.env['FIRST_START_KILLS'] ?? 3);
 
 describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
   let length: number;

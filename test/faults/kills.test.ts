@@ -6,7 +6,7 @@ import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from '../pr
 import { secret, signIn } from '../tokens.ts';
 import { send } from './load.ts';
 
-const kills = Number(process.env['KILLS'] ?? 10);
+const kills = Number(process.env['KILLS'] ?? 6);
 const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
 
 /** What clients have been told: ids that were created, and those of them that were liked. */

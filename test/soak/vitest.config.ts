@@ -16,6 +16,8 @@ export default mergeConfig(
     test: {
       include: [...files.map((name) => `test/${name}.test.ts`), 'test/soak/*.test.ts'],
       provide: { lane: 'soak' },
+      // Two cores: one file more than in npm test, since more of it waits.
+      maxWorkers: 5,
       testTimeout: 600_000 * Number(process.env['SOAK_TIMES'] ?? 1),
     },
   }),

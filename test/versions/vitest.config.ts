@@ -21,7 +21,7 @@ const statements = ['cache', 'counts', 'migrations', 'statements'];
 export default defineConfig({
   test: {
     projects: [
-      project('15', [...statements, 'visibility', 'walks', 'writes']),
+      project('15', [...statements, 'writes']),
       project('16', statements),
       project('17', statements),
     ],
