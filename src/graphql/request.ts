@@ -1,5 +1,6 @@
 // What a request asks of GraphQL; methods, types and bodies that are not taken.
 import type { FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import { heaviest, prefersHtml } from '../http/accept.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
@@ -18,7 +19,7 @@ export const allow = 'GET, HEAD, POST, OPTIONS';
 export interface GraphQLRequest {
   readonly reference: DocumentReference;
   readonly operationName: string | undefined;
-  readonly variables: Record<string, unknown>;
+  readonly variables: Readonly<Record<string, unknown>>;
   readonly answerType: AnswerType;
   /** Whether the client prefers server-sent events, or takes them at least. */
   readonly events: 'preferred' | 'accepted' | undefined;
@@ -28,26 +29,52 @@ export interface GraphQLRequest {
 
 export type AnswerType = 'application/json' | 'application/graphql-response+json';
 
+/** Most bytes that the texts of requests, and what was read of them, may take together. */
+const maxBytes = 8_388_608;
+/** Of these, most that one may take: apps send hundreds of characters. */
+const maxBytesOfText = 262_144;
+/** Bytes for each character: of `[[],[]]`, up to 16. */
+const bytesPerCharacter = 16;
+
 /**
- * Reads a GraphQL request. A body has the one type that a page of another origin cannot send
- * without a preflight, so no page writes behind its visitor's back.
- * @throws HttpError 405, 406, 415 or 400, in this order
+ * Makes what reads a GraphQL request, and does so once for those that are the same, as an app's are.
+ * A body has the one type that a page of another origin cannot send without a preflight, so no page
+ * writes behind its visitor's back.
+ * @returns a function that throws HttpError 405, 406, 415 or 400, in this order
  */
-export function readRequest(request: FastifyRequest): GraphQLRequest {
-  if (!isRead(request) && request.method !== 'POST') throw methodNotAllowed(request.method, allow);
-  const { accept } = request.headers;
-  const events = request.method === 'HEAD' ? undefined : eventsFor(accept);
-  const answerType = chooseType(accept) ?? (events && 'application/json');
-  if (!answerType) throw notAcceptable();
-  try {
-    const text = isRead(request) ? queryStringOf(request) : bodyOf(request);
-    const parameters = isRead(request) ? readQueryString(text) : readBody(text);
-    const key = `${isRead(request) ? 'GET' : 'POST'} ${text}`;
-    return { ...checkParameters(parameters, answerType, key), events };
-  } catch (error) {
-    throw error instanceof JsonInputError ? badRequest(error.message) : error;
-  }
+export function createRequestReader(): (request: FastifyRequest) => GraphQLRequest {
+  const known = new LRUCache<string, ReadText>({
+    maxSize: maxBytes,
+    maxEntrySize: maxBytesOfText,
+    sizeCalculation: (_read, key) => bytesPerCharacter * key.length,
+  });
+
+  return (request) => {
+    const isGet = isRead(request);
+    if (!isGet && request.method !== 'POST') throw methodNotAllowed(request.method, allow);
+    const { accept } = request.headers;
+    const events = request.method === 'HEAD' ? undefined : eventsFor(accept);
+    const answerType = chooseType(accept) ?? (events && 'application/json');
+    if (!answerType) throw notAcceptable();
+    try {
+      const text = isGet ? queryStringOf(request) : bodyOf(request);
+      // The text as it came: 1e400 is parsed as Infinity, which would be written as null.
+      const key = `${answerType} ${isGet ? 'GET' : 'POST'} ${text}`;
+      let read = known.get(key);
+      if (!read) {
+        const parameters = isGet ? readQueryString(text) : readBody(text);
+        read = { ...checkParameters(parameters), answerType, key };
+        known.set(key, read);
+      }
+      return { ...read, events };
+    } catch (error) {
+      throw error instanceof JsonInputError ? badRequest(error.message) : error;
+    }
+  };
 }
+
+/** What its text alone says of a request. Others share it: nobody may write to it. */
+type ReadText = Omit<GraphQLRequest, 'events'>;
 
 export function isRead({ method }: FastifyRequest): boolean {
   return method === 'GET' || method === 'HEAD';
@@ -126,9 +153,7 @@ function readBody(text: string): Parameters {
 
 function checkParameters(
   parameters: Parameters,
-  answerType: AnswerType,
-  text: string,
-): Omit<GraphQLRequest, 'events'> {
+): Pick<GraphQLRequest, 'reference' | 'operationName' | 'variables'> {
   const { operationName, variables, extensions } = parameters;
   if (typeof (operationName ?? '') !== 'string') {
     throw badRequest('The parameter operationName must be a string.');
@@ -139,9 +164,6 @@ function checkParameters(
     reference: readReference(parameters),
     operationName: (operationName || undefined) as string | undefined,
     variables: (variables ?? {}) as Record<string, unknown>,
-    answerType,
-    // The text as it came: 1e400 is parsed as Infinity, which would be written as null.
-    key: `${answerType} ${text}`,
   };
 }
 

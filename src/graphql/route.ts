@@ -22,11 +22,11 @@ import {
   type AnswerType,
   allow,
   chooseType,
+  createRequestReader,
   type GraphQLRequest,
   isRead,
   prefersPage,
   queryStringOf,
-  readRequest,
 } from './request.ts';
 import { encodeResult } from './result-body.ts';
 import { serveSdl } from './sdl.ts';
@@ -48,6 +48,7 @@ const path = '/graphql';
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, engine, admit, askerOf, config, documents, snapshots, streams } = options;
   const live = new LiveAnswers({ engine, snapshots, log: app.log });
+  const readRequest = createRequestReader();
   const compresses = config.compression !== 'off';
   const hasSdl = config.graphiql && config.graphqlIntrospection;
   const sendGraphiQL = createGraphiQL({ hasSchema: hasSdl, compresses });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { amount } from '../lane.ts';
 import { baseOf, dist, environmentOf, run, runServer, stop } from '../process.ts';
 
 const eight = (field: (index: number) => string) =>
@@ -18,7 +19,7 @@ fragment N on Outfit {
 }
 fragment U on User { id avatarKey username firstName lastName }`;
 
-const variants = 80;
+const variants = amount(0, 30);
 
 test(`${variants} variants of a costly document, five times each, in a heap of 256 MB`, async () => {
   const environment = await environmentOf('PostgreSQL');
@@ -67,7 +68,7 @@ test('many documents of many operations, each asked for by its name, in a heap o
   const names = Array.from({ length: 190 }, (_, index) => `a${index}`);
   const operations = names.map((name) => `query ${name} { __typename }`).join(' ');
   const early = residentBytes(server.child.pid);
-  for (let text = 0; text < 40; text++) {
+  for (let text = 0; text < amount(0, 20); text++) {
     for (const operationName of names) {
       const response = await fetch(`${base}/graphql`, {
         method: 'POST',

@@ -1,9 +1,9 @@
--- To find a far page takes a third of the time: most of it went into starting statements that are made for
--- everything. src/outfits/counting.md explains the design.
+-- A far page takes two thirds of the time, since most of what it took to find its place went into starting statements
+-- that are made for everything. src/outfits/counting.md explains the design.
 
 -- Finds the outfit with `skip` others before it in a list, as near as the counts tell: the least and the
 -- greatest sort key of a node that holds it, how many outfits of the node are before it, and how many it has
--- (null: the node is the whole list, and nobody has counted). Nulls when there is no such outfit. Looks no
+-- (null: the node is the whole list, and nobody has counted). `low` is null when there is no such outfit. Looks no
 -- further once it is `near` an end: to walk so far along the index costs less than another level.
 CREATE OR REPLACE FUNCTION seek_outfit(
   ordering text, publics bigint, privates bigint, INOUT skip bigint, near bigint DEFAULT 300,
