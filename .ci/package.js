@@ -1,5 +1,5 @@
 // npm run package: a folder of only what runs, and an archive of it. It needs Node.js and nothing else,
-// no npm ci either. What runs is what the entry files reach: 50 MB, where npm ci --omit=dev leaves 430.
+// no npm ci either. What runs is dist/ and what it reaches: 50 MB, where npm ci --omit=dev leaves 430.
 import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -26,6 +26,7 @@ rmSync(folder, { recursive: true, force: true });
 const files = await traceFiles();
 for (const file of files) copy(file);
 for (const file of listLicences(files)) copy(file);
+cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
 cpSync(join(root, 'prisma/migrations'), join(folder, 'prisma/migrations'), { recursive: true });
 const texts = ['.env.example', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'docs'];
 for (const name of texts) {
@@ -44,21 +45,16 @@ const bytes = listFiles(folder).reduce((sum, file) => sum + statSync(join(folder
 console.log(`${folder}: ${inMegabytes(bytes)} MB`);
 console.log(`${archive}: ${inMegabytes(statSync(archive).size)} MB`);
 
-/** What the entry files reach, as paths below the root; with the source maps of our own. */
+/** What is not bundled, and dist/ reaches: paths below the root. */
 async function traceFiles() {
-  const isEntry = (/** @type {string} */ file) =>
-    file === 'server.js' || /^commands\/[^/]+\.js$|-worker\.js$/.test(file);
-  const entries = listFiles(join(root, 'dist')).filter(isEntry);
-  if (!entries.includes('server.js')) throw new Error('dist/ is missing: run "npm run build".');
+  const scripts = listFiles(join(root, 'dist')).filter((file) => file.endsWith('.js'));
+  if (!scripts.includes('server.js')) throw new Error('dist/ is missing: run "npm run build".');
   const { fileList } = await nodeFileTrace(
-    entries.map((file) => join(root, 'dist', file)),
+    scripts.map((file) => join(root, 'dist', file)),
     // Some versions of Node.js load a package's `module-sync` file, where others load another one.
     { base: root, moduleSyncCatchall: true },
   );
-  const maps = [...fileList]
-    .filter((file) => file.startsWith('dist/'))
-    .map((file) => `${file}.map`);
-  return [...fileList, ...maps.filter((file) => existsSync(join(root, file)))];
+  return [...fileList];
 }
 
 /**

@@ -1,13 +1,13 @@
 // What is measured, and what it should come to.
 
 import { setCounting, setPeerIndexes, withClient } from './database.js';
-import { importCursor } from './dist.js';
 import { listLegacy } from './legacy.js';
 import { openLikers, startFolding, startWriting } from './likes.js';
 import { compareProcessorTime } from './processor.js';
 import { compareRecords } from './records.js';
 import { graphqlConnection, graphqlList, restList } from './requests.js';
 import { latency, throughput } from './sides.js';
+import { importCursor } from './source.js';
 
 /**
  * @typedef {import('./compare.js').Comparison} Comparison

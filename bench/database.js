@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { startEmbeddedPostgres } from '../test/embedded-postgres.js';
-import { importBulk, importGenerate, importMigrations } from './dist.js';
+import { importBulk, importGenerate, importMigrations } from './source.js';
 
 /** @typedef {{ readonly url: string, readonly version: string, close(): Promise<void> }} Server */
 

@@ -4,8 +4,8 @@
 //   node bench/probes.js     after npm run build; about a minute
 import pg from 'pg';
 import { openServer, withClient } from './database.js';
-import { importMigrations, importSnapshots } from './dist.js';
 import { findServerProcess, readFamilyTime } from './processor.js';
+import { importMigrations, importSnapshots } from './source.js';
 
 /** Requests per second of one gateway in a round, and how many gateways. */
 const rounds = [

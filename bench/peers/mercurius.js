@@ -9,7 +9,7 @@ import {
   importSchema,
   importUserLists,
   importUserPages,
-} from '../dist.js';
+} from '../source.js';
 
 const { readConfig } = await importConfig();
 const { openDatabase } = await importDatabase();

@@ -2,7 +2,6 @@
 // are meant for the parent: a terminal and systemd send them to all processes of a gateway.
 import type { ToParent } from './messages.ts';
 
-process.setSourceMapsEnabled(true);
 process.on('SIGINT', () => {});
 process.on('SIGHUP', () => {});
 // A parent that has gone hears nothing more, and its workers end by themselves: nobody is to be told.

@@ -3,6 +3,7 @@ import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
+import { packageFolder } from '../package-folder.ts';
 import type { CombinedMetrics } from './combined-metrics.ts';
 import { type Ending, Member } from './member.ts';
 import type { Assignment } from './messages.ts';
@@ -59,7 +60,7 @@ export class Workers {
     this.#onHopeless = onHopeless;
     cluster.schedulingPolicy = cluster.SCHED_RR;
     cluster.setupPrimary({
-      exec: fileURLToPath(new URL('./gateway-worker.js', import.meta.url)),
+      exec: fileURLToPath(new URL('dist/cluster/gateway-worker.js', packageFolder)),
       args: [],
       // Dates stay dates.
       serialization: 'advanced',

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { packageFolder } from '../package-folder.ts';
 import { EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
 import { removeLeftOvers } from './left-overs.ts';
 
@@ -27,7 +28,7 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   const { release, ...folder } = await takeDataFolder(dataDir);
   await removeLeftOvers(folder.lock);
 
-  const worker = new Worker(new URL('./embedded-worker.js', import.meta.url), {
+  const worker = new Worker(new URL('dist/database/embedded-worker.js', packageFolder), {
     workerData: { ...folder, filesGone },
   });
   const exited = once(worker, 'exit').catch(() => {});

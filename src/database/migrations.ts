@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { messageOf } from '../errors.ts';
+import { packageFolder } from '../package-folder.ts';
 
-const folder = fileURLToPath(new URL('../../prisma/migrations/', import.meta.url));
+const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));
 
 /** Prisma's own lock, so that `prisma migrate deploy` and this never run at the same time. */
 const prismaAdvisoryLock = 72_707_369;

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { baseOf, dist, type Run, run, runServer, stop } from '../process.ts';
 import { send } from './load.ts';
@@ -23,6 +24,8 @@ function canMount(): boolean {
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+const src = fileURLToPath(new URL('../../src/', import.meta.url));
 
 let folder: string;
 
@@ -64,11 +67,11 @@ function startWriter(steps: string): Run {
     `
     import { setTimeout } from 'node:timers/promises';
     import { existsSync } from 'node:fs';
-    import { openDatabase } from '${dist}database/database.js';
-    import { migrate } from '${dist}database/migrations.js';
-    import { httpErrorFor } from '${dist}database/errors.js';
-    import { generateOutfits } from '${dist}demo/generate.js';
-    import { saveOutfits } from '${dist}outfits/bulk.js';
+    import { openDatabase } from '${src}database/database.ts';
+    import { migrate } from '${src}database/migrations.ts';
+    import { httpErrorFor } from '${src}database/errors.ts';
+    import { generateOutfits } from '${src}demo/generate.ts';
+    import { saveOutfits } from '${src}outfits/bulk.ts';
     const database = await openDatabase({ dataDir: process.env.DATA_DIR, databasePoolMax: 1 });
     database.failed.then((error) => console.log('failed: ' + error.message));
     const { pool } = database;
@@ -85,7 +88,7 @@ function startWriter(steps: string): Run {
     console.log('end');
     await setTimeout(60_000);`,
   );
-  return run([script], { DATA_DIR: join(folder, 'data') });
+  return run(['--import', 'tsx', script], { DATA_DIR: join(folder, 'data') });
 }
 
 /** What a gateway finds there, with room again. */

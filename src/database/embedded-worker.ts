@@ -1,6 +1,5 @@
 // The thread of the embedded database. PGlite blocks the thread it runs in for the whole of a
 // query, so it has one of its own and is reached over a Unix socket, like any PostgreSQL.
-// JavaScript, because a worker is loaded by Node itself, from src in tests and from dist otherwise.
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,8 +7,12 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 
-/** @type {{ database: string, lock: string, unfinished: string, filesGone: number }} */
-const { database, lock, unfinished, filesGone } = workerData;
+const { database, lock, unfinished, filesGone } = workerData as {
+  readonly database: string;
+  readonly lock: string;
+  readonly unfinished: string;
+  readonly filesGone: number;
+};
 
 const db = await PGlite.create(database);
 rmSync(unfinished, { force: true });

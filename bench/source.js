@@ -1,0 +1,40 @@
+// Modules of the service, of which dist/ has only the whole. Imported by a computed path: an import of
+// TypeScript is none that this Node.js could do by itself.
+import { register } from 'tsx/esm/api';
+
+register();
+
+/** @param {string} file below src */
+const load = (file) => import(new URL(`../src/${file}`, import.meta.url).href);
+
+/** @returns {Promise<typeof import('../src/demo/generate.ts')>} */
+export const importGenerate = () => load('demo/generate.ts');
+
+/** @returns {Promise<typeof import('../src/outfits/cursor.ts')>} */
+export const importCursor = () => load('outfits/cursor.ts');
+
+/** @returns {Promise<typeof import('../src/outfits/bulk.ts')>} */
+export const importBulk = () => load('outfits/bulk.ts');
+
+/** @returns {Promise<typeof import('../src/outfits/by-id.ts')>} */
+export const importById = () => load('outfits/by-id.ts');
+
+/** @returns {Promise<typeof import('../src/outfits/user-pages.ts')>} */
+export const importUserPages = () => load('outfits/user-pages.ts');
+/** @returns {Promise<typeof import('../src/outfits/user-lists.ts')>} */
+export const importUserLists = () => load('outfits/user-lists.ts');
+
+/** @returns {Promise<typeof import('../src/database/migrations.ts')>} */
+export const importMigrations = () => load('database/migrations.ts');
+
+/** @returns {Promise<typeof import('../src/database/database.ts')>} */
+export const importDatabase = () => load('database/database.ts');
+
+/** @returns {Promise<typeof import('../src/graphql/schema.ts')>} */
+export const importSchema = () => load('graphql/schema.ts');
+
+/** @returns {Promise<typeof import('../src/config.ts')>} */
+export const importConfig = () => load('config.ts');
+
+/** @returns {Promise<typeof import('../src/database/snapshots.ts')>} */
+export const importSnapshots = () => load('database/snapshots.ts');
