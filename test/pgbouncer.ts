@@ -22,10 +22,12 @@ export interface PgBouncer {
  * Starts it with nothing but what it must be told, and fewer connections than a gateway has: those
  * of a pool of transactions change all the time.
  * @param database URL of the database that it leads to
+ * @param settings more lines of its configuration
  */
 export async function startPgBouncer(
   database: string,
   mode: 'session' | 'transaction',
+  settings = '',
 ): Promise<PgBouncer> {
   const { hostname, port, username, password } = new URL(database);
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-pgbouncer-'));
@@ -43,6 +45,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = ${mode}
 default_pool_size = ${mode === 'session' ? 30 : 4}
+${settings}
 `,
   );
   // It does not run as root.

@@ -102,7 +102,7 @@ function openServer(
   const snapshots = watchServer(() => heed(new session.Client(guarded)));
   let monitor: Monitor | undefined;
   let warn: Warn | undefined;
-  const stopNaming = () => {
+  const noticePooler = () => {
     session.stopNaming();
     warn?.(
       `The ${description} is behind a pooler that keeps only transactions together: set DATABASE_POOLER=transaction.`,
@@ -113,7 +113,7 @@ function openServer(
   const heed = (client: pg.Client): pg.Client => {
     client.connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
       if (isOfSchema(code)) monitor?.checkNow();
-      if (isOfSharedNames(code)) stopNaming();
+      if (isOfSharedNames(code)) noticePooler();
     });
     return client;
   };
@@ -128,7 +128,9 @@ function openServer(
     failed: new Promise(() => {}),
     async monitor(onChange, onWarning) {
       warn = onWarning;
-      monitor = await startMonitor(session, description, sockets, onChange);
+      // Each connection has set what it needs, unless the role must: so a pooler has changed its session.
+      const onUnset = pooling === 'session' ? noticePooler : undefined;
+      monitor = await startMonitor(session, description, sockets, onChange, onUnset);
       return monitor;
     },
     async close() {

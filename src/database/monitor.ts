@@ -29,6 +29,7 @@ const limit = 1_200;
 /**
  * Checks a server again and again, on a connection of its own. While it is away or not migrated,
  * every other connection is cut and new ones are refused, so that requests fail at once.
+ * @param onUnset called when the connection has lost what it had set: a pooler gives it the sessions of others
  * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
  */
 export async function startMonitor(
@@ -36,8 +37,9 @@ export async function startMonitor(
   description: string,
   sockets: Sockets,
   onChange: OnChange,
+  onUnset?: () => void,
 ): Promise<Monitor> {
-  const connection = createConnection(session, description);
+  const connection = createConnection(session, description, onUnset);
   let problem: Error | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -91,7 +93,7 @@ export async function startMonitor(
 }
 
 /** The connection that checks are made on: opened when there is none. */
-function createConnection(session: Session, description: string) {
+function createConnection(session: Session, description: string, onUnset?: () => void) {
   let client: pg.Client | undefined;
 
   const connect = async () => {
@@ -122,7 +124,7 @@ function createConnection(session: Session, description: string) {
         // A connection that broke says little: an operator may have ended just this one.
         for (let attempt = 0; ; attempt++) {
           try {
-            await checkPrepared(client ?? (await connect()), description);
+            await checkPrepared(client ?? (await connect()), description, onUnset);
             return undefined;
           } catch (error) {
             discard();

@@ -21,12 +21,18 @@ export class DatabaseNotReadyError extends Error {
 type Queryable = Pick<pg.Pool, 'query'>;
 
 /**
+ * @param onUnset called when a connection lacks what it must have set, where one can go on without; else that is
+ *   an error
  * @throws DatabaseNotReadyError when PostgreSQL is away, too old, not as it must be or not migrated
  * @throws MigrationError when an applied migration has been edited since
  */
-export async function checkPrepared(queryable: Queryable, description: string): Promise<void> {
+export async function checkPrepared(
+  queryable: Queryable,
+  description: string,
+  onUnset?: () => void,
+): Promise<void> {
   await checkServer(queryable, description);
-  await checkSettings(queryable, description);
+  await checkSettings(queryable, description, onUnset);
   const pending = await findPendingMigrations(queryable).catch((error) => {
     throw error instanceof MigrationError ? error : unreachable(description, error);
   });
@@ -80,13 +86,19 @@ const otherKinds = [
  * A pooler of transactions cannot keep what a connection has set, so that must be the role's. And
  * Citus must not have distributed the outfits.
  */
-async function checkSettings(queryable: Queryable, description: string): Promise<void> {
+async function checkSettings(
+  queryable: Queryable,
+  description: string,
+  onUnset?: () => void,
+): Promise<void> {
   const { lacking, citus } = await readRow<{ lacking: string | null; citus: boolean }>(
     queryable,
     description,
     readSettings,
   );
-  if (lacking) {
+  if (lacking && onUnset) {
+    onUnset();
+  } else if (lacking) {
     throw new DatabaseNotReadyError(
       `The ${description} gives connections without time limits and UTC, which a pooler of transactions cannot keep: run "${lacking}", and let the pooler connect anew.`,
       true,
