@@ -139,6 +139,7 @@ describe('at 120,000 outfits', () => {
     // looks for them in the order of the list reads all of those.
     beforeAll(async () => {
       await gateway.database.pool.query(`
+        SET LOCAL statement_timeout = 0;
         UPDATE outfits SET private = true, user_id = ${viewer} WHERE id > 117000;
         UPDATE outfits SET private = true WHERE id <= 60000 AND user_id <> ${viewer};
         ANALYZE outfits;
