@@ -21,6 +21,8 @@ export default defineConfig({
     // For a busy machine: only what hangs shall come to its end.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    // CI ends with the messages of what failed: they say what was found.
+    chaiConfig: { truncateThreshold: 500 },
     // How long what is waited for may take: long, for a busy machine.
     expect: { poll: { timeout: 20_000 } },
     // Two cores; but most tests also wait.
