@@ -35,7 +35,7 @@ export async function compareProcessorTime({ gateway, workers, memory }, url) {
         name,
         against: 'the same bytes from memory',
         unit: 'µs',
-        target: undefined,
+        target: { most: 1.3 },
         subject: cached,
         reference: processorTime(`${kind}, the same bytes from memory`, memory, request),
       },
