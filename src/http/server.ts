@@ -17,6 +17,11 @@ const timeLimits = {
 };
 /** Milliseconds in which nothing is sent or read. */
 const connectionTimeout = 90_000;
+/**
+ * Connections that may wait to be accepted: Node's 511 are fewer than come in a burst, and the system lets the
+ * others wait for a second, or breaks them off. More than this needs the system's own limit raised, too.
+ */
+const backlog = 4_096;
 
 /** For Fastify's `serverFactory`, which then sets none of its own limits. */
 export function createServer(listener?: RequestListener): Server {
@@ -49,7 +54,7 @@ export async function listen(
   // Fastify would log each address of the machine: what opens is said by who started it.
   const { level } = app.log;
   app.log.level = 'silent';
-  const url = await app.listen({ host, port }).finally(() => {
+  const url = await app.listen({ host, port, backlog }).finally(() => {
     app.log.level = level;
   });
   if (host !== 'localhost') return url;
@@ -61,7 +66,7 @@ export async function listen(
     for (const event of ['request', 'clientError']) {
       server.on(event, (...given) => app.server.emit(event, ...given));
     }
-    server.listen(main.port, address);
+    server.listen(main.port, address, backlog);
     // One of the two may not be there, or be taken.
     await once(server, 'listening')
       .then(() => others.push(server))

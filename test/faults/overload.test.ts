@@ -1,5 +1,7 @@
 // More clients than there is room for: a burst waits its turn; in an overload, who is let in is served
 // as ever, and the others are told at once. Answers from memory need no room.
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { databaseKinds } from '../gateway.ts';
@@ -115,6 +117,26 @@ describe.each(databaseKinds)('a burst on %s', (kind) => {
     expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
     expect(new Set(answers.map(({ what }) => what)).size).toBe(new Set(paths()).size);
   });
+});
+
+test.each([1, 2])('a burst is let in while %i worker(s) cannot look at it yet', async (workers) => {
+  const server = runServer({ ...environment, HOST: '127.0.0.1', WORKERS: String(workers) });
+  const address = addressOf(await baseOf(server));
+  // Whoever accepts: with several workers, their parent.
+  server.child.kill('SIGSTOP');
+  const sockets = Array.from({ length: 2_000 }, () =>
+    connect({ ...address, noDelay: true }).on('error', () => {}),
+  );
+  // Whom the system has no room for tries again for as long as it is stopped.
+  await expect.poll(() => sockets.filter(({ connecting }) => connecting).length).toBe(0);
+  server.child.kill('SIGCONT');
+  const answers = sockets.map(async (socket) => {
+    socket.write('GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n');
+    const [first] = await once(socket, 'data');
+    socket.resume();
+    return String(first).slice(0, 15);
+  });
+  expect(new Set(await Promise.all(answers))).toEqual(new Set(['HTTP/1.1 200 OK']));
 });
 
 test('a burst after a time without requests is answered whole', async () => {
