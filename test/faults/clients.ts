@@ -63,16 +63,18 @@ export interface Outcome {
 /**
  * Keeps `clients` connections busy with one request at a time until `signal` is aborted, or nobody
  * listens any more. A connection that the server closes after an answer is opened again.
+ * @param pause milliseconds between an answer and the next request
  */
 export async function crowd(
   address: Address,
   clients: number,
   path: string,
   signal: AbortSignal,
+  pause = 0,
 ): Promise<Outcome> {
   const outcome: Outcome = { answers: [], broken: 0, unanswered: 0 };
   const visit = async () => {
-    while (!signal.aborted && (await useConnection(address, path, signal, outcome))) {}
+    while (!signal.aborted && (await useConnection(address, path, signal, outcome, pause))) {}
   };
   await Promise.all(Array.from({ length: clients }, visit));
   return outcome;
@@ -84,6 +86,7 @@ function useConnection(
   path: string,
   signal: AbortSignal,
   outcome: Outcome,
+  pause: number,
 ): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ ...address, noDelay: true });
@@ -92,7 +95,7 @@ function useConnection(
     let received = '';
     let sentAt = 0;
     const send = () => {
-      if (signal.aborted) return socket.destroy();
+      if (signal.aborted || socket.destroyed) return socket.destroy();
       waiting = true;
       received = '';
       sentAt = performance.now();
@@ -108,7 +111,9 @@ function useConnection(
       waiting = false;
       const milliseconds = performance.now() - sentAt;
       outcome.answers.push({ status: Number(head.slice(9, 12)), head, milliseconds });
-      if (!/connection: close/i.test(head)) send();
+      if (/connection: close/i.test(head)) return;
+      if (pause > 0) setTimeout(send, pause);
+      else send();
     });
     socket.on('error', (error: NodeJS.ErrnoException) => {
       refused = error.code === 'ECONNREFUSED';

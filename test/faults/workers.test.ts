@@ -13,6 +13,8 @@ import { send } from './load.ts';
 /** Milliseconds for whatever needs new processes: beside a load they take long to start. */
 const patience = 150_000;
 const timeout = 4 * patience;
+/** Milliseconds of a busy client between two requests: processes start beside it. */
+const pause = 5;
 
 async function startTwo(settings: Record<string, string> = {}) {
   const environment = await migratedEnvironmentOf('PostgreSQL');
@@ -47,13 +49,13 @@ test(
     const { server, base, workers } = await startTwo();
     const everything = new AbortController();
     const { signal } = everything;
-    const busy = crowd(addressOf(base), 2, '/api/outfits/', signal);
+    const busy = crowd(addressOf(base), 2, '/api/outfits/', signal, pause);
     const statuses: number[] = [];
-    const repeat = async (pause: number, path: string, headers?: Record<string, string>) => {
+    const repeat = async (rest: number, path: string, headers?: Record<string, string>) => {
       while (!signal.aborted) {
         const { status } = await send(base, path, undefined, undefined, headers);
         statuses.push(status);
-        await sleep(pause);
+        await sleep(rest);
       }
     };
     const others = [
@@ -105,7 +107,7 @@ test(
   async () => {
     const { server, base, workers } = await startTwo();
     const everything = new AbortController();
-    const load = crowd(addressOf(base), 4, '/api/outfits/', everything.signal);
+    const load = crowd(addressOf(base), 4, '/api/outfits/', everything.signal, pause);
     let victim = workers[0] ?? 0;
     for (let time = 1; time <= 3; time += 1) {
       await sleep(1_000);

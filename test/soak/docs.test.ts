@@ -1,5 +1,13 @@
 // README.md and every page of docs/, typed in from top to bottom, each in a folder like a checkout.
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,9 +29,25 @@ const MEDIA_URL = 'https://media.example.com';
 /** Milliseconds that a command has to print what the page says. */
 const patience = 60_000;
 
-// What is installed and built is; curl shows no progress where it writes to a file.
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const commands = Object.entries<string>(scripts).filter(([, text]) =>
+  text.startsWith('node dist/'),
+);
+
+// What is installed and built is; curl shows no progress where it writes to a file. README.md has npm itself, which
+// takes longer than most of what it starts.
 const prelude = `
-npm() { if [ "$1" = ci ]; then return; fi; command npm "$@"; }
+declare -A scripts=(${commands.map(([name, text]) => `[${name}]='${text}'`).join(' ')})
+npm() {
+  if [ "$1" = ci ]; then return; fi
+  local words=("$@")
+  while [[ "$1" = run || "$1" = -s ]]; do shift; done
+  local script=\${scripts[$1]}
+  if [[ $PWD = */README.md || -z "$script" ]]; then command npm "\${words[@]}"; return; fi
+  shift
+  if [ "$1" = -- ]; then shift; fi
+  $script "$@"
+}
 curl() { command curl -sS "$@"; }`;
 
 let legacy: LegacyService;
