@@ -5,7 +5,7 @@ import { LongestFirst } from '../longest-first.ts';
 
 const filesOf = (names: readonly string[]) => names.map((name) => `test/faults/${name}.test.ts`);
 /** What has to be over within seconds, and mostly waits: no more at a time than there are cores. */
-const prompt = filesOf(['database-stops', 'shutdown', 'slow-queries', 'stalls']);
+const prompt = filesOf(['database-stops', 'shutdown', 'slow-queries']);
 /** What loads the machine, and compares times: behind all others. */
 const alone = filesOf(['overload']);
 
