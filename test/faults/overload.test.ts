@@ -1,6 +1,7 @@
 // More clients than there is room for: a burst waits its turn; in an overload, who is let in is served
 // as ever, and the others are told at once. Answers from memory need no room.
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -37,6 +38,10 @@ async function load(address: Address, clients: number, milliseconds: number) {
 }
 
 const capacity = 32;
+
+const limitFile = '/proc/sys/net/core/somaxconn';
+/** Connections that the system itself lets wait to be accepted; macOS: 128. */
+const systemLimit = existsSync(limitFile) ? Number(readFileSync(limitFile, 'utf8')) : 128;
 
 describe('at ten times capacity', () => {
   test('answers from memory are given to all', async () => {
@@ -119,25 +124,28 @@ describe.each(databaseKinds)('a burst on %s', (kind) => {
   });
 });
 
-test.each([1, 2])('a burst is let in while %i worker(s) cannot look at it yet', async (workers) => {
-  const server = runServer({ ...environment, HOST: '127.0.0.1', WORKERS: String(workers) });
-  const address = addressOf(await baseOf(server));
-  // Whoever accepts: with several workers, their parent.
-  server.child.kill('SIGSTOP');
-  const sockets = Array.from({ length: 2_000 }, () =>
-    connect({ ...address, noDelay: true }).on('error', () => {}),
-  );
-  // Whom the system has no room for tries again for as long as it is stopped.
-  await expect.poll(() => sockets.filter(({ connecting }) => connecting).length).toBe(0);
-  server.child.kill('SIGCONT');
-  const answers = sockets.map(async (socket) => {
-    socket.write('GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n');
-    const [first] = await once(socket, 'data');
-    socket.resume();
-    return String(first).slice(0, 15);
-  });
-  expect(new Set(await Promise.all(answers))).toEqual(new Set(['HTTP/1.1 200 OK']));
-});
+test.skipIf(systemLimit < 2_000).each([1, 2])(
+  'a burst is let in while %i worker(s) cannot look at it yet',
+  async (workers) => {
+    const server = runServer({ ...environment, HOST: '127.0.0.1', WORKERS: String(workers) });
+    const address = addressOf(await baseOf(server));
+    // Whoever accepts: with several workers, their parent.
+    server.child.kill('SIGSTOP');
+    const sockets = Array.from({ length: 2_000 }, () =>
+      connect({ ...address, noDelay: true }).on('error', () => {}),
+    );
+    // Whom the system has no room for tries again for as long as it is stopped.
+    await expect.poll(() => sockets.filter(({ connecting }) => connecting).length).toBe(0);
+    server.child.kill('SIGCONT');
+    const answers = sockets.map(async (socket) => {
+      socket.write('GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n');
+      const [first] = await once(socket, 'data');
+      socket.resume();
+      return String(first).slice(0, 15);
+    });
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['HTTP/1.1 200 OK']));
+  },
+);
 
 test('a burst after a time without requests is answered whole', async () => {
   const base = await baseOf(runServer({ ...environment, PAGE_SIZE: '1' }));
