@@ -21,18 +21,18 @@ const { stackTraceLimit } = Error;
 
 const documents = amount(60, 5_000);
 /** Each waits for its database most of the time. */
-const gateways: TestGateway[] = [];
+let gateways: readonly TestGateway[];
 beforeAll(async () => {
   Error.stackTraceLimit = 0;
-  for (let count = amount(1, 3); gateways.length < count; ) {
-    const gateway = await openGateway('PostgreSQL', rows, {
+  const opening = Array.from({ length: amount(1, 3) }, () =>
+    openGateway('PostgreSQL', rows, {
       CACHE_MAX_BYTES: '0',
       // One statement at a time: which errors come before the one that ends an answer depends on it.
       DATABASE_POOL_MAX: '1',
       GRAPHQL_MAX_COST: '20000',
-    });
-    gateways.push(gateway);
-  }
+    }),
+  );
+  gateways = await Promise.all(opening);
 });
 afterAll(async () => {
   Error.stackTraceLimit = stackTraceLimit;
@@ -45,9 +45,8 @@ test(`${documents} random documents are answered as graphql answers them, compil
     const share = { documents: Math.ceil(documents / gateways.length), seed };
     return compareWithGraphql(gateway, values, share);
   });
-  for (const compared of await Promise.all(comparing)) {
-    const { answers, whole } = compared;
-    expect(answers).toBeGreaterThan(2 * compared.documents);
+  for (const { documents: sent, answers, whole } of await Promise.all(comparing)) {
+    expect(answers).toBeGreaterThan(2 * sent);
     // Enough of them are answers, and enough are not.
     expect(whole).toBeGreaterThan(answers / 10);
     expect(whole).toBeLessThan(answers);

@@ -2,12 +2,11 @@
 // as ever, and the others are told at once. Answers from memory need no room.
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { databaseKinds } from '../gateway.ts';
 import { baseOf, migratedEnvironmentOf, runServer } from '../process.ts';
-import { type Address, type Answer, addressOf, crowd } from './clients.ts';
+import { type Address, type Answer, addressOf, crowd, sendPart } from './clients.ts';
 import { send } from './load.ts';
 import { makeOutfits } from './outfits.ts';
 
@@ -131,14 +130,18 @@ test.skipIf(systemLimit < 2_000).each([1, 2])(
     const address = addressOf(await baseOf(server));
     // Whoever accepts: with several workers, their parent.
     server.child.kill('SIGSTOP');
-    const sockets = Array.from({ length: 2_000 }, () =>
-      connect({ ...address, noDelay: true }).on('error', () => {}),
-    );
+    const request = 'GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n';
+    let letIn = 0;
+    const clients = Array.from({ length: 2_000 }, async () => {
+      const socket = await sendPart(address, request);
+      letIn += 1;
+      return socket;
+    });
     // Whom the system has no room for tries again for as long as it is stopped.
-    await expect.poll(() => sockets.filter(({ connecting }) => connecting).length).toBe(0);
+    await expect.poll(() => letIn).toBe(2_000);
     server.child.kill('SIGCONT');
-    const answers = sockets.map(async (socket) => {
-      socket.write('GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n');
+    const answers = clients.map(async (client) => {
+      const socket = await client;
       const [first] = await once(socket, 'data');
       socket.resume();
       return String(first).slice(0, 15);

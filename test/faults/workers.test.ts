@@ -14,7 +14,7 @@ import { send } from './load.ts';
 const patience = 150_000;
 const timeout = 4 * patience;
 /** Milliseconds of a busy client between two requests: processes start beside it. */
-const pause = 5;
+const breath = 5;
 
 async function startTwo(settings: Record<string, string> = {}) {
   const environment = await migratedEnvironmentOf('PostgreSQL');
@@ -49,13 +49,13 @@ test(
     const { server, base, workers } = await startTwo();
     const everything = new AbortController();
     const { signal } = everything;
-    const busy = crowd(addressOf(base), 2, '/api/outfits/', signal, pause);
+    const busy = crowd(addressOf(base), 2, '/api/outfits/', signal, breath);
     const statuses: number[] = [];
-    const repeat = async (rest: number, path: string, headers?: Record<string, string>) => {
+    const repeat = async (pause: number, path: string, headers?: Record<string, string>) => {
       while (!signal.aborted) {
         const { status } = await send(base, path, undefined, undefined, headers);
         statuses.push(status);
-        await sleep(rest);
+        await sleep(pause);
       }
     };
     const others = [
@@ -107,7 +107,7 @@ test(
   async () => {
     const { server, base, workers } = await startTwo();
     const everything = new AbortController();
-    const load = crowd(addressOf(base), 4, '/api/outfits/', everything.signal, pause);
+    const load = crowd(addressOf(base), 4, '/api/outfits/', everything.signal, breath);
     let victim = workers[0] ?? 0;
     for (let time = 1; time <= 3; time += 1) {
       await sleep(1_000);

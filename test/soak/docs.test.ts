@@ -34,21 +34,20 @@ const commands = Object.entries<string>(scripts).filter(([, text]) =>
   text.startsWith('node dist/'),
 );
 
-// What is installed and built is; curl shows no progress where it writes to a file. README.md has npm itself, which
-// takes longer than most of what it starts.
-const prelude = `
+// What is installed and built is; curl shows no progress where it writes to a file.
+const npmItself = `npm() { if [ "$1" = ci ]; then return; fi; command npm "$@"; }`;
+const curl = `curl() { command curl -sS "$@"; }`;
+/** What npm would run; npm itself takes longer than most of it. */
+const scriptsAlone = `
 declare -A scripts=(${commands.map(([name, text]) => `[${name}]='${text}'`).join(' ')})
 npm() {
   if [ "$1" = ci ]; then return; fi
-  local words=("$@")
   while [[ "$1" = run || "$1" = -s ]]; do shift; done
-  local script=\${scripts[$1]}
-  if [[ $PWD = */README.md || -z "$script" ]]; then command npm "\${words[@]}"; return; fi
+  local script=\${scripts[$1]:-command npm run $1}
   shift
   if [ "$1" = -- ]; then shift; fi
   $script "$@"
-}
-curl() { command curl -sS "$@"; }`;
+}`;
 
 let legacy: LegacyService;
 let source: { readonly base: string; close(): Promise<void> };
@@ -85,7 +84,8 @@ function openCheckout(name: string, env: Record<string, string>) {
     // As on a terminal.
     LOG_FORMAT: 'pretty',
   };
-  return { folder, shell: new Shell(folder, outputs, { ...shared, ...env }, prelude) };
+  const npm = name === 'README.md' ? npmItself : scriptsAlone;
+  return { folder, shell: new Shell(folder, outputs, { ...shared, ...env }, `${npm}\n${curl}`) };
 }
 
 async function ready(port: number | string, server: { output(): string }): Promise<void> {
