@@ -8,6 +8,7 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import { senderOf } from './admission/address.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createConcurrencyLimit } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
@@ -162,11 +163,15 @@ export async function buildApp(
   const { maxConcurrentRequests, rateLimit, requestTimeout } = config;
   const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
   const limit = createConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
-  const startTask: StartTask = (work, after) =>
-    new SharedTask(requestTimeout, async (signal) => {
-      await after;
-      return limit.run(work, signal);
-    });
+  const startTask: StartTask = (work, sender, after) =>
+    new SharedTask(
+      requestTimeout,
+      async (scope) => {
+        await after;
+        return limit.run(work, scope);
+      },
+      sender,
+    );
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
   const cache = new AnswerCache(probes, startTask, {
     maxBytes: config.cacheMaxBytes,
@@ -233,7 +238,16 @@ function askerOf(request: FastifyRequest, viewer: Viewer | undefined): Asker {
   const { headers, log } = request;
   const idempotencyKey = headers['idempotency-key']?.toString();
   // A viewer reads what has been written, by the viewer too, through whichever gateway.
-  return { viewer, idempotencyKey, waiter: request, log, mayBeOld: viewer === undefined };
+  // Both are worked out when they are first asked for: answers from memory need neither.
+  const waiter = {
+    get signal() {
+      return request.signal;
+    },
+    get sender() {
+      return senderOf(viewer, request.ip);
+    },
+  };
+  return { viewer, idempotencyKey, waiter, log, mayBeOld: viewer === undefined };
 }
 
 function sendNotFound(reply: FastifyReply): FastifyReply {

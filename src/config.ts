@@ -251,6 +251,8 @@ const settings = {
   maxStreams: setting('MAX_STREAMS', wholeNumber(0, 1_000_000), 10_000),
   /** Seconds after which work on a request is stopped. */
   requestTimeout: setting('REQUEST_TIMEOUT', wholeNumber(1, 600), 10),
+  /** Seconds after which a statement that no index serves, or that matches very many rows, is stopped. */
+  expensiveQueryTimeout: setting('EXPENSIVE_QUERY_TIMEOUT', wholeNumber(1, 600), 2),
   /** Most objects that the lists of a GraphQL document may give together. */
   graphqlMaxCost: setting('GRAPHQL_MAX_COST', wholeNumber(1, 1_000_000_000), 5_000),
   graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', onOrOff, true),

@@ -78,6 +78,15 @@ export const timedOut = () =>
     'Retry-After': '1',
   });
 
+/** @param seconds that an expensive statement may take (EXPENSIVE_QUERY_TIMEOUT) */
+export const tooExpensive = (seconds: number) =>
+  new HttpError(
+    503,
+    'TIMEOUT',
+    `A list was stopped after ${seconds} s: no index serves its filter, or too many outfits match it. Narrow the filter.`,
+    { 'Retry-After': '1' },
+  );
+
 /** MAX_STREAMS are open already. */
 export const tooManyStreams = (max: number) =>
   new HttpError(503, 'TOO_MANY_STREAMS', `All ${max} streams are in use, try again later.`, {

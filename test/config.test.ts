@@ -43,6 +43,7 @@ describe('the configuration', () => {
       maxConcurrentRequests: 128,
       maxStreams: 10_000,
       requestTimeout: 10,
+      expensiveQueryTimeout: 2,
       graphqlMaxCost: 5_000,
       graphqlIntrospection: true,
       graphiql: true,

@@ -332,6 +332,15 @@ describe('TRUSTED_DOCUMENTS_ONLY', () => {
   });
 });
 
+test('a trusted document that some variables make cheap enough is taken', async () => {
+  const nested =
+    '{ edges { node { user { outfits { results { user { outfits { count } } } } } } } }';
+  await withDocuments({
+    ranged: `query ($n: Int!) { outfitConnection(first: $n) ${nested} }`,
+    filtered: `query ($f: OutfitFilter) { ${['a', 'b', 'c', 'd'].map((name) => `${name}: outfits(filter: $f) { count }`).join(' ')} }`,
+  });
+});
+
 describe('a file that cannot be taken', () => {
   const id = sha256(count);
   const deep = `{ ${'node(id: "x") { ... on User { outfits { results { user { '.repeat(9)} id ${'}'.repeat(45)} }`;
@@ -357,6 +366,29 @@ describe('a file that cannot be taken', () => {
       /"bad" cannot be run: it has no operation/,
     ],
     ['a document over a limit', { deep }, /the document "deep" cannot be run: .*levels/],
+    [
+      'a document over the cost, whatever its variables are',
+      {
+        costly:
+          'query ($page: Int) { outfitConnection(first: 100) { edges { node { user { outfits(page: $page) { results { user { outfits { count } } } } } } } } }',
+      },
+      /the document "costly" cannot be run: The document can give 6401 objects, but at most 5000/,
+    ],
+    [
+      'a document over the cost with the default of a variable',
+      {
+        costly:
+          'query ($n: Int = 100) { outfitConnection(first: $n) { edges { node { user { outfits { results { user { outfits { count } } } } } } } } }',
+      },
+      /the document "costly" cannot be run: The document can give 6401 objects/,
+    ],
+    [
+      'filters over their weight',
+      {
+        heavy: `{ ${['a', 'b', 'c', 'd'].map((name) => `${name}: outfits(filter: { hasVideo: true }) { count }`).join(' ')} }`,
+      },
+      /the document "heavy" cannot be run: The filters of the document \(hasVideo\) weigh 16/,
+    ],
     [
       'an id twice',
       {

@@ -88,6 +88,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
       if (!text?.includes('pg_current_snapshot')) reads++;
       return query(...args);
     }) as typeof pool.query;
+    const { queryInLane } = pool;
+    pool.queryInLane = ((...args: Parameters<typeof queryInLane>) => {
+      reads++;
+      return queryInLane.apply(pool, args);
+    }) as typeof pool.queryInLane;
     try {
       for (const name of names) {
         const had = reads;
@@ -97,6 +102,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }
     } finally {
       pool.query = query as unknown as typeof pool.query;
+      pool.queryInLane = queryInLane;
     }
     return ended;
   };

@@ -1,5 +1,11 @@
-// Which addresses are one sender.
+// Which requests are those of one sender.
 import { isIP } from 'node:net';
+import type { Viewer } from './viewer.ts';
+
+/** The sender of a request: its viewer, or else its address. */
+export function senderOf(viewer: Viewer | undefined, address: string): string {
+  return viewer ? `user ${viewer.userId}` : `address ${groupAddress(address)}`;
+}
 
 /**
  * Whose address it is: an IPv4 address stands for itself, also when it is written as IPv6, and

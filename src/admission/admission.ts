@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { invalidToken, notAuthenticated } from '../errors.ts';
 import { isRepeated } from '../http/headers.ts';
-import { groupAddress } from './address.ts';
+import { senderOf } from './address.ts';
 import type { CountRequest } from './rate-limit.ts';
 import type { ReadViewer, Viewer } from './viewer.ts';
 
@@ -34,7 +34,7 @@ export function createAdmission(
     if (isRepeated(request, 'authorization')) throw invalidToken();
     const viewer = await readViewer(request.headers.authorization);
     if (needsViewer && !viewer) throw notAuthenticated();
-    await countRequest?.(viewer ? `user ${viewer.userId}` : `address ${groupAddress(request.ip)}`);
+    await countRequest?.(senderOf(viewer, request.ip));
     return viewer;
   };
   return (request, needsViewer) => {

@@ -1,6 +1,6 @@
 // How much work is done at a time, who waits for a turn, and who is refused.
-import { setTimeout as sleep } from 'node:timers/promises';
-import { overloaded } from '../errors.ts';
+import { FairQueue, type Origin } from '../database/fair-queue.ts';
+import { Refusals } from '../database/refusals.ts';
 
 /** Bounds the work that is done at a time. Whatever needs none, such as a cached answer, passes by. */
 export interface ConcurrencyLimit {
@@ -10,33 +10,35 @@ export interface ConcurrencyLimit {
   readonly waiting: number;
   /**
    * Does the work, at once or when its turn has come.
-   * @param signal aborted when nobody waits for it any more: it leaves the queue
+   * @param request its sender waits in turn with others; its signal is aborted when all of its clients have
+   *   left: then it leaves the queue
    * @throws HttpError 503 as soon as waiting would be in vain
    */
-  run<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
+  run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result>;
+}
+
+interface Waiting extends Origin {
+  readonly signal: AbortSignal;
 }
 
 /** How many times the work that is done at a time a burst may bring to the queue. */
 const burst = 8;
 /** Pieces of work that the usual time is that of, about. */
 const averaged = 20;
-/** Refusals per second that leave most of the time for work. */
-const refusalRate = 750;
-/** Milliseconds that a client waits at most to be refused. */
-const maxRefusalWait = 500;
 
 /**
  * A queue that tells a burst from an overload (as in controlled delay, CoDel): an overload is a
  * queue that does not get empty. Since it was last empty, a number of requests that one burst may
  * have is let in; from then on only half as many may wait as are worked on, so that an answer takes
  * about one and a half times its usual time (and what refusing the others takes), however many ask.
+ * Senders are served in turn, and the one with the most waiting requests is refused first.
  * @param max work that is done at a time
  * @param timeout milliseconds that work may take together with waiting for it
  */
 export function createConcurrencyLimit(max: number, timeout: number): ConcurrencyLimit {
-  const queue = new Set<() => void>();
+  const queue = new FairQueue<{ begin(): void; refuse(): void }>();
   let running = 0;
-  let refused = 0;
+  const refusals = new Refusals();
   /** Work that had to wait since the queue was last empty. */
   let queued = 0;
   /** Milliseconds that work takes: a moving average. */
@@ -51,48 +53,49 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
     return (queue.size / max + 1) * oneTurn > timeout;
   };
 
-  // Refused at once, clients that ask again at once would take all of the time: with 1,280 of them,
-  // of which 128 were let in, an answer took 1,200 ms instead of 8. So the more there are, the
-  // longer each waits.
-  const refuse = async (): Promise<never> => {
-    refused += 1;
-    await sleep(Math.min((refused * 1000) / refusalRate, maxRefusalWait));
-    refused -= 1;
-    throw overloaded();
-  };
-
-  const takeTurn = async (signal: AbortSignal): Promise<void> => {
+  const takeTurn = async (request: Waiting): Promise<void> => {
+    const { signal } = request;
     if (running < max) {
       running += 1;
       // At once: many may come before the first of them goes on, after hours without any work.
       lastChange = performance.now();
       return;
     }
-    if (isInVain()) return refuse();
+    if (isInVain()) {
+      const evicted = queue.evictFor(request);
+      if (!evicted) return refusals.refuse();
+      evicted.refuse();
+    }
     queued += 1;
     await new Promise<void>((settle, reject) => {
       const leave = () => {
         signal.removeEventListener('abort', onAbort);
-        queue.delete(begin);
+        queue.remove(request, turn);
         if (queue.size === 0) queued = 0;
-      };
-      const begin = () => {
-        leave();
-        settle();
       };
       const onAbort = () => {
         leave();
         reject(signal.reason);
       };
+      const turn = {
+        begin() {
+          leave();
+          settle();
+        },
+        refuse() {
+          leave();
+          refusals.refuse().catch(reject);
+        },
+      };
       signal.addEventListener('abort', onAbort, { once: true });
-      queue.add(begin);
+      queue.add(request, turn);
     });
   };
 
   const endTurn = () => {
-    const [next] = queue;
+    const next = queue.next();
     // The turn is handed on, so that nobody who has just come is faster.
-    if (next) next();
+    if (next) next.begin();
     else running -= 1;
   };
 
@@ -103,9 +106,10 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
     get waiting() {
       return queue.size;
     },
-    async run(work, signal) {
+    async run(work, request) {
+      const { signal } = request;
       signal.throwIfAborted();
-      await takeTurn(signal);
+      await takeTurn(request);
       if (signal.aborted) {
         // It has left as its turn came: what never began says nothing about how long work takes.
         endTurn();

@@ -47,7 +47,7 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
   // It is never aborted: a lease that one client waits for serves the next requests of its sender.
   const patience = new AbortController();
   const lease = (sender: string, wanted: number) =>
-    new SharedTask(timeout, () => leaseNow(sender, wanted)).wait(patience);
+    new SharedTask(timeout, () => leaseNow(sender, wanted), sender).wait(patience);
   return (sender) => {
     const window = windows.get(sender) ?? remember(windows, sender);
     const now = performance.now();

@@ -13,6 +13,8 @@ export interface Answer {
   readonly shareable: boolean;
   /** What was read for it, noted by who read it; undefined: any commit may have changed it. */
   madeOf?: MadeOf | undefined;
+  /** Whether reading it took the lane of expensive statements. */
+  isExpensive?: boolean;
 }
 
 interface Kept {
@@ -129,7 +131,8 @@ export class AnswerCache {
     mayBeOld = false,
   ): Promise<Value> {
     const shown = await this.#findShown(mayBeOld);
-    if (!this.#kept || !shown) return this.#startTask(() => read(shown)).wait(waiter);
+    if (!this.#kept || !shown)
+      return this.#startTask(() => read(shown), waiter.sender).wait(waiter);
     const kept = this.#findKept(key);
     if (kept) {
       this.#hits += 1;
@@ -137,7 +140,7 @@ export class AnswerCache {
       return kept as Value;
     }
     this.#misses += 1;
-    return this.#share(key, read).wait(waiter) as Promise<Value>;
+    return this.#share(key, read, waiter).wait(waiter) as Promise<Value>;
   }
 
   /**
@@ -162,7 +165,7 @@ export class AnswerCache {
    * The next read of `key` that has not begun: one that has may have missed what was committed
    * before this call. So there is one read at a time, however many ask.
    */
-  #share(key: string, read: Read<Answer>): SharedTask<Answer> {
+  #share(key: string, read: Read<Answer>, { sender }: Waiter): SharedTask<Answer> {
     const reads = this.#reads.get(key) ?? {};
     if (reads.next && !reads.next.isStopped) {
       this.#onLookup?.('shared');
@@ -170,10 +173,14 @@ export class AnswerCache {
     }
     this.#onLookup?.('miss');
     this.#reads.set(key, reads);
-    const next = this.#startTask(() => {
-      reads.next = undefined;
-      return this.#read(key, read, reads);
-    }, reads.underWay);
+    const next = this.#startTask(
+      () => {
+        reads.next = undefined;
+        return this.#read(key, read, reads);
+      },
+      sender,
+      reads.underWay,
+    );
     reads.next = next;
     next.onEnd(() => {
       if (reads.next === next) reads.next = undefined;

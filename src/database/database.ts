@@ -8,7 +8,7 @@ import { isOfSchema, isOfSharedNames } from './errors.ts';
 import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
-import { createSession, type Pooling } from './session.ts';
+import { createSession } from './session.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
 
@@ -19,7 +19,7 @@ export interface Database {
   readonly kind: 'PostgreSQL' | 'embedded';
   readonly prisma: PrismaClient;
   /** The connections that `prisma` uses, for what Prisma cannot express. */
-  readonly pool: pg.Pool;
+  readonly pool: TaskPool;
   /** Reads rows with a statement of our own. */
   readonly read: ReadRows;
   readonly snapshots: Snapshots;
@@ -37,7 +37,7 @@ export interface Database {
 type Warn = (sentence: string) => void;
 
 export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databasePoolMax' | 'dataDir'> &
-  Partial<Pick<Config, 'databasePooler'>>;
+  Partial<Pick<Config, 'databasePooler' | 'expensiveQueryTimeout'>>;
 
 /** Milliseconds after which PostgreSQL ends a statement, or a transaction nobody goes on with. */
 const defaultStatementTimeout = 30_000;
@@ -54,10 +54,10 @@ export async function openDatabase(
   config: DatabaseConfig,
   statementTimeout = defaultStatementTimeout,
 ): Promise<Database> {
-  const { databaseUrl, databasePoolMax, databasePooler = 'session', dataDir } = config;
+  const { databaseUrl, dataDir } = config;
   return databaseUrl === undefined
     ? openInProcess(dataDir, statementTimeout)
-    : openServer(databaseUrl, databasePoolMax, databasePooler, statementTimeout);
+    : openServer(databaseUrl, config, statementTimeout);
 }
 
 async function openInProcess(dataDir: string, statementTimeout: number): Promise<Database> {
@@ -89,15 +89,22 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
 
 function openServer(
   url: string,
-  max: number,
-  pooling: Pooling,
+  {
+    databasePoolMax: max,
+    databasePooler: pooling = 'session',
+    expensiveQueryTimeout: expensive = defaultStatementTimeout / 1000,
+  }: DatabaseConfig,
   statementTimeout: number,
 ): Database {
   const description = describeServer(url);
   const session = createSession(url, pooling, statementTimeout);
   const sockets = new Sockets();
   const guarded = { stream: sockets.open };
-  const pool = new TaskPool({ ...session.config, ...guarded, max }, true, session.Client);
+  const pool = new TaskPool(
+    { ...session.config, ...guarded, max },
+    expensive * 1000,
+    session.Client,
+  );
   const prisma = createPrisma(pool);
   const snapshots = watchServer(() => heed(new session.Client(guarded)));
   let monitor: Monitor | undefined;
@@ -158,7 +165,7 @@ export function describeServer(url: string): string {
   return `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
 }
 
-function embeddedPool({ socketFolder }: EmbeddedDatabase): pg.Pool {
+function embeddedPool({ socketFolder }: EmbeddedDatabase): TaskPool {
   return new TaskPool(
     {
       host: socketFolder,
@@ -174,6 +181,6 @@ function embeddedPool({ socketFolder }: EmbeddedDatabase): pg.Pool {
       },
     },
     // Its one thread goes on with a statement, whoever has left.
-    false,
+    undefined,
   );
 }

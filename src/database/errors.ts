@@ -1,4 +1,5 @@
 // Which errors of the database are a 503, and which are faults of ours.
+import pg from 'pg';
 import { HttpError, timedOut, unavailable } from '../errors.ts';
 
 /** Why a connection was cut or refused: the database is known to be away, and the log says so. */
@@ -28,7 +29,13 @@ type ErrorLike = Readonly<Record<string, unknown>>;
  * The statement was stopped: by its time limit or an operator (`query_canceled`), or because its
  * task was. Then the connection is cut with an HttpError, of which Prisma keeps the code alone.
  */
-const stopped = ['57014', timedOut().code];
+const canceled = '57014';
+const stopped = [canceled, timedOut().code];
+
+/** Whether a statement was ended by its time limit, or by an operator. */
+export function isTimeLimit(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === canceled;
+}
 
 /**
  * The database lacks a table, column, function or schema: it was exchanged for one that is not

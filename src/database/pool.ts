@@ -1,9 +1,12 @@
-// Connections for tasks; that of a task that was stopped is cut.
+// Connection pool: connections in turn, lanes for expensive statements, and cutting those of stopped tasks.
+import { LRUCache } from 'lru-cache';
 import pg from 'pg';
-import { isOfSharedNames } from './errors.ts';
-import { renewName } from './read.ts';
+import { tooExpensive } from '../errors.ts';
+import { isOfSharedNames, isTimeLimit } from './errors.ts';
+import { Lane, type LaneState } from './lane.ts';
+import { type Access, renewName } from './read.ts';
 import type { Session } from './session.ts';
-import { currentSignal } from './task.ts';
+import { currentTask } from './task.ts';
 
 type OnConnect = (
   error: Error | undefined,
@@ -16,21 +19,49 @@ type RunStatement = (
   values?: unknown[],
 ) => Promise<pg.QueryResult>;
 
+/** What an `unbounded` statement may take before it counts as expensive, in milliseconds. */
+const trialTime = 50;
 /**
- * Gives connections to the tasks that ask for them. When one is stopped, it leaves the queue, or its
- * connection is cut, and PostgreSQL, which looks after its clients, drops the statement that runs.
+ * Milliseconds after a statement that turned out to be expensive in which other unbounded ones of its sender
+ * get no trial: so trials that end in vain take a tenth of a connection for each sender.
+ */
+const trialPause = 500;
+/** Most statements of one request that are under way. */
+const maxPerRequest = 3;
+/** Most statements that wait for a lane: each of their requests holds one of MAX_CONCURRENT_REQUESTS. */
+const maxWaiting = 32;
+
+interface Lanes {
+  readonly trial: Lane;
+  readonly expensive: Lane;
+  /** Milliseconds that an expensive statement may take. */
+  readonly timeout: number;
+}
+
+/**
+ * Gives connections to the tasks that ask for them: by sender and request in turn. When a task is stopped, it
+ * leaves the queue, or its connection is cut, and PostgreSQL, which looks after its clients, drops the
+ * statement that runs.
  */
 export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
+  /** All connections. */
+  readonly #all: Lane;
+  /** Undefined where a statement cannot be cut: then nothing is gained by limiting expensive ones. */
+  readonly #lanes: Lanes | undefined;
+  /** Until when a sender gets no trial, by `performance.now()`. */
+  readonly #noTrialUntil = new LRUCache<string, number>({ max: 10_000 });
+  #timedOut = 0;
 
   /**
    * @param connectionTimeoutMillis what opening a connection may take: how long to wait for a free
    *   one is known to each task
-   * @param canCut false where a statement runs to its end anyway
+   * @param expensiveTimeout milliseconds that an expensive statement may take; undefined where a statement
+   *   runs to its end anyway
    */
   constructor(
-    { connectionTimeoutMillis, ...config }: pg.PoolConfig,
-    canCut: boolean,
+    { connectionTimeoutMillis, ...config }: pg.PoolConfig & { readonly max: number },
+    expensiveTimeout: number | undefined,
     PlainClient: Session['Client'] = pg.Client,
   ) {
     class Client extends PlainClient {
@@ -39,15 +70,28 @@ export class TaskPool extends pg.Pool {
       }
     }
     super({ ...config, Client });
-    this.#canCut = canCut;
+    this.#canCut = expensiveTimeout !== undefined;
+    this.#all = new Lane({ slots: config.max, perRequest: maxPerRequest });
+    // At most a quarter of the connections each, so that half are always left for bounded statements.
+    const slots = Math.max(Math.floor(config.max / 4), 1);
+    this.#lanes =
+      expensiveTimeout === undefined
+        ? undefined
+        : {
+            trial: new Lane({ slots, maxWaiting }),
+            expensive: new Lane({ slots, perSender: 1, maxWaiting, maxWait: expensiveTimeout }),
+            timeout: expensiveTimeout,
+          };
     const run = this.query.bind(this) as RunStatement;
     const runAgain: RunStatement = async (statement, values) => {
       try {
         return await run(statement, values);
       } catch (error) {
+        // The transaction of a single statement is rolled back as a whole, so even a write can be sent again.
+        if (lostRaces.includes(codeOf(error) ?? '')) return run(statement, values);
         if (typeof statement === 'string' || !statement.name) throw error;
         const { name, ...unnamed } = statement;
-        // Both failed before they began, so even a write can be sent again.
+        // Both failed before they began.
         if (isStalePlan(error)) {
           return run({ ...unnamed, name: renewName(statement.text, name) }, values);
         }
@@ -58,6 +102,81 @@ export class TaskPool extends pg.Pool {
     this.query = runAgain as typeof this.query;
   }
 
+  /** For metrics: the lanes by their names; `all` is every connection. */
+  get lanes(): Readonly<Record<string, LaneState>> {
+    const { trial, expensive } = this.#lanes ?? {};
+    return { all: this.#all, ...(trial && { trial }), ...(expensive && { expensive }) };
+  }
+
+  /** Expensive statements that were ended by their time limit. */
+  get timedOut(): number {
+    return this.#timedOut;
+  }
+
+  /**
+   * Runs a statement that only reads, in the lane of its access.
+   * @throws HttpError 503 when that lane is full, or has stopped the statement
+   */
+  async queryInLane<Row extends object>(
+    statement: pg.QueryConfig,
+    access: Access,
+  ): Promise<pg.QueryResult<Row>> {
+    const lanes = this.#lanes;
+    if (access === 'bounded' || !lanes) return this.query<Row>(statement);
+    const task = currentTask();
+    const { sender } = task ?? { sender: own };
+    const mayTry = () => performance.now() >= (this.#noTrialUntil.get(sender) ?? 0);
+    if (access === 'unbounded' && mayTry()) {
+      const found = await inLane(lanes.trial, async () => {
+        // Another statement of this sender may have been found to be expensive while this one waited.
+        if (!mayTry()) return undefined;
+        try {
+          return await this.#readWithin<Row>(trialTime, statement);
+        } catch (error) {
+          if (!isTimeLimit(error)) throw error;
+          this.#noTrialUntil.set(sender, performance.now() + trialPause);
+          return undefined;
+        }
+      });
+      if (found) return found;
+    }
+    if (task) task.isExpensive = true;
+    try {
+      return await inLane(lanes.expensive, () => this.#readWithin<Row>(lanes.timeout, statement));
+    } catch (error) {
+      if (!isTimeLimit(error)) throw error;
+      this.#timedOut += 1;
+      throw tooExpensive(lanes.timeout / 1000);
+    }
+  }
+
+  /** @throws an error that `isTimeLimit` holds for when it takes longer */
+  async #readWithin<Row extends object>(
+    milliseconds: number,
+    statement: pg.QueryConfig,
+  ): Promise<pg.QueryResult<Row>> {
+    const client = await this.connect();
+    let failure: Error | undefined;
+    try {
+      // A transaction, since a pooler may keep no setting beyond it. Parallel workers would take the
+      // processors of others; compiling (JIT) costs more than the lane may.
+      await client.query(`BEGIN READ ONLY;
+        SET LOCAL statement_timeout = ${milliseconds};
+        SET LOCAL max_parallel_workers_per_gather = 0;
+        SET LOCAL jit = off`);
+      const result = await client.query<Row>(statement);
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      await client.query('ROLLBACK').catch((broken: Error) => {
+        failure = broken;
+      });
+      throw error;
+    } finally {
+      client.release(failure);
+    }
+  }
+
   override connect(): Promise<pg.PoolClient>;
   override connect(callback: OnConnect): void;
   override connect(callback?: OnConnect): Promise<pg.PoolClient> | undefined {
@@ -66,37 +185,71 @@ export class TaskPool extends pg.Pool {
         this.connect((error, client) => (client ? settle(client) : reject(error)));
       });
     }
-    const signal = currentSignal();
-    if (!signal) {
-      super.connect(callback);
+    const task = currentTask();
+    const signal = task?.signal;
+    // What the gateway does for itself is not limited as one request.
+    const origin = task ?? { sender: own };
+    const fail = (error: Error) => callback(error, undefined, () => {});
+    if (signal?.aborted) {
+      fail(signal.reason);
       return undefined;
     }
-    const leave = () => callback(signal.reason, undefined, () => {});
-    if (signal.aborted) {
-      leave();
-      return undefined;
-    }
-    signal.addEventListener('abort', leave, { once: true });
-    super.connect((error, client, release) => {
-      signal.removeEventListener('abort', leave);
-      if (signal.aborted) {
-        client?.release();
-        return;
+    const turn = this.#all.enter(origin, signal);
+    const open = () => {
+      if (signal?.aborted) {
+        this.#all.leave(origin);
+        return fail(signal.reason);
       }
-      if (client && this.#canCut) cutOnStop(client, signal);
-      callback(error, client, client?.release ?? release);
-    });
+      const leave = () => fail(signal?.reason);
+      signal?.addEventListener('abort', leave, { once: true });
+      super.connect((error, client, release) => {
+        signal?.removeEventListener('abort', leave);
+        if (!client) {
+          this.#all.leave(origin);
+          if (!signal?.aborted) callback(error, client, release);
+          return;
+        }
+        onRelease(client, () => this.#all.leave(origin));
+        if (signal?.aborted) return client.release();
+        if (signal && this.#canCut) cutOnStop(client, signal);
+        callback(error, client, client.release);
+      });
+    };
+    if (turn) turn.then(open, fail);
+    else open();
     return undefined;
+  }
+}
+
+/** The sender of what belongs to no request. */
+const own = 'gateway';
+
+/** A deadlock, and a transaction that cannot be serialized: others have gone on meanwhile. */
+const lostRaces = ['40P01', '40001'];
+
+async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<Result> {
+  const task = currentTask();
+  const origin = task ?? { sender: own };
+  await lane.enter(origin, task?.signal);
+  try {
+    return await work();
+  } finally {
+    lane.leave(origin);
   }
 }
 
 function cutOnStop(client: pg.PoolClient, signal: AbortSignal): void {
   const cut = () => client.connection.stream.destroy(signal.reason);
   signal.addEventListener('abort', cut, { once: true });
+  onRelease(client, () => signal.removeEventListener('abort', cut));
+}
+
+/** Calls back when the connection has been given back to the pool. */
+function onRelease(client: pg.PoolClient, callback: () => void): void {
   const { release } = client;
   client.release = (error) => {
-    signal.removeEventListener('abort', cut);
     release(error);
+    callback();
   };
 }
 

@@ -3,12 +3,32 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import type { MadeOf } from './changes.ts';
 
+/**
+ * How a statement finds its rows, known when the statement is chosen:
+ * - `bounded`: by an index, as many as are asked for;
+ * - `unbounded`: by an index, but all matches, however many there are;
+ * - `scan`: without an index.
+ */
+export type Access = 'bounded' | 'unbounded' | 'scan';
+
+/** What statements are run by: a pool, or one connection. */
+interface Source {
+  query<Row extends object>(statement: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
+  /** The same in the lane of its access; absent: there are no lanes. */
+  queryInLane?<Row extends object>(
+    statement: pg.QueryConfig,
+    access: Access,
+  ): Promise<pg.QueryResult<Row>>;
+}
+
 export interface ReadOptions<Row> {
   /**
    * The statement is not prepared but planned for these values, since the best plan depends on them, or
    * since there are too many texts to keep prepared.
    */
   readonly planForValues?: boolean;
+  /** How the statement finds its rows; `bounded` when it does not say. */
+  readonly access?: Access;
   /**
    * What these rows were made of: so that an answer that is kept is ended by what changes them only. A
    * statement that does not say it is of anything: every commit ends the answer.
@@ -26,18 +46,23 @@ export type ReadRows = <Row extends object>(
   options?: ReadOptions<Row>,
 ) => Promise<Row[]>;
 
-export function readRows(pool: Pick<pg.Pool, 'query'>): ReadRows {
+export function readRows(source: Source): ReadRows {
   return async <Row extends object>(
     text: string,
     values: readonly unknown[],
     options: ReadOptions<Row> = {},
   ) => {
-    const result = await pool.query<Row>({
+    const statement = {
       ...(options.planForValues ? {} : { name: nameStatement(text) }),
       text,
       values: [...values],
       types: exactTypes,
-    });
+    };
+    const { access = 'bounded' } = options;
+    const result =
+      access !== 'bounded' && source.queryInLane
+        ? await source.queryInLane<Row>(statement, access)
+        : await source.query<Row>(statement);
     return result.rows;
   };
 }

@@ -8,7 +8,7 @@ import type { ReadRows } from './read.ts';
 import type { LogPosition, Shown } from './snapshots.ts';
 import { createStandby, type Standby } from './standby.ts';
 import type { StandbyState } from './standby-state.ts';
-import { currentSignal } from './task.ts';
+import { currentTask } from './task.ts';
 
 /**
  * A way to read for one execution of a query, in which everything is at least as new as `shown`, and no
@@ -54,7 +54,7 @@ const primaryStatement = `
  * @param onChange called when a standby is used from now on (`problem` is undefined), or no more
  */
 export function openReplicas(
-  config: Pick<Config, 'databasePoolMax' | 'databaseReadUrls'>,
+  config: Pick<Config, 'databasePoolMax' | 'databaseReadUrls' | 'expensiveQueryTimeout'>,
   database: Pick<Database, 'pool' | 'read'>,
   statementTimeout: number,
   onChange: (standby: Standby) => void,
@@ -63,8 +63,9 @@ export function openReplicas(
   const primary = createPrimary(database.pool);
   const judge = (state: StandbyState) => findProblem(state, primary.known);
   const max = config.databasePoolMax;
+  const expensiveTimeout = config.expensiveQueryTimeout * 1000;
   const standbys = config.databaseReadUrls.map((url) =>
-    createStandby({ url, max, statementTimeout, judge, onChange }),
+    createStandby({ url, max, statementTimeout, expensiveTimeout, judge, onChange }),
   );
   const reads = new Map(standbys.map((standby) => [standby, 0]));
   const primaryReads = { unknown: 0, away: 0, behind: 0, failed: 0 };
@@ -106,7 +107,7 @@ export function openReplicas(
       return chosen;
     };
     return async (...statement) => {
-      const signal = currentSignal();
+      const signal = currentTask()?.signal;
       source ??= start();
       const used = source;
       const standby = await used;

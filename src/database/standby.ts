@@ -1,6 +1,5 @@
 // One standby: how far it has replayed the log of its primary, and whether it may be read from.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type pg from 'pg';
 import { describeServer } from './database.ts';
 import { TaskPool } from './pool.ts';
 import { reasonOf } from './prepare.ts';
@@ -17,7 +16,7 @@ export interface Standby {
   readonly name: string;
   /** For the log; holds no password. */
   readonly description: string;
-  readonly pool: pg.Pool;
+  readonly pool: TaskPool;
   /** Why it is not read from now, in words that follow its description; undefined while it is. */
   readonly problem: string | undefined;
   /** Reads, maybe less than what the primary shows: ask `reach` first. */
@@ -37,6 +36,8 @@ export interface StandbyOptions {
   readonly max: number;
   /** Milliseconds that a statement may take. */
   readonly statementTimeout: number;
+  /** Milliseconds that an expensive statement may take. */
+  readonly expensiveTimeout: number;
   /** What is wrong with a server that is in this state. */
   judge(state: StandbyState): string | undefined;
   /** Called when `problem` has changed. */
@@ -125,7 +126,7 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
         throw new Error(`The ${standby.description} is not in the state that it was in.`);
       },
     },
-    true,
+    options.expensiveTimeout,
     session.Client,
   );
   // An idle connection that breaks is replaced by the pool.

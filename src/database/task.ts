@@ -1,29 +1,43 @@
 // Work that several requests wait for: time limit, stopped when all have left.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import { timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';
+import type { Origin } from './fair-queue.ts';
 
 /** Who waits for a result: a request, say. Its signal may be made when it is first read. */
 export interface Waiter {
   /** Aborted when the waiter has left. */
   readonly signal: AbortSignal;
+  /** Who is charged for the work: connections and slots are given to senders in turn. */
+  readonly sender: string;
 }
 
 /**
  * Makes a task. The work never begins before this has returned.
+ * @param sender who is charged for it
  * @param after what must have ended before the work begins
  */
 export type StartTask = <Result>(
   work: () => Promise<Result>,
+  sender: string,
   after?: Promise<unknown>,
 ) => SharedTask<Result>;
 
-const signals = new AsyncLocalStorage<AbortSignal>();
+/** The task that a statement belongs to. */
+export interface TaskScope extends Origin {
+  /** Aborted when the task has been stopped. */
+  readonly signal: AbortSignal;
+  /** Whether a statement of it has used the lane of expensive statements. */
+  isExpensive: boolean;
+}
+
+const scopes = new AsyncLocalStorage<TaskScope>();
 let running = 0;
 
-/** Aborted when the task that this code belongs to has been stopped; undefined outside of any. */
-export function currentSignal(): AbortSignal | undefined {
-  return signals.getStore();
+/** The task that this code belongs to; undefined outside of any. */
+export function currentTask(): TaskScope | undefined {
+  return scopes.getStore();
 }
 
 /**
@@ -36,12 +50,19 @@ export class SharedTask<Result> {
   readonly #limit: number;
   #waiting = 0;
 
-  /** @param limit seconds that a request waits at most */
-  constructor(limit: number, work: (signal: AbortSignal) => Promise<Result>) {
+  /**
+   * @param limit seconds that a request waits at most
+   * @param sender who is charged for the work
+   */
+  constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
+    const { signal } = this.#stop;
+    const scope = { signal, sender, isExpensive: false };
     this.#limit = limit;
+    // Each statement that waits listens to it.
+    setMaxListeners(0, signal);
     running++;
-    this.#result = signals
-      .run(this.#stop.signal, () => work(this.#stop.signal))
+    this.#result = scopes
+      .run(scope, () => work(scope))
       .catch((error) => {
         throw httpErrorFor(error) ?? error;
       })
@@ -49,7 +70,7 @@ export class SharedTask<Result> {
         running--;
         // An AsyncLocalStorage in use makes every promise of the process slower, those of cached
         // answers too.
-        if (running === 0) signals.disable();
+        if (running === 0) scopes.disable();
       });
     // Whoever waited may have left.
     this.#result.catch(() => {});
@@ -69,7 +90,7 @@ export class SharedTask<Result> {
    * The result, for one more request.
    * @throws HttpError 503 when the waiter has left, the time is over, or the database fails
    */
-  wait({ signal }: Waiter): Promise<Result> {
+  wait({ signal }: Pick<Waiter, 'signal'>): Promise<Result> {
     this.#waiting++;
     return new Promise((settle, reject) => {
       const leave = () => {

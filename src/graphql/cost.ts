@@ -27,6 +27,10 @@ export interface Cost {
   readonly fields: number;
   /** Fields as they are written, with each fragment written out where it is spread. */
   readonly selections: number;
+  /** What the filters of lists may cost the database, by `weighFilter`: once for each field as written. */
+  readonly weight: number;
+  /** The conditions of these filters, by their names in the schema. */
+  readonly conditions: ReadonlySet<string>;
 }
 
 /**
@@ -36,9 +40,18 @@ export interface Cost {
  */
 export type CountItems = (args: Record<string, unknown>, config: CostConfig) => number;
 
+/**
+ * What the filter of a list may cost the database. Stands in the `extensions` of a field as
+ * `weighFilter`, beside `countItems`.
+ * @throws GraphQLError for a filter that cannot be: nothing is read then
+ */
+export type WeighFilter = (args: Record<string, unknown>) => number;
+
 export type CostConfig = Pick<Config, 'pageSize'>;
 
-const nothing: Cost = { objects: 0, fields: 0, selections: 0 };
+const nothing = { objects: 0, fields: 0, selections: 0, weight: 0 };
+/** What is counted of each part of a document. */
+type Part = typeof nothing;
 
 /**
  * Counts an operation. Each selection set is counted once, however often a fragment with it is
@@ -49,7 +62,7 @@ export function countCost(
   schema: GraphQLSchema,
   { definitions }: DocumentNode,
   operation: OperationDefinitionNode,
-  count: { readonly variables: Record<string, unknown>; readonly config: CostConfig } | undefined,
+  count: CountOptions | undefined,
 ): Cost {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of definitions) {
@@ -57,14 +70,15 @@ export function countCost(
       fragments.set(definition.name.value, definition);
     }
   }
-  const counted = new Map<SelectionSetNode, Cost>();
+  const conditions = new Set<string>();
+  const counted = new Map<SelectionSetNode, Part>();
 
-  const countSet = (set: SelectionSetNode, type: GraphQLCompositeType): Cost => {
+  const countSet = (set: SelectionSetNode, type: GraphQLCompositeType): Part => {
     const known = counted.get(set);
     if (known) return known;
-    const total = { objects: 0, fields: 0, selections: 0 };
+    const total = { objects: 0, fields: 0, selections: 0, weight: 0 };
     for (const selection of set.selections) {
-      const { objects, fields, selections } =
+      const { objects, fields, selections, weight } =
         selection.kind === Kind.FIELD
           ? countField(selection, type)
           : selection.kind === Kind.FRAGMENT_SPREAD
@@ -73,6 +87,7 @@ export function countCost(
       total.objects += objects;
       total.fields += fields;
       total.selections += selections;
+      total.weight += weight;
     }
     counted.set(set, total);
     return total;
@@ -81,49 +96,71 @@ export function countCost(
   const countFragment = (
     fragment: Partial<Pick<FragmentDefinitionNode, 'selectionSet' | 'typeCondition'>> | undefined,
     parent: GraphQLCompositeType,
-  ): Cost => {
+  ): Part => {
     if (!fragment?.selectionSet) return nothing;
     const { typeCondition } = fragment;
     const type = typeCondition ? schema.getType(typeCondition.name.value) : parent;
     return isCompositeType(type) ? countSet(fragment.selectionSet, type) : nothing;
   };
 
-  const countField = (node: FieldNode, parent: GraphQLCompositeType): Cost => {
+  const countField = (node: FieldNode, parent: GraphQLCompositeType): Part => {
     const field = fieldOf(parent, node.name.value);
     const type: GraphQLNamedType | undefined = field && getNamedType(field.type);
     // A value, or introspection, of which graphql itself limits the lists in lists.
     if (!field || !node.selectionSet || !isCompositeType(type)) {
-      return { objects: 0, fields: 1, selections: 1 };
+      return { objects: 0, fields: 1, selections: 1, weight: 0 };
     }
-    const items = count ? itemsOf(field, node, count) : 1;
+    const { items, weight, names } = count ? measureField(field, node, count) : unmeasured;
+    for (const name of names) conditions.add(name);
     const below = countSet(node.selectionSet, type);
     return {
       objects: 1 + items * below.objects,
       fields: 1 + items * below.fields,
       selections: 1 + below.selections,
+      weight: weight + below.weight,
     };
   };
 
   const root = schema.getRootType(operation.operation);
-  return root ? countSet(operation.selectionSet, root) : nothing;
+  return { ...(root ? countSet(operation.selectionSet, root) : nothing), conditions };
 }
 
 function fieldOf(type: GraphQLCompositeType, name: string) {
   return isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
 }
 
-function itemsOf(
+interface CountOptions {
+  readonly variables: Record<string, unknown>;
+  readonly config: CostConfig;
+}
+
+interface Measured {
+  readonly items: number;
+  readonly weight: number;
+  /** Conditions of a filter that weighs something. */
+  readonly names: readonly string[];
+}
+
+const unmeasured: Measured = { items: 1, weight: 0, names: [] };
+
+function measureField(
   field: GraphQLField<unknown, unknown>,
   node: FieldNode,
-  { variables, config }: { variables: Record<string, unknown>; config: CostConfig },
-): number {
-  const { countItems } = field.extensions as { readonly countItems?: CountItems };
-  if (!countItems) return 1;
+  { variables, config }: CountOptions,
+): Measured {
+  const { countItems, weighFilter } = field.extensions as {
+    readonly countItems?: CountItems;
+    readonly weighFilter?: WeighFilter;
+  };
+  if (!countItems) return unmeasured;
   try {
-    return countItems(getArgumentValues(field, node, variables), config);
+    const args = getArgumentValues(field, node, variables);
+    const items = countItems(args, config);
+    const weight = weighFilter?.(args) ?? 0;
+    return { items, weight, names: weight > 0 ? Object.keys(args['filter'] ?? {}) : [] };
   } catch (error) {
     // Execution stumbles over the arguments too: the field is an error, and nothing below it is read.
-    if (error instanceof GraphQLError) return 0;
+    if (error instanceof GraphQLError) return { ...unmeasured, items: 0 };
     throw error;
   }
 }

@@ -17,14 +17,15 @@ import type { Viewer } from '../admission/viewer.ts';
 import type { GuardWrite } from '../admission/write-guard.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import { Refusals } from '../database/refusals.ts';
 import type { ReadAt } from '../database/replicas.ts';
 import type { Shown } from '../database/snapshots.ts';
-import type { StartTask, Waiter } from '../database/task.ts';
+import { currentTask, type StartTask, type Waiter } from '../database/task.ts';
 import type { HttpError } from '../errors.ts';
 import { type CompiledQuery, compileQuery } from './compiled-query.ts';
 import type { Context, ContextFactory, Personal } from './context.ts';
 import { subscriptionsNotSupported } from './errors.ts';
-import { createVariableCheck, type LimitConfig, useLimits } from './limits.ts';
+import { createVariableCheck, findUnanswerable, type LimitConfig, useLimits } from './limits.ts';
 import { asQuery } from './subscription.ts';
 
 export interface EngineOptions {
@@ -88,6 +89,8 @@ export interface Engine {
     operationName: string | undefined,
     isRead: boolean,
   ): Operation | { readonly errors: readonly GraphQLError[] };
+  /** What forbids an operation of clients, whatever its variables are; undefined: nothing does. */
+  findUnanswerable(operation: Operation): GraphQLError | undefined;
   /**
    * Takes in a document of this service's own, which no limit holds for.
    * @throws when it does not fit the schema
@@ -127,6 +130,7 @@ export function createEngine(options: EngineOptions): Engine {
   const { schema, config, cache, startTask, contexts, readAt, guardWrite } = options;
   const checkVariables = createVariableCheck(schema, config);
   const documents = new LRUCache<string, KnownDocument>({ maxSize: maxBytes });
+  const tooCostly = new Refusals();
   /** What was masked, by the error that took its place. */
   const causes = new WeakMap<Error, unknown>();
 
@@ -201,7 +205,10 @@ export function createEngine(options: EngineOptions): Engine {
     const { document, name: operationName, node, text } = operation;
     if (text !== undefined) {
       const errors = checkVariables(document, node, variableValues);
-      if (errors.length > 0) return { errors };
+      if (errors.length > 0) {
+        await tooCostly.delay();
+        return { errors };
+      }
     }
     const compiled = findCompiled(operation);
     if (compiled) {
@@ -222,6 +229,7 @@ export function createEngine(options: EngineOptions): Engine {
       if (known && (known.type === 'query' || !isRead)) return known;
       return prepare(text, operationName, isRead);
     },
+    findUnanswerable: (operation) => findUnanswerable(schema, config, operation),
     store(document) {
       const [invalid] = validate(schema, document);
       if (invalid) throw invalid;
@@ -239,10 +247,11 @@ export function createEngine(options: EngineOptions): Engine {
         const read = isWrite ? undefined : readAt?.(await cache.tell());
         const context = contexts.forOne({ viewer, idempotencyKey }, read);
         const result = await run(operation, variables, context);
-        return toAnswer(settle(result, operation, causes, log), false);
+        return noteExpense(toAnswer(settle(result, operation, causes, log), false));
       };
       const createShared = isForAll(operation, viewer) ? contexts.shared(viewer) : undefined;
-      if (!createShared) return startTask(answerOne).wait(waiter);
+      const answerAlone = () => startTask(answerOne, waiter.sender).wait(waiter);
+      if (!createShared) return answerAlone();
 
       const answerAll = async (shown: Shown | undefined) => {
         const shared = createShared(readAt?.(shown));
@@ -253,10 +262,10 @@ export function createEngine(options: EngineOptions): Engine {
         }
         const answer = toAnswer(settle(result, operation, causes, log), true);
         if (!result.errors) answer.madeOf = shared.madeOf;
-        return answer;
+        return noteExpense(answer);
       };
       const answer = await cache.get<Answer>(key, answerAll, waiter, mayBeOld);
-      return answer === personal ? startTask(answerOne).wait(waiter) : (answer as Value);
+      return answer === personal ? answerAlone() : (answer as Value);
     },
   };
 }
@@ -315,6 +324,12 @@ function settle(
     if (cause !== undefined) log.error({ err: cause }, 'unexpected error');
   }
   return httpError ? { ...result, errors: errors.map(publishHttpError) } : result;
+}
+
+/** Notes whether an answer took the lane of expensive statements: live answers wait before the next reading. */
+function noteExpense<Value extends Answer>(answer: Value): Value {
+  answer.isExpensive = currentTask()?.isExpensive ?? false;
+  return answer;
 }
 
 function hasWritten(data: ExecutionResult['data']): boolean {

@@ -49,10 +49,15 @@ export async function answerWithEvents(
     toAnswer: toLive,
   };
   const stream = streams.add(request.viewer?.expiresAt, expired);
-  const following = live.follow(question, request.viewer, ({ events, isFinal }) => {
-    if (isFinal) stream.finish(events);
-    else stream.offer(events);
-  });
+  const following = live.follow(
+    question,
+    request.viewer,
+    asker.waiter.sender,
+    ({ events, isFinal }) => {
+      if (isFinal) stream.finish(events);
+      else stream.offer(events);
+    },
+  );
   stream.once('close', following.leave);
   const { signal } = request;
   const onLeave = () => stream.destroy();

@@ -2,16 +2,23 @@
 import {
   type DocumentNode,
   type GraphQLError,
+  type GraphQLInputType,
+  GraphQLInt,
   type GraphQLSchema,
+  getNullableType,
   getVariableValues,
+  isListType,
+  type NamedTypeNode,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
   specifiedRules,
+  typeFromAST,
   validate,
+  valueFromAST,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
-import { countCost } from './cost.ts';
+import { type Cost, countCost } from './cost.ts';
 import { countOccurrences, countTokens, measureDepth } from './document-size.ts';
 import { invalidVariables, type LimitCode, overLimit } from './errors.ts';
 
@@ -35,6 +42,11 @@ const limits = {
    * object fifty more, and nothing else is answered while the fields of a list are.
    */
   fieldsPerObject: 12,
+  /**
+   * What the filters of a document may weigh for the database (`weightOf` of outfits/list.ts): three lists
+   * that no index serves, six searches, or twelve of one user or hashtag.
+   */
+  filterWeight: 12,
   /** Errors that are told of one document, or of its variables. */
   errors: 5,
 };
@@ -51,17 +63,51 @@ export type CheckVariables = (
 /** What depends on the variables of a request, and so is asked each time before a read. */
 export function createVariableCheck(schema: GraphQLSchema, config: LimitConfig): CheckVariables {
   const options = { maxErrors: limits.errors, hideSuggestions: !config.graphqlIntrospection };
-  const maxFields = limits.fieldsPerObject * config.graphqlMaxCost;
   return (document, operation, given) => {
     const definitions = operation.variableDefinitions ?? [];
     const { errors, coerced: variables } = getVariableValues(schema, definitions, given, options);
     if (errors) return errors.map(invalidVariables);
-    const { objects, fields } = countCost(schema, document, operation, { variables, config });
-    const error =
-      compare('QUERY_TOO_COSTLY', objects, config.graphqlMaxCost, 'objects') ??
-      compare('QUERY_TOO_COSTLY', fields, maxFields, 'fields');
+    const error = findExcess(countCost(schema, document, operation, { variables, config }), config);
     return error ? [error] : [];
   };
+}
+
+function findExcess(
+  { objects, fields, weight, conditions }: Cost,
+  { graphqlMaxCost }: LimitConfig,
+): GraphQLError | undefined {
+  const maxFields = limits.fieldsPerObject * graphqlMaxCost;
+  return (
+    compare('QUERY_TOO_COSTLY', objects, graphqlMaxCost, 'objects') ??
+    compare('QUERY_TOO_COSTLY', fields, maxFields, 'fields') ??
+    (weight > limits.filterWeight
+      ? overLimit(
+          'QUERY_TOO_COSTLY',
+          `The filters of the document (${[...conditions].join(', ')}) weigh ${weight} for the database, but at most ${limits.filterWeight} is allowed: ask for fewer such lists at a time.`,
+        )
+      : undefined)
+  );
+}
+
+/**
+ * What forbids an operation whatever its variables are: those with a default count with it, others with what
+ * makes it cheapest. Undefined: some request of it may be answered.
+ */
+export function findUnanswerable(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { document, node }: { readonly document: DocumentNode; readonly node: OperationDefinitionNode },
+): GraphQLError | undefined {
+  const variables: Record<string, unknown> = {};
+  for (const { variable, defaultValue, type } of node.variableDefinitions ?? []) {
+    const inputType = typeFromAST(schema, type as NamedTypeNode) as GraphQLInputType;
+    const least = getNullableType(inputType);
+    const name = variable.name.value;
+    if (defaultValue) variables[name] = valueFromAST(defaultValue, inputType);
+    else if (least === GraphQLInt) variables[name] = 1;
+    else if (isListType(least)) variables[name] = [];
+  }
+  return findExcess(countCost(schema, document, node, { variables, config }), config);
 }
 
 /** What GRAPHQL_MAX_COST limits. Undefined: the variables do not fit the operation. */

@@ -3,6 +3,7 @@ import type { Viewer } from '../admission/viewer.ts';
 import type { Answer } from '../cache/answer-cache.ts';
 import type { ChangeLog } from '../database/change-log.ts';
 import type { MadeOf } from '../database/changes.ts';
+import { HttpError } from '../errors.ts';
 import type { Asker, Question } from './engine.ts';
 
 /** An answer that can be followed. */
@@ -19,6 +20,8 @@ export type LiveQuestion = Question<LiveAnswer>;
 
 export interface Follower {
   readonly viewer: Viewer | undefined;
+  /** Who is charged for readings. */
+  readonly sender: string;
   readonly onAnswer: (answer: LiveAnswer) => void;
   /** Why there is no first answer. Not called once there is one. */
   readonly onFailure: (error: unknown) => void;
@@ -51,29 +54,44 @@ export class LiveFeed {
   /** A moment before the last answer was read; undefined: there is none. */
   #moment: number | undefined;
   #madeOf: MadeOf | undefined;
-  #reading: { isLate: boolean } | undefined;
+  #isReading = false;
+  /** Whether the next reading is needed whatever has changed: a follower came during the last one, say. */
+  #mustRead = true;
+  readonly #expensivePause: number;
+  /** When the next reading may begin, by `performance.now()`. */
+  #notBefore = 0;
 
-  /** @param viewer who gets the answers; undefined: those without a token, or everyone */
+  /**
+   * @param viewer who gets the answers; undefined: those without a token, or everyone
+   * @param expensivePause least milliseconds between an expensive reading and the next one
+   */
   constructor(
     question: LiveQuestion,
     isForAll: boolean,
     viewer: Viewer | undefined,
     changes: Changes,
+    expensivePause: number,
   ) {
     this.question = question;
     this.isForAll = isForAll;
     this.#viewer = isForAll ? undefined : viewer;
     this.#changes = changes;
+    this.#expensivePause = expensivePause;
   }
 
-  get isReading(): boolean {
-    return this.#reading !== undefined;
+  /** Whether it must be read, and may be now. */
+  get isDue(): boolean {
+    return (
+      !this.#isReading &&
+      performance.now() >= this.#notBefore &&
+      (this.#mustRead || this.#isTouched())
+    );
   }
 
   add(follower: Follower): void {
     follower.firstReading = this.#readings + 1;
     this.followers.add(follower);
-    if (this.#reading) this.#reading.isLate = true;
+    this.#mustRead = true;
   }
 
   remove(follower: Follower): void {
@@ -82,16 +100,9 @@ export class LiveFeed {
     if (this.followers.size === 0) this.#left.abort();
   }
 
-  /**
-   * Whether it must be read. While it is, that is known when the reading has ended.
-   * @param isKnown whether anybody knows what the database shows
-   */
-  isBehind(isKnown: boolean): boolean {
-    if (this.#reading) {
-      if (!isKnown) this.#reading.isLate = true;
-      return false;
-    }
-    return !isKnown || this.#isTouched();
+  /** The state of the database is not known: the next reading is needed whatever has changed. */
+  markUnknown(): void {
+    this.#mustRead = true;
   }
 
   #isTouched(): boolean {
@@ -100,32 +111,40 @@ export class LiveFeed {
 
   /**
    * Reads once, and tells the followers.
-   * @returns whether it must be read again at once
    * @throws what the reading fails with: whoever has an answer keeps it
    */
-  async read(read: Read): Promise<boolean> {
-    const reading = { isLate: false };
+  async read(read: Read): Promise<void> {
     // What is committed during the reading will be known to have come after this.
     const moment = this.#changes.now;
-    this.#reading = reading;
+    this.#isReading = true;
+    this.#mustRead = false;
     this.#readings += 1;
     const number = this.#readings;
     try {
-      const waiter = { signal: this.#left.signal };
+      const [{ sender = '' } = {}] = this.followers;
+      const waiter = { signal: this.#left.signal, sender };
       const answer = await read(this.question, { viewer: this.#viewer, waiter });
       // Found to be of one viewer: nobody else may have it.
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
       this.#moment = moment;
       this.#madeOf = answer.madeOf;
+      if (answer.isExpensive) this.#pause();
       for (const follower of this.followers) {
         if (follower.firstReading > number) continue;
         follower.hasAnswer = true;
         follower.onAnswer(answer);
       }
+    } catch (error) {
+      this.#mustRead = true;
+      if (error instanceof HttpError) this.#pause();
+      throw error;
     } finally {
-      this.#reading = undefined;
+      this.#isReading = false;
     }
-    return reading.isLate || this.#isTouched();
+  }
+
+  #pause(): void {
+    this.#notBefore = performance.now() + this.#expensivePause;
   }
 
   /** Turns away those who wait for their first answer. */
@@ -142,6 +161,7 @@ export class LiveFeed {
   giveUp(moment: number): void {
     this.#moment = moment;
     this.#madeOf = undefined;
+    this.#mustRead = false;
   }
 }
 

@@ -24,6 +24,8 @@ export interface LiveOptions {
   readonly engine: Engine;
   readonly snapshots: Probes;
   readonly log: FastifyBaseLogger;
+  /** Least milliseconds between an expensive reading of a question and its next one. */
+  readonly expensivePause: number;
 }
 
 /** Someone who follows a question. */
@@ -45,6 +47,7 @@ export interface Following {
 export class LiveAnswers {
   readonly #snapshots: LiveOptions['snapshots'];
   readonly #log: FastifyBaseLogger;
+  readonly #expensivePause: number;
   readonly #engine: Engine;
   readonly #read: Read;
   readonly #feeds = new Map<string, LiveFeed>();
@@ -57,7 +60,8 @@ export class LiveAnswers {
   #reading = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ engine, snapshots, log }: LiveOptions) {
+  constructor({ engine, snapshots, log, expensivePause }: LiveOptions) {
+    this.#expensivePause = expensivePause;
     this.#engine = engine;
     this.#snapshots = snapshots;
     this.#log = log;
@@ -65,16 +69,21 @@ export class LiveAnswers {
       engine.answer(question, { ...asker, idempotencyKey: undefined, log });
   }
 
-  /** Calls back with the answer, and again with each that may differ from the one before. */
+  /**
+   * Calls back with the answer, and again with each that may differ from the one before.
+   * @param sender who is charged for readings
+   */
   follow(
     question: LiveQuestion,
     viewer: Viewer | undefined,
+    sender: string,
     onAnswer: (answer: LiveAnswer) => void,
   ): Following {
     let leave = () => {};
     const first = new Promise<void>((settle, reject) => {
       const follower: Follower = {
         viewer,
+        sender,
         hasAnswer: false,
         firstReading: 0,
         onAnswer: (answer) => {
@@ -98,10 +107,16 @@ export class LiveAnswers {
     const key = keyOf(question, follower, isForAll);
     const feed =
       this.#feeds.get(key) ??
-      new LiveFeed(question, isForAll, follower.viewer, this.#snapshots.changes);
+      new LiveFeed(
+        question,
+        isForAll,
+        follower.viewer,
+        this.#snapshots.changes,
+        this.#expensivePause,
+      );
     this.#feeds.set(key, feed);
     feed.add(follower);
-    if (!feed.isReading) this.#enqueue(feed);
+    if (feed.isDue) this.#enqueue(feed);
     this.#timer ??= this.#lookLater();
   }
 
@@ -129,7 +144,8 @@ export class LiveAnswers {
     try {
       const isKnown = (await this.#snapshots.takeNext()) !== undefined;
       for (const feed of this.#feeds.values()) {
-        if (feed.isBehind(isKnown)) this.#enqueue(feed);
+        if (!isKnown) feed.markUnknown();
+        if (feed.isDue) this.#enqueue(feed);
       }
     } catch {
       // The database is away, which others tell: all keep what they have until it is back.
@@ -176,7 +192,8 @@ export class LiveAnswers {
   async #readOne(feed: LiveFeed): Promise<void> {
     const moment = this.#snapshots.changes.now;
     try {
-      if (await feed.read(this.#read)) this.#enqueue(feed);
+      await feed.read(this.#read);
+      if (feed.isDue) this.#enqueue(feed);
     } catch (error) {
       if (error instanceof PersonalAnswerError) return this.#split(feed);
       feed.fail(error);

@@ -37,7 +37,7 @@ export interface GraphQLOptions {
   readonly documents: Documents;
   readonly admit: Admit;
   readonly askerOf: (request: FastifyRequest, viewer: Viewer | undefined) => Asker;
-  readonly config: Pick<Config, 'compression' | 'graphiql'> & LimitConfig;
+  readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
   readonly snapshots: Probes;
   readonly streams: EventStreams;
 }
@@ -47,7 +47,12 @@ const path = '/graphql';
 /** Serves GraphQL over HTTP, and GraphiQL to browsers, at `/graphql`. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, engine, admit, askerOf, config, documents, snapshots, streams } = options;
-  const live = new LiveAnswers({ engine, snapshots, log: app.log });
+  const live = new LiveAnswers({
+    engine,
+    snapshots,
+    log: app.log,
+    expensivePause: config.expensiveQueryTimeout * 1000,
+  });
   const readRequest = createRequestReader();
   const compresses = config.compression !== 'off';
   const hasSdl = config.graphiql && config.graphqlIntrospection;

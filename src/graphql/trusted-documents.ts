@@ -32,7 +32,7 @@ const algorithms = new Map([
  */
 export async function readTrustedDocuments(
   file: string,
-  engine: Pick<Engine, 'find'>,
+  engine: Pick<Engine, 'find' | 'findUnanswerable'>,
 ): Promise<TrustedDocuments> {
   const wrong = (what: string) => new ConfigError(`TRUSTED_DOCUMENTS is "${file}", but ${what}.`);
   const texts = new Map<string, string>();
@@ -90,14 +90,20 @@ function isHashOf(id: string, text: string): boolean {
 }
 
 /** Why not all operations of a document can be run; undefined: they can. */
-function findProblem(text: string, engine: Pick<Engine, 'find'>): string | undefined {
+function findProblem(
+  text: string,
+  engine: Pick<Engine, 'find' | 'findUnanswerable'>,
+): string | undefined {
   const names = operationNamesOf(text);
   if (names.length === 0) return 'it has no operation';
   for (const name of names) {
     const found = engine.find(text, name, false);
-    if (!('errors' in found)) continue;
+    const excess = 'errors' in found ? undefined : engine.findUnanswerable(found);
+    const errors = 'errors' in found ? found.errors : excess ? [excess] : [];
     // The sentence goes on.
-    return found.errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
+    if (errors.length > 0) {
+      return errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
+    }
   }
   return undefined;
 }

@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
+import type { LaneState } from '../database/lane.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import type { Upkeep } from '../outfits/fold.ts';
 import { version } from '../version.ts';
@@ -94,7 +95,41 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
   gauge(
     'gateway_database_connections_waiting',
     'Statements that wait for a connection of the pool.',
-    () => pool.waitingCount,
+    () => pool.lanes['all']?.waiting ?? 0,
+  );
+  const fill = (metric: Gauge | Counter, read: (lane: LaneState) => number) => {
+    metric.reset();
+    for (const [lane, state] of Object.entries(pool.lanes)) metric.inc({ lane }, read(state));
+  };
+  const perLane = { labelNames: ['lane'], registers };
+  new Gauge({
+    ...perLane,
+    name: 'gateway_database_lane_running',
+    help: 'Statements under way, by lane; those of trial and expensive are also among all.',
+    collect() {
+      fill(this, ({ running }) => running);
+    },
+  });
+  new Gauge({
+    ...perLane,
+    name: 'gateway_database_lane_waiting',
+    help: 'Statements that wait for a place in their lane.',
+    collect() {
+      fill(this, ({ waiting }) => waiting);
+    },
+  });
+  new Counter({
+    ...perLane,
+    name: 'gateway_database_lane_refused_total',
+    help: 'Statements that were refused because their lane was full.',
+    collect() {
+      fill(this, ({ refused }) => refused);
+    },
+  });
+  counter(
+    'gateway_database_expensive_timeouts_total',
+    'Expensive statements that EXPENSIVE_QUERY_TIMEOUT has stopped.',
+    () => pool.timedOut,
   );
 
   const usage = new Usage();

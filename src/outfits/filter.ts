@@ -1,4 +1,5 @@
-// Which outfits a list is narrowed to, and what that is in SQL.
+// Which outfits a list is narrowed to: what that is in SQL, and what it may cost the database.
+import type { Access } from '../database/read.ts';
 import type { Visibility } from './visibility.ts';
 
 /**
@@ -42,32 +43,62 @@ export function viewerOf(visibility: Visibility, add: Values['add']): string {
   return visibility.private === 'own' ? add(visibility.userId) : '';
 }
 
-type Condition<Field extends keyof OutfitFilter> = (
-  value: NonNullable<OutfitFilter[Field]>,
-  add: Values['add'],
-) => string;
+/** A condition: how the database finds what it matches, and its SQL. */
+interface Condition<Field extends keyof OutfitFilter> {
+  /** `range`: a range of a field that lists can be sorted by. */
+  readonly access: Access | 'range';
+  readonly sql: (value: NonNullable<OutfitFilter[Field]>, add: Values['add']) => string;
+}
 
 const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<Field> } = {
-  ids: (ids, add) => `s.id = ANY(${add(ids)}::int[])`,
-  userIds: (ids, add) => `s.user_id = ANY(${add(ids)}::int[])`,
-  likedBy: (id, add) =>
-    `s.id IN (SELECT l.outfit_id FROM outfit_likes l WHERE l.user_id = ${add(id)}::int)`,
-  createdFrom: (moment, add) => `s.created >= ${add(moment)}::bigint`,
-  createdBefore: (moment, add) => `s.created < ${add(moment)}::bigint`,
-  likesFrom: (likes, add) => `s.likes >= ${add(likes)}::int`,
-  likesBelow: (likes, add) => `s.likes < ${add(likes)}::int`,
-  hasVideo: (hasVideo) => `s.video_key IS ${hasVideo ? 'NOT NULL' : 'NULL'}`,
-  private: (isPrivate) => (isPrivate ? 's.private' : 'NOT s.private'),
-  quality: (grades, add) => `s.quality = ANY(${add(grades)}::int[])`,
-  creationDevices: (devices, add) => `s.creation_device = ANY(${add(devices)}::text[])`,
-  hashtags: (hashtags, add) => withText(`outfit_hashtags(${add(hashtags)}::text[])`),
+  ids: { access: 'bounded', sql: (ids, add) => `s.id = ANY(${add(ids)}::int[])` },
+  userIds: { access: 'unbounded', sql: (ids, add) => `s.user_id = ANY(${add(ids)}::int[])` },
+  likedBy: {
+    access: 'unbounded',
+    sql: (id, add) =>
+      `s.id IN (SELECT l.outfit_id FROM outfit_likes l WHERE l.user_id = ${add(id)}::int)`,
+  },
+  createdFrom: { access: 'range', sql: (from, add) => `s.created >= ${add(from)}::bigint` },
+  createdBefore: { access: 'range', sql: (end, add) => `s.created < ${add(end)}::bigint` },
+  likesFrom: { access: 'range', sql: (likes, add) => `s.likes >= ${add(likes)}::int` },
+  likesBelow: { access: 'range', sql: (likes, add) => `s.likes < ${add(likes)}::int` },
+  hasVideo: {
+    access: 'scan',
+    sql: (hasVideo) => `s.video_key IS ${hasVideo ? 'NOT NULL' : 'NULL'}`,
+  },
+  private: { access: 'scan', sql: (isPrivate) => (isPrivate ? 's.private' : 'NOT s.private') },
+  quality: { access: 'scan', sql: (grades, add) => `s.quality = ANY(${add(grades)}::int[])` },
+  creationDevices: {
+    access: 'scan',
+    sql: (devices, add) => `s.creation_device = ANY(${add(devices)}::text[])`,
+  },
+  hashtags: {
+    access: 'unbounded',
+    sql: (hashtags, add) => withText(`outfit_hashtags(${add(hashtags)}::text[])`),
+  },
   // The terms of a word may stand in a text without the word.
-  words: (words, add) =>
-    withText(
-      `outfit_search(${add(words)}::text[])`,
-      words.map((word) => `strpos(t.folded, outfit_fold(${add(word)}::text)) > 0`),
-    ),
+  words: {
+    access: 'unbounded',
+    sql: (words, add) =>
+      withText(
+        `outfit_search(${add(words)}::text[])`,
+        words.map((word) => `strpos(t.folded, outfit_fold(${add(word)}::text)) > 0`),
+      ),
+  },
 };
+
+/** The fields of a filter that say something. */
+function givenFields(filter: OutfitFilter): (keyof OutfitFilter)[] {
+  const fields = Object.keys(conditions) as (keyof OutfitFilter)[];
+  return fields.filter((field) => filter[field] !== undefined);
+}
+
+/** How the database finds what a filter lets through: by the best index of its conditions. */
+export function accessOf(filter: OutfitFilter): Access {
+  const found = givenFields(filter).map((field) => conditions[field].access);
+  if (found.length === 0 || found.includes('bounded')) return 'bounded';
+  return found.every((access) => access === 'scan') ? 'scan' : 'unbounded';
+}
 
 /** What outfits `s` have a text with these terms. Found by itself, so that only the index is asked. */
 function withText(terms: string, others: readonly string[] = []): string {
@@ -77,16 +108,15 @@ function withText(terms: string, others: readonly string[] = []): string {
 
 /** What the outfits `s` of a filter are, in SQL. */
 export function conditionsOf(filter: OutfitFilter, add: Values['add']): string[] {
-  const names = Object.keys(conditions) as (keyof OutfitFilter)[];
-  return names.flatMap((name) => {
-    const value = filter[name];
-    const condition = conditions[name] as Condition<keyof OutfitFilter>;
-    return value === undefined ? [] : [condition(value as never, add)];
+  return givenFields(filter).map((field) => {
+    const { sql } = conditions[field] as Condition<keyof OutfitFilter>;
+    return sql(filter[field] as never, add);
   });
 }
 
 /** Whether an index finds what the filter lets through: then all of it is found before it is sorted. */
 export function isSelective(filter: OutfitFilter): boolean {
-  const { ids, userIds, likedBy, hashtags, words } = filter;
-  return [ids, userIds, likedBy, hashtags, words].some((value) => value !== undefined);
+  return givenFields(filter).some((field) =>
+    ['bounded', 'unbounded'].includes(conditions[field].access),
+  );
 }

@@ -1,6 +1,6 @@
 // A list of outfits as something to be read: which of the ways to read it fits its filter.
 import type { ReadRows } from '../database/read.ts';
-import type { OutfitFilter } from './filter.ts';
+import { accessOf, isSelective, type OutfitFilter } from './filter.ts';
 import { findKeysetPage, hasOutfitAt, type KeysetPageRequest } from './keyset-page.ts';
 import { createMatchedList } from './matched-list.ts';
 import type { Ordering, SortKey } from './ordering.ts';
@@ -41,6 +41,24 @@ export function createOutfitList(
   const matched = createMatchedList(read, visible, conditions);
   const span = spanOf(conditions);
   return span ? createSpanList(read, visible, span, matched) : matched;
+}
+
+/** What reading a filtered list may cost the database: filters.md says how much that is. */
+const weights = { bounded: 0, unbounded: 1, several: 2, scan: 4 };
+
+/** The weight of a list; a document has a budget of it (`filterWeight` of graphql/limits.ts). */
+export function weightOf(filter: OutfitFilter, { field }: Ordering): number {
+  // The public outfits are a list of their own.
+  const { private: isPrivate, ...others } = filter;
+  const conditions = isPrivate ? filter : others;
+  const access = accessOf(conditions);
+  if (access !== 'unbounded') return weights[access];
+  const span = spanOf(conditions);
+  if (span) return span.field === field ? weights.bounded : weights.several;
+  const { words, hashtags = [], userIds = [] } = conditions;
+  const isOfOne =
+    isSelective(conditions) && words === undefined && hashtags.length + userIds.length <= 1;
+  return isOfOne ? weights.unbounded : weights.several;
 }
 
 /**

@@ -1,6 +1,7 @@
 // Lists that a filter makes, read as what their conditions match: flat in nothing, exact in all.
-import type { ReadOptions, ReadRows } from '../database/read.ts';
+import type { Access, ReadOptions, ReadRows } from '../database/read.ts';
 import {
+  accessOf,
   conditionsOf,
   createValues,
   isSelective,
@@ -31,8 +32,10 @@ export function createMatchedList(
   const run = <Row extends object>(
     text: string,
     { list }: Values,
+    access: Access,
     madeOf: Required<ReadOptions<Row>>['madeOf'],
-  ) => read<Row>(text, list, { planForValues: true, madeOf });
+  ) => read<Row>(text, list, { planForValues: true, access, madeOf });
+  const access = accessOf(filter);
   const members = membersOf(visibility, filter);
 
   const conditionsFor = (add: Values['add']) => [
@@ -53,7 +56,9 @@ export function createMatchedList(
       JOIN outfits o ON o.id = place.id
       JOIN users u ON u.id = o.user_id
       ORDER BY ${orderBy(reading)}`;
-    const rows = await run<FlatRow>(statement, values, (found) =>
+    // A walk may find enough soon, whatever it reads.
+    const walkAccess = access === 'scan' ? 'unbounded' : access;
+    const rows = await run<FlatRow>(statement, values, walkAccess, (found) =>
       madeOfRange(members, request, inOrder(found, request.from)),
     );
     return inOrder(rows.map(rowOf), request.from);
@@ -63,7 +68,7 @@ export function createMatchedList(
     async page({ ordering, page, pageSize }) {
       const values = createValues(page === 'last' ? null : (page - 1) * pageSize, pageSize);
       const statement = matchedPage(ordering, conditionsFor(values.add));
-      const rows = await run<PageRow>(statement, values, (found) =>
+      const rows = await run<PageRow>(statement, values, access, (found) =>
         madeOfPage(members, ordering, outfitsIn(found)),
       );
       return pageOf(rows, page, pageSize);
@@ -76,7 +81,9 @@ export function createMatchedList(
       const values = createValues();
       const conditions = conditionsFor(values.add).join(' AND ');
       const statement = `SELECT count(*)::int AS count FROM outfits s WHERE ${conditions}`;
-      const [row] = await run<{ count: number }>(statement, values, () => madeOfCount(members));
+      const [row] = await run<{ count: number }>(statement, values, access, () =>
+        madeOfCount(members),
+      );
       return row?.count ?? 0;
     },
   };

@@ -1,7 +1,7 @@
 // The outfits of a user as a list to scroll: for all users that a step of a query asks for at once.
 import DataLoader from 'dataloader';
 import { madeOfAll } from '../database/changes.ts';
-import type { ReadRows } from '../database/read.ts';
+import type { ReadOptions, ReadRows } from '../database/read.ts';
 import { conditionsOf, createValues, type OutfitFilter, viewerOf } from './filter.ts';
 import { beyond, inOrder, type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
 import { type ScrollableList, simplify } from './list.ts';
@@ -160,9 +160,12 @@ export function groupBy<Key, Item>(
   return groups;
 }
 
-/** A text for each filter would be many to keep prepared. */
-export function planFor(filter: OutfitFilter): { planForValues: boolean } {
-  return { planForValues: Object.values(filter).some((value) => value !== undefined) };
+/** A text for each filter would be many to keep prepared; and all outfits of a user may be read. */
+export function planFor(
+  filter: OutfitFilter,
+): Pick<ReadOptions<never>, 'access' | 'planForValues'> {
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  return { planForValues: isFiltered, access: isFiltered ? 'unbounded' : 'bounded' };
 }
 
 /** Which outfits of the user `owner` are seen. @param viewer placeholder of the viewer's id */

@@ -221,7 +221,7 @@ describe('what is compared', () => {
         return metrics;
       },
     };
-    const pool = { totalCount: 0, idleCount: 0, waitingCount: 0 };
+    const pool = { totalCount: 0, idleCount: 0, lanes: {}, timedOut: 0 };
     metrics = createMetrics({ pool, snapshots: { observe: () => {} } } as never);
     const gateway = await open(
       { LEGACY_MODE: mode, LEGACY_SAMPLE: '100', ...settings },

@@ -13,6 +13,7 @@ import { badUserInput } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { filterOf, OutfitFilter } from './outfit-filter.ts';
 import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
+import { weighFilter, weighFilterOfUser } from './outfit-page.ts';
 import { User } from './user.ts';
 import { Viewer } from './viewer.ts';
 
@@ -80,7 +81,7 @@ builder.queryField('outfitConnection', (t) =>
     description:
       'All outfits as a Relay connection, for scrolling. A cursor holds its place in the list even when its outfit is deleted.',
     args: connectionArguments,
-    extensions: { countItems },
+    extensions: { countItems, weighFilter },
     resolve: (_root, args, context) =>
       resolveConnection(
         createOutfitList(context.read, context.visibility, filterOf(args.filter)),
@@ -95,7 +96,7 @@ builder.prismaObjectField(User, 'outfitConnection', (t) =>
     type: OutfitConnection,
     description: 'The outfits of this user as a Relay connection, for scrolling.',
     args: connectionArguments,
-    extensions: { countItems },
+    extensions: { countItems, weighFilter: weighFilterOfUser },
     resolve: ({ id }, args, context) =>
       resolveConnection(context.userLists(id, filterOf(args.filter)), args, context),
   }),
@@ -107,7 +108,11 @@ builder.objectField(Viewer, 'likedOutfits', (t) =>
     description:
       'The outfits that the viewer likes, of those that the viewer sees, as a Relay connection.',
     args: connectionArguments,
-    extensions: { countItems },
+    // Also unfiltered, all likes of the viewer are read.
+    extensions: {
+      countItems,
+      weighFilter: (args: Record<string, unknown>) => Math.max(weighFilterOfUser(args), 1),
+    },
     resolve: ({ userId }, args, context) => {
       const filter = { ...filterOf(args.filter), likedBy: userId };
       const list = createOutfitList(context.read, context.visibility, filter);

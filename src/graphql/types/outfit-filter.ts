@@ -13,7 +13,7 @@ const maxValues = 100;
 
 const alternatives = `At most ${maxValues}; an empty list matches nothing.`;
 const slow =
-  'No index serves it: in a very long list it may take longer than a request may, which is an error with the code TIMEOUT.';
+  'No index serves it: in a very long list it may take longer than such a list may, which is an error with the code TIMEOUT.';
 
 export const OutfitFilter = builder.inputType('OutfitFilter', {
   description:

@@ -1,10 +1,10 @@
 // OutfitPage: outfits(...), User.outfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
-import { createOutfitList } from '../../outfits/list.ts';
+import { createOutfitList, weightOf } from '../../outfits/list.ts';
 import { type OutfitPage as Page, type PageRequest, PastTheEndError } from '../../outfits/pages.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { CountItems } from '../cost.ts';
+import type { CountItems, WeighFilter } from '../cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { filterOf, OutfitFilter } from './outfit-filter.ts';
@@ -50,6 +50,14 @@ const pageArguments = builder.args((t) => ({
 /** Only `results` has objects below it, as many as a page can have. */
 const countItems: CountItems = (_args, { pageSize }) => pageSize;
 
+/** What the filter of a list may cost the database. */
+export const weighFilter: WeighFilter = ({ filter, ordering }: ListArguments) =>
+  weightOf(filterOf(filter), orderingOf(ordering));
+
+/** The outfits of one user are found by an index, whatever filters them. */
+export const weighFilterOfUser: WeighFilter = (args) => Math.min(weighFilter(args), 2);
+
+type ListArguments = Partial<Pick<PageArguments, 'filter' | 'ordering'>>;
 type PageArguments = InputShapeFromFields<typeof pageArguments>;
 
 builder.queryField('outfits', (t) =>
@@ -58,7 +66,7 @@ builder.queryField('outfits', (t) =>
     description:
       'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
     args: pageArguments,
-    extensions: { countItems },
+    extensions: { countItems, weighFilter },
     resolve: (_root, args, context) =>
       resolvePage(
         args,
@@ -73,7 +81,7 @@ builder.prismaObjectField(User, 'outfits', (t) =>
     type: OutfitPage,
     description: 'One page of the outfits of this user.',
     args: pageArguments,
-    extensions: { countItems },
+    extensions: { countItems, weighFilter: weighFilterOfUser },
     resolve: (user, args, context) => {
       const filter = filterOf(args.filter);
       return resolvePage(args, context, (request) =>

@@ -1,0 +1,130 @@
+// Lane (bulkhead): a share of the connections for one kind of statement, with a fair queue.
+import { FairQueue, type Origin } from './fair-queue.ts';
+import { Refusals } from './refusals.ts';
+
+export interface LaneLimits {
+  /** Most statements under way. */
+  readonly slots: number;
+  /** Most statements of one request, and of one sender, under way. */
+  readonly perRequest?: number;
+  readonly perSender?: number;
+  /** Most statements that wait. When there are more, the sender with the most is refused. */
+  readonly maxWaiting?: number;
+  /** Most milliseconds that a statement waits. */
+  readonly maxWait?: number;
+}
+
+/** For metrics. */
+export type LaneState = Pick<Lane, 'refused' | 'running' | 'waiting'>;
+
+interface Waiting {
+  readonly origin: Origin;
+  readonly admit: () => void;
+  readonly refuse: (error: unknown) => void;
+}
+
+/** Admits statements up to its limits; others wait, and are served by sender and request in turn. */
+export class Lane {
+  readonly #limits: LaneLimits;
+  readonly #queue = new FairQueue<Waiting>();
+  /** Statements under way, by request and by sender; only what has a limit is counted. */
+  readonly #underWay = new Map<Origin | string, number>();
+  #running = 0;
+  readonly #refusals = new Refusals();
+
+  constructor(limits: LaneLimits) {
+    this.#limits = limits;
+  }
+
+  /** Statements under way. */
+  get running(): number {
+    return this.#running;
+  }
+
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /** Statements that were refused since the start: the queue was full, or the wait too long. */
+  get refused(): number {
+    return this.#refusals.count;
+  }
+
+  /**
+   * Takes a slot, which `leave` gives back.
+   * @returns undefined when one was free, else a promise of one
+   * @throws HttpError 503 when the queue is full or the wait too long; `signal.reason` when it is aborted
+   */
+  enter(origin: Origin, signal?: AbortSignal): Promise<void> | undefined {
+    if (this.#running < this.#limits.slots && this.#isWithinLimits(origin)) {
+      this.#begin(origin);
+      return undefined;
+    }
+    return this.#wait(origin, signal);
+  }
+
+  leave(origin: Origin): void {
+    this.#running -= 1;
+    this.#count(origin, -1);
+    while (this.#running < this.#limits.slots) {
+      const next = this.#queue.next((waiting) => this.#isWithinLimits(waiting));
+      if (!next) return;
+      this.#begin(next.origin);
+      next.admit();
+    }
+  }
+
+  async #wait(origin: Origin, signal: AbortSignal | undefined): Promise<void> {
+    const { maxWaiting = Number.POSITIVE_INFINITY, maxWait } = this.#limits;
+    if (this.#queue.size >= maxWaiting) {
+      const evicted = this.#queue.evictFor(origin);
+      if (!evicted) return this.#refusals.refuse();
+      this.#refusals.refuse().catch(evicted.refuse);
+    }
+    let leave = () => {};
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      await new Promise<void>((admit, refuse) => {
+        const waiting = { origin, admit, refuse };
+        const giveUp = (error: unknown) => {
+          this.#queue.remove(origin, waiting);
+          refuse(error);
+        };
+        leave = () => giveUp(signal?.reason);
+        signal?.addEventListener('abort', leave, { once: true });
+        const isLate = () => this.#refusals.refuse().catch(giveUp);
+        if (maxWait !== undefined) timer = setTimeout(isLate, maxWait);
+        this.#queue.add(origin, waiting);
+      });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', leave);
+    }
+  }
+
+  #isWithinLimits(origin: Origin): boolean {
+    const { perRequest = Number.POSITIVE_INFINITY, perSender = Number.POSITIVE_INFINITY } =
+      this.#limits;
+    return (
+      (this.#underWay.get(origin) ?? 0) < perRequest &&
+      (this.#underWay.get(origin.sender) ?? 0) < perSender
+    );
+  }
+
+  #begin(origin: Origin): void {
+    this.#running += 1;
+    this.#count(origin, 1);
+  }
+
+  #count(origin: Origin, change: number): void {
+    const { perRequest, perSender } = this.#limits;
+    if (perRequest !== undefined) this.#add(origin, change);
+    if (perSender !== undefined) this.#add(origin.sender, change);
+  }
+
+  #add(key: Origin | string, change: number): void {
+    const count = (this.#underWay.get(key) ?? 0) + change;
+    if (count > 0) this.#underWay.set(key, count);
+    else this.#underWay.delete(key);
+  }
+}
