@@ -119,6 +119,24 @@ describe('with a secret', () => {
     expect(await senders()).toEqual(['user 7']);
   });
 
+  test('the scheme ends with any white space that HTTP allows in a header', async () => {
+    const fresh = await open({ AUTH_JWT_SECRET: secret });
+    const token = await sign({ sub: '7' });
+    for (const space of [' ', '\t', ' \t', '\t \t ']) {
+      const statuses = async (sent: string) =>
+        (
+          await sendRaw(
+            fresh,
+            `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\nAuthorization:${space}Bearer${space}${sent}${space}\r\nConnection: close\r\n\r\n`,
+          )
+        ).slice(9, 12);
+      expect(await statuses(token)).toBe('200');
+      expect(await statuses('nonsense')).toBe('401');
+      expect(await statuses(`${token}${space}${token}`)).toBe('401');
+    }
+    expect(await senders()).toEqual(['user 7']);
+  });
+
   test.each(['Basic dXNlcjpwYXNz', 'Token abc', 'Digest x="y"', '', 'Bearerabc', 'x Bearer'])(
     'without a bearer token the viewer is nobody: %j',
     async (authorization) => {

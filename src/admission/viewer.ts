@@ -42,7 +42,7 @@ export function canIdentify({ authJwksUrl, authJwtSecret }: IdentityConfig): boo
 export function createViewerReader(config: IdentityConfig): ReadViewer {
   const verify = createVerifier(config);
   return async (authorization) => {
-    const [scheme = '', token = '', ...more] = authorization?.trim().split(/ +/) ?? [];
+    const [scheme = '', token = '', ...more] = authorization?.trim().split(/[ \t]+/) ?? [];
     if (scheme.toLowerCase() !== 'bearer') return undefined;
     if (more.length > 0) throw invalidToken();
     const claims = await verify(token);

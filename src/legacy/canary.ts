@@ -25,7 +25,7 @@ export function isAmong(percent: number, request: FastifyRequest): boolean {
  */
 function nameClient({ headers: { authorization }, ip }: FastifyRequest): string {
   if (authorization === undefined) return `address ${groupAddress(ip)}`;
-  const payload = /^bearer +[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];
+  const payload = /^bearer[ \t]+[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];
   return `user ${(payload && readSubject(payload)) ?? authorization}`;
 }
 
