@@ -1,5 +1,11 @@
 // Who is asking: bearer tokens by secret or by key set, over REST and GraphQL, and npm run token.
-import { createHmac, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
+import {
+  createHmac,
+  createSign,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
@@ -83,6 +89,7 @@ function signByHand(header: object, payload: unknown, key: string | Buffer = sec
 }
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const ed = generateKeyPairSync('ed25519');
 
@@ -464,6 +471,26 @@ describe('with a key set', () => {
       );
     }
     expect(await statusOf(app, `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`)).toBe(401);
+  });
+
+  test.each<[string, object, KeyObject]>([
+    ['too weak', publish(weak, { kid: 'bad' }), weak.privateKey],
+    ['no point of its curve', { ...publish(ec, { kid: 'bad' }), y: 'AAAA' }, ec.privateKey],
+    ['private', { ...ec.privateKey.export({ format: 'jwk' }), kid: 'bad' }, ec.privateKey],
+  ])('a token by a published key that is %s is refused', async (_name, published, key) => {
+    const server = await openKeyServer(published, publish(rsa, { kid: 'one' }));
+    const app = await open({ AUTH_JWKS_URL: server.url });
+    const alg = key === weak.privateKey ? 'RS256' : 'ES256';
+    const header = { alg, kid: 'bad' };
+    const signed = `${base64(header)}.${base64({ sub: '7' })}`;
+    // By hand, as no library signs with a weak key.
+    const signature = createSign('sha256').update(signed).sign({ key, dsaEncoding: 'ieee-p1363' });
+    const token = `${signed}.${signature.toString('base64url')}`;
+    expect(await statusOf(app, token)).toBe(401);
+    // The key set is not taken to be away.
+    expect(await statusOf(app, token)).toBe(401);
+    const held = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
+    expect(await statusOf(app, held)).toBe(200);
   });
 
   test('a secret in the key set is not taken', async () => {

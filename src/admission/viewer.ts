@@ -12,7 +12,7 @@ import {
   jwtVerify,
 } from 'jose';
 import type { Config } from '../config.ts';
-import { invalidToken, unavailable } from '../errors.ts';
+import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { readAtMost } from '../http/read-at-most.ts';
 
 /** Who is asking. */
@@ -107,7 +107,8 @@ function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
         }
         throw invalidToken();
       }
-      throw isAboutKeySet(error) ? unavailable({ cause: error }) : invalidToken();
+      // Anything else is about the token or its key, such as the TypeError for an RSA key below 2,048 bits.
+      throw error instanceof HttpError ? error : invalidToken();
     }
   };
 }
@@ -118,7 +119,7 @@ function createKeySet(url: URL): JWTVerifyGetKey {
   const current = createRemoteJWKSet(url, {
     cooldownDuration: fetchInterval,
     timeoutDuration: 1_500,
-    [customFetch]: fetchBounded,
+    [customFetch]: fetchKeySet,
   });
   let outage: Outage | undefined;
 
@@ -141,7 +142,7 @@ function createKeySet(url: URL): JWTVerifyGetKey {
         return await current(header, token);
       } catch (error) {
         const last = current.jwks();
-        if (!last || !isAboutKeySet(error)) throw error;
+        if (!last || !(error instanceof HttpError)) throw error;
         outage = { keys: createLocalJWKSet(last), error, nextFetch: Date.now() + fetchInterval };
       }
     } else if (now >= outage.nextFetch) {
@@ -160,12 +161,20 @@ function createKeySet(url: URL): JWTVerifyGetKey {
 /** Most bytes of a key set: some hundred keys. */
 const maxKeySetBytes = 1_048_576;
 
-const fetchBounded: FetchImplementation = async (url, options) => {
-  const response = await fetch(url, options);
-  const bytes = await readAtMost(response.body ?? [], maxKeySetBytes);
-  if (!bytes) throw new Error('The key set is larger than 1 MiB.');
-  const { status, headers } = response;
-  return new Response(bytes, { status, headers });
+/** @throws HttpError 503 whenever the answer is not a key set: that says nothing about a token */
+const fetchKeySet: FetchImplementation = async (url, options) => {
+  try {
+    const response = await fetch(url, options);
+    const bytes = await readAtMost(response.body ?? [], maxKeySetBytes);
+    if (!bytes) throw new Error('The key set is larger than 1 MiB.');
+    const { status } = response;
+    if (status !== 200) throw new Error(`The key set was answered with status ${status}.`);
+    const keySet = await new Response(bytes).json();
+    createLocalJWKSet(keySet);
+    return Response.json(keySet);
+  } catch (cause) {
+    throw unavailable({ cause });
+  }
 };
 
 /** While the keys cannot be fetched. */
@@ -175,12 +184,6 @@ interface Outage {
   /** Why others cannot be had. */
   error: unknown;
   nextFetch: number;
-}
-
-/** Whether the keys could not be had, which says nothing about the token. */
-function isAboutKeySet(error: unknown): boolean {
-  if (!(error instanceof errors.JOSEError)) return true;
-  return ['ERR_JOSE_GENERIC', 'ERR_JWKS_INVALID', 'ERR_JWKS_TIMEOUT'].includes(error.code);
 }
 
 /** The `sub` claim: the id of a user, a 32-bit number. */
