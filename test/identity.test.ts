@@ -141,7 +141,7 @@ describe('with a secret', () => {
       expect(await statuses('nonsense')).toBe('401');
       expect(await statuses(`${token}${space}${token}`)).toBe('401');
     }
-    expect(await senders()).toEqual(['user 7']);
+    expect(await senders()).toContain('user 7');
   });
 
   test.each(['Basic dXNlcjpwYXNz', 'Token abc', 'Digest x="y"', '', 'Bearerabc', 'x Bearer'])(

@@ -164,18 +164,40 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     expect((await ask(gateway, unchanged)).statusCode).toBe(429);
   });
 
-  test('comes after host, path, Accept and token, which it does not count', async () => {
+  test('comes after host, path and Accept, which it does not count', async () => {
     const gateway = await open(database, '2/hour');
     const earlier = async () => [
       (await ask(gateway, { headers: { host: 'b@d' } })).statusCode,
       (await ask(gateway, { url: '/api/nothing/' })).statusCode,
       (await ask(gateway, { url: '/nothing' })).statusCode,
       (await ask(gateway, { headers: { accept: 'image/png' } })).statusCode,
-      (await ask(gateway, { headers: { authorization: 'Bearer nonsense' } })).statusCode,
     ];
-    expect(await earlier()).toEqual([400, 404, 404, 406, 401]);
+    expect(await earlier()).toEqual([400, 404, 404, 406]);
     expect(await statusesOf(3, () => ask(gateway))).toEqual([200, 200, 429]);
-    expect(await earlier()).toEqual([400, 404, 404, 406, 401]);
+    expect(await earlier()).toEqual([400, 404, 404, 406]);
+  });
+
+  test('counts a token that does not hold for its address: 401, then 429', async () => {
+    const gateway = await open(database, '6/hour');
+    const remoteAddress = '192.0.2.1';
+    const expired = await signIn(1, -60);
+    const sendBad = (url: string, headers: Record<string, string>) => () =>
+      ask(gateway, { url, headers, remoteAddress });
+    const guess = sendBad('/api/outfits/', { authorization: 'Bearer nonsense' });
+    expect(await statusesOf(2, guess)).toEqual(times(2, 401));
+    expect(await statusesOf(2, sendBad('/graphql?query={a}', expired))).toEqual(times(2, 401));
+    // Together with what the address asks without a token.
+    expect(await statusesOf(1, () => ask(gateway, { remoteAddress }))).toEqual([200]);
+    expect(await statusesOf(3, guess)).toEqual([401, 429, 429]);
+    expect(await statusesOf(1, sendBad('/graphql?query={a}', expired))).toEqual([429]);
+    expect((await guess()).headers).not.toHaveProperty('www-authenticate');
+    // It uses up nothing of a viewer at the same address, nor of other addresses.
+    const headers = await signIn(1);
+    expect(await statusesOf(7, () => ask(gateway, { headers, remoteAddress }))).toEqual([
+      ...times(6, 200),
+      429,
+    ]);
+    expect((await ask(gateway, { remoteAddress: '192.0.2.2' })).statusCode).toBe(200);
   });
 
   test('comes before the method, the body and the page', async () => {
