@@ -30,6 +30,7 @@ import { EventStreams } from './http/event-stream.ts';
 import { serveHealth } from './http/health.ts';
 import { encodeJson } from './http/json.ts';
 import { answerRequestIds, createRequestNamer, requestIdHeader } from './http/request-id.ts';
+import { toOriginForm } from './http/request-target.ts';
 import { securityHeaders, setSecurityHeaders } from './http/security-headers.ts';
 import { createServer } from './http/server.ts';
 import type { Shutdown } from './http/shutdown.ts';
@@ -114,6 +115,7 @@ export async function buildApp(
     serverFactory: (listener) => createServer(listener),
     // What comes while the service closes, on a connection that is still open, is answered.
     return503OnClosing: false,
+    rewriteUrl: toOriginForm,
     // REST and GraphQL read the query string themselves, each by its own rules.
     routerOptions: { querystringParser: () => ({}) },
     clientErrorHandler: answerUnreadable(

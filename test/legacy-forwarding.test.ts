@@ -82,6 +82,16 @@ describe('in front of a service that answers with any bytes', () => {
     expect(trailed).toMatch(/\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n$/);
   });
 
+  test('a target in absolute form arrives in origin form, with its authority as Host', async () => {
+    service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+    const before = service.received().length;
+    await sendRaw(gateway.app, get('http://other.example/api/x/?a=1'));
+    const received = service.received().slice(before);
+    expect(received).toMatch(/^GET \/api\/x\/\?a=1 HTTP\/1\.1\r\nHost: other\.example\r\n/);
+    expect(received).toContain('\r\nX-Forwarded-Host: other.example\r\n');
+    expect(received).not.toContain('shop.test');
+  });
+
   test('the request arrives as it was sent, with where it comes from', async () => {
     service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
     const before = service.received().length;

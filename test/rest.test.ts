@@ -255,6 +255,34 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     },
   );
 
+  test('a target in absolute form is routed, and its authority replaces Host', async () => {
+    const send = (target: string, host = 'Host: shop.test\r\n', version = '1.1') =>
+      sendRaw(gateway.app, `GET ${target} HTTP/${version}\r\n${host}Connection: close\r\n\r\n`);
+    const path = '/api/outfits/?ordering=id&page=2';
+    const next = (authority: string) =>
+      `"next":"http://${authority}/api/outfits/?ordering=id&page=3"`;
+    expect(await send(path)).toContain(next('shop.test'));
+    for (const authority of ['other.example', 'OTHER.example:8080', '[::1]:80']) {
+      expect(await send(`http://${authority}${path}`)).toContain(next(authority));
+      expect(await send(`http://${authority}${path}`, 'Host: <bad>\r\n')).toContain(
+        next(authority),
+      );
+      expect(await send(`HTTP://${authority}${path}`, '', '1.0')).toContain(next(authority));
+    }
+    expect(await send('http://other.example')).toMatch(/"listing":"http:\/\/other\.example\/api\//);
+    expect(await send('http://other.example?a=/api/outfits/')).toContain('"name":"outfit-gateway"');
+    expect(await send('http://other.example/graphql?query={__typename}')).toContain('"Query"');
+    for (const bad of ['', 'user@shop.test', 'user:word@shop.test', 'a_b', 'shop.test:', '%41']) {
+      expect(await send(`http://${bad}${path}`)).toMatch(
+        /^HTTP\/1.1 400 [\s\S]*\r\n\r\n{"detail":"Invalid Host header\."}$/,
+      );
+    }
+    expect(await send(`http://shop.test${path}`, 'Host: a\r\nHost: a\r\n')).toMatch(
+      /^HTTP\/1.1 400 /,
+    );
+    expect(await send(`ftp://shop.test${path}`)).toMatch(/^HTTP\/1.1 404 /);
+  });
+
   test('an expectation that nobody knows does not keep a request from being answered', async () => {
     const head = 'Host: a\r\nConnection: close\r\nExpect: foo\r\n';
     const answer = await sendRaw(gateway.app, `GET /api/outfits/ HTTP/1.1\r\n${head}\r\n`);

@@ -4,7 +4,7 @@ import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import { createPacer } from '../observability/log.ts';
 import { type Accepted, isAccepted } from './accepted.ts';
 import { type Answer, compareAnswers } from './compare.ts';
-import { hasBody, targetOf } from './forward.ts';
+import { hasBody } from './forward.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
 import type { OwnAnswers, OwnQuestion } from './own-answers.ts';
 import { NotComparable, receive, refuseLarge } from './received.ts';
@@ -112,7 +112,7 @@ function readAsked(request: FastifyRequest, { clientOf }: ComparisonOptions): As
     headers,
     protocol,
     host,
-    target: targetOf(request),
+    target: request.url,
     route: routeOptions.url ?? 'none',
     client: clientOf(request),
     known: routeOptions.config.knownParameters,

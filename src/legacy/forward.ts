@@ -34,7 +34,7 @@ export async function forward(
   const response = reply.raw;
   const answer = await upstream.open({
     method: raw.method ?? '',
-    target: targetOf(request),
+    target: request.url,
     headers: [
       // HTTP/1.0 needs none, but it goes on as HTTP/1.1, which does.
       ...(raw.httpVersion === '1.0' && headers.host === undefined ? ['Host', upstream.host] : []),
@@ -67,11 +67,6 @@ export async function forward(
     if (!error || signal.aborted) return;
     request.server.logHttpError(request.log, legacyBrokeOff(error));
   });
-}
-
-/** The path and query of a request as they came, without the host that they may begin with. */
-export function targetOf({ raw: { url = '/' } }: FastifyRequest): string {
-  return url.startsWith('/') ? url : url.replace(/^\w+:\/\/[^/?#]*/, '');
 }
 
 /**

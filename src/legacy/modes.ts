@@ -14,7 +14,7 @@ import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../rest/
 import { isAmong, shareOf } from './canary.ts';
 import { type Comparison, createComparisons } from './comparisons.ts';
 import { legacyLoop, legacyUnreachable } from './errors.ts';
-import { endSilence, forward, hasBody, isBelowApi, targetOf } from './forward.ts';
+import { endSilence, forward, hasBody, isBelowApi } from './forward.ts';
 import { loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
 import { createLegacyMetrics } from './legacy-metrics.ts';
 import { conditions, createOwnAnswers, type OwnAnswers } from './own-answers.ts';
@@ -131,7 +131,7 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
         const answer = await askLegacy(closing.signal, () =>
           upstream.open({
             method: 'GET',
-            target: targetOf(request),
+            target: request.url,
             headers,
             signal: closing.signal,
           }),
@@ -214,7 +214,7 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
       own = await createOwnAnswers(serve);
     },
     takeUnroutable(request, reply) {
-      const target = targetOf(request);
+      const target = request.url;
       reply.header(requestIdHeader, request.id);
       if (isLoop(request)) return refuse(request, reply, legacyLoop());
       if (legacyMode.kind === 'mirror' || !target.startsWith('/api/') || !isBelowApi(target)) {
@@ -235,5 +235,5 @@ function isKnown({ routeOptions: { url } }: FastifyRequest): boolean {
 
 /** By the route, since a path may be written in many ways; what leads elsewhere there is unknown. */
 function isApi(request: FastifyRequest): boolean {
-  return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(targetOf(request));
+  return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(request.url);
 }
