@@ -255,6 +255,37 @@ describe('what is asked for', () => {
     expect(response.statusCode).toBe(406);
   });
 
+  const result = 'application/graphql-response+json';
+  test.each([
+    ['application/json;q=0, */*', result],
+    ['*/*, application/json;q=0', result],
+    ['application/json; charset=utf-8; q=0, application/*', result],
+    ['application/json;q=0.5, */*', result],
+    ['application/json;q=0.5, application/*;q=0.4, */*', 'application/json'],
+    [`${result};q=0, */*`, 'application/json'],
+    [`${result};q=0, application/*;q=0.1`, 'application/json'],
+    ['application/*;q=0, */*', undefined],
+    ['application/json;q=0', undefined],
+    ['application/json;q=0, application/*;q=0, text/*', undefined],
+    ['application/*;q=0.1, */*;q=0', 'application/json'],
+    ['application/json;profile=x;q=0, application/json', 'application/json'],
+    ['application/json; charset=utf-8', 'application/json'],
+    [`*/*, ${result}`, 'application/json'],
+    [`${result}, */*`, result],
+    ['text/event-stream;q=0, */*', 'application/json'],
+    ['text/event-stream, */*;q=0.9', 'text/event-stream'],
+    ['text/event-stream;q=0.5, */*', 'application/json'],
+    ['text/event-stream;q=0.5, application/*;q=0.1, */*;q=0.6', 'text/event-stream'],
+    ['text/html, application/*;q=0.9, */*', 'text/html'],
+    ['text/html;q=0.5, */*;q=0.9, application/*;q=0.4', 'text/html'],
+    ['text/html;q=0, */*', 'application/json'],
+    ['text/*, application/json;q=0.9', 'application/json'],
+  ])('Accept: %s is answered with %s, by the most specific range', async (accept, type) => {
+    const response = await gateway.get('/graphql?query={__typename}', { accept });
+    expect(response.statusCode).toBe(type ? 200 : 406);
+    if (type) expect(response.headers['content-type']).toBe(`${type}; charset=utf-8`);
+  });
+
   test.each<[string, InjectOptions, number]>([
     ['a bad token', { method: 'GET', headers: { authorization: 'Bearer x' } }, 401],
     ['another method', { method: 'PUT' }, 405],

@@ -76,6 +76,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
     'application/json',
     'application/json, text/plain, */*',
     'text/html, */*',
+    'text/html;q=0.5, application/json;q=0.6, */*;q=0.1',
+    'text/html;q=0.5, application/*;q=0.6, */*;q=0.1',
+    'text/html;q=0, text/*, application/json;q=0.1',
+    'text/*, application/json;q=0.1',
     'text/html;q=0.9, application/json',
     'text/html;q=0, */*;q=0.1',
     'text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2',
@@ -109,7 +113,15 @@ describe.each(databaseKinds)('on %s', (kind) => {
   );
 
   test('whoever prefers HTML gets the listing as a page, also without JSON as a choice', async () => {
-    for (const value of [accept, 'text/html', 'text/html, */*;q=0.1']) {
+    for (const value of [
+      accept,
+      'text/html',
+      'text/html, */*;q=0.1',
+      // What the own range of JSON says goes before what others say.
+      'text/html, application/json;q=0.9, */*',
+      'text/html;q=0.1, application/json;q=0, */*',
+      'text/html;q=0.5, application/*;q=0.4, */*;q=0.6',
+    ]) {
       const page = expectPage(await gateway.get('/api/outfits/?page=2', { accept: value }));
       const { results } = (await gateway.get('/api/outfits/?page=2')).json();
       const titles = textsOf(page, 'h2').slice(0, results.length);

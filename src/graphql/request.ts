@@ -1,7 +1,7 @@
 // What a request asks of GraphQL; methods, types and bodies that are not taken.
 import type { FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { heaviest, prefersHtml } from '../http/accept.ts';
+import { preferredType, prefersHtml } from '../http/accept.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
 import type { DocumentReference } from './documents.ts';
@@ -80,27 +80,20 @@ export function isRead({ method }: FastifyRequest): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-const answerTypes = new Map<string, AnswerType>([
-  ['*/*', 'application/json'],
-  ['application/*', 'application/json'],
-  ['application/json', 'application/json'],
-  ['application/graphql-response+json', 'application/graphql-response+json'],
-]);
+const answerTypes = ['application/json', 'application/graphql-response+json'] as const;
+const eventType = 'text/event-stream';
 
-const eventTypes = new Map([['text/event-stream', 'text/event-stream']]);
-const allTypes = new Map<string, string>([...answerTypes, ...eventTypes]);
-
-/** Whether an `Accept` header names server-sent events, and rather than any other type of an answer. */
+/** Whether an `Accept` header names server-sent events, and prefers them to any other type of an answer. */
 function eventsFor(accept = ''): GraphQLRequest['events'] {
-  if (!heaviest(accept, eventTypes)) return undefined;
-  const type = heaviest(accept, allTypes)?.type;
-  return type === 'text/event-stream' ? 'preferred' : 'accepted';
+  if (!/text\/event-stream/i.test(accept) || !preferredType(accept, [eventType])) return undefined;
+  const type = preferredType(accept, [...answerTypes, eventType])?.type;
+  return type === eventType ? 'preferred' : 'accepted';
 }
 
 /** By the weights of an `Accept` header; undefined when it takes neither type. */
 export function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';
-  return heaviest(accept, answerTypes)?.type;
+  return preferredType(accept, answerTypes)?.type;
 }
 
 /** Whether an `Accept` header asks for GraphiQL. */

@@ -1,39 +1,56 @@
-// The weights of an Accept header, and whether it prefers a page for people.
+// Proactive negotiation by the Accept header, and whether it prefers a page for people.
 
 /**
- * The type with the greatest weight, the first of equals. Undefined: none has a weight over 0.
- * @param types what an answer may be, by the ranges that take it, such as `text/html`
+ * The type with the greatest quality value, by the most specific range that matches it: its own, then
+ * `application/*`, then the range of all types. Of equals, the one whose range comes first, then the first
+ * of `types`. Parameters other than `q` do not matter, but a range without any goes before one with some.
+ * @see RFC 9110 §12.5.1
+ * @returns undefined when no type is acceptable
  */
-export function heaviest<Type>(accept: string, types: ReadonlyMap<string, Type>) {
-  let best: { type: Type; weight: number } | undefined;
-  for (const part of accept.toLowerCase().split(',')) {
-    const [range = '', ...parameters] = part.split(';').map((piece) => piece.trim());
-    const type = types.get(range);
-    const weight = Number(parameters.find((piece) => piece.startsWith('q='))?.slice(2) ?? 1);
-    if (type && weight > (best?.weight ?? 0)) best = { type, weight };
+export function preferredType<Type extends string>(
+  accept: string,
+  types: readonly Type[],
+): { readonly type: Type; readonly weight: number } | undefined {
+  const ranges = accept.split(',').map(parseRange);
+  let best: { type: Type; weight: number; place: number } | undefined;
+  for (const type of types) {
+    const names = [type, `${type};`, `${type.split('/', 1)[0]}/*`, '*/*'];
+    const name = names.find((one) => ranges.some((range) => range.name === one));
+    for (const [place, range] of ranges.entries()) {
+      if (range.name !== name || range.weight === 0) continue;
+      const lead = range.weight - (best?.weight ?? 0) || (best?.place ?? 0) - place;
+      if (lead > 0) best = { type, weight: range.weight, place };
+    }
   }
   return best;
 }
 
-const html = new Map([['text/html', 'text/html']]);
-
-/** The ranges of an `Accept` header that take JSON. */
-export const json: ReadonlyMap<string, string> = new Map([
-  ['*/*', 'application/json'],
-  ['application/*', 'application/json'],
-  ['application/json', 'application/json'],
-]);
+/** @returns a name that ends with a semicolon when the range has parameters other than `q` */
+function parseRange(text: string): { readonly name: string; readonly weight: number } {
+  const [name = '', ...parameters] = text
+    .toLowerCase()
+    .split(';')
+    .map((piece) => piece.trim());
+  const q = parameters.findIndex((parameter) => parameter.startsWith('q='));
+  return {
+    name: q > 0 || (q < 0 && parameters.length > 0) ? `${name};` : name,
+    weight: q < 0 ? 1 : Number(parameters[q]?.slice(2)) || 0,
+  };
+}
 
 /** What programs in Java send that have asked for nothing in particular. */
 const java = /^text\/html, image\/gif, image\/jpeg, (?:\*; q=\.2, )?\*\/\*; q=0?\.2$/;
 
 /**
- * Whether an `Accept` header takes HTML rather than any other type of an answer, as browsers do.
+ * Whether an `Accept` header names HTML and prefers it to any other type of an answer, as browsers do.
  * @param others those types
  */
-export function prefersHtml(accept = '', others: ReadonlyMap<string, unknown> = json): boolean {
+export function prefersHtml(
+  accept = '',
+  others: readonly string[] = ['application/json'],
+): boolean {
   // Most requests come from programs, and this is asked for each.
   if (!/text\/html/i.test(accept) || java.test(accept)) return false;
-  const page = heaviest(accept, html);
-  return page !== undefined && page.weight > (heaviest(accept, others)?.weight ?? 0);
+  const page = preferredType(accept, ['text/html']);
+  return page !== undefined && page.weight > (preferredType(accept, others)?.weight ?? 0);
 }

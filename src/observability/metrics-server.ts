@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { heaviest } from '../http/accept.ts';
+import { preferredType } from '../http/accept.ts';
 import { securityHeaders } from '../http/security-headers.ts';
 import type { UsageReport } from './usage.ts';
 import { usagePage, usagePageHeaders } from './usage-page.ts';
@@ -50,13 +50,6 @@ export async function serveMetrics(
   };
 }
 
-const types = new Map([
-  ['text/html', 'page'],
-  ['application/json', 'json'],
-  ['application/*', 'json'],
-  ['*/*', 'json'],
-]);
-
 async function sendMetrics(
   measured: Measured,
   _request: IncomingMessage,
@@ -72,7 +65,8 @@ async function sendUsage(
   { headers }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const isPage = heaviest(headers.accept ?? '', types)?.type === 'page';
+  const { type } = preferredType(headers.accept ?? '', ['application/json', 'text/html']) ?? {};
+  const isPage = type === 'text/html';
   const usage = await measured.readUsage();
   response.writeHead(200, {
     ...securityHeaders,

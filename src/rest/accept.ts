@@ -1,5 +1,6 @@
 // Which Accept headers take JSON.
-import { json } from '../http/accept.ts';
+
+const json = new Set(['*/*', 'application/*', 'application/json']);
 
 /** Whether an `Accept` header takes JSON. Parameters do not count, not even `q=0`: as in DRF. */
 export function acceptsJson(header: string | undefined): boolean {
