@@ -253,7 +253,9 @@ describe('a query that is asked again and again', () => {
     try {
       for (let round = 0; round < 3; round++) {
         const { body } = await post(question);
-        expect(body.errors).toMatchObject([{ message: 'Internal server error.' }]);
+        expect(body.errors).toMatchObject([
+          { message: 'Internal server error.', extensions: { code: 'INTERNAL_SERVER_ERROR' } },
+        ]);
         expect(JSON.stringify(body)).not.toContain('hidden');
       }
     } finally {

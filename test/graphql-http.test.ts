@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { generateOutfits } from '../src/demo/generate.ts';
 import { schema } from '../src/graphql/schema.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
+import { extend } from './schema-extension.ts';
 
 let gateway: TestGateway;
 let url: string;
@@ -319,6 +320,39 @@ describe('what is asked for', () => {
       }
     } finally {
       await limited.close();
+    }
+  });
+
+  test('what fails inside has a code in every type, interpreted, compiled and as an event', async () => {
+    const schema = extend('scalar Any extend type Query { broken: Int, unwritable: Any }', {
+      'Query.broken': () => {
+        throw new Error('hidden');
+      },
+      // JSON cannot write it: the answer as a whole fails.
+      'Query.unwritable': () => 1n,
+    });
+    const broken = await openGateway('PostgreSQL', [], {}, { schema });
+    const code = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+    const error = { message: 'Internal server error.', ...code };
+    const get = (accept: string, field = 'broken') =>
+      broken.get(`/graphql?query={${field}}`, { accept });
+    try {
+      for (let time = 0; time < 6; time += 1) {
+        for (const type of ['application/json', result]) {
+          const { data, errors } = (await get(type)).json();
+          expect(data).toEqual({ broken: null });
+          expect(errors).toEqual([expect.objectContaining(error)]);
+        }
+        expect((await get('text/event-stream')).body).toContain(JSON.stringify(code).slice(1, -1));
+      }
+      for (const type of ['application/json', result]) {
+        const answer = await get(type, 'unwritable');
+        expect(answer.statusCode).toBe(500);
+        expect(answer.headers['content-type']).toBe(`${type}; charset=utf-8`);
+        expect(answer.json()).toEqual({ errors: [error] });
+      }
+    } finally {
+      await broken.close();
     }
   });
 

@@ -384,6 +384,7 @@ describe('the words for what is wrong', () => {
       ]) {
         const { body } = await ask(broken, document);
         expect(body).toContain('"message":"Internal server error."');
+        expect(body).toContain('"code":"INTERNAL_SERVER_ERROR"');
         expect(body).not.toMatch(/hidden|relation|prisma|stack|originalError|SELECT|\/src\//i);
       }
     } finally {

@@ -109,6 +109,10 @@ export const notAcceptable = () =>
 export const methodNotAllowed = (method: string, allow: string) =>
   new HttpError(405, 'METHOD_NOT_ALLOWED', `Method ${method} is not allowed.`, { Allow: allow });
 
+/** In place of any error that is not meant for the client, under the code of those that the engine masks. */
+export const internalError = () =>
+  new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Internal server error.');
+
 export const tooLarge = () => new HttpError(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
 
 export const unsupportedEncoding = (encoding: string) =>

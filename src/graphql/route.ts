@@ -13,7 +13,13 @@ import type { EventStreams } from '../http/event-stream.ts';
 import { sendForm } from '../http/send-form.ts';
 import type { Documents } from './documents.ts';
 import type { Asker, Engine, Operation } from './engine.ts';
-import { badRequest, subscriptionNeedsStream, tooLarge, unsupportedType } from './errors.ts';
+import {
+  badRequest,
+  internalError,
+  subscriptionNeedsStream,
+  tooLarge,
+  unsupportedType,
+} from './errors.ts';
 import { answerWithEvents } from './events.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { countObjects, type LimitConfig } from './limits.ts';
@@ -64,11 +70,9 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
-    const httpError = httpErrorFor(error) ?? bodyErrorFor(error);
-    if (!httpError) {
-      request.log.error({ err: error }, 'unexpected error');
-      return reply.code(500).send({ errors: [{ message: 'Internal server error.' }] });
-    }
+    const expected = httpErrorFor(error) ?? bodyErrorFor(error);
+    if (!expected) request.log.error({ err: error }, 'unexpected error');
+    const httpError = expected ?? internalError();
     const { code, headers, message, status } = httpError;
     app.logHttpError(request.log, httpError);
     return reply
