@@ -36,6 +36,18 @@ describe.each(laneKinds)('on %s', (kind) => {
     return response.json();
   };
 
+  test('only nodes have an id, as caches of clients take equal ids for one record', async () => {
+    const { data } = await ask(
+      '{ __schema { types { name fields { name } interfaces { name } } } }',
+    );
+    const withId = data.__schema.types.filter(
+      ({ name, fields }: { name: string; fields: { name: string }[] | null }) =>
+        name !== 'Node' && fields?.some((field) => field.name === 'id'),
+    );
+    expect(withId.map(({ name }: { name: string }) => name).sort()).toEqual(['Outfit', 'User']);
+    for (const { interfaces } of withId) expect(interfaces).toContainEqual({ name: 'Node' });
+  });
+
   test('what a list gives is found again by its id', async () => {
     const { data } = await ask(
       '{ outfits { results { id databaseId title user { id databaseId username } } } }',

@@ -481,8 +481,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
     test('is deleted by its owner, with the likes that it had', async () => {
       await mutate(other, 'likeOutfit', { id });
       const before = await count();
-      const gone = await ask(owner, `mutation { deleteOutfit(id: "${outfitId(id)}") { id } }`);
-      expect(gone.data).toEqual({ deleteOutfit: { id: outfitId(id) } });
+      const gone = await ask(
+        owner,
+        `mutation { deleteOutfit(id: "${outfitId(id)}") { deletedOutfitId } }`,
+      );
+      expect(gone.data).toEqual({ deleteOutfit: { deletedOutfitId: outfitId(id) } });
       expect(await count()).toBe(before - 1);
       for (const field of ['deleteOutfit', 'likeOutfit', 'unlikeOutfit']) {
         const { errors } = await ask(
@@ -625,7 +628,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const before = await count();
       const again = await post({ title: 'Once', image_key: image }, headers);
       expect([again.statusCode, again.body]).toEqual([201, first.body]);
-      await ask(owner, `mutation { deleteOutfit(id: "${outfitId(id)}") { id } }`);
+      await ask(owner, `mutation { deleteOutfit(id: "${outfitId(id)}") { deletedOutfitId } }`);
       expect((await post({ image_key: image, title: 'Once' }, headers)).body).toBe(first.body);
       expect(await count()).toBe(before - 1);
     });
@@ -712,7 +715,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
         `UPDATE idempotency_keys SET answer = answer - '{quality,backgroundColor}'::text[]
          WHERE key = 'gone'`,
       );
-      await ask(owner, `mutation { deleteOutfit(id: "${outfitId(first.id)}") { id } }`);
+      await ask(
+        owner,
+        `mutation { deleteOutfit(id: "${outfitId(first.id)}") { deletedOutfitId } }`,
+      );
       const again = await post({ image_key: image, title: 'Gone' }, headers);
       expect(again.statusCode).toBe(201);
       expect(again.json()).toEqual({ ...first, quality: 0, background_color: '' });

@@ -212,7 +212,7 @@ test('writes that are stopped are told as 503, and are no unexpected errors in t
   };
   const documents = [
     'mutation { likeOutfit(id: "T3V0Zml0OjE=") { outfit { likes } } }',
-    'mutation { deleteOutfit(id: "T3V0Zml0OjE=") { id } }',
+    'mutation { deleteOutfit(id: "T3V0Zml0OjE=") { deletedOutfitId } }',
     'mutation { createOutfit(input: { imageKey: "outfits/2b1d3c4e-0000-4000-8000-000000000001.png" }) { outfit { title } } }',
   ];
   const answers = await Promise.all(

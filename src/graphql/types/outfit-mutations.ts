@@ -106,7 +106,9 @@ builder.mutationField('updateOutfit', (t) =>
 const DeleteOutfitPayload = builder.objectRef<{ id: number }>('DeleteOutfitPayload').implement({
   description: 'What was deleted.',
   fields: (t) => ({
-    id: t.id({
+    // Not "id": caches of clients know a record by that, and would take this payload for the outfit.
+    deletedOutfitId: t.id({
+      nullable: true,
       description: 'Global identifier of the deleted outfit.',
       resolve: ({ id }) => globalIdOf('Outfit', id),
     }),
