@@ -14,6 +14,7 @@ import type { Snapshots } from '../database/snapshots.ts';
 import { HttpError } from '../errors.ts';
 import type { Engine } from '../graphql/engine.ts';
 import { maxNameLength } from '../observability/log.ts';
+import { RestError } from '../rest/errors.ts';
 
 /** Operation names that may name a span: clients choose them, and backends keep each for good. */
 const maxNames = 100;
@@ -48,6 +49,8 @@ export function traceEngine(engine: Engine, tracer: Tracer): Engine {
           ),
         );
       } catch (error) {
+        // A client error of REST, such as a page past the end, is no failure; its code is in the span.
+        if (error instanceof RestError && error.statusCode < 500) throw error;
         span.setAttribute('error.type', error instanceof HttpError ? error.code : 'internal');
         span.setStatus({ code: SpanStatusCode.ERROR });
         throw error;

@@ -155,6 +155,29 @@ describe('traces', () => {
     expect(failed.at(-1)?.attributes['gateway.graphql.error.codes']).toEqual(['PAGE_NOT_FOUND']);
   });
 
+  test('have no failure for what REST refuses', async () => {
+    const { base, collector } = await startTraced('PostgreSQL');
+    const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
+    const statusOf = async (id: string, query: string, more: RequestInit = {}) => {
+      const sent = { ...headers, traceparent: `00-${id.padStart(32, '0')}-${spanId}-01` };
+      return (await fetch(`${base}/api/outfits/${query}`, { ...more, headers: sent })).status;
+    };
+    expect(await statusOf('1', '?page=9999')).toBe(404);
+    expect(await statusOf('2', '', { method: 'POST', body: '{"image_key":"x"}' })).toBe(400);
+    const codes = { '1': ['PAGE_NOT_FOUND'], '2': undefined };
+    await collector.find({ 'http.response.status_code': 404 });
+    await collector.find({ 'http.response.status_code': 400 });
+    for (const [id, expected] of Object.entries(codes)) {
+      const spans = collector.spans().filter(({ traceId }) => traceId === id.padStart(32, '0'));
+      const operation = spans.find(({ attributes }) => attributes['graphql.operation.type']);
+      expect(operation?.attributes['gateway.graphql.error.codes']).toEqual(expected);
+      for (const { status, attributes } of spans) {
+        expect(status).toEqual({ code: 0 });
+        expect(attributes).not.toHaveProperty('error.type');
+      }
+    }
+  });
+
   test('stay apart when requests wait for each other, and end when a client leaves', async () => {
     const { base, collector } = await startTraced('PostgreSQL', {
       DATABASE_POOL_MAX: '2',
