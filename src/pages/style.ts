@@ -60,11 +60,11 @@ main { flex: 1; width: 100%; max-width: 84rem; margin: 0 auto; padding: clamp(1.
 
 .bar { display: flex; flex-wrap: wrap; align-items: center; gap: .75rem 1.5rem; margin: 1.75rem 0 1.25rem }
 .count { font-weight: 600 }
-.menu { display: flex; align-items: center; gap: .5rem }
+.menu { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem }
 main > .menu { margin-top: 1.5rem }
 .menu label { color: var(--soft) }
 select, button, .button, .step { font: inherit; min-height: 2.5rem; padding: .375rem .875rem; border: 1px solid var(--line); border-radius: .625rem; background: var(--surface); color: var(--text) }
-select { max-width: 14rem; border-color: var(--soft) }
+select { max-width: min(14rem, 100%); border-color: var(--soft) }
 button { cursor: pointer; border-color: var(--soft) }
 button:hover, a.step:hover { background: var(--sunk) }
 .button { display: inline-flex; align-items: center; min-height: 2.75rem; padding: .5rem 1.25rem; background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; text-decoration: none }
