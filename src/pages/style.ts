@@ -140,6 +140,7 @@ main > section > ul { margin-top: 1rem }
   .grid { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .75rem }
   .about { padding: .75rem }
   .bar .pagination { margin-inline-start: 0 }
+  .menu select { flex: 1 1 11rem; min-width: 0 }
   .facts { flex-wrap: wrap; gap: .125rem .75rem }
   .marks { top: .5rem; inset-inline: .5rem; flex-wrap: wrap }
   .strip { gap: .5rem }
