@@ -2,6 +2,10 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
+// A client that only closes its sending side counts as left. With `httpAllowHalfOpen` it would get its answer,
+// but a killed client sends the same FIN, and resets the connection only when something is written to it:
+// its statements would go on until then.
+
 /**
  * Makes `request.signal` an AbortSignal that is aborted when the client leaves, whenever it is read:
  * Fastify's own is aborted as soon as a body has been read, and never when the client has left
