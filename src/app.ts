@@ -88,7 +88,7 @@ export interface AppOptions {
  */
 export async function buildApp(
   config: AppConfig,
-  database: Pick<Database, 'pool' | 'prisma' | 'read' | 'snapshots'>,
+  database: Pick<Database, 'checkServers' | 'pool' | 'prisma' | 'read' | 'snapshots'>,
   {
     logger,
     metrics,
@@ -170,7 +170,9 @@ export async function buildApp(
       requestTimeout,
       async (scope) => {
         await after;
-        return limit.run(work, scope);
+        const result = await limit.run(work, scope);
+        database.checkServers(scope);
+        return result;
       },
       sender,
     );

@@ -8,9 +8,11 @@ import { isOfSchema, isOfSharedNames } from './errors.ts';
 import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
+import { ServerWatch } from './server-watch.ts';
 import { createSession } from './session.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 import { Sockets } from './sockets.ts';
+import type { TaskScope } from './task.ts';
 
 /** PostgreSQL or the embedded database, the same to everyone who uses it. */
 export interface Database {
@@ -23,6 +25,15 @@ export interface Database {
   /** Reads rows with a statement of our own. */
   readonly read: ReadRows;
   readonly snapshots: Snapshots;
+  /**
+   * Must be called at the end of a task, before its result is told.
+   * @throws DatabaseAwayError when it has used a server that is not the current one any more
+   */
+  checkServers(task: Pick<TaskScope, 'servers'>): void;
+  /** Looks which server new connections lead to, and leaves the one before. */
+  lookForServer(): Promise<void>;
+  /** Called when another server than before is used. */
+  onMove(callback: () => void): void;
   /** Resolves if the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
   /**
@@ -71,6 +82,9 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
     pool,
     read: readRows(pool),
     snapshots: watchEmbedded(pool, statementTimeout),
+    checkServers: () => {},
+    lookForServer: async () => {},
+    onMove: () => {},
     failed: embedded.failed,
     // It is migrated when it is opened, and goes away with the process only.
     monitor: async () => ({
@@ -100,17 +114,34 @@ function openServer(
   const session = createSession(url, pooling, statementTimeout);
   const sockets = new Sockets();
   const guarded = { stream: sockets.open };
+  let monitor: Monitor | undefined;
+  let warn: Warn | undefined;
+  const moveCallbacks: (() => void)[] = [];
+  const watch = new ServerWatch(
+    () => snapshots.renew(),
+    () => {
+      onServerChange?.(
+        `The ${description} is another server than before: connections to others were cut.`,
+      );
+      for (const callback of moveCallbacks) callback();
+    },
+  );
+  watch.isPerTransaction = pooling === 'transaction';
+  let onServerChange: Warn | undefined;
   const pool = new TaskPool(
     { ...session.config, ...guarded, max },
     expensive * 1000,
     session.Client,
+    watch,
   );
   const prisma = createPrisma(pool);
-  const snapshots = watchServer(() => heed(new session.Client(guarded)));
-  let monitor: Monitor | undefined;
-  let warn: Warn | undefined;
+  const snapshots = watchServer(
+    () => heed(new session.Client(guarded)),
+    (identity) => watch.meet(identity),
+  );
   const noticePooler = () => {
     session.stopNaming();
+    watch.isPerTransaction = true;
     warn?.(
       `The ${description} is behind a pooler that keeps only transactions together: set DATABASE_POOLER=transaction.`,
     );
@@ -132,12 +163,17 @@ function openServer(
     pool,
     read: readRows(pool),
     snapshots,
+    checkServers: ({ servers }) => watch.check(servers),
+    lookForServer: () => watch.look(),
+    onMove: (callback) => void moveCallbacks.push(callback),
     failed: new Promise(() => {}),
     async monitor(onChange, onWarning) {
       warn = onWarning;
+      onServerChange = onWarning;
       // Each connection has set what it needs, unless the role must: so a pooler has changed its session.
       const onUnset = pooling === 'session' ? noticePooler : undefined;
-      monitor = await startMonitor(session, description, sockets, onChange, onUnset);
+      const onConnect = (client: pg.Client) => watch.join(client, sockets.isRefusing);
+      monitor = await startMonitor(session, description, sockets, onChange, onConnect, onUnset);
       return monitor;
     },
     async close() {

@@ -25,10 +25,16 @@ export type OnChange = (problem: Error | undefined) => void;
  */
 const pause = 400;
 const limit = 1_200;
+/**
+ * Milliseconds after which the connection is replaced: only a new one tells that the address leads to another
+ * server while the old one lives on.
+ */
+const maxAge = 10_000;
 
 /**
  * Checks a server again and again, on a connection of its own. While it is away or not migrated,
  * every other connection is cut and new ones are refused, so that requests fail at once.
+ * @param onConnect called with each new connection; what it throws counts as a failed connection
  * @param onUnset called when the connection has lost what it had set: a pooler gives it the sessions of others
  * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
  */
@@ -37,9 +43,10 @@ export async function startMonitor(
   description: string,
   sockets: Sockets,
   onChange: OnChange,
+  onConnect: (client: pg.Client) => Promise<void>,
   onUnset?: () => void,
 ): Promise<Monitor> {
-  const connection = createConnection(session, description, onUnset);
+  const connection = createConnection(session, description, onConnect, onUnset);
   let problem: Error | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -93,18 +100,41 @@ export async function startMonitor(
 }
 
 /** The connection that checks are made on: opened when there is none. */
-function createConnection(session: Session, description: string, onUnset?: () => void) {
+function createConnection(
+  session: Session,
+  description: string,
+  onConnect: (client: pg.Client) => Promise<void>,
+  onUnset?: () => void,
+) {
   let client: pg.Client | undefined;
+  let connectedAt = 0;
 
   const connect = async () => {
     // Its time limit is that of the check.
     client = new session.Client({ connectionTimeoutMillis: 0 });
     try {
       await client.connect();
+      await onConnect(client);
     } catch (error) {
       throw unreachable(description, error);
     }
+    connectedAt = performance.now();
     return client;
+  };
+  /** Replaces an old connection by a new one, unless none can be opened: the open ones go on working. */
+  const renew = async () => {
+    connectedAt = performance.now();
+    const old = client;
+    const fresh = new session.Client();
+    try {
+      await fresh.connect();
+      await onConnect(fresh);
+      if (client !== old) throw new Error('closed');
+      old?.connection.stream.destroy();
+      client = fresh;
+    } catch {
+      fresh.connection.stream.destroy();
+    }
   };
   const discard = (reason?: Error) => {
     client?.connection.stream.destroy(reason);
@@ -125,6 +155,8 @@ function createConnection(session: Session, description: string, onUnset?: () =>
         for (let attempt = 0; ; attempt++) {
           try {
             await checkPrepared(client ?? (await connect()), description, onUnset);
+            // Not waited for: an address that does not answer must not hold up the next check.
+            if (performance.now() - connectedAt > maxAge) renew();
             return undefined;
           } catch (error) {
             discard();

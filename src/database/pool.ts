@@ -5,6 +5,7 @@ import { tooExpensive } from '../errors.ts';
 import { isOfSharedNames, isTimeLimit } from './errors.ts';
 import { Lane, type LaneState } from './lane.ts';
 import { type Access, renewName } from './read.ts';
+import { type ServerWatch, serverIdentity } from './server-watch.ts';
 import type { Session } from './session.ts';
 import { currentTask } from './task.ts';
 
@@ -45,6 +46,7 @@ interface Lanes {
  */
 export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
+  readonly #watch: ServerWatch | undefined;
   /** All connections. */
   readonly #all: Lane;
   /** Undefined where a statement cannot be cut: then nothing is gained by limiting expensive ones. */
@@ -58,18 +60,22 @@ export class TaskPool extends pg.Pool {
    *   one is known to each task
    * @param expensiveTimeout milliseconds that an expensive statement may take; undefined where a statement
    *   runs to its end anyway
+   * @param watch which server connections lead to; undefined: they lead to one only, or are checked otherwise
    */
   constructor(
     { connectionTimeoutMillis, ...config }: pg.PoolConfig & { readonly max: number },
     expensiveTimeout: number | undefined,
     PlainClient: Session['Client'] = pg.Client,
+    watch?: ServerWatch,
   ) {
     class Client extends PlainClient {
       constructor(session: pg.ClientConfig = {}) {
         super({ ...session, ...(connectionTimeoutMillis ? { connectionTimeoutMillis } : {}) });
       }
     }
-    super({ ...config, Client });
+    const onConnect = watch && ((client: pg.ClientBase) => watch.join(client as pg.PoolClient));
+    super({ ...config, Client, ...(onConnect ? { onConnect } : {}) });
+    this.#watch = watch;
     this.#canCut = expensiveTimeout !== undefined;
     this.#all = new Lane({ slots: config.max, perRequest: maxPerRequest });
     // At most a quarter of the connections each, so that half are always left for bounded statements.
@@ -82,7 +88,11 @@ export class TaskPool extends pg.Pool {
             expensive: new Lane({ slots, perSender: 1, maxWaiting, maxWait: expensiveTimeout }),
             timeout: expensiveTimeout,
           };
-    const run = this.query.bind(this) as RunStatement;
+    const runAlone = this.query.bind(this) as RunStatement;
+    const run: RunStatement = (statement, values) =>
+      watch?.isPerTransaction
+        ? this.#runInTransaction('BEGIN', statement, values)
+        : runAlone(statement, values);
     const runAgain: RunStatement = async (statement, values) => {
       try {
         return await run(statement, values);
@@ -151,20 +161,37 @@ export class TaskPool extends pg.Pool {
   }
 
   /** @throws an error that `isTimeLimit` holds for when it takes longer */
-  async #readWithin<Row extends object>(
+  #readWithin<Row extends object>(
     milliseconds: number,
     statement: pg.QueryConfig,
+  ): Promise<pg.QueryResult<Row>> {
+    // A transaction, since a pooler may keep no setting beyond it. Parallel workers would take the
+    // processors of others; compiling (JIT) costs more than the lane may.
+    return this.#runInTransaction<Row>(
+      `BEGIN READ ONLY;
+        SET LOCAL statement_timeout = ${milliseconds};
+        SET LOCAL max_parallel_workers_per_gather = 0;
+        SET LOCAL jit = off`,
+      statement,
+    );
+  }
+
+  /** @throws DatabaseAwayError when it would run on another server than the current one */
+  async #runInTransaction<Row extends object>(
+    begin: string,
+    statement: pg.QueryConfig | string,
+    values?: unknown[],
   ): Promise<pg.QueryResult<Row>> {
     const client = await this.connect();
     let failure: Error | undefined;
     try {
-      // A transaction, since a pooler may keep no setting beyond it. Parallel workers would take the
-      // processors of others; compiling (JIT) costs more than the lane may.
-      await client.query(`BEGIN READ ONLY;
-        SET LOCAL statement_timeout = ${milliseconds};
-        SET LOCAL max_parallel_workers_per_gather = 0;
-        SET LOCAL jit = off`);
-      const result = await client.query<Row>(statement);
+      if (this.#watch?.isPerTransaction) {
+        const begun = await client.query(`${begin}; SELECT ${serverIdentity} AS identity`);
+        // Of several statements, there are several results.
+        const [{ identity }] = (begun as unknown as pg.QueryResult[]).at(-1)?.rows ?? [];
+        this.#watch.use(identity);
+      } else await client.query(begin);
+      const result = await client.query<Row>(statement as pg.QueryConfig, values);
       await client.query('COMMIT');
       return result;
     } catch (error) {
@@ -211,6 +238,7 @@ export class TaskPool extends pg.Pool {
         }
         onRelease(client, () => this.#all.leave(origin));
         if (signal?.aborted) return client.release();
+        this.#watch?.note(client);
         if (signal && this.#canCut) cutOnStop(client, signal);
         callback(error, client, client.release);
       });

@@ -83,8 +83,13 @@ interface Known {
 /**
  * Gives a probe of one server, to be called by one at a time: it tells `changes` of all that was
  * committed since the call before, and of anything at first.
+ * @param meet called with the identity of the server, before anything else is done with what it says
  */
-export function createProbe(changes: ChangeLog, kind: Kind) {
+export function createProbe(
+  changes: ChangeLog,
+  kind: Kind,
+  meet: (identity: string) => void = () => {},
+) {
   let known: Known | undefined;
   /** Nearly always nothing has changed: so this is all that is asked then. */
   const askState = async (client: Client): Promise<StateRow | undefined> => {
@@ -102,6 +107,7 @@ export function createProbe(changes: ChangeLog, kind: Kind) {
   };
   return async (client: Client): Promise<Shown | undefined> => {
     const now = await askState(client);
+    meet(now ? `${now.server} ${now.timeline}` : 'standby');
     if (known && now && nameOf(now) === known.shown.name) return known.shown;
     const rows = await askChanges(client, known?.snapshot);
     const [row] = rows;
@@ -126,9 +132,10 @@ function identityOf({ server, timeline, identity }: Row): string {
   return `${server} ${timeline} ${identity}`;
 }
 
-function positionOf({ server, bytes, timeline }: StateRow): Pick<Shown, 'position'> {
+function positionOf({ server, bytes, timeline }: StateRow): Pick<Shown, 'identity' | 'position'> {
   if (server === undefined || bytes === undefined || timeline === undefined) return {};
-  return { position: { server, timeline: Number.parseInt(timeline, 16), bytes: BigInt(bytes) } };
+  const position = { server, timeline: Number.parseInt(timeline, 16), bytes: BigInt(bytes) };
+  return { identity: `${server} ${timeline}`, position };
 }
 
 /** @returns undefined when anything may have changed */

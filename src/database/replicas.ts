@@ -81,7 +81,9 @@ export function openReplicas(
     }
     marks.add(position);
     turn += 1;
-    const usable = standbys.filter(({ problem }) => !problem);
+    // A standby is judged again only after a while: until then it may be that of another primary.
+    const { system } = primary.known;
+    const usable = standbys.filter((standby) => !standby.problem && standby.system === system);
     if (usable.length === 0) return 'away';
     const inTurn = [
       ...usable.slice(turn % usable.length),
@@ -112,6 +114,8 @@ export function openReplicas(
       const used = source;
       const standby = await used;
       if (!standby) return database.read(...statement);
+      // What it shows is that of its primary.
+      if (shown?.identity !== undefined) currentTask()?.servers.add(shown.identity);
       try {
         return await standby.read(...statement);
       } catch (error) {

@@ -14,6 +14,8 @@ export interface Shown {
   readonly name: string;
   /** The moment of `changes`: all that was committed by then is shown. */
   readonly moment: number;
+  /** Which server it is, as `serverIdentity` says it. Not of the embedded database. */
+  readonly identity?: string;
   /** Where the log of the server was then: all that is shown was written before. Not of the embedded database. */
   readonly position?: LogPosition;
 }
@@ -41,21 +43,29 @@ export interface Snapshots {
   readonly changes: ChangeLog;
   /** Tells how many milliseconds each statement takes. */
   observe(onTaken: (milliseconds: number) => void): void;
+  /** Takes the next one on a new connection. @throws as `takeNext` does */
+  renew(): Promise<unknown>;
   close(): Promise<void>;
 }
 
 type Take = () => Promise<Shown | undefined>;
 
-/** Takes snapshots on a connection of their own, so that they never wait for a free one. */
-export function watchServer(createClient: () => pg.Client): Snapshots {
+/**
+ * Takes snapshots on a connection of their own, so that they never wait for a free one.
+ * @param meet called with the identity of the server that each was taken on
+ */
+export function watchServer(
+  createClient: () => pg.Client,
+  meet?: (identity: string) => void,
+): Snapshots {
   // The same server after a crash may give a name again: so whatever was known on a connection is forgotten
   // with it. Behind a pooler, one connection may lead to another server than before: so names tell which.
   const changes = new ChangeLog();
-  let probe = createProbe(changes, 'server');
+  let probe = createProbe(changes, 'server', meet);
   let client: Promise<pg.Client> | undefined;
 
   const connect = () => {
-    probe = createProbe(changes, 'server');
+    probe = createProbe(changes, 'server', meet);
     const fresh = createClient();
     const opened = fresh.connect().then(() => fresh);
     // A lost connection reports its end late, when the next one may have taken its place.
@@ -78,9 +88,17 @@ export function watchServer(createClient: () => pg.Client): Snapshots {
     }
   };
 
+  const calls = shareCalls(takeOnce);
   return {
-    ...shareCalls(takeOnce),
+    ...calls,
     changes,
+    renew() {
+      const old = client;
+      client = undefined;
+      // A probe under way fails now: it would say what is left behind.
+      old?.then((open) => open.connection.stream.destroy()).catch(() => {});
+      return calls.takeNext();
+    },
     close: async () => {
       await client?.then((open) => open.end()).catch(() => {});
     },
@@ -94,9 +112,11 @@ export function watchServer(createClient: () => pg.Client): Snapshots {
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
   const changes = new ChangeLog();
   const probe = createProbe(changes, 'embedded');
+  const calls = shareCalls(() => probe(pool), limit);
   return {
-    ...shareCalls(() => probe(pool), limit),
+    ...calls,
     changes,
+    renew: calls.takeNext,
     close: async () => {},
   };
 }

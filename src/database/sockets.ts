@@ -25,6 +25,11 @@ export class Sockets {
     for (const socket of this.#open) socket.destroy(error);
   }
 
+  /** Whether no connection can be opened. */
+  get isRefusing(): boolean {
+    return this.#error !== undefined;
+  }
+
   admit(): void {
     this.#error = undefined;
   }

@@ -19,6 +19,8 @@ export interface Standby {
   readonly pool: TaskPool;
   /** Why it is not read from now, in words that follow its description; undefined while it is. */
   readonly problem: string | undefined;
+  /** The system that it is a standby of: the same for a primary and all its standbys. */
+  readonly system: string | undefined;
   /** Reads, maybe less than what the primary shows: ask `reach` first. */
   readonly read: ReadRows;
   /** Whether it is known to show all that is before a position. */
@@ -139,6 +141,9 @@ export function createStandby({ url, ...options }: StandbyOptions): Standby {
     read: readRows(pool),
     get problem() {
       return problem;
+    },
+    get system() {
+      return state?.system;
     },
     hasReached,
     async reach(position) {

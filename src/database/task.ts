@@ -30,6 +30,8 @@ export interface TaskScope extends Origin {
   readonly signal: AbortSignal;
   /** Whether a statement of it has used the lane of expensive statements. */
   isExpensive: boolean;
+  /** The servers that its statements have run on, by their identities. */
+  readonly servers: Set<string>;
 }
 
 const scopes = new AsyncLocalStorage<TaskScope>();
@@ -56,7 +58,7 @@ export class SharedTask<Result> {
    */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
     const { signal } = this.#stop;
-    const scope = { signal, sender, isExpensive: false };
+    const scope = { signal, sender, isExpensive: false, servers: new Set<string>() };
     this.#limit = limit;
     // Each statement that waits listens to it.
     setMaxListeners(0, signal);

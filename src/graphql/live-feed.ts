@@ -81,11 +81,12 @@ export class LiveFeed {
 
   /** Whether it must be read, and may be now. */
   get isDue(): boolean {
-    return (
-      !this.#isReading &&
-      performance.now() >= this.#notBefore &&
-      (this.#mustRead || this.#isTouched())
-    );
+    return !this.#isReading && this.pauseLeft === 0 && (this.#mustRead || this.#isTouched());
+  }
+
+  /** Milliseconds until it may be read again. */
+  get pauseLeft(): number {
+    return Math.max(this.#notBefore - performance.now(), 0);
   }
 
   add(follower: Follower): void {
@@ -136,7 +137,7 @@ export class LiveFeed {
       }
     } catch (error) {
       this.#mustRead = true;
-      if (error instanceof HttpError) this.#pause();
+      if (error instanceof HttpError && error.code === 'TIMEOUT') this.#pause();
       throw error;
     } finally {
       this.#isReading = false;

@@ -117,7 +117,14 @@ export class LiveAnswers {
     this.#feeds.set(key, feed);
     feed.add(follower);
     if (feed.isDue) this.#enqueue(feed);
+    // Not left to the next look, which does nothing while the database is away.
+    else if (feed.pauseLeft > 0)
+      setTimeout(() => this.#enqueueAgain(key, feed), feed.pauseLeft + 1);
     this.#timer ??= this.#lookLater();
+  }
+
+  #enqueueAgain(key: string, feed: LiveFeed): void {
+    if (this.#feeds.get(key) === feed && feed.isDue) this.#enqueue(feed);
   }
 
   #leave(question: LiveQuestion, follower: Follower): void {

@@ -9,6 +9,8 @@ export interface Network {
   restore(): void;
   /** From now on it leads to another port: what is open ends. */
   redirect(port: number): void;
+  /** From now on new connections lead to another port: what is open stays. */
+  lead(port: number): void;
   close(): void;
 }
 
@@ -48,6 +50,9 @@ export async function openNetwork(to: number): Promise<Network> {
     redirect(port) {
       target = port;
       for (const socket of sockets) socket.destroy();
+    },
+    lead(port) {
+      target = port;
     },
     close() {
       server.close();

@@ -1,0 +1,125 @@
+// Failover: which server each connection leads to, so that a living old primary is noticed and left.
+import type pg from 'pg';
+import { DatabaseAwayError } from './errors.ts';
+import { currentTask } from './task.ts';
+
+/**
+ * Identity of a server, in SQL: when it was started, and the timeline of its log, which a promotion changes.
+ * The control file says the timeline too, but later. Servers in recovery are not told apart: no answer of one
+ * is kept.
+ */
+export const serverIdentity = `
+  CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', pg_postmaster_start_time(),
+    left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)) END`;
+
+/**
+ * Milliseconds for which a server that was left is not taken back while the current one answers: new
+ * connections, or statements behind a pooler, may lead to both for a while.
+ */
+const returnDelay = 10_000;
+
+/**
+ * Compares the servers that connections lead to with the one that the probe met last. A connection that
+ * leads to another one makes the probe connect anew; when the probe meets another server than before, all
+ * connections to others are cut, and what tasks have read or written through them is not told.
+ */
+export class ServerWatch {
+  /** The identity of the server that the probe met last, or else of the first connection. */
+  #current: string | undefined;
+  /** When the probe met it last, by `performance.now()`. */
+  #metAt = 0;
+  /** Servers that were current before. */
+  readonly #former = new Set<string>();
+  readonly #connections = new Map<Client, string>();
+  readonly #probeAnew: () => Promise<unknown>;
+  readonly #onMove: () => void;
+  #probing: Promise<unknown> | undefined;
+  /**
+   * Whether each transaction of a connection may run on another server: behind a pooler of transactions. Then
+   * connections have no identity, and each transaction asks for that of its server.
+   */
+  isPerTransaction = false;
+
+  /**
+   * @param probeAnew makes the probe open a new connection, and call `meet`
+   * @param onMove called when the probe has met another server than before
+   */
+  constructor(probeAnew: () => Promise<unknown>, onMove: () => void) {
+    this.#probeAnew = probeAnew;
+    this.#onMove = onMove;
+  }
+
+  /**
+   * The probe has met a server.
+   * @throws DatabaseAwayError when it is one that was left a moment ago
+   */
+  meet(identity: string): void {
+    const now = performance.now();
+    const before = this.#current;
+    if (identity !== before && this.#former.has(identity) && now - this.#metAt < returnDelay) {
+      throw left();
+    }
+    this.#current = identity;
+    this.#metAt = now;
+    if (before === undefined || identity === before) return;
+    this.#former.add(before).delete(identity);
+    for (const [client, other] of this.#connections) {
+      if (other === identity) continue;
+      this.#connections.delete(client);
+      client.connection.stream.destroy(left());
+    }
+    this.#onMove();
+  }
+
+  /** Makes the probe look which server new connections lead to. */
+  async look(): Promise<void> {
+    this.#probing ??= this.#probeAnew().finally(() => {
+      this.#probing = undefined;
+    });
+    await this.#probing;
+  }
+
+  /**
+   * Takes in a connection that has just been opened.
+   * @param isAlone whether it decides by itself: while no other connection can be opened, the probe cannot
+   * @throws DatabaseAwayError when it leads to another server than new connections of the probe
+   */
+  async join(client: Client, isAlone = false): Promise<void> {
+    if (this.isPerTransaction) return;
+    const { rows } = await client.query<{ identity: string }>(
+      `SELECT ${serverIdentity} AS identity`,
+    );
+    const identity = rows[0]?.identity ?? '';
+    this.#current ??= identity;
+    if (isAlone) this.meet(identity);
+    else if (identity !== this.#current) await this.look();
+    if (identity !== this.#current) throw left();
+    this.#connections.set(client, identity);
+    client.once('end', () => this.#connections.delete(client));
+  }
+
+  /** The current task uses a connection from now on. */
+  note(client: Client): void {
+    const identity = this.#connections.get(client);
+    if (identity !== undefined) currentTask()?.servers.add(identity);
+  }
+
+  /**
+   * The current task has begun a transaction on this server.
+   * @throws DatabaseAwayError when that is not the current one
+   */
+  use(identity: string): void {
+    currentTask()?.servers.add(identity);
+    this.#current ??= identity;
+    this.check([identity]);
+  }
+
+  /** @throws DatabaseAwayError when a task has used another server than the current one */
+  check(servers: Iterable<string>): void {
+    for (const identity of servers) if (identity !== this.#current) throw left();
+  }
+}
+
+type Client = pg.Client | pg.PoolClient;
+
+const left = () => new DatabaseAwayError('The connection leads to another server than new ones.');
