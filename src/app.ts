@@ -71,8 +71,8 @@ export interface AppOptions {
   readonly metrics?: Metrics | undefined;
   readonly tracing?: Tracing | undefined;
   readonly shutdown?: Shutdown;
-  /** Whether the database is away or not migrated; asked by `GET /health/ready`. */
-  readonly isDatabaseAway?: (() => boolean) | undefined;
+  /** Why the service is not ready, in one sentence; asked by `GET /health/ready`. */
+  readonly findProblem?: (() => string | undefined) | undefined;
   /** The standbys that queries are read from; undefined: they are read where is written. */
   readonly replicas?: Pick<Replicas, 'readAt'> | undefined;
   /** Whether the pictures are drawn here, below `/media/`: `mediaUrl` is that, then. */
@@ -94,7 +94,7 @@ export async function buildApp(
     metrics,
     tracing,
     shutdown,
-    isDatabaseAway,
+    findProblem,
     replicas,
     drawsPictures = false,
     schema = ownSchema,
@@ -187,7 +187,7 @@ export async function buildApp(
   const streams = new EventStreams(config.maxStreams);
   app.addHook('preClose', async () => streams.close());
   metrics?.followStreams(streams);
-  serveHealth(app, { isDatabaseAway, isClosing: () => shutdown?.isClosing ?? false });
+  serveHealth(app, { findProblem, isClosing: () => shutdown?.isClosing ?? false });
   if (drawsPictures) (await import('./demo/media.ts')).servePictures(app);
   await app.register(async (scope) => {
     const readViewer = createViewerReader(config);

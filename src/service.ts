@@ -5,12 +5,13 @@ import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
 import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
+import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
 import type { Ground } from './ground.ts';
 import { createShutdown, type Shutdown } from './http/shutdown.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { measureReplicas } from './observability/replica-metrics.ts';
-import { startUpkeep } from './outfits/fold.ts';
+import { createUpkeep, type Upkeep, type WrongCount } from './outfits/fold.ts';
 
 /** The whole service, not listening; it ends with its app. */
 export interface Service {
@@ -23,6 +24,8 @@ export interface Service {
 export interface ServiceOptions {
   readonly log: Logger;
   readonly monitor: Monitor;
+  /** Why the gateway is not ready although the database can be used, in one sentence; undefined: it is. */
+  readonly findProblem: () => string | undefined;
   /** Whether `mediaUrl` is where this service draws the pictures. */
   readonly drawsPictures: boolean;
   /** Whether a standby of another server is an error: when the gateway starts, not when it goes on. */
@@ -35,7 +38,7 @@ export interface ServiceOptions {
 export async function buildService(
   config: Config,
   { database, replicas, tracing }: Ground,
-  { log, monitor, drawsPictures, refusesStrangers = true }: ServiceOptions,
+  { log, monitor, findProblem, drawsPictures, refusesStrangers = true }: ServiceOptions,
 ): Promise<Service> {
   await replicas?.start(refusesStrangers);
   const shutdown = createShutdown();
@@ -46,14 +49,25 @@ export async function buildService(
     metrics,
     tracing,
     shutdown,
-    isDatabaseAway: () => monitor.problem() !== undefined,
+    findProblem: () =>
+      monitor.problem() === undefined ? findProblem() : 'The database is away or not migrated.',
     replicas,
     drawsPictures,
   });
-  const upkeep = startUpkeep(database.pool, (wrong) =>
-    log.error({ wrong }, `counts are wrong: run ${typed('counts rebuild')}`),
-  );
+  const upkeep = keepCounts(database, log);
+  // A fold of many changes takes minutes: listening comes first.
+  app.addHook('onListen', async () => upkeep.start());
   app.addHook('preClose', async () => upkeep.close());
   metrics?.followCounts(upkeep);
   return { app, metrics, shutdown };
+}
+
+function keepCounts({ pool }: Database, log: Logger): Upkeep {
+  const onWrong = (wrong: readonly WrongCount[]) =>
+    log.error({ wrong }, `counts are wrong: run ${typed('counts rebuild')}`);
+  return createUpkeep(pool, onWrong, {
+    onBegin: (pending) =>
+      log.info(`folding ${pending} changes into the counts: pages are exact, but slower meanwhile`),
+    onEnd: (folded) => log.info(`${folded} changes folded into the counts`),
+  });
 }

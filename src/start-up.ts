@@ -1,5 +1,6 @@
 // What a start does once, however many processes then serve: the log, the first outfits, the address,
 // and the lines that say what opens.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream, Logger } from 'pino';
 import { logAddresses } from './addresses.ts';
 import { findWriteObstacle } from './admission/write-guard.ts';
@@ -9,12 +10,12 @@ import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
 import { isDemo } from './demo/recognise.ts';
 import { seedDemo } from './demo/seed.ts';
-import { listening } from './failure.ts';
-import { type Place, reservePlace } from './http/server.ts';
+import type { Place } from './http/server.ts';
 import { createLog } from './observability/log.ts';
 import { reserveIds } from './outfits/bulk.ts';
-import { checkTriggers, foldChanges } from './outfits/fold.ts';
+import { checkTriggers, foldFewChanges } from './outfits/fold.ts';
 import { countOutfits } from './outfits/pages.ts';
+import { isEnding } from './signals.ts';
 
 /** @param isOneOfSeveral whether lines for a person say which process writes them */
 export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
@@ -33,67 +34,102 @@ export function sayGoodBye(log: Logger, signal: NodeJS.Signals): void {
   log.info(signal === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${signal}: closing`);
 }
 
+/** The outfits of a gateway that starts. */
+export interface Opening {
+  readonly monitor: Monitor;
+  /** Whether the pictures of the demonstration set are drawn here, below `/media/`. */
+  readonly drawsPictures: boolean;
+  /** Why no page can be read in time although the database can be used, in one sentence. */
+  problem(): string | undefined;
+  /** Resolves when that has passed. */
+  readonly opened: Promise<void>;
+}
+
+/** Milliseconds that listening waits for what is done first. A lock of another client may take hours. */
+const patience = 3_000;
+const retryPause = 1_000;
+
 /**
- * Watches the database, and says what it holds as soon as it can be used.
+ * Watches the database, and prepares the outfits: ids are reserved, an empty database is seeded, few changes are
+ * folded, and the outfits counted, which is most of the work of a first page. What takes longer, and what has to
+ * wait for the database, is done beside serving, until it succeeds.
  * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
  */
-export async function monitorAndFill(
+export async function openOutfits(
   database: Database,
   config: Config,
   log: Logger,
-): Promise<Monitor> {
+): Promise<Opening> {
+  const { description, pool, read } = database;
   const onChange = (problem: Error | undefined) => {
     if (problem) log.error(problem.message);
-    else log.info(`${database.description} can be used`);
+    else log.info(`${description} can be used`);
   };
   const monitor = await database.monitor(onChange, (sentence) => log.warn(sentence));
-  const announce = async () => {
-    if (config.firstId !== undefined) await reserveIds(database.pool, config.firstId);
-    for (const problem of await checkTriggers(database.pool)) {
+  let isOpen = false;
+  let declareOpen = () => {};
+  const opened = new Promise<void>((settle) => {
+    declareOpen = settle;
+  });
+  let isSeeding = false;
+  // The content of a database that is away is unknown: the set that it will be filled with is not.
+  let isDemoSet = config.seed === 'demo';
+  const prepare = async () => {
+    if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
+    if (config.seed === 'demo' && (await pool.query(readAny)).rowCount === 0) {
+      isSeeding = true;
+      await seed(database, log);
+    }
+    isDemoSet = await isDemo(read);
+    await foldFewChanges(pool);
+    const outfits = await countOutfits(read, { private: 'all' });
+    for (const problem of await checkTriggers(pool)) {
       log.error(`${problem}: counts and pages may be wrong; run ${typed('counts rebuild')}`);
     }
-    await foldChanges(database.pool).catch((err) => log.warn({ err }, 'changes are not folded'));
-    const outfits = await fill(database, config, log);
-    log.info(`${database.description}, ${outfits} outfits`);
+    log.info(`${description}, ${outfits} outfits`);
+    isOpen = true;
+    declareOpen();
   };
-  // A PostgreSQL that is away or not migrated is waited for: whoever starts the gateway, starts
-  // or migrates that as well, in any order, and asks /health/ready.
-  if (monitor.problem()) monitor.ready.then(announce).catch((error) => log.error({ err: error }));
-  else await announce();
-  return monitor;
+  const prepareAgain = async (): Promise<void> => {
+    await sleep(retryPause, undefined, { ref: false });
+    if (isEnding()) return;
+    if (monitor.problem()) return prepareAgain();
+    await prepare().catch((err) => {
+      log.warn({ err }, 'the outfits cannot be counted yet');
+      return prepareAgain();
+    });
+  };
+  if (monitor.problem()) {
+    // PostgreSQL may be started and migrated after the gateway, in any order.
+    monitor.ready.then(prepare).catch(prepareAgain);
+  } else {
+    const prepared = prepare();
+    const late = sleep(patience, 'late', { ref: false });
+    const isLate = (await Promise.race([prepared, late])) === 'late';
+    // A demonstration set takes seconds, and an empty listing would be taken for the whole one.
+    if (isLate && !isSeeding) prepared.catch(prepareAgain);
+    else await prepared;
+  }
+  return {
+    monitor,
+    drawsPictures: !config.hasMediaUrl && isDemoSet,
+    problem: () => (isOpen ? undefined : 'The outfits are not counted yet.'),
+    opened,
+  };
 }
 
-/** Seeds an empty database, as configured. Gives the number of outfits. */
-async function fill(database: Database, config: Config, log: Logger): Promise<number> {
-  const outfits = await countOutfits(database.read, { private: 'all' });
-  if (outfits > 0 || config.seed === 'none') return outfits;
+const readAny = 'SELECT FROM outfits LIMIT 1';
+
+async function seed({ pool }: Database, log: Logger): Promise<void> {
   log.info(
     'the database is empty: filling it with a demonstration set (SEED=none leaves it empty)',
   );
-  await seedDemo(database.pool, (saved) => log.info(`${saved} demonstration outfits saved`));
-  return countOutfits(database.read, { private: 'all' });
+  await seedDemo(pool, (saved) => log.info(`${saved} demonstration outfits saved`));
 }
 
-/** Where a service listens, and where its pictures are. */
-export interface Location {
-  readonly place: Place;
-  readonly mediaUrl: string;
-  /** Whether the pictures are drawn there, below `/media/`. */
-  readonly drawsPictures: boolean;
-}
-
-export async function locate(
-  database: Database,
-  monitor: Monitor,
-  config: Config,
-): Promise<Location> {
-  const place = await listening(reservePlace(config));
-  const drawsPictures =
-    !config.hasMediaUrl &&
-    // What a database has that is away is not known: what it will be filled with is.
-    (monitor.problem() ? config.seed === 'demo' : await isDemo(database.read));
-  const base = config.publicUrl ?? place.url;
-  return { place, mediaUrl: drawsPictures ? `${base}/media` : config.mediaUrl, drawsPictures };
+/** Base of image URLs: that of the drawn pictures is known when the port is. */
+export function mediaUrlOf(config: Config, { url }: Place, drawsPictures: boolean): string {
+  return drawsPictures ? `${config.publicUrl ?? url}/media` : config.mediaUrl;
 }
 
 /** @param metricsPort undefined: there are no metrics */

@@ -3,11 +3,11 @@ import type { Config } from './config.ts';
 import { migrate } from './database/migrations.ts';
 import { fail, listening } from './failure.ts';
 import { openGround } from './ground.ts';
-import { listen } from './http/server.ts';
+import { listen, reservePlace } from './http/server.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
 import { buildService } from './service.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
-import { locate, monitorAndFill, openLog, sayGoodBye, sayWhatOpens } from './start-up.ts';
+import { mediaUrlOf, openLog, openOutfits, sayGoodBye, sayWhatOpens } from './start-up.ts';
 import { version } from './version.ts';
 
 /**
@@ -18,6 +18,7 @@ export async function start(config: Config): Promise<void> {
   const log = await openLog(config);
   log.info({ version }, `Outfit gateway ${version}`);
 
+  const place = await listening(reservePlace(config));
   const ground = await openGround(config, log);
   const { database } = ground;
   closeOnSignal((signal) => {
@@ -28,9 +29,9 @@ export async function start(config: Config): Promise<void> {
   try {
     const onApply = (name: string) => log.info(`applying migration ${name}`);
     if (database.kind === 'embedded') await migrate(database.pool, onApply);
-    const monitor = await monitorAndFill(database, config, log);
-    const { place, mediaUrl, drawsPictures } = await locate(database, monitor, config);
-    const parts = { log, monitor, drawsPictures };
+    const { monitor, drawsPictures, problem } = await openOutfits(database, config, log);
+    const parts = { log, monitor, drawsPictures, findProblem: problem };
+    const mediaUrl = mediaUrlOf(config, place, drawsPictures);
     const service = await buildService({ ...config, mediaUrl }, ground, parts);
     const { app, metrics, shutdown } = service;
     const metricsServer =

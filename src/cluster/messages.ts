@@ -34,6 +34,8 @@ export type ToWorker =
   | { readonly type: 'listen' }
   | { readonly type: 'report' }
   | { readonly type: 'ping' }
+  /** Why the gateway as a whole is not ready; undefined: it is, and readiness depends on the worker. */
+  | { readonly type: 'problem'; readonly problem: string | undefined }
   /** Another worker has taken its place. */
   | { readonly type: 'leave' }
   /** The gateway ends. @see Shutdown.close for `announce` */

@@ -5,9 +5,10 @@ import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import { fail, listening } from '../failure.ts';
 import { openGround } from '../ground.ts';
+import { reservePlace } from '../http/server.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
-import { locate, monitorAndFill, openLog, sayGoodBye, sayWhatOpens } from '../start-up.ts';
+import { mediaUrlOf, openLog, openOutfits, sayGoodBye, sayWhatOpens } from '../start-up.ts';
 import { version } from '../version.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
 import { countWorkers, shareOut } from './shares.ts';
@@ -28,6 +29,7 @@ export async function startWorkers(config: Config): Promise<void> {
   log.info({ version }, `Outfit gateway ${version}`);
   warnOfFewConnections(log, config, count);
 
+  const place = await listening(reservePlace(config));
   // Traces and standbys are for requests, of which there are none here; one connection is enough to fill
   // the database.
   const single = {
@@ -41,13 +43,14 @@ export async function startWorkers(config: Config): Promise<void> {
     sayGoodBye(log, signal);
     return ground.close();
   });
-  const monitor = await monitorAndFill(ground.database, config, log);
-  const { place, mediaUrl, drawsPictures } = await locate(ground.database, monitor, config);
+  const { drawsPictures, problem, opened } = await openOutfits(ground.database, config, log);
+  const mediaUrl = mediaUrlOf(config, place, drawsPictures);
   const settings = { ...config, mediaUrl, port: place.port };
   const assignments = shareOut(settings, count).map((one) => ({ config: one, drawsPictures }));
 
   const metrics = new CombinedMetrics();
-  const workers = new Workers(assignments, log, metrics, fail);
+  const workers = new Workers(assignments, log, metrics, problem, fail);
+  opened.then(() => workers.tellProblem());
   restartOnHangUp(() => workers.restart());
   const metricsServer =
     config.metricsPort === undefined

@@ -22,6 +22,8 @@ export function serve(parent: Parent): void {
   let worker: Running | undefined;
   let exitCode = 0;
   let isEnding = false;
+  /** Why the gateway as a whole is not ready. */
+  let problem: string | undefined;
 
   const attempt = async (work: () => Promise<void>) => {
     try {
@@ -50,7 +52,7 @@ export function serve(parent: Parent): void {
   parent.listen(async (message) => {
     if (message.type === 'build') {
       await attempt(async () => {
-        worker = await build(message.assignment);
+        worker = await build(message.assignment, () => problem);
         parent.tell({ type: 'built' });
       });
     } else if (message.type === 'listen') {
@@ -58,6 +60,8 @@ export function serve(parent: Parent): void {
         if (worker) await listening(listen(worker.service.app, worker.config));
         parent.tell({ type: 'listening' });
       });
+    } else if (message.type === 'problem') {
+      problem = message.problem;
     } else if (message.type === 'leave') {
       await attempt(() => end(({ service }) => service.shutdown.leave(service.app)));
     } else if (message.type === 'close') {
@@ -77,14 +81,17 @@ interface Running {
   readonly service: Service;
 }
 
-async function build({ config, drawsPictures, isFirst }: Beginning): Promise<Running> {
+async function build(
+  { config, drawsPictures, isFirst }: Beginning,
+  findProblem: () => string | undefined,
+): Promise<Running> {
   const log = await openLog(config, true);
   const ground = await openGround(config, log);
   // The parent says it, once for all.
   const onChange = (problem: Error | undefined) =>
     log.debug(problem?.message ?? `${ground.database.description} can be used`);
   const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));
-  const parts = { log, monitor, drawsPictures, refusesStrangers: isFirst };
+  const parts = { log, monitor, findProblem, drawsPictures, refusesStrangers: isFirst };
   const service = await buildService(config, ground, parts);
   return { config, ground, service };
 }

@@ -45,11 +45,17 @@ export class Workers {
   #restartAgain = false;
   #heartbeat: NodeJS.Timeout | undefined;
 
-  /** @param onHopeless called when not one worker lives for long, however often it is started */
+  readonly #findProblem: () => string | undefined;
+
+  /**
+   * @param findProblem why the gateway is not ready, for a reason that its workers do not see
+   * @param onHopeless called when not one worker lives for long, however often it is started
+   */
   constructor(
     assignments: readonly Assignment[],
     log: Logger,
     metrics: CombinedMetrics,
+    findProblem: () => string | undefined,
     onHopeless: (error: WorkerError) => void,
   ) {
     this.#places = assignments.map((assignment) => {
@@ -57,6 +63,7 @@ export class Workers {
     });
     this.#log = log;
     this.#metrics = metrics;
+    this.#findProblem = findProblem;
     this.#onHopeless = onHopeless;
     cluster.schedulingPolicy = cluster.SCHED_RR;
     cluster.setupPrimary({
@@ -87,6 +94,12 @@ export class Workers {
     for (const place of this.#places) if (!place.member) this.#startAgain(place);
     this.#heartbeat = setInterval(() => this.#feelPulses(), heartbeat);
     return members.map(({ processId }) => processId);
+  }
+
+  /** Tells all workers why the gateway is not ready, if it is not: each of them answers for it. */
+  tellProblem(): void {
+    const problem = this.#findProblem();
+    for (const member of this.#members) member.tell({ type: 'problem', problem });
   }
 
   /** Replaces all, one after the other: each serves until the next one does. */
@@ -130,6 +143,7 @@ export class Workers {
     this.#metrics.add(member);
     member.ended.then((ending) => this.#hearOfEnd(place, member, ending));
     await Promise.race([member.built, failOnEnd(member)]);
+    this.tellProblem();
     return member;
   }
 

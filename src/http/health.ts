@@ -4,8 +4,8 @@ import { encodeJson } from './json.ts';
 
 /** What readiness depends on. */
 export interface Health {
-  /** Whether the database is away or not migrated. */
-  readonly isDatabaseAway?: (() => boolean) | undefined;
+  /** Why requests would fail, in one sentence; undefined: they would not. */
+  readonly findProblem?: (() => string | undefined) | undefined;
   /** Whether the process is about to end. */
   readonly isClosing?: () => boolean;
 }
@@ -18,7 +18,7 @@ export function serveHealth(app: FastifyInstance, health: Health): void {
   addProbe(app, '/health/live', () => undefined);
   addProbe(app, '/health/ready', () => {
     if (health.isClosing?.()) return 'The gateway is closing.';
-    return health.isDatabaseAway?.() ? 'The database is away or not migrated.' : undefined;
+    return health.findProblem?.();
   });
 }
 

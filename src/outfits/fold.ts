@@ -10,13 +10,49 @@ const maxWait = 5_000;
 const foldPause = 250;
 const auditPause = 60_000;
 
-/** Adds all pending changes to the counts, unless another one is at it. Gives how many it added. */
-export async function foldChanges(pool: pg.Pool): Promise<number> {
-  const { rows } = await inTransaction(pool, (client) =>
-    client.query<{ folded: string }>('SELECT fold_outfit_changes() AS folded'),
-  );
-  return Number(rows[0]?.folded);
+/** Changes from which on a fold takes seconds: it never holds up a start, and the log says when it begins and ends. */
+const many = 5_000;
+
+/** Told of a fold of many changes. */
+export interface FoldObserver {
+  onBegin(pending: number): void;
+  onEnd(folded: number): void;
 }
+
+/**
+ * Adds all pending changes to the counts, unless another process is at it. Gives how many it added.
+ * @param observer told only of many changes
+ */
+export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promise<number> {
+  return inTransaction(pool, async (client) => {
+    const counted = await client.query<{ pending: number }>(countAlone);
+    if (!counted.rows[0]) return 0;
+    const { pending } = counted.rows[0];
+    if (pending >= many) observer?.onBegin(pending);
+    const { rows } = await client.query<{ folded: string }>(
+      'SELECT fold_outfit_changes() AS folded',
+    );
+    const folded = Number(rows[0]?.folded);
+    if (pending >= many) observer?.onEnd(folded);
+    return folded;
+  });
+}
+
+/** No row while another process folds: it would be skipped, and must not be logged. */
+const countAlone = `
+  SELECT count_pending_outfit_changes(2147483647) AS pending
+  FROM (SELECT pg_try_advisory_xact_lock(72707370) AS locked) mine WHERE locked`;
+
+/** Folds what is pending, unless that may take seconds: for many changes, or to split nodes of many outfits. */
+export async function foldFewChanges(pool: pg.Pool): Promise<void> {
+  const { rowCount } = await pool.query(readShort);
+  if (rowCount !== 0) await foldChanges(pool);
+}
+
+const readShort = `
+  SELECT FROM outfit_fold
+  WHERE NOT pg_is_in_recovery() AND count_pending_outfit_changes(${many}) < ${many}
+    AND (NOT (crowded OR unplanted) OR (SELECT count(*) < ${many} FROM (SELECT FROM outfits LIMIT ${many}) few))`;
 
 /** A node of the counts that is not what the table says. */
 export interface WrongCount {
@@ -38,6 +74,7 @@ export async function checkTriggers(pool: Pick<pg.Pool, 'query'>): Promise<strin
 }
 
 export interface Upkeep {
+  start(): void;
   /** Nodes that the last sample found to be wrong; undefined before the first one. */
   wrongCounts(): number | undefined;
   /** Starts nothing any more. */
@@ -48,14 +85,16 @@ export interface Upkeep {
  * Folds changes as they come, and recounts a node of each ordering every minute. An error ends neither:
  * pages stay exact without folds, and the next one takes what is left.
  * @param onWrong told of nodes that are not what the table says
+ * @param observer told of folds that take long
  */
-export function startUpkeep(
+export function createUpkeep(
   pool: pg.Pool,
   onWrong: (wrong: readonly WrongCount[]) => void,
+  observer: FoldObserver,
 ): Upkeep {
   let waitingSince: number | undefined;
   let folded: string | undefined;
-  const fold = async () => {
+  const foldWhenDue = async () => {
     const { rows } = await pool.query<FoldState>(readState);
     const { pending = 0, crowded = false, snapshot } = rows[0] ?? {};
     const now = performance.now();
@@ -66,7 +105,7 @@ export function startUpkeep(
     else waitingSince ??= now;
     const isDue = waitingSince !== undefined && now - waitingSince >= maxWait;
     if (pending < enough && !isDue && !crowded) return;
-    await foldChanges(pool);
+    await foldChanges(pool, observer);
     waitingSince = undefined;
   };
   let wrongCounts: number | undefined;
@@ -75,9 +114,12 @@ export function startUpkeep(
     wrongCounts = rows.length;
     if (rows.length > 0) onWrong(rows);
   };
-  const loops = [repeat(fold, foldPause), repeat(audit, auditPause)];
+  const loops: { close(): void }[] = [];
   return {
     wrongCounts: () => wrongCounts,
+    start: () => {
+      loops.push(repeat(foldWhenDue, foldPause), repeat(audit, auditPause));
+    },
     close: () => {
       for (const loop of loops) loop.close();
     },
