@@ -10,8 +10,10 @@ import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
 import { isDemo } from './demo/recognise.ts';
 import { seedDemo } from './demo/seed.ts';
-import type { Place } from './http/server.ts';
+import { listening } from './failure.ts';
+import { type Place, reservePlace } from './http/server.ts';
 import { createLog } from './observability/log.ts';
+import { type Measured, type MetricsServer, serveMetrics } from './observability/metrics-server.ts';
 import { reserveIds } from './outfits/bulk.ts';
 import { checkTriggers, foldFewChanges } from './outfits/fold.ts';
 import { countOutfits } from './outfits/pages.ts';
@@ -125,6 +127,32 @@ async function seed({ pool }: Database, log: Logger): Promise<void> {
     'the database is empty: filling it with a demonstration set (SEED=none leaves it empty)',
   );
   await seedDemo(pool, (saved) => log.info(`${saved} demonstration outfits saved`));
+}
+
+/** Where the gateway will listen, and its metrics if there are any. */
+export interface Places {
+  readonly place: Place;
+  readonly metricsPlace: Place | undefined;
+}
+
+/** @throws ConfigError for an address that cannot be taken, before anything that takes long */
+export async function reservePlaces({ host, port, metricsPort }: Config): Promise<Places> {
+  const reserve = (wanted: number) => listening(reservePlace({ host, port: wanted }));
+  return {
+    place: await reserve(port),
+    metricsPlace: metricsPort === undefined ? undefined : await reserve(metricsPort),
+  };
+}
+
+/** Serves metrics on the port that was reserved for them. */
+export async function openMetrics(
+  measured: Measured | undefined,
+  { host }: Config,
+  { metricsPlace }: Places,
+): Promise<MetricsServer | undefined> {
+  if (!measured || !metricsPlace) return undefined;
+  await metricsPlace.release();
+  return listening(serveMetrics(measured, { host, port: metricsPlace.port }));
 }
 
 /** Base of image URLs: that of the drawn pictures is known when the port is. */

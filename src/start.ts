@@ -3,11 +3,18 @@ import type { Config } from './config.ts';
 import { migrate } from './database/migrations.ts';
 import { fail, listening } from './failure.ts';
 import { openGround } from './ground.ts';
-import { listen, reservePlace } from './http/server.ts';
-import { serveMetrics } from './observability/metrics-server.ts';
+import { listen } from './http/server.ts';
 import { buildService } from './service.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
-import { mediaUrlOf, openLog, openOutfits, sayGoodBye, sayWhatOpens } from './start-up.ts';
+import {
+  mediaUrlOf,
+  openLog,
+  openMetrics,
+  openOutfits,
+  reservePlaces,
+  sayGoodBye,
+  sayWhatOpens,
+} from './start-up.ts';
 import { version } from './version.ts';
 
 /**
@@ -18,7 +25,10 @@ export async function start(config: Config): Promise<void> {
   const log = await openLog(config);
   log.info({ version }, `Outfit gateway ${version}`);
 
-  const place = await listening(reservePlace(config));
+  const places = await reservePlaces(config);
+  const { place } = places;
+  // Making a first database takes seconds.
+  if (config.databaseUrl === undefined) await checkTrustedDocuments(config);
   const ground = await openGround(config, log);
   const { database } = ground;
   closeOnSignal((signal) => {
@@ -34,10 +44,7 @@ export async function start(config: Config): Promise<void> {
     const mediaUrl = mediaUrlOf(config, place, drawsPictures);
     const service = await buildService({ ...config, mediaUrl }, ground, parts);
     const { app, metrics, shutdown } = service;
-    const metricsServer =
-      metrics && config.metricsPort !== undefined
-        ? await listening(serveMetrics(metrics, { host: config.host, port: config.metricsPort }))
-        : undefined;
+    const metricsServer = await openMetrics(metrics, config, places);
     closeOnSignal(async (signal) => {
       sayGoodBye(log, signal);
       // SIGINT is a person at the terminal, who has nobody to tell.
@@ -53,4 +60,15 @@ export async function start(config: Config): Promise<void> {
     if (!isEnding()) await ground.close();
     throw error;
   }
+}
+
+/** @throws ConfigError for documents that the service would refuse once it has a database */
+async function checkTrustedDocuments(config: Config): Promise<void> {
+  if (config.trustedDocuments === undefined) return;
+  const [{ readTrustedDocuments }, { createFinder }, { schema }] = await Promise.all([
+    import('./graphql/trusted-documents.ts'),
+    import('./graphql/engine.ts'),
+    import('./graphql/schema.ts'),
+  ]);
+  await readTrustedDocuments(config.trustedDocuments, createFinder({ schema, config }));
 }

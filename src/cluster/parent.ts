@@ -3,12 +3,18 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
-import { fail, listening } from '../failure.ts';
+import { fail } from '../failure.ts';
 import { openGround } from '../ground.ts';
-import { reservePlace } from '../http/server.ts';
-import { serveMetrics } from '../observability/metrics-server.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
-import { mediaUrlOf, openLog, openOutfits, sayGoodBye, sayWhatOpens } from '../start-up.ts';
+import {
+  mediaUrlOf,
+  openLog,
+  openMetrics,
+  openOutfits,
+  reservePlaces,
+  sayGoodBye,
+  sayWhatOpens,
+} from '../start-up.ts';
 import { version } from '../version.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
 import { countWorkers, shareOut } from './shares.ts';
@@ -29,7 +35,8 @@ export async function startWorkers(config: Config): Promise<void> {
   log.info({ version }, `Outfit gateway ${version}`);
   warnOfFewConnections(log, config, count);
 
-  const place = await listening(reservePlace(config));
+  const places = await reservePlaces(config);
+  const { place } = places;
   // Traces and standbys are for requests, of which there are none here; one connection is enough to fill
   // the database.
   const single = {
@@ -52,10 +59,7 @@ export async function startWorkers(config: Config): Promise<void> {
   const workers = new Workers(assignments, log, metrics, problem, fail);
   opened.then(() => workers.tellProblem());
   restartOnHangUp(() => workers.restart());
-  const metricsServer =
-    config.metricsPort === undefined
-      ? undefined
-      : await listening(serveMetrics(metrics, { host: config.host, port: config.metricsPort }));
+  const metricsServer = await openMetrics(metrics, config, places);
   closeOnSignal(async (signal) => {
     sayGoodBye(log, signal);
     await Promise.all([workers.close(signal === 'SIGTERM'), ground.close()]);

@@ -126,11 +126,9 @@ interface KnownDocument {
 /** In place of an answer that must not be shared. */
 const personal: Answer = { size: 0, shareable: false };
 
-export function createEngine(options: EngineOptions): Engine {
-  const { schema, config, cache, startTask, contexts, readAt, guardWrite } = options;
-  const checkVariables = createVariableCheck(schema, config);
+/** Finds documents, which needs no database. */
+export function createFinder({ schema, config }: Pick<EngineOptions, 'schema' | 'config'>) {
   const documents = new LRUCache<string, KnownDocument>({ maxSize: maxBytes });
-  const tooCostly = new Refusals();
   /** What was masked, by the error that took its place. */
   const causes = new WeakMap<Error, unknown>();
 
@@ -183,6 +181,22 @@ export function createEngine(options: EngineOptions): Engine {
     }
   };
 
+  const find: Engine['find'] = (text, operationName, isRead) => {
+    const known = documents.get(text)?.operations.get(operationName);
+    if (known && (known.type === 'query' || !isRead)) return known;
+    return prepare(text, operationName, isRead);
+  };
+  const judge: Engine['findUnanswerable'] = (operation) =>
+    findUnanswerable(schema, config, operation);
+  return { find, findUnanswerable: judge, documents, interpret, causes };
+}
+
+export function createEngine(options: EngineOptions): Engine {
+  const { schema, config, cache, startTask, contexts, readAt, guardWrite } = options;
+  const { documents, interpret, causes, ...finder } = createFinder(options);
+  const tooCostly = new Refusals();
+  const checkVariables = createVariableCheck(schema, config);
+
   const findCompiled = (operation: Operation): CompiledQuery | null => {
     const { compiled, document, node, text } = operation;
     if (compiled !== undefined) return compiled;
@@ -224,12 +238,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   return {
     isForAll,
-    find(text, operationName, isRead) {
-      const known = documents.get(text)?.operations.get(operationName);
-      if (known && (known.type === 'query' || !isRead)) return known;
-      return prepare(text, operationName, isRead);
-    },
-    findUnanswerable: (operation) => findUnanswerable(schema, config, operation),
+    ...finder,
     store(document) {
       const [invalid] = validate(schema, document);
       if (invalid) throw invalid;

@@ -84,7 +84,7 @@ export interface Place {
   release(): Promise<void>;
 }
 
-/** Takes a free port and keeps it for as long, if the port is 0. */
+/** Takes the port, a free one if it is 0, until it is released: no other process can take it meanwhile. */
 export async function reservePlace({
   host,
   port,
@@ -92,17 +92,16 @@ export async function reservePlace({
   readonly host: string;
   readonly port: number;
 }): Promise<Place> {
-  const holder = createTcpServer();
-  if (port === 0) {
-    holder.listen(port, host);
-    await once(holder, 'listening');
-  }
-  const chosen = port || (holder.address() as AddressInfo).port;
+  // A client that comes too early is turned away, as if nothing listened yet.
+  const holder = createTcpServer((socket) => socket.destroy());
+  holder.listen(port, host);
+  await once(holder, 'listening');
+  const { port: chosen } = holder.address() as AddressInfo;
   return {
     port: chosen,
     url: urlOf(host, chosen),
     release: async () => {
-      if (holder.listening) await once(holder.close(), 'close');
+      await once(holder.close(), 'close');
     },
   };
 }

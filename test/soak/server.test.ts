@@ -1,5 +1,6 @@
 // The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -141,6 +142,37 @@ describe('a wrong setting', () => {
       );
       const elsewhere = runServer({ ...environment, HOST: '192.0.2.1' });
       expect(await failure(elsewhere)).toMatch(/EADDRNOTAVAIL.*set HOST and PORT/);
+    } finally {
+      other.close();
+    }
+  });
+});
+
+describe('before a first database is made', () => {
+  const isInUse = /EADDRINUSE.*set HOST and PORT \(and METRICS_PORT\)/;
+  test.each<[string, (port: string) => Record<string, string>, RegExp]>([
+    ['a port that is in use', (PORT) => ({ PORT }), isInUse],
+    ['a port of metrics that is in use', (METRICS_PORT) => ({ METRICS_PORT }), isInUse],
+    [
+      'a file of documents that cannot be read',
+      () => ({ TRUSTED_DOCUMENTS: '/nonexistent/documents.json' }),
+      /^TRUSTED_DOCUMENTS is "\/nonexistent\/documents.json", but it cannot be read/,
+    ],
+    [
+      'a document that cannot be run',
+      () => ({ TRUSTED_DOCUMENTS: fileURLToPath(new URL('wrong-document.json', import.meta.url)) }),
+      /^TRUSTED_DOCUMENTS is .*, but the document "wrong" cannot be run: Cannot query field "nothing"/,
+    ],
+  ])('%s is named', async (_what, settings, sentence) => {
+    const environment = await environmentOf('embedded');
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      const address = other.address();
+      const port = String(typeof address === 'object' && address ? address.port : 0);
+      const server = runServer({ ...environment, HOST: '127.0.0.1', ...settings(port) });
+      expect(await failure(server)).toMatch(sentence);
+      expect(readdirSync(environment['DATA_DIR'] ?? '')).toEqual([]);
     } finally {
       other.close();
     }
