@@ -1,11 +1,20 @@
 // SIGTERM and SIGINT, heard from the first moment on: before what takes long to load is imported. The
-// first process of a container is not ended by a signal that it does not listen to.
+// first process of a container is not ended by a signal that it does not listen to. Errors that nothing catches end
+// the process in the same order.
 
-/** What a signal closes. */
-type Close = (signal: NodeJS.Signals) => Promise<void>;
+/** Why a process ends: a signal, or an error that nothing has caught. */
+export type EndReason = NodeJS.Signals | Error;
+
+/** What is closed then. */
+type Close = (reason: EndReason) => Promise<void>;
 
 let close: Close | undefined;
 let isReceived = false;
+/** That of the process once it has closed. */
+let exitCode = 0;
+
+/** Milliseconds that a process has to close after an error that nothing has caught: its state is unknown. */
+const failureLimit = 5_000;
 
 /**
  * Milliseconds in which another SIGINT is the same Ctrl-C: the terminal sends it to npm and to this
@@ -14,7 +23,10 @@ let isReceived = false;
 const echo = 1_000;
 
 /** Calls `first` on the first signal, and `again` when somebody does not want to wait. */
-function hear(first: Close, again: (signal: NodeJS.Signals) => void): void {
+function hear(
+  first: (signal: NodeJS.Signals) => Promise<void>,
+  again: (signal: NodeJS.Signals) => void,
+): void {
   let heard: { readonly name: NodeJS.Signals; readonly at: number } | undefined;
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
@@ -29,21 +41,39 @@ function hear(first: Close, again: (signal: NodeJS.Signals) => void): void {
 
 /** From now on, a signal ends the process in order: with what `closeOnSignal` was last given. */
 export function endOnSignal(): void {
-  hear(
-    async (signal) => {
-      // With nothing open there is nothing to wait for: whatever a start does can be cut short.
-      if (!close) process.exit(0);
-      isReceived = true;
-      try {
-        await close(signal);
-        process.exit(0);
-      } catch (error) {
-        process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
-        process.exit(1);
-      }
-    },
-    () => process.exit(1),
-  );
+  hear(end, () => process.exit(1));
+  onUncaught((error) => {
+    exitCode = 1;
+    end(error);
+  });
+}
+
+async function end(reason: EndReason): Promise<void> {
+  isReceived = true;
+  try {
+    // With nothing open there is nothing to wait for: whatever a start does can be cut short.
+    if (close) await close(reason);
+    else if (reason instanceof Error) throw reason;
+    process.exit(exitCode);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
+    process.exit(1);
+  }
+}
+
+/**
+ * From now on, an error that nothing catches calls `close` once, an unhandled rejection too, and the process ends
+ * with exit code 1 when that takes too long.
+ */
+export function onUncaught(close: (error: Error) => void): void {
+  let isFailing = false;
+  process.on('uncaughtException', (error) => {
+    // Further errors come of the first one.
+    if (isFailing) return;
+    isFailing = true;
+    setTimeout(() => process.exit(1), failureLimit);
+    close(error instanceof Error ? error : new Error(String(error)));
+  });
 }
 
 /** From now on, a signal calls `next` instead of what was given before, and then ends the process. */

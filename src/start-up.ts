@@ -17,7 +17,7 @@ import { type Measured, type MetricsServer, serveMetrics } from './observability
 import { reserveIds } from './outfits/bulk.ts';
 import { checkTriggers, foldFewChanges } from './outfits/fold.ts';
 import { countOutfits } from './outfits/pages.ts';
-import { isEnding } from './signals.ts';
+import { type EndReason, isEnding } from './signals.ts';
 
 /** @param isOneOfSeveral whether lines for a person say which process writes them */
 export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
@@ -32,8 +32,9 @@ async function createPrettyLines(isOneOfSeveral: boolean): Promise<DestinationSt
   return pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true });
 }
 
-export function sayGoodBye(log: Logger, signal: NodeJS.Signals): void {
-  log.info(signal === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${signal}: closing`);
+export function sayGoodBye(log: Logger, reason: EndReason): void {
+  if (reason instanceof Error) log.fatal({ err: reason }, 'uncaught error: closing');
+  else log.info(reason === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${reason}: closing`);
 }
 
 /** The outfits of a gateway that starts. */

@@ -31,8 +31,8 @@ export async function start(config: Config): Promise<void> {
   if (config.databaseUrl === undefined) await checkTrustedDocuments(config);
   const ground = await openGround(config, log);
   const { database } = ground;
-  closeOnSignal((signal) => {
-    sayGoodBye(log, signal);
+  closeOnSignal((reason) => {
+    sayGoodBye(log, reason);
     return ground.close();
   });
   database.failed.then(fail);
@@ -45,10 +45,10 @@ export async function start(config: Config): Promise<void> {
     const service = await buildService({ ...config, mediaUrl }, ground, parts);
     const { app, metrics, shutdown } = service;
     const metricsServer = await openMetrics(metrics, config, places);
-    closeOnSignal(async (signal) => {
-      sayGoodBye(log, signal);
+    closeOnSignal(async (reason) => {
+      sayGoodBye(log, reason);
       // SIGINT is a person at the terminal, who has nobody to tell.
-      await shutdown.close(app, signal === 'SIGTERM');
+      await shutdown.close(app, reason !== 'SIGINT');
       metricsServer?.close();
       await ground.close();
     });

@@ -11,8 +11,12 @@ const tell = (message: ToParent) => {
 // Whoever sends it to one worker alone wants another one in its place.
 process.on('SIGTERM', () => tell({ type: 'replace' }));
 
-const { serve } = await import('./serve.ts');
+const [{ serve }, { onUncaught }] = await Promise.all([
+  import('./serve.ts'),
+  import('../signals.ts'),
+]);
 serve({
+  onUncaught,
   tell,
   listen: (hear) => process.on('message', hear),
   exit: (code) => process.exit(code),

@@ -46,8 +46,8 @@ export async function startWorkers(config: Config): Promise<void> {
     otlpEndpoint: undefined,
   };
   const ground = await openGround(single, log);
-  closeOnSignal((signal) => {
-    sayGoodBye(log, signal);
+  closeOnSignal((reason) => {
+    sayGoodBye(log, reason);
     return ground.close();
   });
   const { drawsPictures, problem, opened } = await openOutfits(ground.database, config, log);
@@ -60,9 +60,9 @@ export async function startWorkers(config: Config): Promise<void> {
   opened.then(() => workers.tellProblem());
   restartOnHangUp(() => workers.restart());
   const metricsServer = await openMetrics(metrics, config, places);
-  closeOnSignal(async (signal) => {
-    sayGoodBye(log, signal);
-    await Promise.all([workers.close(signal === 'SIGTERM'), ground.close()]);
+  closeOnSignal(async (reason) => {
+    sayGoodBye(log, reason);
+    await Promise.all([workers.close(reason !== 'SIGINT'), ground.close()]);
     metricsServer?.close();
   });
 

@@ -1,13 +1,14 @@
 // What a worker does: it builds the service, listens when it is told to, and ends when it is told to. It
 // ends at once when the parent is gone: node:cluster sees to that.
 
+import type { Logger } from 'pino';
 import { describeError } from '../commands/command.ts';
 import type { Config } from '../config.ts';
 import { listening } from '../failure.ts';
 import { type Ground, openGround } from '../ground.ts';
 import { listen } from '../http/server.ts';
 import { buildService, type Service } from '../service.ts';
-import { openLog } from '../start-up.ts';
+import { openLog, sayGoodBye } from '../start-up.ts';
 import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
 /** All that a worker may touch of its process. */
@@ -15,6 +16,8 @@ export interface Parent {
   tell(message: ToParent): void;
   listen(hear: (message: ToWorker) => void): void;
   exit(code: number): void;
+  /** Calls back on an error that nothing catches. */
+  onUncaught(close: (error: Error) => void): void;
 }
 
 /** Serves until the parent ends it. */
@@ -49,6 +52,12 @@ export function serve(parent: Parent): void {
     }
   };
 
+  parent.onUncaught((error) => {
+    exitCode = 1;
+    if (worker) sayGoodBye(worker.log, error);
+    else parent.tell({ type: 'failed', reason: describeError(error) });
+    attempt(() => end(({ service }) => service.shutdown.close(service.app, false)));
+  });
   parent.listen(async (message) => {
     if (message.type === 'build') {
       await attempt(async () => {
@@ -76,6 +85,7 @@ export function serve(parent: Parent): void {
 }
 
 interface Running {
+  readonly log: Logger;
   readonly config: Config;
   readonly ground: Ground;
   readonly service: Service;
@@ -93,7 +103,7 @@ async function build(
   const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));
   const parts = { log, monitor, findProblem, drawsPictures, refusesStrangers: isFirst };
   const service = await buildService(config, ground, parts);
-  return { config, ground, service };
+  return { log, config, ground, service };
 }
 
 async function readReport(worker: Running | undefined): Promise<Report | undefined> {
