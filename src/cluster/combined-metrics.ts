@@ -1,6 +1,6 @@
 // The numbers of all workers together, also of those that have ended: a sum that fell when a worker is
 // replaced would look like a restart of everything, and like all its requests once more.
-import { AggregatorRegistry, Counter, collectDefaultMetrics, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Measured } from '../observability/metrics-server.ts';
 import { combineUsage } from './combined-usage.ts';
 import type { Member } from './member.ts';
@@ -26,8 +26,14 @@ export class CombinedMetrics implements Measured {
   readonly #registry = new Registry();
   readonly #ends: Counter;
 
-  constructor() {
+  /** @param wanted workers that serve when none has ended */
+  constructor(wanted = 1) {
     collectDefaultMetrics({ register: this.#registry });
+    new Gauge({
+      name: 'gateway_workers_wanted',
+      help: 'Workers that serve when none has ended.',
+      registers: [this.#registry],
+    }).set(wanted);
     this.#ends = new Counter({
       name: 'gateway_worker_ends_total',
       help: 'Workers that have ended though nobody wanted it.',

@@ -55,7 +55,7 @@ export async function startWorkers(config: Config): Promise<void> {
   const settings = { ...config, mediaUrl, port: place.port };
   const assignments = shareOut(settings, count).map((one) => ({ config: one, drawsPictures }));
 
-  const metrics = new CombinedMetrics();
+  const metrics = new CombinedMetrics(count);
   const workers = new Workers(assignments, log, metrics, problem, fail);
   opened.then(() => workers.tellProblem());
   restartOnHangUp(() => workers.restart());

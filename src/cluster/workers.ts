@@ -98,7 +98,7 @@ export class Workers {
 
   /** Tells all workers why the gateway is not ready, if it is not: each of them answers for it. */
   tellProblem(): void {
-    const problem = this.#findProblem();
+    const problem = this.#findShortage() ?? this.#findProblem();
     for (const member of this.#members) member.tell({ type: 'problem', problem });
   }
 
@@ -128,6 +128,16 @@ export class Workers {
     await Promise.race([allEnded, sleep(killLimit)]);
   }
 
+  /** Fewer than half of the workers would be overloaded, while other gateways are not. */
+  #findShortage(): string | undefined {
+    const serving = [...this.#members].filter(
+      ({ isListening, isReplaced }) => isListening && !isReplaced,
+    );
+    const wanted = this.#places.length;
+    if (!this.#isOpen || serving.length * 2 >= wanted) return undefined;
+    return `Only ${serving.length} of ${wanted} workers serve.`;
+  }
+
   /** Gives a place a new worker, which is built but does not listen. @throws WorkerError */
   async #start(place: Place): Promise<Member> {
     const member = new Member(
@@ -151,6 +161,7 @@ export class Workers {
     this.#members.delete(member);
     this.#metrics.retire(member, this.#isOpen && !member.isReplaced && !this.#isClosing);
     if (place.member === member) place.member = undefined;
+    this.tellProblem();
     // A gateway that cannot begin ends, with the reason of the first worker that could not.
     if (this.#isClosing || !this.#isOpen || member.isReplaced) return;
     const { processId } = member;
@@ -184,6 +195,7 @@ export class Workers {
   async #begin(place: Place): Promise<void> {
     const member = await this.#start(place);
     await letListen(member);
+    this.tellProblem();
     this.#log.info({ worker: member.processId }, `worker ${member.processId} serves`);
   }
 

@@ -6,7 +6,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { baseOf, listing, migratedEnvironmentOf, type Run, runServer, stop } from '../process.ts';
+import {
+  baseOf,
+  findFreePort,
+  listing,
+  migratedEnvironmentOf,
+  type Run,
+  runServer,
+  stop,
+} from '../process.ts';
 import { addressOf, crowd } from './clients.ts';
 import { send } from './load.ts';
 
@@ -197,6 +205,53 @@ test(
       server.child.kill('SIGHUP');
       await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
       await listing(base);
+      expect(await stop(server)).toBe(0);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+  timeout,
+);
+
+test(
+  'with fewer than half of its workers it is not ready, until there are others, and metrics say how many there are',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+    const TRUSTED_DOCUMENTS = join(folder, 'documents.json');
+    try {
+      writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+      const METRICS_PORT = String(await findFreePort());
+      const { server, base, workers } = await startTwo({
+        WORKERS: '4',
+        TRUSTED_DOCUMENTS,
+        METRICS_PORT,
+      });
+      const ready = async () => (await fetch(`${base}/health/ready`)).status;
+      const measured = async () => {
+        const text = await (await fetch(`http://localhost:${METRICS_PORT}/metrics`)).text();
+        return ['gateway_workers', 'gateway_workers_wanted'].map((name) =>
+          Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]),
+        );
+      };
+      expect(await ready()).toBe(200);
+      expect(await measured()).toEqual([4, 4]);
+      // No other one can start.
+      writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
+      for (const worker of workers.slice(0, 2)) process.kill(worker, 'SIGKILL');
+      await expect.poll(measured, { timeout: patience }).toEqual([2, 4]);
+      expect(await ready()).toBe(200);
+      process.kill(workers[2] ?? 0, 'SIGKILL');
+      await expect.poll(ready, { timeout: patience }).toBe(503);
+      const answer = await fetch(`${base}/health/ready`);
+      expect(await answer.json()).toEqual({
+        status: 'unavailable',
+        detail: 'Only 1 of 4 workers serve.',
+      });
+      expect(await measured()).toEqual([1, 4]);
+      await listing(base);
+      writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+      await expect.poll(ready, { timeout: patience }).toBe(200);
+      await expect.poll(measured, { timeout: patience }).toEqual([4, 4]);
       expect(await stop(server)).toBe(0);
     } finally {
       rmSync(folder, { recursive: true });
