@@ -20,6 +20,19 @@ const onOrOff = z
   .describe('"on" or "off"');
 const port = wholeNumber(0, 65_535);
 
+const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
+/** The last label is no number: that is a wrong IPv4 address, such as 300.1.1.1 (RFC 1123 §2.1). */
+const hostName = new RegExp(
+  `^(?=.{1,253}$)(?:${label}\\.)*(?!(?:\\d+|0x[0-9a-f]*)\\.?$)${label}\\.?$`,
+  'i',
+);
+const host = z
+  .string()
+  .refine((value) => isIP(value) !== 0 || hostName.test(value))
+  .describe(
+    'an IP address or a host name without port and brackets, such as "0.0.0.0", "::1" or "localhost"',
+  );
+
 function wholeNumber(min: number, max: number) {
   return z
     .string()
@@ -191,7 +204,7 @@ function setting<Value, const Default extends Value | undefined>(
 
 // One line each. Whoever adds one adds it to .env.example and to the table in docs/settings.md.
 const settings = {
-  host: setting('HOST', text, 'localhost'),
+  host: setting('HOST', host, 'localhost'),
   port: setting('PORT', port, 4000),
   /** PostgreSQL connection URL; undefined means the embedded database in `dataDir`. */
   databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),

@@ -112,6 +112,13 @@ describe('a wrong setting', () => {
   test.each([
     ['SEED', 'yes', 'SEED is "yes", but it may be "demo" or "none".'],
     ['PAGE_SIZE', '0', 'PAGE_SIZE is "0", but it may be a whole number from 1 to 1000.'],
+    ...['300.1.1.1', 'localhost:80', 'not a host', '[::1]', '1.2.3', '0x7f.0x1', '-a', 'a..b'].map(
+      (host) => [
+        'HOST',
+        host,
+        `HOST is "${host}", but it may be an IP address or a host name without port and brackets, such as "0.0.0.0", "::1" or "localhost".`,
+      ],
+    ),
   ])('%s=%s fails the command with one sentence', async (name, value, message) => {
     expect(
       await callCommand(startCommand, [], { DATA_DIR: '/nonexistent/x', [name]: value }),
@@ -142,6 +149,8 @@ describe('a wrong setting', () => {
       );
       const elsewhere = runServer({ ...environment, HOST: '192.0.2.1' });
       expect(await failure(elsewhere)).toMatch(/EADDRNOTAVAIL.*set HOST and PORT/);
+      const unknown = runServer({ ...environment, HOST: 'gateway.invalid' });
+      expect(await failure(unknown)).toMatch(/(ENOTFOUND|EAI_AGAIN).*set HOST and PORT/);
     } finally {
       other.close();
     }
