@@ -50,7 +50,9 @@ export async function buildService(
     tracing,
     shutdown,
     findProblem: () =>
-      monitor.problem() === undefined ? findProblem() : 'The database is away or not migrated.',
+      monitor.problem() === undefined
+        ? findProblem()
+        : 'The database is away, not migrated, or refuses a right: the log says which.',
     replicas,
     drawsPictures,
   });

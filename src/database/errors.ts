@@ -39,11 +39,11 @@ export function isTimeLimit(error: unknown): boolean {
 
 /**
  * The database lacks a table, column, function or schema: it was exchanged for one that is not
- * migrated, after a failover, say.
+ * migrated, after a failover, say. Or the role has lost a right.
  */
-const schemaStates = /^(?:42P01|42703|42883|3F000)$/;
+const schemaStates = /^(?:42P01|42703|42883|3F000|42501)$/;
 
-/** Whether the monitor has reason to look whether the database is migrated. */
+/** Whether the monitor has reason to look whether the database is migrated, and its rights are granted. */
 export function isOfSchema(code: string | undefined): boolean {
   return schemaStates.test(code ?? '');
 }
@@ -73,11 +73,11 @@ const sqlStates = [
 ];
 
 /**
- * Prisma: not reachable, too slow, closed, without a table or column, too many connections,
+ * Prisma: not reachable, too slow, access denied, closed, without a table or column, too many connections,
  * transaction not begun or lost.
  */
 const prismaCodes =
-  /^P1001$|^P1002$|^P1008$|^P1017$|^P2021$|^P2022$|^P2024$|^P2028$|^P2034$|^P2037$/;
+  /^P1001$|^P1002$|^P1008$|^P1010$|^P1017$|^P2021$|^P2022$|^P2024$|^P2028$|^P2034$|^P2037$/;
 
 function isOfDatabase(code: string): boolean {
   return prismaCodes.test(code) || sqlStates.some((state) => code.length === 5 && state.test(code));

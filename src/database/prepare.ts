@@ -83,19 +83,25 @@ const otherKinds = [
 ];
 
 /**
- * A pooler of transactions cannot keep what a connection has set, so that must be the role's. And
- * Citus must not have distributed the outfits.
+ * A pooler of transactions cannot keep what a connection has set, so that must be the role's. The role must have its
+ * rights. And Citus must not have distributed the outfits.
  */
 async function checkSettings(
   queryable: Queryable,
   description: string,
   onUnset?: () => void,
 ): Promise<void> {
-  const { lacking, citus } = await readRow<{ lacking: string | null; citus: boolean }>(
-    queryable,
-    description,
-    readSettings,
-  );
+  const { lacking, grants, citus } = await readRow<{
+    lacking: string | null;
+    grants: string | null;
+    citus: boolean;
+  }>(queryable, description, readSettings);
+  if (grants) {
+    throw new DatabaseNotReadyError(
+      `The ${description} does not give this role the rights that the gateway needs: run "${grants}".`,
+      true,
+    );
+  }
   if (lacking && onUnset) {
     onUnset();
   } else if (lacking) {
@@ -119,9 +125,38 @@ async function checkSettings(
   }
 }
 
-/** Gives the statements that lend the role what its connections lack. */
+/** A role that has none of the rights to write is meant to read only. */
+const missingGrants = `
+  SELECT string_agg(format('GRANT %s ON %s TO %I', kind, object, current_user), '; ') FROM (
+    SELECT 'USAGE' AS kind, format('SCHEMA %I', relnamespace::regnamespace) AS object
+    FROM pg_class
+    WHERE relname = 'outfit_fold' AND to_regclass('outfit_fold') IS NULL
+      AND NOT has_schema_privilege(relnamespace, 'USAGE')
+    UNION ALL
+    SELECT string_agg(kind, ', '), object FROM (
+      SELECT *, bool_or(has AND kind IN ('INSERT', 'UPDATE', 'DELETE')) OVER () AS is_writer FROM (
+        SELECT kind, name AS object, writes, has_table_privilege(to_regclass(name), kind) AS has
+        FROM (VALUES
+          ('SELECT', '{outfits,users,outfit_likes,outfit_texts,outfit_changes,outfit_bucket_counts,outfit_fold,_prisma_migrations}', false),
+          ('INSERT', '{outfits,outfit_likes,idempotency_keys,rate_limits}', true),
+          ('UPDATE', '{outfits,rate_limits}', true),
+          ('DELETE', '{outfits,outfit_likes,idempotency_keys,rate_limits}', true),
+          ('SELECT', '{idempotency_keys,rate_limits}', true)
+        ) AS tables (kind, names, writes), unnest(names::text[]) AS name
+        UNION ALL
+        SELECT 'USAGE', 'SEQUENCE outfits_id_seq', true, has_sequence_privilege(to_regclass('outfits_id_seq'), 'USAGE')
+        UNION ALL
+        SELECT 'EXECUTE', 'FUNCTION ' || name, false, has_function_privilege(to_regprocedure(name), 'EXECUTE')
+        FROM (VALUES ('fold_outfit_changes(integer,integer)'), ('count_outfits(bigint,bigint)')) AS functions (name)
+      ) AS rights
+    ) AS needed
+    WHERE NOT has AND (is_writer OR NOT writes)
+    GROUP BY object
+  ) AS missing`;
+
+/** Gives the statements that lend the role what it, or its connections, lack. */
 const readSettings = `
-  SELECT to_regclass('pg_dist_partition') IS NOT NULL AS citus, (
+  SELECT to_regclass('pg_dist_partition') IS NOT NULL AS citus, (${missingGrants}) AS grants, (
     SELECT string_agg(format('ALTER ROLE %I IN DATABASE %I SET %s = %L',
       current_user, current_database(), name, wanted), '; ') FILTER (WHERE lacks)
     FROM (VALUES
