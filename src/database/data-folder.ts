@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { messageOf } from '../errors.ts';
-import { LockedError, takeLock } from './lock.ts';
+import { LeftLockError, LockedError, takeLock } from './lock.ts';
 
 /** The embedded database cannot be opened; the message is one sentence that says what to change. */
 export class EmbeddedDatabaseError extends Error {
@@ -41,12 +41,25 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
     prepare(database, unfinished);
   } catch (error) {
     await release();
-    if (error instanceof EmbeddedDatabaseError) throw error;
-    throw new EmbeddedDatabaseError(
-      `The embedded database in ${dataDir} cannot be opened (${messageOf(error)}): check the folder, or set DATA_DIR to another one.`,
-    );
+    throw error instanceof EmbeddedDatabaseError ? error : cannotOpen(dataDir, error);
   }
   return { database, lock, unfinished, release };
+}
+
+/** WASI's number of ENOSPC, with which the file system of PGlite fails: its errors have no message. */
+const noSpace = 51;
+
+/** @param error of Node.js, or of the file system of PGlite */
+export function cannotOpen(dataDir: string, error: unknown): EmbeddedDatabaseError {
+  const { code, errno } = error as { readonly code?: unknown; readonly errno?: unknown };
+  const isFull = code === 'ENOSPC' || errno === noSpace;
+  const why = error instanceof Error ? error.message : `error ${errno}`;
+  return new EmbeddedDatabaseError(
+    isFull
+      ? `The embedded database in ${dataDir} cannot be opened (its disk is full): make room, or set DATA_DIR to a folder on another disk.`
+      : `The embedded database in ${dataDir} cannot be opened (${why}): check the folder, or set DATA_DIR to another one.`,
+    { cause: error },
+  );
 }
 
 /** For Node's own recursive mkdir, which never ends where nothing can be made, such as in /proc. */
@@ -72,6 +85,11 @@ async function lockFolder(path: string, dataDir: string): Promise<() => Promise<
     if (error instanceof LockedError) {
       throw new EmbeddedDatabaseError(
         `The embedded database in ${dataDir} is in use by process ${error.holder}: stop that process, or set DATA_DIR to another folder.`,
+      );
+    }
+    if (error instanceof LeftLockError) {
+      throw new EmbeddedDatabaseError(
+        `DATA_DIR is ${JSON.stringify(dataDir)}, but the lock that an ended process has left there cannot be removed (${error.message}): make the folder writable, or set DATA_DIR to another one.`,
       );
     }
     throw new EmbeddedDatabaseError(

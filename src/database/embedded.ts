@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { packageFolder } from '../package-folder.ts';
-import { EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
+import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
 import { removeLeftOvers } from './left-overs.ts';
 
 export { EmbeddedDatabaseError };
@@ -53,10 +53,7 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   const opened = await Promise.race([listening, failed.then((error) => ({ error }))]);
   if ('error' in opened) {
     await release();
-    throw new EmbeddedDatabaseError(
-      `The embedded database in ${dataDir} cannot be opened (${opened.error.message}): check the folder, or set DATA_DIR to another one.`,
-      { cause: opened.error },
-    );
+    throw cannotOpen(dataDir, opened.error);
   }
 
   const { socketFolder } = opened;

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
+import { messageOf } from '../errors.ts';
 
 /** Another process holds the lock. */
 export class LockedError extends Error {
@@ -14,12 +15,18 @@ export class LockedError extends Error {
   }
 }
 
+/** The process that held the lock has ended, but the lock cannot be removed: its folder is read-only, say. */
+export class LeftLockError extends Error {
+  override readonly name = 'LeftLockError';
+}
+
 /**
  * Takes the lock at `path`: a Unix socket that this process listens on. The kernel closes it with
  * the process, however that ends, so nobody has to guess whether a process id in a file is alive
  * (ids are reused, and in containers they are all 1).
  * @returns a function that gives the lock back
  * @throws LockedError while another process holds it
+ * @throws LeftLockError when the lock of an ended process cannot be removed
  */
 export async function takeLock(path: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.end(String(process.pid)));
@@ -45,7 +52,7 @@ async function tryListen(server: Server, path: string): Promise<boolean> {
     await once(server, 'listening');
     return true;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') return false;
+    if (codeOf(error) === 'EADDRINUSE') return false;
     throw error;
   }
 }
@@ -68,10 +75,14 @@ export async function isAbandoned(path: string): Promise<boolean> {
     await once(socket, 'connect');
     return false;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+    return codeOf(error) === 'ECONNREFUSED';
   } finally {
     socket.destroy();
   }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 /** Inode numbers are reused at once, so the time of creation is part of a socket's identity. */
@@ -88,8 +99,9 @@ function removeStale(path: string, stale: string): void {
   const aside = `${path}.${process.pid}`;
   try {
     renameSync(path, aside);
-  } catch {
-    return; // the other process was faster
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return; // the other process was faster
+    throw new LeftLockError(messageOf(error), { cause: error });
   }
   const found = identify(aside);
   if (found === stale) rmSync(aside, { force: true });

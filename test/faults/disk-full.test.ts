@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { baseOf, dist, type Run, run, runServer, stop } from '../process.ts';
+import { baseOf, dist, failure, type Run, run, runServer, stop } from '../process.ts';
 import { send } from './load.ts';
 
 function mount(folder: string): void {
@@ -144,14 +144,35 @@ describe.skipIf(!canMount())('a full disk under the embedded database', () => {
     expect(await count()).toBe(100);
   });
 
-  test('lets the gateway end with one sentence when it cannot even start', async () => {
-    fillDisk(1_000_000);
-    const server = runServer({ DATA_DIR: join(folder, 'data') });
-    expect(await server.ended).toBe(1);
-    expect(server.errors()).toMatch(
-      /^The embedded database in .* cannot be opened \(.*\): [^\n]*\n$/,
+  test.each([0, 1_000_000, 20_000_000])(
+    'lets the gateway end with one sentence when it cannot even start with %i bytes',
+    async (free) => {
+      fillDisk(free);
+      const server = runServer({ DATA_DIR: join(folder, 'data') });
+      expect(await server.ended).toBe(1);
+      expect(server.errors()).toBe(
+        `The embedded database in ${join(folder, 'data')} cannot be opened (its disk is full): make room, or set DATA_DIR to a folder on another disk.\n`,
+      );
+      freeDisk();
+      expect(await baseOf(runServer({ DATA_DIR: join(folder, 'data') }))).toMatch(/^http/);
+    },
+  );
+});
+
+describe.skipIf(!canMount())('a folder of the embedded database that is read-only', () => {
+  test('is named with the lock that a killed process has left in it', async () => {
+    const environment = { DATA_DIR: join(folder, 'data'), SEED: 'none' };
+    const killed = runServer(environment);
+    await baseOf(killed);
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    execFileSync('mount', ['-o', 'remount,ro', folder]);
+    expect(await failure(runServer(environment))).toMatch(
+      /^DATA_DIR is ".*", but the lock that an ended process has left there cannot be removed \(EROFS: read-only file system, .*\): make the folder writable, or set DATA_DIR to another one\.$/,
     );
-    freeDisk();
-    expect(await baseOf(runServer({ DATA_DIR: join(folder, 'data') }))).toMatch(/^http/);
+    execFileSync('mount', ['-o', 'remount,rw', folder]);
+    const next = runServer(environment);
+    await baseOf(next);
+    expect(await stop(next)).toBe(0);
   });
 });
