@@ -35,8 +35,11 @@ export class Member {
   #listeningSince = Number.POSITIVE_INFINITY;
   #onReport: (() => void)[] = [];
 
-  /** @param onReplace called when somebody else has asked the worker to end */
-  constructor(worker: Worker, assignment: Beginning, onReplace: () => void) {
+  /**
+   * @param onReplace called when somebody else has asked the worker to end
+   * @param onMove called when it has met another database server than before
+   */
+  constructor(worker: Worker, assignment: Beginning, onReplace: () => void, onMove: () => void) {
     this.#worker = worker;
     closeWhatIsLost(worker);
     let declareBuilt = () => {};
@@ -54,6 +57,7 @@ export class Member {
         declareBuilt();
       } else if (message.type === 'pong') this.unanswered = 0;
       else if (message.type === 'replace') onReplace();
+      else if (message.type === 'moved') onMove();
       else if (message.type === 'report') this.#take(message.report);
       else if (message.type === 'listening') {
         this.isListening = true;

@@ -62,6 +62,7 @@ export function serve(parent: Parent): void {
     if (message.type === 'build') {
       await attempt(async () => {
         worker = await build(message.assignment, () => problem);
+        worker.ground.database.onMove(() => parent.tell({ type: 'moved' }));
         parent.tell({ type: 'built' });
       });
     } else if (message.type === 'listen') {
@@ -71,6 +72,9 @@ export function serve(parent: Parent): void {
       });
     } else if (message.type === 'problem') {
       problem = message.problem;
+    } else if (message.type === 'look') {
+      // One that is away is found out by others.
+      worker?.ground.database.lookForServer().catch(() => {});
     } else if (message.type === 'leave') {
       await attempt(() => end(({ service }) => service.shutdown.leave(service.app)));
     } else if (message.type === 'close') {

@@ -102,6 +102,11 @@ export class Workers {
     for (const member of this.#members) member.tell({ type: 'problem', problem });
   }
 
+  /** A process has met another database server than before: all look which one they are connected to. */
+  lookForServer(): void {
+    for (const member of this.#members) member.tell({ type: 'look' });
+  }
+
   /** Replaces all, one after the other: each serves until the next one does. */
   restart(): void {
     // What is being started is new.
@@ -147,6 +152,7 @@ export class Workers {
         if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
         this.#replace(place);
       },
+      () => this.lookForServer(),
     );
     place.member = member;
     this.#members.add(member);

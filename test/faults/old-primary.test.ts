@@ -73,15 +73,17 @@ const end = (which: string) =>
   );
 const probe =
   "query LIKE '%pg_current_snapshot()::text%' AND query NOT LIKE 'SELECT pg_terminate%'";
+const ofPooler = `pid = (SELECT max(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid())`;
 const onePooled = `pid = (SELECT max(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid() AND query LIKE '%outfits%' AND query NOT LIKE '%pg_current_snapshot%')`;
 
 describe.each<readonly [string, Record<string, string>, string]>([
   ['when the connection of its probe ends', {}, probe],
   ['when a connection of its pool ends', {}, onePooled],
+  ['with several workers', { WORKERS: '2' }, probe],
   ['without memory', { CACHE_MAX_BYTES: '0' }, onePooled],
   ['with a standby of the old one', { DATABASE_READ_URLS: 'standby' }, probe],
   ...(hasPgBouncer
-    ? [['behind a pooler of transactions', { DATABASE_POOLER: 'transaction' }, onePooled] as const]
+    ? [['behind a pooler of transactions', { DATABASE_POOLER: 'transaction' }, ofPooler] as const]
     : []),
 ])('%s', (_name, settings, ended) => {
   test('gives nothing of the old primary once it has met the new one', async () => {
