@@ -1,6 +1,7 @@
 // What is measured, and what it should come to.
 
 import { setCounting, setPeerIndexes, withClient } from './database.js';
+import { expensiveDocuments, startAsking } from './expensive.js';
 import { listLegacy } from './legacy.js';
 import { openLikers, startFolding, startWriting } from './likes.js';
 import { compareProcessorTime } from './processor.js';
@@ -36,6 +37,7 @@ export async function listComparisons(systems, large, small, huge) {
     ...listManyPages(systems, large),
     ...(await compareProcessorTime(systems, large.url)),
     ...listPages(large),
+    ...listExpensive(large),
     ...[large, ...(huge ? [huge] : [])].map((table) => compareSizes(table, small)),
     ...(await listConnection(large)),
     ...(await compareRecords(systems, large)),
@@ -229,6 +231,33 @@ function listManyPages({ gateway }, { url }) {
 }
 
 const orders = ['?', '?ordering=-like_count&', '?ordering=modified&'];
+
+/**
+ * Clients of expensive lists must not hold up another one.
+ * @param {Table} large
+ * @returns {Comparison[]}
+ */
+function listExpensive({ uncached }) {
+  const quiet = latency('REST page 1,000, median latency', uncached, [restList('?page=1000')]);
+  return Object.entries(expensiveDocuments).map(([name, query]) => ({
+    name: `REST page 1,000, cache off, beside twenty clients of ${name}`,
+    against: 'without them',
+    unit: 'ms',
+    target: { most: 5 },
+    subject: {
+      name: `${quiet.name}, beside ${name}`,
+      async measure(seconds) {
+        const asking = startAsking(uncached.port, query);
+        try {
+          return await quiet.measure(seconds);
+        } finally {
+          await asking.stop();
+        }
+      },
+    },
+    reference: quiet,
+  }));
+}
 
 /**
  * @param {Side} side
