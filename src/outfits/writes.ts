@@ -1,7 +1,7 @@
 // Creates, changes and deletes outfits; only owners change.
 import pg from 'pg';
 import type { ReadRows } from '../database/read.ts';
-import { type Outfit, Prisma, type PrismaClient } from '../generated/prisma/client.ts';
+import type { Outfit, PrismaClient } from '../generated/prisma/client.ts';
 import { outfitColumns } from './columns.ts';
 import {
   findFirstAnswer,
@@ -82,7 +82,7 @@ async function insertOutfit(
   outfit: Partial<Outfit>,
   request: RepeatableRequest | undefined,
 ): Promise<OutfitRow> {
-  const fields = typedKeys(outfitColumns).filter((field) => outfit[field] !== undefined);
+  const fields = givenFields(outfit);
   const columns = fields.map((field) => outfitColumns[field]);
   const keep = request ? `, first AS (${keepAnswerSql(fields.length + 1)} FROM o ${owner})` : '';
   const statement = `
@@ -101,25 +101,35 @@ async function insertOutfit(
 const owner = 'JOIN users u ON u.id = o.user_id';
 
 /**
- * Changes what is given of an outfit, and notes when and on which device.
+ * Changes what is given of an outfit, and notes when and on which device. One statement changes it and reads
+ * its user, so it needs no transaction.
  * @throws OutfitNotFoundError, NotTheOwnerError
  */
 export async function updateOutfit(
-  prisma: PrismaClient,
+  { prisma, read }: { readonly prisma: PrismaClient; readonly read: ReadRows },
   { id, userId }: OwnOutfit,
   visibility: Visibility,
   values: CheckedInput,
 ): Promise<OutfitRow> {
   await checkOwner(prisma, { id, userId }, visibility);
   const { device, ...columns } = toColumns(values);
-  return orNotFound(
-    id,
-    prisma.outfit.update({
-      where: { id },
-      data: { ...columns, modified: takeTimestamp(), modificationDevice: device ?? 'web' },
-      include: { user: true },
-    }),
-  );
+  const outfit: Partial<Outfit> = {
+    ...columns,
+    modified: takeTimestamp(),
+    modificationDevice: device ?? 'web',
+  };
+  const fields = givenFields(outfit);
+  const changes = fields.map((field, index) => {
+    const [column, type] = outfitColumns[field];
+    return `${column} = $${index + 2}::${type}`;
+  });
+  const statement = `
+    UPDATE outfits o SET ${changes.join(', ')} FROM users u WHERE o.id = $1::int AND u.id = o.user_id
+    RETURNING ${rowColumns}`;
+  const [row] = await read<FlatRow>(statement, [id, ...fields.map((field) => outfit[field])]);
+  // It may be deleted between looking and writing.
+  if (!row) throw new OutfitNotFoundError(id);
+  return rowOf(row);
 }
 
 /** @throws OutfitNotFoundError, NotTheOwnerError */
@@ -129,7 +139,9 @@ export async function deleteOutfit(
   visibility: Visibility,
 ): Promise<void> {
   await checkOwner(prisma, { id, userId }, visibility);
-  await orNotFound(id, prisma.outfit.delete({ where: { id } }));
+  const { count } = await prisma.outfit.deleteMany({ where: { id } });
+  // It may be deleted between looking and writing.
+  if (count === 0) throw new OutfitNotFoundError(id);
 }
 
 interface OwnOutfit {
@@ -159,19 +171,6 @@ function toColumns({ imageOriginalUrl, video, ...values }: CheckedInput) {
     ...(imageOriginalKey === undefined ? {} : { imageOriginalKey }),
     ...(video === undefined ? {} : { videoKey: video, playVideo: video !== null }),
   };
-}
-
-const rowIsGone = 'P2025';
-
-/** The outfit may be deleted between looking and writing. */
-async function orNotFound<Result>(id: number, writing: Promise<Result>): Promise<Result> {
-  try {
-    return await writing;
-  } catch (error) {
-    const isGone =
-      error instanceof Prisma.PrismaClientKnownRequestError && error.code === rowIsGone;
-    throw isGone ? new OutfitNotFoundError(id) : error;
-  }
 }
 
 // Codes of PostgreSQL.
@@ -207,6 +206,7 @@ function constraintOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.constraint : undefined;
 }
 
-function typedKeys<Key extends string>(columns: Readonly<Record<Key, unknown>>): Key[] {
-  return Object.keys(columns) as Key[];
+function givenFields(outfit: Partial<Outfit>): (keyof Outfit)[] {
+  const fields = Object.keys(outfitColumns) as (keyof Outfit)[];
+  return fields.filter((field) => outfit[field] !== undefined);
 }

@@ -97,8 +97,7 @@ builder.mutationField('updateOutfit', (t) =>
       const id = readGlobalId('Outfit', globalId);
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
-      const { prisma, visibility } = context;
-      return written(context, updateOutfit(prisma, { id, userId }, visibility, values));
+      return written(context, updateOutfit(context, { id, userId }, context.visibility, values));
     },
   }),
 );
