@@ -1,6 +1,7 @@
 // Reads queries from standbys, but never less than what the primary showed when they came.
 import type pg from 'pg';
 import type { Config } from '../config.ts';
+import { HttpError } from '../errors.ts';
 import type { Database } from './database.ts';
 import { LogMarks } from './log-marks.ts';
 import { DatabaseNotReadyError } from './prepare.ts';
@@ -119,7 +120,9 @@ export function openReplicas(
       try {
         return await standby.read(...statement);
       } catch (error) {
-        if (signal?.aborted) throw error;
+        // An HttpError is of the statement's own lane: it was too expensive, or the lane is full. The primary has
+        // the same limits, and would do the work once more.
+        if (signal?.aborted || error instanceof HttpError) throw error;
         // It was cancelled to let it replay, or something is wrong with the standby. What is wrong with the
         // statement is said by the primary too. What comes later in this execution must not see less.
         standby.check();

@@ -145,6 +145,30 @@ describe.each(['67108864', '0'])('with CACHE_MAX_BYTES=%s', (CACHE_MAX_BYTES) =>
   });
 });
 
+test('a list that was too expensive for the standby is not read once more from the primary', async () => {
+  const opened = await open({ EXPENSIVE_QUERY_TIMEOUT: '1', CACHE_MAX_BYTES: '0' });
+  await untilRead(opened);
+  const { failed } = opened.replicas.primaryReads;
+  // The standby holds this lock too, and the list waits there until its time is over.
+  await outside.query('BEGIN');
+  onTestFinished(async () => {
+    await outside.query('ROLLBACK');
+  });
+  await outside.query('LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
+  await outside.query('CHECKPOINT');
+  const isLocked = async () => {
+    const { rows: found } = await inside.query(
+      `SELECT FROM pg_locks WHERE relation = 'outfits'::regclass AND mode = 'AccessExclusiveLock'`,
+    );
+    return found.length;
+  };
+  await expect.poll(isLocked, patience).toBe(1);
+  const query = '{ outfits(filter: { hasVideo: true }) { count } }';
+  const answer = await opened.app.inject({ method: 'POST', url: '/graphql', payload: { query } });
+  expect(answer.json().errors[0].extensions.code).toBe('TIMEOUT');
+  expect(opened.replicas.primaryReads.failed).toBe(failed);
+});
+
 test.each(['pg_cancel_backend', 'pg_terminate_backend'])(
   'a read that the standby ends by %s is answered by the primary',
   async (end) => {
