@@ -30,6 +30,9 @@ export interface Follower {
   firstReading: number;
 }
 
+/** Milliseconds between a reading that the database could not answer and the next one. */
+const failurePause = 1000;
+
 type Changes = Pick<ChangeLog, 'isTouched' | 'now'>;
 
 export type Read = (
@@ -89,6 +92,26 @@ export class LiveFeed {
     return Math.max(this.#notBefore - performance.now(), 0);
   }
 
+  /** Aborted when the last follower has left. */
+  get left(): AbortSignal {
+    return this.#left.signal;
+  }
+
+  /**
+   * The follower's sender who is charged for the next reading: whoever keeps the gateway busy must not delay it.
+   * @param loadOf what a sender is charged for already
+   */
+  findPayer(loadOf: (sender: string) => number): string {
+    let payer = '';
+    let least = Number.POSITIVE_INFINITY;
+    for (const { sender } of this.followers) {
+      const load = loadOf(sender);
+      if (load < least) [payer, least] = [sender, load];
+      if (load === 0) break;
+    }
+    return payer;
+  }
+
   add(follower: Follower): void {
     follower.firstReading = this.#readings + 1;
     this.followers.add(follower);
@@ -112,9 +135,10 @@ export class LiveFeed {
 
   /**
    * Reads once, and tells the followers.
+   * @param sender who is charged
    * @throws what the reading fails with: whoever has an answer keeps it
    */
-  async read(read: Read): Promise<void> {
+  async read(read: Read, sender: string): Promise<void> {
     // What is committed during the reading will be known to have come after this.
     const moment = this.#changes.now;
     this.#isReading = true;
@@ -122,14 +146,13 @@ export class LiveFeed {
     this.#readings += 1;
     const number = this.#readings;
     try {
-      const [{ sender = '' } = {}] = this.followers;
-      const waiter = { signal: this.#left.signal, sender };
+      const waiter = { signal: this.left, sender };
       const answer = await read(this.question, { viewer: this.#viewer, waiter });
       // Found to be of one viewer: nobody else may have it.
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
       this.#moment = moment;
       this.#madeOf = answer.madeOf;
-      if (answer.isExpensive) this.#pause();
+      if (answer.isExpensive) this.#pause(this.#expensivePause);
       for (const follower of this.followers) {
         if (follower.firstReading > number) continue;
         follower.hasAnswer = true;
@@ -137,15 +160,16 @@ export class LiveFeed {
       }
     } catch (error) {
       this.#mustRead = true;
-      if (error instanceof HttpError && error.code === 'TIMEOUT') this.#pause();
+      // Also a reading that was ended by its time limit: that itself took as long as the pause is.
+      if (error instanceof HttpError) this.#pause(failurePause);
       throw error;
     } finally {
       this.#isReading = false;
     }
   }
 
-  #pause(): void {
-    this.#notBefore = performance.now() + this.#expensivePause;
+  #pause(milliseconds: number): void {
+    this.#notBefore = performance.now() + milliseconds;
   }
 
   /** Turns away those who wait for their first answer. */

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Viewer } from '../admission/viewer.ts';
 import type { Probes } from '../cache/answer-cache.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import { Lane } from '../database/lane.ts';
 import { timedOut } from '../errors.ts';
 import type { Engine } from './engine.ts';
 import {
@@ -17,8 +18,11 @@ import {
 
 /** Milliseconds between two looks at what the database shows. */
 const interval = 250;
-/** Feeds that are read at a time: fewer than there are connections, so that requests find one, too. */
-const maxReading = 8;
+/**
+ * Feeds of each kind that are read at a time: together fewer than there are connections, so that requests find
+ * one, too. One sender has half of them, since its readings may wait for the lane of expensive statements.
+ */
+const places = { slots: 4, perSender: 2 };
 
 export interface LiveOptions {
   readonly engine: Engine;
@@ -52,12 +56,15 @@ export class LiveAnswers {
   readonly #read: Read;
   readonly #feeds = new Map<string, LiveFeed>();
   /** Feeds that wait to be read, in the order in which they came: those for all, and those of one viewer. */
-  readonly #waitingForAll = new Set<LiveFeed>();
-  readonly #waitingOwn = new Set<LiveFeed>();
-  readonly #queues = [this.#waitingForAll, this.#waitingOwn];
+  /** Thousands of viewers' own answers do not hold up what is for all, nor it them. */
+  readonly #forAll = new Lane(places);
+  readonly #own = new Lane(places);
+  /** Feeds that wait to be read. */
+  readonly #waiting = new Set<LiveFeed>();
+  /** Feeds that wait or are read, by who is charged. */
+  readonly #load = new Map<string, number>();
   /** What is read for all who follow belongs to no request, nor to its trace. */
   readonly #outside = new AsyncResource('LiveAnswers');
-  #reading = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ engine, snapshots, log, expensivePause }: LiveOptions) {
@@ -135,7 +142,6 @@ export class LiveAnswers {
       feed.remove(follower);
       if (feed.followers.size > 0) continue;
       this.#feeds.delete(key);
-      this.#queueOf(feed).delete(feed);
     }
     if (this.#feeds.size > 0) return;
     clearTimeout(this.#timer);
@@ -164,42 +170,43 @@ export class LiveAnswers {
   }
 
   #enqueue(feed: LiveFeed): void {
-    this.#queueOf(feed).add(feed);
-    this.#outside.runInAsyncScope(() => this.#readNext());
+    if (this.#waiting.has(feed)) return;
+    this.#waiting.add(feed);
+    this.#outside.runInAsyncScope(() => this.#readInTurn(feed));
   }
 
-  #queueOf({ isForAll }: LiveFeed): Set<LiveFeed> {
-    return isForAll ? this.#waitingForAll : this.#waitingOwn;
-  }
-
-  #readNext(): void {
-    while (this.#reading < maxReading) {
-      const feed = this.#takeNext();
-      if (!feed) return;
-      this.#reading += 1;
-      this.#readOne(feed).finally(() => {
-        this.#reading -= 1;
-        this.#readNext();
-      });
+  async #readInTurn(feed: LiveFeed): Promise<void> {
+    const lane = feed.isForAll ? this.#forAll : this.#own;
+    const sender = feed.findPayer((name) => this.#load.get(name) ?? 0);
+    const origin = { sender };
+    this.#charge(sender, 1);
+    try {
+      await lane.enter(origin, feed.left);
+    } catch {
+      // All have left before its turn came.
+      this.#waiting.delete(feed);
+      this.#charge(sender, -1);
+      return;
+    }
+    this.#waiting.delete(feed);
+    try {
+      await this.#readOne(feed, sender);
+    } finally {
+      this.#charge(sender, -1);
+      lane.leave(origin);
     }
   }
 
-  /** From both queues in turn: a thousand viewers' own answers do not hold up what is for all, nor it them. */
-  #takeNext(): LiveFeed | undefined {
-    this.#queues.reverse();
-    for (const queue of this.#queues) {
-      const [feed] = queue;
-      if (!feed) continue;
-      queue.delete(feed);
-      return feed;
-    }
-    return undefined;
+  #charge(sender: string, change: number): void {
+    const load = (this.#load.get(sender) ?? 0) + change;
+    if (load > 0) this.#load.set(sender, load);
+    else this.#load.delete(sender);
   }
 
-  async #readOne(feed: LiveFeed): Promise<void> {
+  async #readOne(feed: LiveFeed, sender: string): Promise<void> {
     const moment = this.#snapshots.changes.now;
     try {
-      await feed.read(this.#read);
+      await feed.read(this.#read, sender);
       if (feed.isDue) this.#enqueue(feed);
     } catch (error) {
       if (error instanceof PersonalAnswerError) return this.#split(feed);
