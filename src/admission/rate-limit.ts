@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
-import { SharedTask } from '../database/task.ts';
+import { SharedTask, startOutside } from '../database/task.ts';
 import { throttled } from '../errors.ts';
 
 /**
@@ -149,7 +149,7 @@ function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
     if (performance.now() - cleared > clearingInterval) {
       cleared = performance.now();
       // Nobody waits for it, and the next one makes up for one that fails.
-      read(clearStatement, []).catch(() => {});
+      startOutside(() => read(clearStatement, [])).catch(() => {});
     }
     // With another limit everyone begins anew: what is left of the old one says nothing.
     const key = `${requests}/${seconds} ${sender}`;

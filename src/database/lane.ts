@@ -56,6 +56,8 @@ export class Lane {
    * @throws HttpError 503 when the queue is full or the wait too long; `signal.reason` when it is aborted
    */
   enter(origin: Origin, signal?: AbortSignal): Promise<void> | undefined {
+    // What a stopped task still begins would wait for nobody.
+    signal?.throwIfAborted();
     if (this.#running < this.#limits.slots && this.#isWithinLimits(origin)) {
       this.#begin(origin);
       return undefined;

@@ -27,10 +27,13 @@ const trialTime = 50;
  * get no trial: so trials that end in vain take a tenth of a connection for each sender.
  */
 const trialPause = 500;
+/**
+ * Milliseconds that a statement of a stopped task has to end by itself. A new connection costs more than a
+ * cheap statement, and so do the first statements on it: clients that leave at once would hold up all others.
+ */
+const grace = 100;
 /** Most statements of one request that are under way. */
 const maxPerRequest = 3;
-/** Most statements that wait for a lane: each of their requests holds one of MAX_CONCURRENT_REQUESTS. */
-const maxWaiting = 32;
 
 interface Lanes {
   readonly trial: Lane;
@@ -41,8 +44,8 @@ interface Lanes {
 
 /**
  * Gives connections to the tasks that ask for them: by sender and request in turn. When a task is stopped, it
- * leaves the queue, or its connection is cut, and PostgreSQL, which looks after its clients, drops the
- * statement that runs.
+ * leaves the queue, or its connection is cut after a grace time, and PostgreSQL, which looks after its clients,
+ * drops the statement that runs.
  */
 export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
@@ -267,9 +270,16 @@ async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<
 }
 
 function cutOnStop(client: pg.PoolClient, signal: AbortSignal): void {
+  let timer: NodeJS.Timeout | undefined;
   const cut = () => client.connection.stream.destroy(signal.reason);
-  signal.addEventListener('abort', cut, { once: true });
-  onRelease(client, () => signal.removeEventListener('abort', cut));
+  const cutLater = () => {
+    timer = setTimeout(cut, grace);
+  };
+  signal.addEventListener('abort', cutLater, { once: true });
+  onRelease(client, () => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', cutLater);
+  });
 }
 
 /** Calls back when the connection has been given back to the pool. */

@@ -9,7 +9,7 @@ import type { ReadRows } from './read.ts';
 import type { LogPosition, Shown } from './snapshots.ts';
 import { createStandby, type Standby } from './standby.ts';
 import type { StandbyState } from './standby-state.ts';
-import { currentTask } from './task.ts';
+import { currentTask, startOutside } from './task.ts';
 
 /**
  * A way to read for one execution of a query, in which everything is at least as new as `shown`, and no
@@ -77,7 +77,7 @@ export function openReplicas(
   const choose = async (position: LogPosition | undefined): Promise<Standby | Reason> => {
     if (!position) return 'unknown';
     if (primary.known?.server !== position.server) {
-      primary.ask().catch(() => {});
+      startOutside(() => primary.ask()).catch(() => {});
       return 'unknown';
     }
     marks.add(position);

@@ -26,7 +26,7 @@ export type StartTask = <Result>(
 
 /** The task that a statement belongs to. */
 export interface TaskScope extends Origin {
-  /** Aborted when the task has been stopped. */
+  /** Aborted when the task has been stopped, or has ended. */
   readonly signal: AbortSignal;
   /** Whether a statement of it has used the lane of expensive statements. */
   isExpensive: boolean;
@@ -37,6 +37,11 @@ export interface TaskScope extends Origin {
 const scopes = new AsyncLocalStorage<TaskScope>();
 let running = 0;
 
+/** Begins work that goes on when the task has ended that it is begun in: it belongs to none. */
+export function startOutside<Result>(work: () => Result): Result {
+  return scopes.exit(work);
+}
+
 /** The task that this code belongs to; undefined outside of any. */
 export function currentTask(): TaskScope | undefined {
   return scopes.getStore();
@@ -44,7 +49,8 @@ export function currentTask(): TaskScope | undefined {
 
 /**
  * A task that one or more requests wait for. It is stopped when the last of them has left or has
- * waited too long: the connection it uses is cut, and the database drops the statement.
+ * waited too long: the connection it uses is cut, and the database drops the statement. The same becomes
+ * of what still runs when it has ended.
  */
 export class SharedTask<Result> {
   readonly #stop = new AbortController();
@@ -69,6 +75,9 @@ export class SharedTask<Result> {
         throw httpErrorFor(error) ?? error;
       })
       .finally(() => {
+        // GraphQL answers with an error before its other fields are read: their statements would go on,
+        // and count for nobody.
+        this.#stop.abort(ended);
         running--;
         // An AsyncLocalStorage in use makes every promise of the process slower, those of cached
         // answers too.
