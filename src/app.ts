@@ -74,7 +74,7 @@ export interface AppOptions {
   /** Why the service is not ready, in one sentence; asked by `GET /health/ready`. */
   readonly findProblem?: (() => string | undefined) | undefined;
   /** The standbys that queries are read from; undefined: they are read where is written. */
-  readonly replicas?: Pick<Replicas, 'readAt'> | undefined;
+  readonly replicas?: Pick<Replicas, 'readAt' | 'standbys'> | undefined;
   /** Whether the pictures are drawn here, below `/media/`: `mediaUrl` is that, then. */
   readonly drawsPictures?: boolean;
   /** Another schema than this service's own, and other legacy paths. */
@@ -165,6 +165,10 @@ export async function buildApp(
   const { maxConcurrentRequests, rateLimit, requestTimeout } = config;
   const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
   const limit = createConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
+  // What waits for a lane keeps its place: with a quarter for each lane, half are left for others.
+  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
+    pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));
+  }
   const startTask: StartTask = (work, sender, after) =>
     new SharedTask(
       requestTimeout,

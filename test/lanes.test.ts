@@ -1,6 +1,10 @@
 // Expensive lists: limited by weight, served in a lane of their own, so that they delay only each other.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createConcurrencyLimit } from '../src/admission/concurrency-limit.ts';
+import { Lane } from '../src/database/lane.ts';
+import { SharedTask } from '../src/database/task.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
+import { type Follower, LiveFeed } from '../src/graphql/live-feed.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { baseOfApp, openStream, type StreamEvent } from './event-stream.ts';
 import { openGateway, outfitId, type TestGateway } from './gateway.ts';
@@ -230,6 +234,135 @@ describe('an expensive list', () => {
     let likes = 0;
     while (likes < found[0].likes) ({ likes } = readFirst(await stream.next()));
     expect(likes).toBe(found[0].likes);
+  });
+});
+
+describe('what waits for an expensive list', () => {
+  /** A subscription to a slow list that no other one is. */
+  const slowStream = (index: number) =>
+    `subscription { a${index}: outfits(filter: { hashtags: ["slow"] }) { count } }`;
+
+  test('holds a quarter of MAX_CONCURRENT_REQUESTS at most', async () => {
+    const gateway = await openWithSlowTag({
+      DATABASE_POOL_MAX: '4',
+      MAX_CONCURRENT_REQUESTS: '4',
+      EXPENSIVE_QUERY_TIMEOUT: '3',
+    });
+    let stopped = 0;
+    const attack = Array.from({ length: 20 }, async () => {
+      const answer = await ask(gateway, slow, from('10.0.0.1'));
+      if (answer.json().errors[0].extensions.code === 'TIMEOUT') stopped += 1;
+    });
+    const lane = () => gateway.database.pool.lanes['expensive'];
+    await expect.poll(() => lane()?.running).toBe(1);
+    const page = await ask(gateway, '{ outfits { count } }', from('10.0.0.2'));
+    expect(page.json()).toEqual({ data: { outfits: { count: 60 } } });
+    expect(stopped).toBe(0);
+    expect(lane()?.waiting).toBe(1);
+    await gateway.app.close();
+    await Promise.allSettled(attack);
+  });
+
+  test('holds up no live answer of another sender', async () => {
+    const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '3' });
+    const base = await baseOfApp(gateway.app);
+    let answered = 0;
+    for (let index = 0; index < 20; index += 1) {
+      openStream(base, slowStream(index), { headers: from('10.0.0.1') }).then(
+        () => {
+          answered += 1;
+        },
+        () => {},
+      );
+    }
+    await expect.poll(() => gateway.database.pool.lanes['expensive']?.running).toBe(1);
+    for (const query of [
+      'subscription { outfits { count } }',
+      'subscription { outfits { page } }',
+    ]) {
+      const stream = await openStream(base, query, { headers: from('10.0.0.2') });
+      expect((await stream.next()).data).not.toHaveProperty('errors');
+    }
+    expect(answered).toBe(0);
+  });
+
+  test('is not paid by a sender that is busy, where another follows the same', () => {
+    const feed = new LiveFeed({} as never, true, undefined, { isTouched: () => true, now: 0 }, 0);
+    for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Follower);
+    expect(feed.findPayer((sender) => (sender === 'busy' ? 60 : 0))).toBe('idle');
+    expect(feed.findPayer((sender) => (sender === 'other' ? 1 : 2))).toBe('other');
+  });
+});
+
+test('a live answer that failed once is read again soon, whatever EXPENSIVE_QUERY_TIMEOUT is', async () => {
+  const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '600' });
+  const { pool } = gateway.database;
+  const base = await baseOfApp(gateway.app);
+  const query =
+    'subscription { outfits(filter: { hashtags: ["ootd"] }) { results { databaseId likes } } }';
+  const stream = await openStream(base, query);
+  const readFirst = ({ data }: StreamEvent) => data.data.outfits.results[0];
+  const { databaseId: id, likes } = readFirst(await stream.next());
+  await pool.query(`
+    CREATE TABLE failing AS SELECT true AS is_full;
+    CREATE OR REPLACE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery LANGUAGE plpgsql STABLE AS $$
+    BEGIN
+      IF (SELECT is_full FROM failing) THEN RAISE EXCEPTION 'full' USING ERRCODE = '53200'; END IF;
+      RETURN quick_hashtags(hashtags);
+    END $$`);
+  const read = vi.spyOn(pool, 'queryInLane');
+  await pool.query('UPDATE outfits SET likes = likes + 1 WHERE id = $1', [id]);
+  await expect.poll(() => read.mock.settledResults.map(({ type }) => type)).toContain('rejected');
+  await pool.query('UPDATE failing SET is_full = false');
+  expect(readFirst(await stream.next()).likes).toBe(likes + 1);
+}, 30_000);
+
+test('a refused request has no place while its refusal is delayed', async () => {
+  const limit = createConcurrencyLimit(1, 1000);
+  const { signal } = new AbortController();
+  const task = { sender: 'a', signal, isRefused: false };
+  const order: string[] = [];
+  const refuse = async () => {
+    task.isRefused = true;
+  };
+  const refused = limit.run(refuse, task).then(() => order.push('refused'));
+  const other = { sender: 'b', signal, isRefused: false };
+  await limit.run(async () => order.push('other'), other);
+  await refused;
+  expect(order).toEqual(['other', 'refused']);
+});
+
+describe('a task that has ended', () => {
+  test('leaves no statement behind that its answer did not wait for', async () => {
+    const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '600' });
+    const { lanes } = gateway.database.pool;
+    const lists = [0, 1, 2, 3, 4].map((index) => `a${index}: ${slow.slice(1, -1)}`).join(' ');
+    const answer = await ask(
+      gateway,
+      `{ a: outfits(filter: { ids: [] }, page: 2) { count } ${lists} }`,
+    );
+    expect(answer.json().errors[0].extensions.code).toBe('PAGE_NOT_FOUND');
+    const left = () => Object.values(lanes).map(({ running, waiting }) => running + waiting);
+    await expect.poll(left).toEqual([0, 0, 0]);
+  });
+
+  test('begins none', () => {
+    const lane = new Lane({ slots: 1 });
+    lane.enter({ sender: 'a' });
+    expect(() => lane.enter({ sender: 'b' }, AbortSignal.abort(new Error('over')))).toThrow('over');
+    expect(lane.waiting).toBe(0);
+  });
+
+  test('keeps the connection of a statement that ends by itself', async () => {
+    const gateway = await openWithSlowTag({ DATABASE_POOL_MAX: '1' });
+    const { pool } = gateway.database;
+    const read = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
+    const pid = await read();
+    const leaving = new AbortController();
+    const task = new SharedTask(10, () => pool.query('SELECT pg_sleep(0.01)'), 'a');
+    pool.once('acquire', () => setImmediate(() => leaving.abort()));
+    await expect(task.wait(leaving)).rejects.toThrow('stopped');
+    expect(await read()).toBe(pid);
   });
 });
 

@@ -1,6 +1,6 @@
 // How much work is done at a time, who waits for a turn, and who is refused.
 import { FairQueue, type Origin } from '../database/fair-queue.ts';
-import { Refusals } from '../database/refusals.ts';
+import { afterWork, beforeWork, Refusals } from './refusals.ts';
 
 /** Bounds the work that is done at a time. Whatever needs none, such as a cached answer, passes by. */
 export interface ConcurrencyLimit {
@@ -19,6 +19,8 @@ export interface ConcurrencyLimit {
 
 interface Waiting extends Origin {
   readonly signal: AbortSignal;
+  /** Whether the work was refused: then the end of it is delayed, in no place. */
+  readonly isRefused: boolean;
 }
 
 /** How many times the work that is done at a time a burst may bring to the queue. */
@@ -38,7 +40,8 @@ const averaged = 20;
 export function createConcurrencyLimit(max: number, timeout: number): ConcurrencyLimit {
   const queue = new FairQueue<{ begin(): void; refuse(): void }>();
   let running = 0;
-  const refusals = new Refusals();
+  const refusals = new Refusals(beforeWork);
+  const lateRefusals = new Refusals(afterWork);
   /** Work that had to wait since the queue was last empty. */
   let queued = 0;
   /** Milliseconds that work takes: a moving average. */
@@ -121,8 +124,9 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
         return await work();
       } finally {
         lastChange = performance.now();
-        usual += (lastChange - begun - usual) / averaged;
+        if (!request.isRefused) usual += (lastChange - begun - usual) / averaged;
         endTurn();
+        if (request.isRefused) await lateRefusals.delay();
       }
     },
   };

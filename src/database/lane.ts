@@ -1,6 +1,6 @@
 // Lane (bulkhead): a share of the connections for one kind of statement, with a fair queue.
+import { type HttpError, overloaded } from '../errors.ts';
 import { FairQueue, type Origin } from './fair-queue.ts';
-import { Refusals } from './refusals.ts';
 
 export interface LaneLimits {
   /** Most statements under way. */
@@ -8,8 +8,6 @@ export interface LaneLimits {
   /** Most statements of one request, and of one sender, under way. */
   readonly perRequest?: number;
   readonly perSender?: number;
-  /** Most statements that wait. When there are more, the sender with the most is refused. */
-  readonly maxWaiting?: number;
   /** Most milliseconds that a statement waits. */
   readonly maxWait?: number;
 }
@@ -30,7 +28,8 @@ export class Lane {
   /** Statements under way, by request and by sender; only what has a limit is counted. */
   readonly #underWay = new Map<Origin | string, number>();
   #running = 0;
-  readonly #refusals = new Refusals();
+  #maxWaiting = Number.POSITIVE_INFINITY;
+  #refused = 0;
 
   constructor(limits: LaneLimits) {
     this.#limits = limits;
@@ -47,7 +46,12 @@ export class Lane {
 
   /** Statements that were refused since the start: the queue was full, or the wait too long. */
   get refused(): number {
-    return this.#refusals.count;
+    return this.#refused;
+  }
+
+  /** @param most statements that wait. When there are more, the sender with the most is refused. */
+  limitWaiting(most: number): void {
+    this.#maxWaiting = most;
   }
 
   /**
@@ -77,11 +81,11 @@ export class Lane {
   }
 
   async #wait(origin: Origin, signal: AbortSignal | undefined): Promise<void> {
-    const { maxWaiting = Number.POSITIVE_INFINITY, maxWait } = this.#limits;
-    if (this.#queue.size >= maxWaiting) {
+    const { maxWait } = this.#limits;
+    if (this.#queue.size >= this.#maxWaiting) {
       const evicted = this.#queue.evictFor(origin);
-      if (!evicted) return this.#refusals.refuse();
-      this.#refusals.refuse().catch(evicted.refuse);
+      if (!evicted) throw this.#refuse();
+      evicted.refuse(this.#refuse());
     }
     let leave = () => {};
     let timer: NodeJS.Timeout | undefined;
@@ -94,14 +98,18 @@ export class Lane {
         };
         leave = () => giveUp(signal?.reason);
         signal?.addEventListener('abort', leave, { once: true });
-        const isLate = () => this.#refusals.refuse().catch(giveUp);
-        if (maxWait !== undefined) timer = setTimeout(isLate, maxWait);
+        if (maxWait !== undefined) timer = setTimeout(() => giveUp(this.#refuse()), maxWait);
         this.#queue.add(origin, waiting);
       });
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', leave);
     }
+  }
+
+  #refuse(): HttpError {
+    this.#refused += 1;
+    return overloaded();
   }
 
   #isWithinLimits(origin: Origin): boolean {

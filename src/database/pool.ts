@@ -87,8 +87,8 @@ export class TaskPool extends pg.Pool {
       expensiveTimeout === undefined
         ? undefined
         : {
-            trial: new Lane({ slots, maxWaiting }),
-            expensive: new Lane({ slots, perSender: 1, maxWaiting, maxWait: expensiveTimeout }),
+            trial: new Lane({ slots }),
+            expensive: new Lane({ slots, perSender: 1, maxWait: expensiveTimeout }),
             timeout: expensiveTimeout,
           };
     const runAlone = this.query.bind(this) as RunStatement;
@@ -113,6 +113,12 @@ export class TaskPool extends pg.Pool {
       }
     };
     this.query = runAgain as typeof this.query;
+  }
+
+  /** @param most statements that wait for each lane, all but that of every connection */
+  limitWaiting(most: number): void {
+    this.#lanes?.trial.limitWaiting(most);
+    this.#lanes?.expensive.limitWaiting(most);
   }
 
   /** For metrics: the lanes by their names; `all` is every connection. */
@@ -261,7 +267,12 @@ const lostRaces = ['40P01', '40001'];
 async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<Result> {
   const task = currentTask();
   const origin = task ?? { sender: own };
-  await lane.enter(origin, task?.signal);
+  try {
+    await lane.enter(origin, task?.signal);
+  } catch (error) {
+    if (task) task.isRefused = true;
+    throw error;
+  }
   try {
     return await work();
   } finally {

@@ -32,7 +32,12 @@ export interface TaskScope extends Origin {
   isExpensive: boolean;
   /** The servers that its statements have run on, by their identities. */
   readonly servers: Set<string>;
+  /** Whether it was refused for what it asks for: then its answer is delayed, once it has no place any more. */
+  isRefused: boolean;
 }
+
+/** What a statement fails with that its task did not wait for. */
+const ended = timedOut();
 
 const scopes = new AsyncLocalStorage<TaskScope>();
 let running = 0;
@@ -64,7 +69,13 @@ export class SharedTask<Result> {
    */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
     const { signal } = this.#stop;
-    const scope = { signal, sender, isExpensive: false, servers: new Set<string>() };
+    const scope = {
+      signal,
+      sender,
+      isExpensive: false,
+      isRefused: false,
+      servers: new Set<string>(),
+    };
     this.#limit = limit;
     // Each statement that waits listens to it.
     setMaxListeners(0, signal);

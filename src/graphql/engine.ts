@@ -17,7 +17,6 @@ import type { Viewer } from '../admission/viewer.ts';
 import type { GuardWrite } from '../admission/write-guard.ts';
 import type { Answer, AnswerCache } from '../cache/answer-cache.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import { Refusals } from '../database/refusals.ts';
 import type { ReadAt } from '../database/replicas.ts';
 import type { Shown } from '../database/snapshots.ts';
 import { currentTask, type StartTask, type Waiter } from '../database/task.ts';
@@ -194,7 +193,6 @@ export function createFinder({ schema, config }: Pick<EngineOptions, 'schema' | 
 export function createEngine(options: EngineOptions): Engine {
   const { schema, config, cache, startTask, contexts, readAt, guardWrite } = options;
   const { documents, interpret, causes, ...finder } = createFinder(options);
-  const tooCostly = new Refusals();
   const checkVariables = createVariableCheck(schema, config);
 
   const findCompiled = (operation: Operation): CompiledQuery | null => {
@@ -220,7 +218,8 @@ export function createEngine(options: EngineOptions): Engine {
     if (text !== undefined) {
       const errors = checkVariables(document, node, variableValues);
       if (errors.length > 0) {
-        await tooCostly.delay();
+        const task = currentTask();
+        if (task) task.isRefused = true;
         return { errors };
       }
     }
