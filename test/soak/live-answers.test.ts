@@ -401,7 +401,7 @@ describe('a viewer', () => {
 describe('streams', () => {
   test('come in by the same door', async () => {
     const { base } = await open('PostgreSQL', {
-      RATE_LIMIT: '1/hour',
+      RATE_LIMIT: '2/hour',
       CORS_ORIGINS: 'https://app.test',
     });
     const bad = await openStream(base, list, { headers: { authorization: 'Bearer x' } });
