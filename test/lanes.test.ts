@@ -1,11 +1,15 @@
 // Expensive lists: limited by weight, served in a lane of their own, so that they delay only each other.
+
+import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createConcurrencyLimit } from '../src/admission/concurrency-limit.ts';
+import type { AppOptions } from '../src/app.ts';
 import { Lane } from '../src/database/lane.ts';
 import { SharedTask } from '../src/database/task.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { type Follower, LiveFeed } from '../src/graphql/live-feed.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
+import { routes } from '../src/rest/routes.ts';
 import { baseOfApp, openStream, type StreamEvent } from './event-stream.ts';
 import { openGateway, outfitId, type TestGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
@@ -13,11 +17,15 @@ import { secret, signIn } from './tokens.ts';
 const rows = [...generateOutfits({ outfits: 60, users: 9 })];
 
 /** A gateway on PostgreSQL, where a list by the hashtag `slow` takes ten seconds unless it is stopped. */
-async function openWithSlowTag(environment: Record<string, string> = {}): Promise<TestGateway> {
-  const gateway = await openGateway('PostgreSQL', rows, {
+async function openWithSlowTag(
+  environment: Record<string, string> = {},
+  options: AppOptions = {},
+): Promise<TestGateway> {
+  const settings = {
     ...{ AUTH_JWT_SECRET: secret, CACHE_MAX_BYTES: '0', TRUST_PROXY: '127.0.0.1' },
     ...environment,
-  });
+  };
+  const gateway = await openGateway('PostgreSQL', rows, settings, options);
   onTestFinished(() => gateway.close());
   await gateway.database.pool.query(`
     ALTER FUNCTION outfit_hashtags(text[]) RENAME TO quick_hashtags;
@@ -170,6 +178,30 @@ describe('an expensive list', () => {
     expect(lane()?.running).toBe(1);
     await gateway.app.close();
     await Promise.allSettled(attack);
+  });
+
+  test('is stopped in a REST path with a filter, and holds up no other', async () => {
+    const tagged = parse(`query ($tag: [String!], $page: Int) {
+      page: outfits(filter: { hashtags: $tag }, page: $page) {
+        count next: nextPage previous: previousPage results { title }
+      }
+    }`);
+    const path = '/api/tagged/';
+    const route = { path, name: 'Tagged', description: 'By hashtag.', list: tagged as never };
+    const gateway = await openWithSlowTag(
+      { DATABASE_POOL_MAX: '4', EXPENSIVE_QUERY_TIMEOUT: '2' },
+      { routes: [...routes, route] },
+    );
+    const attack = Array.from({ length: 8 }, () => gateway.get(`${path}?tag=slow`));
+    const lane = () => gateway.database.pool.lanes['expensive'];
+    await expect.poll(() => lane()?.running).toBe(1);
+    expect((await gateway.get('/api/outfits/?page=2')).statusCode).toBe(200);
+    expect((await gateway.get(`${path}?tag=ootd`, from('10.0.0.2'))).statusCode).toBe(200);
+    expect(lane()?.running).toBe(1);
+    const answers = await Promise.all(attack);
+    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([503]));
+    for (const { headers } of answers) expect(headers['retry-after']).toBe('1');
+    expect(answers.map(({ body }) => body)).toContainEqual(expect.stringContaining('after 2 s'));
   });
 
   test('is refused when its lane is full, and the sender with the most is refused first', async () => {
