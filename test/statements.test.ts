@@ -250,6 +250,40 @@ describe.each(laneKinds)('on %s, a write', (kind) => {
   });
 });
 
+// The pages that end within the limit of their index ranges, 21 or 101, or their own size above that.
+describe.each([
+  { pageSize: 20, near: 1 },
+  { pageSize: 22, near: 4 },
+  { pageSize: 100, near: 1 },
+  { pageSize: 1000, near: 1 },
+])('the first pages of $pageSize outfits', ({ pageSize, near }) => {
+  test('are read by one statement for each ordering, without a seek', async () => {
+    const gateway = await openGateway('PostgreSQL', outfits, {
+      CACHE_MAX_BYTES: '0',
+      PAGE_SIZE: String(pageSize),
+      GRAPHQL_MAX_COST: '1000000',
+    });
+    onTestFinished(() => gateway.close());
+    const sent = watchStatements(gateway);
+    const found: number[] = [];
+    for (let page = 1; page <= near + 1; page++) {
+      const { data } = await gateway.post(
+        `{ outfits(ordering: LIKE_COUNT_DESC, page: ${page}) { results { id: databaseId } } }`,
+      );
+      const list = data as { outfits?: { results: { id: number }[] } } | null;
+      found.push(...(list?.outfits?.results ?? []).map(({ id }) => id));
+    }
+    const texts = sent().map(({ text }) => text);
+    expect(texts.map((text) => text.includes('outfits_by_'))).toEqual([
+      ...Array(near).fill(false),
+      true,
+    ]);
+    expect(new Set(texts).size).toBe(2);
+    const expected = outfits.toSorted((a, b) => b.likes - a.likes || b.id - a.id);
+    expect(found).toEqual(expected.slice(0, (near + 1) * pageSize).map(({ id }) => id));
+  });
+});
+
 describe('prepared statements', () => {
   let gateway: TestGateway;
   beforeAll(async () => {

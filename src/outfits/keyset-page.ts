@@ -2,7 +2,7 @@
 import type { ReadRows } from '../database/read.ts';
 import { madeOfRange, madeOfRecords, membersOf } from './made-of.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey, stepBack } from './ordering.ts';
-import { boundOf, fewRows, maxRows, rangesOf } from './ranges.ts';
+import { boundOf, maxRows, rangeLimit, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues } from './visibility.ts';
 
@@ -98,7 +98,7 @@ function keysetStatement(
   const keySize = keyColumns(ordering.field).length;
   const highStart = 2 + (hasLow ? keySize : 0);
   const viewer = `$${highStart + (hasHigh ? keySize : 0)}`;
-  const ranges = rangesOf(visibility, viewer, ordering, limit <= fewRows ? fewRows : maxRows, [
+  const ranges = rangesOf(visibility, viewer, ordering, rangeLimit(limit), [
     ...(hasLow ? [boundOf(ordering, beyond, 2)] : []),
     ...(hasHigh ? [boundOf(ordering, short, highStart)] : []),
   ]);

@@ -1,6 +1,6 @@
 // The statement of a numbered page: of the whole list, of a span of it, or of one user's outfits.
 import { type Ordering, orderBy } from './ordering.ts';
-import { fewRows, rangesOf } from './ranges.ts';
+import { rangesOf } from './ranges.ts';
 import { rowColumns } from './row.ts';
 import type { Visibility } from './visibility.ts';
 
@@ -35,11 +35,15 @@ export function pageStatement(ordering: Ordering, span?: SpanPlaceholders): stri
 }
 
 /**
- * The same for a page that ends within `fewRows` of the whole list. Those are walked over: to find their
- * place by the counts takes longer, and the first pages are those that are asked for. $5 is the viewer.
+ * The same for a page that ends within the first `limit` outfits of the whole list. Those are walked over: to find
+ * their place by the counts takes longer, and the first pages are those that are asked for. $5 is the viewer.
  */
-export function nearPageStatement(visibility: Visibility, ordering: Ordering): string {
-  const ranges = rangesOf(visibility, '$5', ordering, fewRows);
+export function nearPageStatement(
+  visibility: Visibility,
+  ordering: Ordering,
+  limit: number,
+): string {
+  const ranges = rangesOf(visibility, '$5', ordering, limit);
   return `
     SELECT page.count, ${rowColumns}
     FROM (${wholeTotal(givenMembers)}) page

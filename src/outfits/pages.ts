@@ -3,7 +3,7 @@ import type { ReadRows } from '../database/read.ts';
 import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import type { Ordering } from './ordering.ts';
 import { countOf, givenMembers, nearPageStatement, pageStatement } from './page-statement.ts';
-import { fewRows } from './ranges.ts';
+import { rangeLimit } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowOf } from './row.ts';
 import { membersIn, type Visibility, viewerValues } from './visibility.ts';
 
@@ -48,9 +48,10 @@ export async function findPage(
 ): Promise<OutfitPage> {
   const { ordering, page, pageSize } = request;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
-  const isNear = skip !== null && skip + pageSize <= fewRows;
+  const nearLimit = rangeLimit(pageSize);
+  const isNear = skip !== null && skip + pageSize <= nearLimit;
   const rows = await read<PageRow>(
-    isNear ? nearPageStatement(visibility, ordering) : pageStatement(ordering),
+    isNear ? nearPageStatement(visibility, ordering, nearLimit) : pageStatement(ordering),
     [...membersIn(visibility), skip, pageSize, ...(isNear ? viewerValues(visibility) : [])],
     { madeOf: (found) => madeOfPage(membersOf(visibility), ordering, outfitsIn(found)) },
   );

@@ -2,11 +2,17 @@
 import { keyColumns, type Ordering, orderBy } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 
-/** Most outfits that one reading merges from its ranges: they end there. */
+/** Most outfits of a range of a connection: `first: 100`, and the one that tells whether there is a next page. */
 export const maxRows = 101;
 
-/** Where the ranges of most readings end: few texts are prepared, and no more is planned for than is read. */
-export const fewRows = 21;
+/**
+ * The limit of the ranges that `rows` outfits are merged from. Rounded up, since each limit is a statement of its
+ * own to prepare: 21 is a page of 20 and the one behind it. Above `maxRows` are only values of PAGE_SIZE, of which
+ * a process has one.
+ */
+export function rangeLimit(rows: number): number {
+  return [21, maxRows].find((limit) => rows <= limit) ?? rows;
+}
 
 /**
  * What the visible list is a merge of, as conditions of outfits `s`: each is one range of an index, as those

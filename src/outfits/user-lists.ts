@@ -8,7 +8,7 @@ import { type ScrollableList, simplify } from './list.ts';
 import { madeOfCount, madeOfRange, membersOfUser } from './made-of.ts';
 import { orderBy } from './ordering.ts';
 import { countOf, type ListMembers } from './page-statement.ts';
-import { fewRows, maxRows, rangesOf } from './ranges.ts';
+import { rangeLimit, rangesOf } from './ranges.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
 
@@ -97,9 +97,8 @@ async function readPages(
   if (isEmpty) return new Map();
   const viewer = viewerOf(visible, values.add);
   const filtered = [...bounds, ...conditionsOf(conditions, values.add)];
-  // Few different ends, so that few statements are prepared.
-  const end = request.limit <= fewRows ? fewRows : maxRows;
-  const ranges = rangesOf(visible, viewer, reading, end, filtered, '*', 'owner.id');
+  const limit = rangeLimit(request.limit);
+  const ranges = rangesOf(visible, viewer, reading, limit, filtered, '*', 'owner.id');
   const statement = `
     SELECT ${rowColumns}
     FROM unnest($1::int[]) AS owner (id)

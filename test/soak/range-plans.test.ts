@@ -129,6 +129,33 @@ describe('at 120,000 outfits', () => {
     });
   });
 
+  describe.each([
+    { pageSize: 22, limit: 101 },
+    { pageSize: 100, limit: 101 },
+    { pageSize: 1000, limit: 1000 },
+  ])('page 1 of $pageSize', ({ pageSize, limit }) => {
+    let app: Awaited<ReturnType<typeof buildApp>>;
+    beforeAll(async () => {
+      const config = { ...gateway.config, pageSize, graphqlMaxCost: 1_000_000 };
+      app = await buildApp(config, gateway.database);
+    });
+    afterAll(() => app.close());
+
+    test.each(orderings)('by %s is read from the beginning of the indexes', async (ordering) => {
+      const query = `{ outfits(ordering: ${ordering}) { count results { id: databaseId } } }`;
+      const [statement, ...others] = await capture(query, async (payload) =>
+        (await app.inject({ method: 'POST', url: '/graphql', payload: { query: payload } })).json(),
+      );
+      expect(others).toEqual([]);
+      for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+        const plan = await explain(statement as pg.QueryConfig, mode);
+        expect(nodesOf(plan).map((node) => node['Node Type'])).not.toContain('Function Scan');
+        for (const read of readsOf(plan)) expect(read['Node Type']).toBe('Index Scan');
+        expect(countReads(plan)).toBeLessThanOrEqual(2 * limit);
+      }
+    });
+  });
+
   describe('where private outfits are for their owners', () => {
     const viewer = 11;
     let owned: number;
