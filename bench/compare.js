@@ -1,6 +1,6 @@
 // A comparison: two sides measured in turn, A B B A, and the ratio of each neighbouring pair.
 
-import { measureOtherLoad } from './machine.js';
+import { loadSeconds, measureOtherLoad } from './machine.js';
 
 /**
  * @typedef {object} Side
@@ -35,6 +35,14 @@ import { measureOtherLoad } from './machine.js';
  * @property {boolean | undefined} met
  */
 
+/** @param {number} seconds of a round */
+const warmUpOf = (seconds) => Math.min(1, seconds);
+
+/** Seconds that a comparison takes. @param {{ pairs: number, seconds: number }} amount */
+export function secondsOf({ pairs, seconds }) {
+  return 2 * warmUpOf(seconds) + pairs * (loadSeconds + 2 * seconds);
+}
+
 /**
  * @param {Comparison} comparison
  * @param {{ pairs: number, seconds: number }} amount
@@ -47,7 +55,7 @@ export async function compare(comparison, { pairs, seconds }, onPair) {
   const rounds = [];
   let otherLoad = 0;
   await comparison.prepare?.();
-  const warmUp = Math.min(1, seconds);
+  const warmUp = warmUpOf(seconds);
   await subject.measure(warmUp);
   await reference.measure(warmUp);
   for (let pair = 0; pair < pairs; pair += 1) {

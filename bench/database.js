@@ -37,17 +37,27 @@ async function readVersion(url) {
   });
 }
 
+/** @param {number} outfits */
+const nameOf = (outfits) => `outfit_bench_${outfits}`;
+
+/** Where the database with so many outfits is, or will be. @param {Server} server @param {number} outfits */
+export function urlOf(server, outfits) {
+  const url = new URL(server.url);
+  url.pathname = `/${nameOf(outfits)}`;
+  return url.href;
+}
+
 /**
- * A database with so many outfits; one that an earlier run has kept is used again.
+ * Makes a database with so many outfits; one that an earlier run has kept is used again.
  * @param {Server} server
  * @param {number} outfits
  * @param {boolean} keep
  * @param {(done: string) => void} onProgress
+ * @returns what drops it, unless it is to be kept
  */
 export async function openFilledDatabase(server, outfits, keep, onProgress) {
-  const name = `outfit_bench_${outfits}`;
-  const url = new URL(server.url);
-  url.pathname = `/${name}`;
+  const name = nameOf(outfits);
+  const url = urlOf(server, outfits);
   const { exists, complete } = await withClient(server.url, async (client) => {
     const { rows } = await client.query(
       `SELECT shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1`,
@@ -59,7 +69,7 @@ export async function openFilledDatabase(server, outfits, keep, onProgress) {
     withClient(server.url, (client) =>
       client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
     );
-  const usable = keep && exists && complete && (await isMigrated(url.href));
+  const usable = keep && exists && complete && (await isMigrated(url));
   if (usable) {
     onProgress('kept from an earlier run');
   } else {
@@ -67,16 +77,13 @@ export async function openFilledDatabase(server, outfits, keep, onProgress) {
     await withClient(server.url, (client) =>
       client.query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`),
     );
-    await fill(url.href, outfits, onProgress);
+    await fill(url, outfits, onProgress);
     await withClient(server.url, (client) =>
       client.query(`COMMENT ON DATABASE ${name} IS 'complete'`),
     );
   }
-  return {
-    url: url.href,
-    close: async () => {
-      if (!keep) await drop();
-    },
+  return async () => {
+    if (!keep) await drop();
   };
 }
 

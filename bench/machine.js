@@ -3,10 +3,13 @@
 import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** How long the machine is watched. */
+export const loadSeconds = 0.25;
+
 /** The share of all cores that is busy while no system is asked anything. */
 export async function measureOtherLoad() {
   const before = readTimes();
-  await sleep(250);
+  await sleep(loadSeconds * 1000);
   const after = readTimes();
   return 1 - (after.idle - before.idle) / Math.max(1, after.all - before.all);
 }

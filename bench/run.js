@@ -3,12 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { drawChart } from './chart.js';
-import { compare } from './compare.js';
+import { compare, secondsOf } from './compare.js';
 import { deepPageOf, listComparisons } from './comparisons.js';
-import { openFilledDatabase, openServer, setPeerIndexes } from './database.js';
-import { readOptions, usage } from './options.js';
+import { openFilledDatabase, openServer, setPeerIndexes, urlOf } from './database.js';
+import { UsageError } from './options.js';
+import { findServerProcess } from './processor.js';
 import { formatNumber, formatTable, isNoisy } from './report.js';
-import { startGateway, startSystems, validate } from './systems.js';
+import { planServer } from './servers.js';
+import { planSystems, startGateway, startSystems, validate } from './systems.js';
 
 /** @typedef {import('./options.js').Options} Options */
 /** @typedef {import('./compare.js').Result} Result */
@@ -26,18 +28,17 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 
-try {
-  await run(readOptions(process.argv.slice(2)));
-} catch (error) {
-  console.error(error);
-  if (error instanceof Error && error.message.startsWith('--')) console.error(usage);
-  process.exitCode = 1;
-} finally {
-  await closeAll();
+/** @param {Options} options */
+export async function run(options) {
+  try {
+    await measure(options);
+  } finally {
+    await closeAll();
+  }
 }
 
 /** @param {Options} options */
-async function run(options) {
+async function measure(options) {
   const start = performance.now();
   const server = await openServer();
   opened.push(server.close);
@@ -45,21 +46,34 @@ async function run(options) {
   const machine = `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}, PostgreSQL ${server.version}`;
   console.log(machine);
 
-  const largeUrl = await fill(rows);
-  await setPeerIndexes(largeUrl, true);
-  const systems = await startSystems(largeUrl, rows);
-  opened.push(systems.close);
-  const large = { rows, url: largeUrl, uncached: systems.uncached };
-  const small = await openTable(rows >= 100_000 ? 10_000 : Math.floor(rows / 10));
-  const huge = options.tenMillion ? await openTable(10_000_000) : undefined;
+  const systems = planSystems();
+  /** @param {number} outfits */
+  const planTable = (outfits, uncached = planServer()) => ({
+    rows: outfits,
+    url: urlOf(server, outfits),
+    uncached,
+  });
+  const large = planTable(rows, systems.uncached);
+  const small = planTable(rows >= 100_000 ? 10_000 : Math.floor(rows / 10));
+  const huge = options.tenMillion ? planTable(10_000_000) : undefined;
+  const serverProcess = await findServerProcess(server.url);
+  const chosen = listComparisons(systems, large, small, huge, serverProcess).filter(
+    ({ name }) => options.only.length === 0 || options.only.some((part) => name.includes(part)),
+  );
+  if (chosen.length === 0) throw new UsageError('No comparison has in its name what --only says.');
+  console.log(announce(options, chosen.length));
 
+  await fill(large);
+  await setPeerIndexes(large.url, true);
+  opened.push(await startSystems(systems, large.url, rows));
+  for (const table of huge ? [small, huge] : [small]) {
+    await fill(table);
+    Object.assign(table.uncached, await startGateway(table.url, '0'));
+    opened.push(table.uncached.close);
+  }
   await validate(systems, deepPageOf(rows));
   console.log('all systems answer with the same bytes');
 
-  const all = await listComparisons(systems, large, small, huge);
-  const chosen = all.filter(
-    ({ name }) => options.only.length === 0 || options.only.some((part) => name.includes(part)),
-  );
   /** @type {Result[]} */
   const results = [];
   for (const [index, comparison] of chosen.entries()) {
@@ -75,25 +89,28 @@ async function run(options) {
   report(options, machine, results);
   console.log(`${Math.round((performance.now() - start) / 1000)} s`);
 
-  /** @param {number} outfits */
-  async function fill(outfits) {
-    const name = `${outfits.toLocaleString('en')} outfits`;
-    process.stdout.write(`${name}:`);
-    const database = await openFilledDatabase(server, outfits, options.keep, (done) => {
+  /** @param {typeof large} table */
+  async function fill({ rows: outfits }) {
+    process.stdout.write(`${outfits.toLocaleString('en')} outfits:`);
+    const drop = await openFilledDatabase(server, outfits, options.keep, (done) => {
       process.stdout.write(` ${done} ...`);
     });
-    opened.push(database.close);
+    opened.push(drop);
     process.stdout.write('\n');
-    return database.url;
   }
+}
 
-  /** @param {number} outfits */
-  async function openTable(outfits) {
-    const url = await fill(outfits);
-    const uncached = await startGateway(url, '0');
-    opened.push(uncached.close);
-    return { rows: outfits, url, uncached };
-  }
+/**
+ * What a run will take, as measured on two cores: 30 s to start all systems and to compare their answers, a second
+ * for each 18,000 outfits, the rounds, and 15 % of them for requests that a round still waits for.
+ * @param {Options} options
+ * @param {number} comparisons
+ */
+function announce(options, comparisons) {
+  const { rows, seconds, pairs, tenMillion } = options;
+  const outfits = rows + (tenMillion ? 10_000_000 : 0);
+  const minutes = (30 + outfits / 18_000 + comparisons * secondsOf(options) * 1.15) / 60;
+  return `${comparisons} comparisons, ${pairs} rounds of ${seconds} s of each side, ${outfits.toLocaleString('en')} outfits: about ${Math.ceil(minutes)} minutes`;
 }
 
 /**

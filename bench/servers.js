@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url';
 
 /** @typedef {{ readonly port: number, readonly processId: number, close(): Promise<void> }} RunningServer */
 
+/** A server that is started later, so that what is measured of it can be listed before. @returns {RunningServer} */
+export const planServer = () => ({ port: 0, processId: 0, close: async () => {} });
+
 // Each server that runs is ended with this process; there are more of them than Node expects.
 process.setMaxListeners(32);
 

@@ -15,11 +15,11 @@ import { sendLoad } from './load.js';
  * @param {number} [connections]
  * @returns {Side}
  */
-export function throughput(name, { port }, requests, connections = 32) {
+export function throughput(name, server, requests, connections = 32) {
   return {
     name,
     async measure(seconds) {
-      return (await sendLoad(port, requests, { connections, seconds })).rate;
+      return (await sendLoad(server.port, requests, { connections, seconds })).rate;
     },
   };
 }
@@ -30,11 +30,13 @@ export function throughput(name, { port }, requests, connections = 32) {
  * @param {Requests} requests
  * @returns {Side}
  */
-export function latency(name, { port }, requests) {
+export function latency(name, server, requests) {
   return {
     name,
     async measure(seconds) {
-      return medianOf((await sendLoad(port, requests, { connections: 1, seconds })).milliseconds);
+      return medianOf(
+        (await sendLoad(server.port, requests, { connections: 1, seconds })).milliseconds,
+      );
     },
   };
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fetchAnswer } from './load.js';
 import { graphqlList, restList } from './requests.js';
-import { startServer } from './servers.js';
+import { planServer, startServer } from './servers.js';
 import { secret } from './tokens.js';
 
 /** @typedef {import('./servers.js').RunningServer} RunningServer */
@@ -28,70 +28,66 @@ export function startGateway(databaseUrl, cacheMaxBytes, settings = {}) {
   });
 }
 
+/** All systems, to be started later. */
+export function planSystems() {
+  return {
+    gateway: planServer(),
+    uncached: planServer(),
+    handWritten: planServer(),
+    lean: planServer(),
+    records: planServer(),
+    mercurius: planServer(),
+    memory: planServer(),
+    shadow: planServer(),
+    mirror: planServer(),
+  };
+}
+
+/** @typedef {ReturnType<typeof planSystems>} Systems */
+
 /**
  * Starts every system on a database.
+ * @param {Systems} systems
  * @param {string} databaseUrl
  * @param {number} outfits in it
+ * @returns what closes those that have started
  */
-export async function startSystems(databaseUrl, outfits) {
+export async function startSystems(systems, databaseUrl, outfits) {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-bench-'));
-  /** @type {RunningServer[]} */
-  const running = [];
-  /** @param {Promise<RunningServer>} server */
-  const start = async (server) => {
-    running.push(await server);
-    return /** @type {RunningServer} */ (running.at(-1));
-  };
   const close = async () => {
-    await Promise.all(running.map((server) => server.close()));
+    await Promise.all(Object.values(systems).map((server) => server.close()));
     rmSync(folder, { recursive: true, force: true });
+  };
+  /** @param {keyof Systems} name @param {Promise<RunningServer>} server */
+  const start = async (name, server) => {
+    Object.assign(systems[name], await server);
   };
   try {
     const environment = { DATABASE_URL: databaseUrl };
-    const gateway = await start(startGateway(databaseUrl, ''));
-    const uncached = await start(startGateway(databaseUrl, '0'));
-    const workers = await start(startGateway(databaseUrl, '', { WORKERS: '2' }));
-    const compressing = await start(startGateway(databaseUrl, '', { COMPRESSION: 'all' }));
-    const handWritten = await start(startServer('peers/hand-written.js', environment));
-    const lean = await start(
-      startServer('peers/hand-written.js', { ...environment, CONSTANT_COUNT: String(outfits) }),
-    );
-    const records = await start(
-      startServer('peers/hand-written-records.js', { ...environment, AUTH_JWT_SECRET: secret }),
-    );
-    const mercurius = await start(startServer('peers/mercurius.js', environment));
+    await start('gateway', startGateway(databaseUrl, ''));
+    await start('uncached', startGateway(databaseUrl, '0'));
+    await start('handWritten', startServer('peers/hand-written.js', environment));
+    const CONSTANT_COUNT = String(outfits);
+    await start('lean', startServer('peers/hand-written.js', { ...environment, CONSTANT_COUNT }));
+    const signed = { ...environment, AUTH_JWT_SECRET: secret };
+    await start('records', startServer('peers/hand-written-records.js', signed));
+    await start('mercurius', startServer('peers/mercurius.js', environment));
     const stored = join(folder, 'answers.json');
-    writeFileSync(stored, JSON.stringify(await storeAnswers(gateway)));
-    const memory = await start(startServer('peers/memory.js', {}, [stored]));
+    writeFileSync(stored, JSON.stringify(await storeAnswers(systems.gateway)));
+    await start('memory', startServer('peers/memory.js', {}, [stored]));
     // As an old service it answers at once, so that nothing hides what is between.
-    const LEGACY_URL = `http://127.0.0.1:${memory.port}`;
+    const LEGACY_URL = `http://127.0.0.1:${systems.memory.port}`;
     /** @param {string} LEGACY_MODE @param {string} LEGACY_SAMPLE */
-    const startBeside = (LEGACY_MODE, LEGACY_SAMPLE) =>
-      start(startGateway(databaseUrl, '', { LEGACY_URL, LEGACY_MODE, LEGACY_SAMPLE }));
-    const shadow = await startBeside('shadow', '0');
-    const sampled = await startBeside('shadow', '10');
-    const mirror = await startBeside('mirror', '10');
-    const legacy = { shadow, sampled, mirror };
-    return {
-      gateway,
-      uncached,
-      workers,
-      compressing,
-      handWritten,
-      lean,
-      records,
-      mercurius,
-      memory,
-      legacy,
-      close,
-    };
+    const beside = (LEGACY_MODE, LEGACY_SAMPLE) =>
+      startGateway(databaseUrl, '', { LEGACY_URL, LEGACY_MODE, LEGACY_SAMPLE });
+    await start('shadow', beside('shadow', '0'));
+    await start('mirror', beside('mirror', '10'));
+    return close;
   } catch (error) {
     await close();
     throw error;
   }
 }
-
-/** @typedef {Awaited<ReturnType<typeof startSystems>>} Systems */
 
 /**
  * The answers that the memory server repeats.
@@ -120,14 +116,14 @@ function withoutConnection({ headers, body }) {
  * @throws AssertionError when two differ
  */
 export async function validate(systems, deepPage) {
-  const { gateway, uncached, workers, handWritten, lean, mercurius, memory } = systems;
+  const { gateway, uncached, handWritten, lean, mercurius, memory } = systems;
   const pages = ['', '?ordering=like_count', '?page=2'].concat(
     ['', 'ordering=like_count&'].map((ordering) => `?${ordering}page=${deepPage}`),
   );
   for (const query of pages) {
     await assertSame('REST', restList(query), gateway, [uncached, handWritten]);
   }
-  await assertSame('REST', restList(), gateway, [memory, lean, workers]);
+  await assertSame('REST', restList(), gateway, [memory, lean]);
   const variables = [{}, { page: deepPage }, { ordering: 'LIKE_COUNT_ASC', page: deepPage }];
   // Twice more than it takes until the compiled query answers, on every side.
   for (let time = 0; time < 6; time += 1) {
@@ -135,7 +131,7 @@ export async function validate(systems, deepPage) {
       await assertSame('GraphQL', graphqlList(values), gateway, [uncached, mercurius]);
     }
   }
-  await assertSame('GraphQL', graphqlList(), gateway, [memory, workers]);
+  await assertSame('GraphQL', graphqlList(), gateway, [memory]);
 }
 
 /**
