@@ -137,7 +137,8 @@ describe.each<readonly [string, Record<string, string>, string]>([
     network.lead(newPort);
     await end(ended);
     await expect
-      .poll(() => answers.filter((answer) => answer === 'NEW').length)
+      // The connection that looks for another server is replaced every ten seconds.
+      .poll(() => answers.filter((answer) => answer === 'NEW').length, { timeout: 60_000 })
       .toBeGreaterThan(400);
     stop.abort();
     await Promise.all([...readers, ...writers]);
