@@ -1,4 +1,4 @@
-// The last step of npm run build: dist/, of what runs. Packages are bundled with it, since a start would
+// A step of npm run build: dist/, of what runs. Packages are bundled with it, since a start would
 // otherwise find, read and link 1,700 files, which took more than half of its time.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -3,6 +3,7 @@
 // and migrating one takes seconds of computing.
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
 import type { TestProject } from 'vitest/node';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
@@ -64,17 +65,15 @@ export async function providePostgres(
 }
 
 async function makeTemplates(folder: string): Promise<void> {
-  const config = readConfig({ DATA_DIR: folder });
-  const made = await openDatabase(config);
+  // Not by the gateway, which would begin with a migrated one.
+  const made = await PGlite.create(join(folder, 'pgdata'));
   // Two thirds of its files, which no test needs copied.
-  await made.pool.query(
-    "UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'",
-  );
-  await made.pool.query('DROP DATABASE template0');
-  await made.pool.query('DROP DATABASE template1');
+  await made.query("UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'");
+  await made.query('DROP DATABASE template0');
+  await made.query('DROP DATABASE template1');
   await made.close();
   cpSync(join(folder, 'pgdata'), join(folder, 'empty'), { recursive: true });
-  const opened = await openDatabase(config);
+  const opened = await openDatabase(readConfig({ DATA_DIR: folder }));
   await migrate(opened.pool, () => {});
   await opened.close();
 }

@@ -1,19 +1,23 @@
 // The thread of the embedded database. PGlite blocks the thread it runs in for the whole of a
 // query, so it has one of its own and is reached over a Unix socket, like any PostgreSQL.
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import { unpackTemplate } from './template.ts';
 
-const { database, lock, unfinished, filesGone } = workerData as {
+const { database, lock, unfinished, template, filesGone } = workerData as {
   readonly database: string;
   readonly lock: string;
   readonly unfinished: string;
+  readonly template: string;
   readonly filesGone: number;
 };
 
+// Without the template PGlite runs initdb.
+if (existsSync(unfinished) && existsSync(template)) unpackTemplate(template, database);
 const db = await PGlite.create(database);
 rmSync(unfinished, { force: true });
 

@@ -1,10 +1,13 @@
 // Starts and stops the embedded database, and says why it cannot.
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageFolder } from '../package-folder.ts';
 import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
 import { removeLeftOvers } from './left-overs.ts';
+import { readMigrations } from './migrations.ts';
 
 export { EmbeddedDatabaseError };
 
@@ -21,6 +24,17 @@ export interface EmbeddedDatabase {
 const filesGone = 2;
 
 /**
+ * The path of the template. Its name has a digest of the migrations: one that was made with others is not found, and
+ * the database is made without it.
+ */
+export function findTemplate(): string {
+  const digest = createHash('sha256');
+  for (const { name, checksum } of readMigrations()) digest.update(`${name} ${checksum}\n`);
+  const name = `template-${digest.digest('hex').slice(0, 16)}.br`;
+  return fileURLToPath(new URL(`dist/database/${name}`, packageFolder));
+}
+
+/**
  * Opens (and on first use creates) the embedded PostgreSQL in `dataDir`, in a thread of its own.
  * @throws EmbeddedDatabaseError when the folder is in use by another process or cannot be written
  */
@@ -29,7 +43,7 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   await removeLeftOvers(folder.lock);
 
   const worker = new Worker(new URL('dist/database/embedded-worker.js', packageFolder), {
-    workerData: { ...folder, filesGone },
+    workerData: { ...folder, template: findTemplate(), filesGone },
   });
   const exited = once(worker, 'exit').catch(() => {});
   let isClosing = false;

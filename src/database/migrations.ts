@@ -187,7 +187,7 @@ function pendingOf(applied: ReadonlyMap<string, string>): Migration[] {
 let migrations: Migration[] | undefined;
 
 /** Read once: the database is compared with them all the time. */
-function readMigrations(): Migration[] {
+export function readMigrations(): readonly Migration[] {
   migrations ??= readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)

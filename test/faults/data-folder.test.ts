@@ -14,11 +14,10 @@ import { newPlace } from '../first-start.ts';
 import { baseOf, failure, listing, runServer, stop } from '../process.ts';
 import { signIn } from '../tokens.ts';
 
-/** A gateway on an embedded database of its own, copied because making one takes seconds. */
+/** A gateway on an embedded database of its own. */
 async function runPrepared() {
   const environment = await newPlace('embedded');
   const folder = environment['DATA_DIR'] ?? '';
-  cpSync(inject('embeddedTemplate'), join(folder, 'pgdata'), { recursive: true });
   const server = runServer(environment);
   return { environment, folder, server, base: await baseOf(server) };
 }

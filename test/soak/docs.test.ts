@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type DatabaseKind, makePlace } from '../gateway.ts';
 import { type LegacyService, makeLegacyRecords, startLegacyService } from '../legacy-service.ts';
 import { isPrinted, notRun, pages, readPage, root, type Step } from '../page.ts';
@@ -57,7 +57,6 @@ beforeAll(async () => {
   legacy.fault = 'missing header';
   const port = await findFreePort();
   const { folder, shell } = openCheckout('source', { PORT: String(port), MEDIA_URL });
-  cpSync(inject('embeddedTemplate'), join(folder, '.data/pgdata'), { recursive: true });
   const server = await shell.start('npm start');
   await ready(port, server);
   await server.end();

@@ -102,6 +102,8 @@ describe('the package', () => {
     for (const name of ['typescript', 'prisma', 'vitest', 'react-dom']) {
       expect(licences).not.toMatch(new RegExp(`^${name} `, 'm'));
     }
+    const template = expect.stringMatching(/^template-\w+\.br$/);
+    expect(readdirSync(join(folder, 'dist/database'))).toContainEqual(template);
     const files = readdirSync(folder, { recursive: true, withFileTypes: true });
     const bytes = files
       .filter((file) => file.isFile())
