@@ -49,6 +49,11 @@ export function endOnSignal(): void {
 }
 
 async function end(reason: EndReason): Promise<void> {
+  // Closing goes on: begun twice it would fail, and cut what it waits for.
+  if (isReceived) {
+    if (reason instanceof Error) writeError(reason);
+    return;
+  }
   isReceived = true;
   try {
     // With nothing open there is nothing to wait for: whatever a start does can be cut short.
@@ -56,9 +61,13 @@ async function end(reason: EndReason): Promise<void> {
     else if (reason instanceof Error) throw reason;
     process.exit(exitCode);
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
+    writeError(error);
     process.exit(1);
   }
+}
+
+function writeError(error: unknown): void {
+  process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
 }
 
 /**

@@ -48,6 +48,8 @@ describe('an error that nothing catches', () => {
       .toBeGreaterThan(0);
     server.child.kill(signal);
     await server.until(/uncaught error: closing/);
+    // A service manager that ends it meanwhile cuts nothing.
+    server.child.kill('SIGTERM');
     await client.query('COMMIT');
     expect((await answer).count).toBe(0);
     expect(await server.ended).toBe(1);
