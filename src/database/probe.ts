@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { ChangeLog } from './change-log.ts';
 import { type ChangeRow, type Changes, readChanges } from './changes.ts';
 import { exactTypes } from './read.ts';
+import { startTime } from './server-watch.ts';
 import type { Shown } from './snapshots.ts';
 
 /** Where the statements differ: the embedded database has no log that others read, and no standbys. */
@@ -13,7 +14,7 @@ type Kind = 'embedded' | 'server';
 const state = {
   embedded: `SELECT pg_current_snapshot()::text AS snapshot`,
   server: `
-    SELECT pg_current_snapshot()::text AS snapshot, pg_postmaster_start_time()::text AS server,
+    SELECT pg_current_snapshot()::text AS snapshot, ${startTime} AS server,
       (pg_current_wal_insert_lsn() - '0/0')::text AS bytes,
       left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline
     WHERE NOT pg_is_in_recovery()`,
@@ -27,7 +28,7 @@ const maxChanges = 1_000;
  * table was rewritten, or that this is another server. Each leaves another row in a catalog.
  */
 const identity = `
-  concat_ws(' ', pg_postmaster_start_time(),
+  concat_ws(' ', ${startTime},
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class
      WHERE oid IN ('outfits'::regclass, 'users'::regclass, 'outfit_changes'::regclass)),
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_trigger

@@ -6,6 +6,7 @@ import type { Database } from './database.ts';
 import { LogMarks } from './log-marks.ts';
 import { DatabaseNotReadyError } from './prepare.ts';
 import type { ReadRows } from './read.ts';
+import { startTime } from './server-watch.ts';
 import type { LogPosition, Shown } from './snapshots.ts';
 import { createStandby, type Standby } from './standby.ts';
 import type { StandbyState } from './standby-state.ts';
@@ -47,7 +48,7 @@ interface Primary {
 }
 
 const primaryStatement = `
-  SELECT pg_postmaster_start_time()::text AS server, system_identifier::text AS system
+  SELECT ${startTime} AS server, system_identifier::text AS system
   FROM pg_control_system()`;
 
 /**

@@ -4,12 +4,18 @@ import { DatabaseAwayError } from './errors.ts';
 import { currentTask } from './task.ts';
 
 /**
+/**
+ * When the server was started, as SQL text that does not depend on the time zone of the session: behind a pooler,
+ * sessions of one server may have several.
+ */
+export const startTime = 'extract(epoch FROM pg_postmaster_start_time())::text';
+
  * Identity of a server, in SQL: when it was started, and the timeline of its log, which a promotion changes.
  * The control file says the timeline too, but later. Servers in recovery are not told apart: no answer of one
  * is kept.
  */
 export const serverIdentity = `
-  CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', pg_postmaster_start_time(),
+  CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', ${startTime},
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)) END`;
 
 /**
