@@ -37,9 +37,14 @@ export class Member {
 
   /**
    * @param onReplace called when somebody else has asked the worker to end
-   * @param onMove called when it has met another database server than before
+   * @param onMove called with the identity when it has met another database server than before
    */
-  constructor(worker: Worker, assignment: Beginning, onReplace: () => void, onMove: () => void) {
+  constructor(
+    worker: Worker,
+    assignment: Beginning,
+    onReplace: () => void,
+    onMove: (server: string) => void,
+  ) {
     this.#worker = worker;
     closeWhatIsLost(worker);
     let declareBuilt = () => {};
@@ -57,7 +62,7 @@ export class Member {
         declareBuilt();
       } else if (message.type === 'pong') this.unanswered = 0;
       else if (message.type === 'replace') onReplace();
-      else if (message.type === 'moved') onMove();
+      else if (message.type === 'moved') onMove(message.server);
       else if (message.type === 'report') this.#take(message.report);
       else if (message.type === 'listening') {
         this.isListening = true;

@@ -36,8 +36,8 @@ export type ToWorker =
   | { readonly type: 'ping' }
   /** Why the gateway as a whole is not ready; undefined: it is, and readiness depends on the worker. */
   | { readonly type: 'problem'; readonly problem: string | undefined }
-  /** Another process has met another database server than before. */
-  | { readonly type: 'look' }
+  /** Another process has met another database server than before: this one. */
+  | { readonly type: 'look'; readonly server: string }
   /** Another worker has taken its place. */
   | { readonly type: 'leave' }
   /** The gateway ends. @see Shutdown.close for `announce` */
@@ -56,8 +56,8 @@ export type ToParent =
   /** Undefined: nothing is measured. */
   | { readonly type: 'report'; readonly report: Report | undefined }
   | { readonly type: 'pong' }
-  /** It has met another database server than before. */
-  | { readonly type: 'moved' }
+  /** It has met another database server than before: this one. */
+  | { readonly type: 'moved'; readonly server: string }
   /** It was asked to end by somebody else, and would like to be replaced. */
   | { readonly type: 'replace' }
   | { readonly type: 'closed'; readonly report: Report | undefined };

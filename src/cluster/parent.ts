@@ -58,7 +58,7 @@ export async function startWorkers(config: Config): Promise<void> {
   const metrics = new CombinedMetrics(count);
   const workers = new Workers(assignments, log, metrics, problem, fail);
   opened.then(() => workers.tellProblem());
-  ground.database.onMove(() => workers.lookForServer());
+  ground.database.onMove((server) => workers.lookForServer(server));
   restartOnHangUp(() => workers.restart());
   const metricsServer = await openMetrics(metrics, config, places);
   closeOnSignal(async (reason) => {

@@ -62,7 +62,7 @@ export function serve(parent: Parent): void {
     if (message.type === 'build') {
       await attempt(async () => {
         worker = await build(message.assignment, () => problem);
-        worker.ground.database.onMove(() => parent.tell({ type: 'moved' }));
+        worker.ground.database.onMove((server) => parent.tell({ type: 'moved', server }));
         parent.tell({ type: 'built' });
       });
     } else if (message.type === 'listen') {
@@ -74,7 +74,7 @@ export function serve(parent: Parent): void {
       problem = message.problem;
     } else if (message.type === 'look') {
       // One that is away is found out by others.
-      worker?.ground.database.lookForServer().catch(() => {});
+      worker?.ground.database.lookForServer(message.server).catch(() => {});
     } else if (message.type === 'leave') {
       await attempt(() => end(({ service }) => service.shutdown.leave(service.app)));
     } else if (message.type === 'close') {

@@ -103,8 +103,8 @@ export class Workers {
   }
 
   /** A process has met another database server than before: all look which one they are connected to. */
-  lookForServer(): void {
-    for (const member of this.#members) member.tell({ type: 'look' });
+  lookForServer(server: string): void {
+    for (const member of this.#members) member.tell({ type: 'look', server });
   }
 
   /** Replaces all, one after the other: each serves until the next one does. */
@@ -152,7 +152,7 @@ export class Workers {
         if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
         this.#replace(place);
       },
-      () => this.lookForServer(),
+      (server) => this.lookForServer(server),
     );
     place.member = member;
     this.#members.add(member);

@@ -30,10 +30,13 @@ export interface Database {
    * @throws DatabaseAwayError when it has used a server that is not the current one any more
    */
   checkServers(task: Pick<TaskScope, 'servers'>): void;
-  /** Looks which server new connections lead to, and leaves the one before. */
-  lookForServer(): Promise<void>;
-  /** Called when another server than before is used. */
-  onMove(callback: () => void): void;
+  /**
+   * Looks which server new connections lead to, and leaves the one before.
+   * @param identity the server that another process has met
+   */
+  lookForServer(identity: string): Promise<void>;
+  /** Called with its identity when another server than before is used. */
+  onMove(callback: (identity: string) => void): void;
   /** Resolves if the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
   /**
@@ -116,14 +119,14 @@ function openServer(
   const guarded = { stream: sockets.open };
   let monitor: Monitor | undefined;
   let warn: Warn | undefined;
-  const moveCallbacks: (() => void)[] = [];
+  const moveCallbacks: ((identity: string) => void)[] = [];
   const watch = new ServerWatch(
     () => snapshots.renew(),
-    () => {
+    (identity) => {
       onServerChange?.(
         `The ${description} is another server than before: connections to others were cut.`,
       );
-      for (const callback of moveCallbacks) callback();
+      for (const callback of moveCallbacks) callback(identity);
     },
   );
   watch.isPerTransaction = pooling === 'transaction';
@@ -164,7 +167,7 @@ function openServer(
     read: readRows(pool),
     snapshots,
     checkServers: ({ servers }) => watch.check(servers),
-    lookForServer: () => watch.look(),
+    lookForServer: (identity) => watch.look(identity),
     onMove: (callback) => void moveCallbacks.push(callback),
     failed: new Promise(() => {}),
     async monitor(onChange, onWarning) {

@@ -38,7 +38,7 @@ export class ServerWatch {
   readonly #former = new Set<string>();
   readonly #connections = new Map<Client, string>();
   readonly #probeAnew: () => Promise<unknown>;
-  readonly #onMove: () => void;
+  readonly #onMove: (identity: string) => void;
   #probing: Promise<unknown> | undefined;
   /**
    * Whether each transaction of a connection may run on another server: behind a pooler of transactions. Then
@@ -50,7 +50,7 @@ export class ServerWatch {
    * @param probeAnew makes the probe open a new connection, and call `meet`
    * @param onMove called when the probe has met another server than before
    */
-  constructor(probeAnew: () => Promise<unknown>, onMove: () => void) {
+  constructor(probeAnew: () => Promise<unknown>, onMove: (identity: string) => void) {
     this.#probeAnew = probeAnew;
     this.#onMove = onMove;
   }
@@ -74,11 +74,20 @@ export class ServerWatch {
       this.#connections.delete(client);
       client.connection.stream.destroy(left());
     }
-    this.#onMove();
+    this.#onMove(identity);
   }
 
-  /** Makes the probe look which server new connections lead to. */
-  async look(): Promise<void> {
+  /** Whether it was left, and the current one has been met a moment ago. */
+  #isLeft(identity: string): boolean {
+    return this.#former.has(identity) && performance.now() - this.#metAt < returnDelay;
+  }
+
+  /**
+   * Makes the probe look which server new connections lead to.
+   * @param identity of a server that another process has met: there is nothing to look for when it is the current one
+   */
+  async look(identity?: string): Promise<void> {
+    if (identity !== undefined && identity === this.#current) return;
     this.#probing ??= this.#probeAnew().finally(() => {
       this.#probing = undefined;
     });
