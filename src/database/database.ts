@@ -123,6 +123,8 @@ function openServer(
   const watch = new ServerWatch(
     () => snapshots.renew(),
     (identity) => {
+      // At once, and not with the next snapshot: answers that may be old are given without one.
+      snapshots.changes.add(undefined);
       onServerChange?.(
         `The ${description} is another server than before: connections to others were cut.`,
       );

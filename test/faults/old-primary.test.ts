@@ -158,3 +158,21 @@ describe.each<readonly [string, Record<string, string>, string]>([
     await expect.poll(async () => (await send(base, '/health/ready')).status).toBe(200);
   });
 });
+
+test('ends answers that may be old as soon as it has met the new one', async () => {
+  const network = await openNetwork(oldPort);
+  onTestFinished(() => network.close());
+  const server = runServer({ DATABASE_URL: urlOn(network.port), READ_MAX_STALENESS: '60000' });
+  const base = await baseOf(server);
+  const titleOf = async () =>
+    /OLD|NEW/.exec((await send(base, '{ outfit(databaseId: 1) { title } }')).body)?.[0];
+  await expect.poll(titleOf).toBe('OLD');
+  // What was committed cannot be read: so the probe meets the new one, and gives no snapshot of it.
+  const locker = new pg.Client(urlOn(newPort));
+  await locker.connect();
+  onTestFinished(() => locker.end());
+  await locker.query('BEGIN; LOCK outfit_changes');
+  network.lead(newPort);
+  await end('true');
+  await expect.poll(titleOf).toBe('NEW');
+});
