@@ -1,15 +1,16 @@
 // Failover: which server each connection leads to, so that a living old primary is noticed and left.
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { DatabaseAwayError } from './errors.ts';
 import { currentTask } from './task.ts';
 
-/**
 /**
  * When the server was started, as SQL text that does not depend on the time zone of the session: behind a pooler,
  * sessions of one server may have several.
  */
 export const startTime = 'extract(epoch FROM pg_postmaster_start_time())::text';
 
+/**
  * Identity of a server, in SQL: when it was started, and the timeline of its log, which a promotion changes.
  * The control file says the timeline too, but later. Servers in recovery are not told apart: no answer of one
  * is kept.
@@ -32,10 +33,10 @@ const returnDelay = 10_000;
 export class ServerWatch {
   /** The identity of the server that the probe met last, or else of the first connection. */
   #current: string | undefined;
-  /** When the probe met it last, by `performance.now()`. */
+  /** When new connections, or statements behind a pooler, last led to it, by `performance.now()`. */
   #metAt = 0;
   /** Servers that were current before. */
-  readonly #former = new Set<string>();
+  readonly #former = new LRUCache<string, true>({ max: 100 });
   readonly #connections = new Map<Client, string>();
   readonly #probeAnew: () => Promise<unknown>;
   readonly #onMove: (identity: string) => void;
@@ -60,15 +61,12 @@ export class ServerWatch {
    * @throws DatabaseAwayError when it is one that was left a moment ago
    */
   meet(identity: string): void {
-    const now = performance.now();
     const before = this.#current;
-    if (identity !== before && this.#former.has(identity) && now - this.#metAt < returnDelay) {
-      throw left();
-    }
+    if (identity !== before && this.#isLeft(identity)) throw left();
     this.#current = identity;
-    this.#metAt = now;
+    this.#metAt = performance.now();
     if (before === undefined || identity === before) return;
-    this.#former.add(before).delete(identity);
+    this.#former.set(before, true).delete(identity);
     for (const [client, other] of this.#connections) {
       if (other === identity) continue;
       this.#connections.delete(client);
@@ -107,10 +105,22 @@ export class ServerWatch {
     const identity = rows[0]?.identity ?? '';
     this.#current ??= identity;
     if (isAlone) this.meet(identity);
-    else if (identity !== this.#current) await this.look();
+    else if (identity !== this.#current) await this.#lookFor(client);
     if (identity !== this.#current) throw left();
+    this.#metAt = performance.now();
     this.#connections.set(client, identity);
     client.once('end', () => this.#connections.delete(client));
+  }
+
+  /**
+   * Looks for a connection, as long as that lasts: the monitor cuts its connection when the probe gets no answer,
+   * and then cuts that of the probe.
+   */
+  #lookFor(client: Client): Promise<void> {
+    return new Promise((settle, reject) => {
+      client.once('end', () => reject(left()));
+      this.look().then(settle, reject);
+    });
   }
 
   /** The current task uses a connection from now on. */
@@ -126,6 +136,9 @@ export class ServerWatch {
   use(identity: string): void {
     currentTask()?.servers.add(identity);
     this.#current ??= identity;
+    if (identity === this.#current) this.#metAt = performance.now();
+    // Without memory nobody probes. Not waited for: this transaction may hold the only connection of the pooler.
+    else if (!this.#isLeft(identity)) this.look().catch(() => {});
     this.check([identity]);
   }
 

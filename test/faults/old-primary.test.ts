@@ -83,7 +83,14 @@ describe.each<readonly [string, Record<string, string>, string]>([
   ['without memory', { CACHE_MAX_BYTES: '0' }, onePooled],
   ['with a standby of the old one', { DATABASE_READ_URLS: 'standby' }, probe],
   ...(hasPgBouncer
-    ? [['behind a pooler of transactions', { DATABASE_POOLER: 'transaction' }, ofPooler] as const]
+    ? [
+        ['behind a pooler of transactions', { DATABASE_POOLER: 'transaction' }, ofPooler] as const,
+        [
+          'behind a pooler of transactions, without memory',
+          { DATABASE_POOLER: 'transaction', CACHE_MAX_BYTES: '0' },
+          ofPooler,
+        ] as const,
+      ]
     : []),
 ])('%s', (_name, settings, ended) => {
   test('gives nothing of the old primary once it has met the new one', async () => {
