@@ -126,6 +126,8 @@ function createConnection(
     connectedAt = performance.now();
     const old = client;
     const fresh = new session.Client();
+    // Of a server that stops answering on it, nothing else cuts it.
+    const clear = startLimit(maxAge / 2, () => fresh.connection.stream.destroy());
     try {
       await fresh.connect();
       await onConnect(fresh);
@@ -134,6 +136,8 @@ function createConnection(
       client = fresh;
     } catch {
       fresh.connection.stream.destroy();
+    } finally {
+      clear();
     }
   };
   const discard = (reason?: Error) => {
