@@ -82,10 +82,14 @@ export class ServerWatch {
 
   /**
    * Makes the probe look which server new connections lead to.
-   * @param identity of a server that another process has met: there is nothing to look for when it is the current one
+   * @param identity of a server that another process of this gateway has met: the one before is left at once, since
+   *   clients may have answers of the new one before the probe of this process has looked
    */
   async look(identity?: string): Promise<void> {
-    if (identity !== undefined && identity === this.#current) return;
+    if (identity !== undefined) {
+      if (identity === this.#current) return;
+      this.meet(identity);
+    }
     this.#probing ??= this.#probeAnew().finally(() => {
       this.#probing = undefined;
     });
