@@ -125,14 +125,10 @@ function openServer(
     (identity) => {
       // At once, and not with the next snapshot: answers that may be old are given without one.
       snapshots.changes.add(undefined);
-      onServerChange?.(
-        `The ${description} is another server than before: connections to others were cut.`,
-      );
       for (const callback of moveCallbacks) callback(identity);
     },
   );
   watch.isPerTransaction = pooling === 'transaction';
-  let onServerChange: Warn | undefined;
   const pool = new TaskPool(
     { ...session.config, ...guarded, max },
     expensive * 1000,
@@ -174,7 +170,11 @@ function openServer(
     failed: new Promise(() => {}),
     async monitor(onChange, onWarning) {
       warn = onWarning;
-      onServerChange = onWarning;
+      moveCallbacks.push(() =>
+        onWarning?.(
+          `The ${description} is another server than before: connections to others were cut.`,
+        ),
+      );
       // Each connection has set what it needs, unless the role must: so a pooler has changed its session.
       const onUnset = pooling === 'session' ? noticePooler : undefined;
       const onConnect = (client: pg.Client) => watch.join(client, sockets.isRefusing);
