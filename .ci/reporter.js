@@ -10,7 +10,7 @@ export default class {
   onTestRunEnd(modules, unhandledErrors) {
     const failures = [
       ...modules.flatMap(failuresOf),
-      ...unhandledErrors.map((error) => `outside of the tests: ${firstLine(error)}`),
+      ...unhandledErrors.map((error) => `outside of the tests: ${describeUnhandled(error)}`),
     ];
     const passed = modules.flatMap((module) => [...module.children.allTests('passed')]).length;
     const lines = [
@@ -34,6 +34,16 @@ function failuresOf(module) {
       (test) => of(test.fullName, test.result().errors)[0],
     ),
   ];
+}
+
+/** With the file that ran, the kind of error, and the frames of its stack: no test says where it comes from. */
+function describeUnhandled(error) {
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+(at|❯) /.test(line));
+  const places = frames.slice(0, 12).map((line) => line.trim());
+  return [firstLine(error), error.type, error.VITEST_TEST_PATH, error.VITEST_TEST_NAME, ...places]
+    .filter((part) => part !== undefined)
+    .join(' | ')
+    .replaceAll(`${process.cwd()}/`, '');
 }
 
 function firstLine({ name, message }) {
