@@ -1,6 +1,6 @@
 // Global object identification: every outfit and user has an id of its own, and is found by it.
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { openGateway, outfitId, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
@@ -127,6 +127,16 @@ describe.each(laneKinds)('on %s', (kind) => {
         },
       ],
     });
+  });
+
+  test('of many ids, none is read when one is wrong: a failed load would have no handler', async () => {
+    const query = vi.spyOn(gateway.database.pool, 'query');
+    onTestFinished(() => query.mockRestore());
+    const document = 'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }';
+    await ask(document, { ids: [outfitId(1), userId(1), '%'] });
+    await new Promise(setImmediate);
+    const statements = query.mock.calls.map(([statement]) => JSON.stringify(statement));
+    expect(statements.filter((text) => /outfits s|FROM users/.test(text))).toEqual([]);
   });
 
   test.each(['likeOutfit', 'unlikeOutfit', 'deleteOutfit'])(

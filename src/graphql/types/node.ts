@@ -45,7 +45,7 @@ export function readGlobalId(type: NodeType, text: string, name = 'id'): number 
   throw badUserInput(`${name} is an id of type ${found.type}, but it must be one of type ${type}.`);
 }
 
-function parse(text: string, name: string): { readonly type: NodeType; readonly id: number } {
+function parse(text: string, name: string): Parsed {
   let decoded: { readonly typename: string; readonly id: string };
   try {
     decoded = decodeGlobalID(text);
@@ -67,8 +67,12 @@ function malformed(text: string, name: string): GraphQLError {
   );
 }
 
-function load(text: string, name: string, context: Context) {
-  const { type, id } = parse(text, name);
+interface Parsed {
+  readonly type: NodeType;
+  readonly id: number;
+}
+
+function load({ type, id }: Parsed, context: Context) {
   return loaders[type](id, context);
 }
 
@@ -78,7 +82,7 @@ builder.queryField('node', (t) =>
     nullable: true,
     description: 'Whatever has this id, or null if the viewer sees nothing that has.',
     args: { id: t.arg.id({ required: true, description: 'The id of a node.' }) },
-    resolve: (_root, { id }, context) => load(id, 'id', context),
+    resolve: (_root, { id }, context) => load(parse(id, 'id'), context),
   }),
 );
 
@@ -95,7 +99,10 @@ builder.queryField('nodes', (t) =>
       if (ids.length > maxNodes) {
         throw badUserInput(`ids must be at most ${maxNodes}, but they are ${ids.length}.`);
       }
-      return Promise.all(ids.map((id, index) => load(id, `ids[${index}]`, context)));
+      // All ids are parsed before the first load: an error between two loads would leave promises without a handler,
+      // and an unhandled rejection of one ends the process.
+      const parsed = ids.map((id, index) => parse(id, `ids[${index}]`));
+      return Promise.all(parsed.map((one) => load(one, context)));
     },
   }),
 );
