@@ -365,14 +365,17 @@ test('a refused request has no place while its refusal is delayed', async () => 
 });
 
 describe('a task that has ended', () => {
-  test('leaves no statement behind that its answer did not wait for', async () => {
+  test.each([
+    ['before any has begun', 'filter: { ids: [] }, page: 2'],
+    ['during the trials of the expensive ones', 'page: 9999'],
+  ])('leaves no statement behind: it ended %s', async (_when, missing) => {
     const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '600' });
-    const { lanes } = gateway.database.pool;
+    const { pool } = gateway.database;
+    const { lanes } = pool;
+    // Opens connections, so that the statements begin at once.
+    await Promise.all([1, 2, 3, 4, 5, 6].map(() => pool.query('SELECT pg_sleep(0.1)')));
     const lists = [0, 1, 2, 3, 4].map((index) => `a${index}: ${slow.slice(1, -1)}`).join(' ');
-    const answer = await ask(
-      gateway,
-      `{ a: outfits(filter: { ids: [] }, page: 2) { count } ${lists} }`,
-    );
+    const answer = await ask(gateway, `{ a: outfits(${missing}) { count } ${lists} }`);
     expect(answer.json().errors[0].extensions.code).toBe('PAGE_NOT_FOUND');
     const left = () => Object.values(lanes).map(({ running, waiting }) => running + waiting);
     await expect.poll(left).toEqual([0, 0, 0]);

@@ -40,7 +40,31 @@ export interface TaskScope extends Origin {
 const ended = timedOut();
 
 const scopes = new AsyncLocalStorage<TaskScope>();
-let running = 0;
+/** Tasks that run, and readings of tasks, which may have ended before. */
+let holds = 0;
+
+function letGo(): void {
+  holds--;
+  if (holds > 0) return;
+  // Deferred until all promise jobs and ticks are done: loaders send their statements in a tick.
+  setImmediate(() => {
+    // An AsyncLocalStorage in use makes every promise of the process slower, those of cached answers too.
+    if (holds === 0) scopes.disable();
+  });
+}
+
+/**
+ * Does work that may outlast its task: what it goes on with when a statement has ended still belongs to the task,
+ * and is stopped with it.
+ */
+export async function holdScope<Result>(work: () => Promise<Result>): Promise<Result> {
+  holds++;
+  try {
+    return await work();
+  } finally {
+    letGo();
+  }
+}
 
 /** Begins work that goes on when the task has ended that it is begun in: it belongs to none. */
 export function startOutside<Result>(work: () => Result): Result {
@@ -79,7 +103,7 @@ export class SharedTask<Result> {
     this.#limit = limit;
     // Each statement that waits listens to it.
     setMaxListeners(0, signal);
-    running++;
+    holds++;
     this.#result = scopes
       .run(scope, () => work(scope))
       .catch((error) => {
@@ -89,10 +113,7 @@ export class SharedTask<Result> {
         // GraphQL answers with an error before its other fields are read: their statements would go on,
         // and count for nobody.
         this.#stop.abort(ended);
-        running--;
-        // An AsyncLocalStorage in use makes every promise of the process slower, those of cached
-        // answers too.
-        if (running === 0) scopes.disable();
+        letGo();
       });
     // Whoever waited may have left.
     this.#result.catch(() => {});

@@ -5,6 +5,7 @@ import type { MadeOf } from '../database/changes.ts';
 import type { Database } from '../database/database.ts';
 import type { ReadRows } from '../database/read.ts';
 import { recordReads } from '../database/record-reads.ts';
+import { holdScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { raiseSequences } from '../outfits/bulk.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/by-id.ts';
@@ -61,6 +62,10 @@ export function createContextFactory(
   config: ContextConfig,
   { pool, prisma, read: readPrimary }: Pick<Database, 'pool' | 'prisma' | 'read'>,
 ): ContextFactory {
+  const held =
+    (read: ReadRows): ReadRows =>
+    (...statement) =>
+      holdScope(() => read(...statement));
   const impersonal = (visibility: Visibility, read: ReadRows) => ({
     visibility,
     prisma,
@@ -75,7 +80,7 @@ export function createContextFactory(
   /** Has nothing personal to give, and notes that it was asked: a resolver cannot forget to say so. */
   const createShared = (visibility: Visibility, read: ReadRows): SharedContext => {
     let isPersonal = false;
-    const recorded = recordReads(read);
+    const recorded = recordReads(held(read));
     const note = () => {
       isPersonal = true;
       return undefined;
@@ -106,11 +111,14 @@ export function createContextFactory(
   };
 
   return {
-    forOne: (personal, read = readPrimary) => ({
-      ...personal,
-      viewerLikes: personal.viewer && createViewerLikes(read, personal.viewer.userId),
-      ...impersonal(visibilityFor(config.privateOutfits, personal.viewer), read),
-    }),
+    forOne(personal, given = readPrimary) {
+      const read = held(given);
+      return {
+        ...personal,
+        viewerLikes: personal.viewer && createViewerLikes(read, personal.viewer.userId),
+        ...impersonal(visibilityFor(config.privateOutfits, personal.viewer), read),
+      };
+    },
     shared(viewer) {
       const visibility = visibilityFor(config.privateOutfits, viewer);
       if (!isShareable(visibility)) return undefined;
