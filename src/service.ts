@@ -70,6 +70,8 @@ function keepCounts({ pool }: Database, log: Logger): Upkeep {
   return createUpkeep(pool, onWrong, {
     onBegin: (pending) =>
       log.info(`folding ${pending} changes into the counts: pages are exact, but slower meanwhile`),
+    onBatch: (folded, waiting) =>
+      log.info(`${folded} changes folded, ${waiting} nodes of the counts are to be split`),
     onEnd: (folded) => log.info(`${folded} changes folded into the counts`),
   });
 }

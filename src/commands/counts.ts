@@ -59,7 +59,7 @@ const kept = [
     name: 'counts',
     one: 'bucket',
     // Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too.
-    findWrong: `SELECT count(*)::int AS wrong FROM check_outfit_counts()
+    findWrong: `SELECT (SELECT count(*) FROM check_outfit_likes())::int + count(*)::int AS wrong FROM check_outfit_counts()
       WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`,
     rebuild: 'SELECT rebuild_outfit_counts()',
   },

@@ -11,15 +11,29 @@ export interface OutfitKeys {
   readonly modified: bigint;
 }
 
-/** What of an outfit may change, as bits. `others` is always among what has: nothing tells whether it has. */
-export const aspects = { owner: 1, created: 2, modified: 4, likes: 8, others: 16 } as const;
-export const everyAspect = 31;
+/**
+ * What a change tells of it. Likes are another row than the outfit, and transactions may change both at the same time:
+ * so a change of one tells nothing of the other.
+ */
+export type ToldKeys = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
+  readonly [Field in 'created' | 'likes' | 'modified']?: OutfitKeys[Field] | undefined;
+};
 
-/** One outfit that was inserted (no `before`), deleted (no `after`) or updated. */
+/**
+ * What of an outfit may change, as bits. `others` is always among what has changed of an outfit itself: nothing tells
+ * whether it has. Changes of outfits and of likes both tell of the owner (and of `private`): `likesOwner` is what
+ * changes of likes tell.
+ */
+export const aspects = {
+  ...{ owner: 1, created: 2, modified: 4, others: 8 },
+  ...{ likesOwner: 16, likes: 32 },
+} as const;
+
+/** One outfit, or its number of likes, that was inserted (no `before`), deleted (no `after`) or updated. */
 export interface OutfitChange {
   readonly id: number;
-  readonly before: OutfitKeys | undefined;
-  readonly after: OutfitKeys | undefined;
+  readonly before: ToldKeys | undefined;
+  readonly after: ToldKeys | undefined;
   /** What has changed of it, of `aspects`. */
   readonly aspects: number;
 }
@@ -60,31 +74,34 @@ export function readChanges(rows: readonly ChangeRow[]): Changes | undefined {
   return { outfits, users };
 }
 
-function keysOf(row: ChangeRow, side: 'old' | 'new'): OutfitKeys | undefined {
+function keysOf(row: ChangeRow, side: 'old' | 'new'): ToldKeys | undefined {
   const userId = row[`${side}_user_id`];
   if (userId === null) return undefined;
   return {
     id: row.outfit_id as number,
     userId,
     private: row[`${side}_private`] as boolean,
-    likes: row[`${side}_likes`] as number,
-    created: row[`${side}_created`] as bigint,
-    modified: row[`${side}_modified`] as bigint,
+    likes: row[`${side}_likes`] ?? undefined,
+    created: row[`${side}_created`] ?? undefined,
+    modified: row[`${side}_modified`] ?? undefined,
   };
 }
 
 export function changeOf(
   id: number,
-  before: OutfitKeys | undefined,
-  after: OutfitKeys | undefined,
+  before: ToldKeys | undefined,
+  after: ToldKeys | undefined,
 ): OutfitChange {
-  if (!before || !after) return { id, before, after, aspects: everyAspect };
+  const hasOtherOwner = before?.userId !== after?.userId || before?.private !== after?.private;
+  if ((before ?? after)?.likes !== undefined) {
+    const likes = before?.likes === after?.likes ? 0 : aspects.likes;
+    return { id, before, after, aspects: likes | (hasOtherOwner ? aspects.likesOwner : 0) };
+  }
   const changed =
     aspects.others |
-    (before.userId === after.userId && before.private === after.private ? 0 : aspects.owner) |
-    (before.created === after.created ? 0 : aspects.created) |
-    (before.modified === after.modified ? 0 : aspects.modified) |
-    (before.likes === after.likes ? 0 : aspects.likes);
+    (hasOtherOwner ? aspects.owner : 0) |
+    (before?.created === after?.created ? 0 : aspects.created) |
+    (before?.modified === after?.modified ? 0 : aspects.modified);
   return { id, before, after, aspects: changed };
 }
 
@@ -96,7 +113,7 @@ export interface ListPart {
    * Whether what was read may be something else after this one change. Asked of each change by itself:
    * that two of them make up for each other is not known of an answer that was read between them.
    */
-  readonly isTouched: (before: OutfitKeys | undefined, after: OutfitKeys | undefined) => boolean;
+  readonly isTouched: (before: ToldKeys | undefined, after: ToldKeys | undefined) => boolean;
 }
 
 /** What was read for an answer: as long as nothing of that changes, it is the same answer. */

@@ -30,9 +30,9 @@ const maxChanges = 1_000;
 const identity = `
   concat_ws(' ', ${startTime},
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class
-     WHERE oid IN ('outfits'::regclass, 'users'::regclass, 'outfit_changes'::regclass)),
+     WHERE oid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass, 'outfit_changes'::regclass)),
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_trigger
-     WHERE tgrelid IN ('outfits'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
+     WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
 
 /**
  * $1 a snapshot. What is not visible in it began after it, or was under way then; what was visible is

@@ -14,10 +14,22 @@ export interface SaveResult {
 }
 
 const upsertUsers = writeUpsert('users', userColumns);
-const upsertOutfits = writeUpsert('outfits', outfitColumns, {
-  // A source knows nothing of the likes that were given here: its number is what they go on from.
-  likes: `least(likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id), 2147483647)::int`,
-});
+/** The table has no outfit without its likes: both are written in one statement, outfits first, as all lock them. */
+const upsertOutfits = `
+  WITH outfit AS (
+    ${writeUpsert('outfits', outfitColumns)}
+  ), counted AS (
+    INSERT INTO outfit_like_counts AS old (id, private, user_id, likes)
+    SELECT new.id, new."private", new."userId",
+      -- A source knows nothing of the likes that were given here: its number is what they go on from.
+      least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id), 2147483647)::int
+    FROM (SELECT count(*) FROM outfit) written
+    CROSS JOIN json_to_recordset($1::json) AS new(id int, "private" boolean, "userId" int, likes int)
+    ORDER BY new.id
+    ON CONFLICT (id) DO UPDATE SET likes = excluded.likes WHERE old.likes <> excluded.likes
+    RETURNING id
+  )
+  SELECT id, coalesce(outfit.created, false) AS created FROM outfit FULL JOIN counted USING (id)`;
 
 /**
  * Writes outfits and their users by id in one transaction: new ones are created, those that differ
@@ -36,7 +48,7 @@ export async function saveOutfits(
       await client.query('LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE');
       await client.query(
         // In the order in which pages lock them, or the two may wait for each other.
-        'TRUNCATE outfits, users, outfit_likes, idempotency_keys RESTART IDENTITY',
+        'TRUNCATE outfits, outfit_like_counts, users, outfit_likes, idempotency_keys RESTART IDENTITY',
       );
       await renewFirstId(client, options.firstId);
     }
@@ -164,19 +176,14 @@ async function upsert(
 }
 
 // One JSON parameter takes as many rows as there are, in one statement whose text never changes.
-/** @param computed SQL for the values of some fields, instead of what the rows have */
-function writeUpsert<Row>(
-  table: string,
-  columns: Columns<Row>,
-  computed: { readonly [Field in keyof Row]?: string } = {},
-): string {
+function writeUpsert<Row>(table: string, columns: Columns<Row>): string {
   const entries = Object.entries<readonly [string, string]>(columns);
   const names = entries.map(([, [name]]) => name);
   const values = names.filter((name) => name !== 'id');
   const list = (prefix: string) => values.map((name) => `${prefix}.${name}`).join(', ');
   return `
     INSERT INTO ${table} AS old (${names.join(', ')})
-    SELECT ${entries.map(([property]) => computed[property as keyof Row] ?? `"${property}"`).join(', ')}
+    SELECT ${entries.map(([property]) => `"${property}"`).join(', ')}
     FROM json_to_recordset($1::json)
       AS new(${entries.map(([property, [, type]]) => `"${property}" ${type}`).join(', ')})
     ORDER BY id

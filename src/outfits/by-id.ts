@@ -4,7 +4,7 @@ import type { ReadRows } from '../database/read.ts';
 import type { User } from '../generated/prisma/client.ts';
 import { userColumns } from './columns.ts';
 import { madeOfRecords } from './made-of.ts';
-import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type FlatRow, joinedRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
 type Loader<Row> = Pick<DataLoader<number, Row | undefined>, 'load'>;
@@ -71,7 +71,7 @@ function outfitsStatement(ids: readonly number[], visibility: Visibility): strin
       SELECT * FROM outfits s
       WHERE s.id ${among(ids)} AND ${visibleOf(visibility, 's.user_id', '$2')}
     ) o
-    JOIN users u ON u.id = o.user_id`;
+    ${joinedRow}`;
 }
 
 function usersStatement(condition: string): string {

@@ -23,7 +23,6 @@ export const outfitColumns: Columns<Outfit> = {
   imageKey: ['image_key', 'text'],
   imageOriginalKey: ['image_original_key', 'text'],
   complete: ['complete', 'boolean'],
-  likes: ['likes', 'int'],
   userId: ['user_id', 'int'],
   quality: ['quality', 'int'],
   private: ['private', 'boolean'],

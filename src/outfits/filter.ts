@@ -1,5 +1,6 @@
 // Which outfits a list is narrowed to: what that is in SQL, and what it may cost the database.
 import type { Access } from '../database/read.ts';
+import type { Ordering } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 
 /**
@@ -60,8 +61,8 @@ const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<
   },
   createdFrom: { access: 'range', sql: (from, add) => `s.created >= ${add(from)}::bigint` },
   createdBefore: { access: 'range', sql: (end, add) => `s.created < ${add(end)}::bigint` },
-  likesFrom: { access: 'range', sql: (likes, add) => `s.likes >= ${add(likes)}::int` },
-  likesBelow: { access: 'range', sql: (likes, add) => `s.likes < ${add(likes)}::int` },
+  likesFrom: { access: 'range', sql: (likes, add) => `l.likes >= ${add(likes)}::int` },
+  likesBelow: { access: 'range', sql: (likes, add) => `l.likes < ${add(likes)}::int` },
   hasVideo: {
     access: 'scan',
     sql: (hasVideo) => `s.video_key IS ${hasVideo ? 'NOT NULL' : 'NULL'}`,
@@ -100,13 +101,25 @@ export function accessOf(filter: OutfitFilter): Access {
   return found.every((access) => access === 'scan') ? 'scan' : 'unbounded';
 }
 
+/** Outfits `s`, their likes `l`, or both joined: what a filter and an ordering need of them. */
+export function sourceOf({ field }: Pick<Ordering, 'field'>, filter: OutfitFilter): string {
+  const given = givenFields(filter);
+  const isOfLikes = (name: keyof OutfitFilter) => name === 'likesFrom' || name === 'likesBelow';
+  if (field === 'likes') {
+    return given.every(isOfLikes)
+      ? 'outfit_like_counts l'
+      : 'outfit_like_counts l JOIN outfits s ON s.id = l.id';
+  }
+  return given.some(isOfLikes) ? 'outfits s JOIN outfit_like_counts l ON l.id = s.id' : 'outfits s';
+}
+
 /** What outfits `s` have a text with these terms. Found by itself, so that only the index is asked. */
 function withText(terms: string, others: readonly string[] = []): string {
   const all = [`outfit_terms(t.folded) @@ ${terms}`, ...others].join(' AND ');
   return `s.id IN (SELECT t.outfit_id FROM outfit_texts t WHERE ${all})`;
 }
 
-/** What the outfits `s` of a filter are, in SQL. */
+/** What the outfits `s` of a filter are, with their likes `l`, in SQL. */
 export function conditionsOf(filter: OutfitFilter, add: Values['add']): string[] {
   return givenFields(filter).map((field) => {
     const { sql } = conditions[field] as Condition<keyof OutfitFilter>;

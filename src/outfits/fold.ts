@@ -16,26 +16,48 @@ const many = 5_000;
 /** Told of a fold of many changes. */
 export interface FoldObserver {
   onBegin(pending: number): void;
+  /** After each batch that is not the last one. @param waiting nodes that are to be split */
+  onBatch(folded: number, waiting: number): void;
   onEnd(folded: number): void;
 }
 
+interface Batch {
+  readonly folded: number;
+  /** Whether nothing is left, or another process is at it. */
+  readonly isDone: boolean;
+  /** Nodes that are to be split. */
+  readonly waiting: number;
+}
+
 /**
- * Adds all pending changes to the counts, unless another process is at it. Gives how many it added.
+ * Adds all pending changes to the counts, and splits crowded nodes, in batches, each of which is a transaction; ends
+ * as soon as another process is at it. Gives how many changes it added.
  * @param observer told only of many changes
  */
 export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promise<number> {
-  return inTransaction(pool, async (client) => {
-    const counted = await client.query<{ pending: number }>(countAlone);
-    if (!counted.rows[0]) return 0;
-    const { pending } = counted.rows[0];
-    if (pending >= many) observer?.onBegin(pending);
-    const { rows } = await client.query<{ folded: string }>(
-      'SELECT fold_outfit_changes() AS folded',
+  let total = 0;
+  let isLong = false;
+  for (;;) {
+    const { folded, isDone, waiting } = await inTransaction(
+      pool,
+      async (client): Promise<Batch> => {
+        const counted = await client.query<{ pending: number }>(countAlone);
+        if (!counted.rows[0]) return { folded: 0, isDone: true, waiting: 0 };
+        const { pending } = counted.rows[0];
+        if (pending >= many && !isLong) {
+          isLong = true;
+          observer?.onBegin(pending);
+        }
+        const { rows } = await client.query<Batch>(foldBatch);
+        return rows[0] as Batch;
+      },
     );
-    const folded = Number(rows[0]?.folded);
-    if (pending >= many) observer?.onEnd(folded);
-    return folded;
-  });
+    total += folded;
+    if (isDone) break;
+    if (isLong) observer?.onBatch(total, waiting);
+  }
+  if (isLong) observer?.onEnd(total);
+  return total;
 }
 
 /** No row while another process folds: it would be skipped, and must not be logged. */
@@ -43,16 +65,22 @@ const countAlone = `
   SELECT count_pending_outfit_changes(2147483647) AS pending
   FROM (SELECT pg_try_advisory_xact_lock(72707370) AS locked) mine WHERE locked`;
 
+const foldBatch = `
+  SELECT folded::int, is_done AS "isDone", (SELECT count(*)::int FROM outfit_split_queue) AS waiting
+  FROM fold_outfit_changes()`;
+
 /** Folds what is pending, unless that may take seconds: for many changes, or to split nodes of many outfits. */
 export async function foldFewChanges(pool: pg.Pool): Promise<void> {
   const { rowCount } = await pool.query(readShort);
   if (rowCount !== 0) await foldChanges(pool);
 }
 
+const isNothingQueued = 'NOT EXISTS (SELECT FROM outfit_split_queue)';
+
 const readShort = `
   SELECT FROM outfit_fold
   WHERE NOT pg_is_in_recovery() AND count_pending_outfit_changes(${many}) < ${many}
-    AND (NOT (crowded OR unplanted) OR (SELECT count(*) < ${many} FROM (SELECT FROM outfits LIMIT ${many}) few))`;
+    AND (${isNothingQueued} OR (SELECT count(*) < ${many} FROM (SELECT FROM outfits LIMIT ${many}) few))`;
 
 /** A node of the counts that is not what the table says. */
 export interface WrongCount {
@@ -137,7 +165,7 @@ interface FoldState {
 const readState = {
   name: 'fold state',
   text: `
-    SELECT crowded OR unplanted AS crowded, snapshot::text AS snapshot, count_pending_outfit_changes(${enough}) AS pending
+    SELECT NOT (${isNothingQueued}) AS crowded, snapshot::text AS snapshot, count_pending_outfit_changes(${enough}) AS pending
     FROM outfit_fold WHERE NOT pg_is_in_recovery()`,
 };
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { ReadRows } from '../database/read.ts';
 import { type Columns, outfitColumns, userColumns } from './columns.ts';
-import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type FlatRow, likesColumn, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
 
 /** A request that its client may send again, with the key that it chose for it. */
@@ -50,10 +50,11 @@ const firstAnswerStatement = `
   SELECT k.input_hash AS "inputHash", k.answer, ${rowColumns}
   FROM idempotency_keys k JOIN users u ON u.id = k.user_id
   LEFT JOIN outfits o ON o.id = (k.answer ->> 'id')::int AND o.user_id = k.user_id
+  LEFT JOIN outfit_like_counts l ON l.id = o.id
   WHERE k.user_id = $1::int AND k.key = $2::text AND k.created >= $3::bigint`;
 
 /**
- * SQL that keeps the answer to a request: the outfit `o` with its user `u`, as they are now. Of two
+ * SQL that keeps the answer to a request: the outfit `o` with its likes `l` and user `u`, as they are now. Of two
  * requests that come at the same time, the second waits here for the first and then fails, because
  * their keys are the same row.
  * @param first placeholder: user, key, hash of the input and moment, from here on
@@ -72,6 +73,7 @@ export function keyValues({ userId, key, input }: RepeatableRequest): unknown[] 
 
 const answerColumn = `jsonb_build_object(${[
   ...jsonEntries('o', outfitColumns),
+  `'likes', ${likesColumn}`,
   `'user', jsonb_build_object(${jsonEntries('u', userColumns)})`,
 ]})`;
 
@@ -87,7 +89,11 @@ function jsonEntries<Row>(alias: string, columns: Columns<Row>): string[] {
 function restoreRow({ answer, inputHash: _, ...flat }: FirstAnswer): OutfitRow {
   const { user, ...now } = rowOf(flat as FlatRow);
   return {
-    ...restore(outfitColumns, answer, flat.id === null ? undefined : now),
+    ...restore(
+      { ...outfitColumns, likes: ['likes', 'int'] } as const,
+      answer,
+      flat.id === null ? undefined : now,
+    ),
     user: restore(userColumns, answer.user ?? {}, user),
   };
 }

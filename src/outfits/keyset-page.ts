@@ -3,7 +3,7 @@ import type { ReadRows } from '../database/read.ts';
 import { madeOfRange, madeOfRecords, membersOf } from './made-of.ts';
 import { keyColumns, type Ordering, orderBy, reverse, type SortKey, stepBack } from './ordering.ts';
 import { boundOf, maxRows, rangeLimit, rangesOf } from './ranges.ts';
-import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type FlatRow, type OutfitRow, rowColumns, rowOf, rowSource } from './row.ts';
 import { type Visibility, viewerValues } from './visibility.ts';
 
 /** The outfits strictly between two places of a list. */
@@ -58,7 +58,9 @@ export async function hasOutfitAt(
   const bound = boundOf(reading, operator, 1);
   const viewer = `$${1 + keyColumns(reading.field).length}`;
   // Not EXISTS: it ignores the order, and then reads the table from its start for the first match.
-  const found = rangesOf(visibility, viewer, reading, 1, [bound], 's.id');
+  const found = rangesOf(visibility, viewer, reading, 1, [bound]).map(
+    (range) => `(SELECT id FROM ${range} s)`,
+  );
   const statement = `SELECT coalesce(${found.join(', ')}) AS id`;
   const values = [...keyValues(reading, key), ...viewerValues(visibility)];
   const [row] = await read<{ id: number | null }>(statement, values, {
@@ -104,8 +106,7 @@ function keysetStatement(
   ]);
   return `
     SELECT ${rowColumns}
-    FROM (SELECT * FROM (${ranges.join(' UNION ALL ')}) o ORDER BY ${orderBy(ordering)} LIMIT $1::int) o
-    JOIN users u ON u.id = o.user_id
+    FROM ${rowSource(ordering, `(SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(ordering, 's', 's')} LIMIT $1::int)`)}
     ORDER BY ${orderBy(ordering)}`;
 }
 

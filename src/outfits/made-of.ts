@@ -1,10 +1,10 @@
 // What a reading of outfits was made of: which changes can make it another, and which cannot.
 import {
   aspects,
-  everyAspect,
   type ListPart,
   type MadeOf,
   type OutfitKeys,
+  type ToldKeys,
 } from '../database/changes.ts';
 import type { OutfitFilter } from './filter.ts';
 import type { KeysetPageRequest } from './keyset-page.ts';
@@ -13,8 +13,8 @@ import type { Visibility } from './visibility.ts';
 
 /** Which outfits a list has, as far as changes tell. */
 export interface Members {
-  readonly has: (outfit: OutfitKeys) => boolean;
-  /** What of an outfit decides it. */
+  readonly has: (outfit: ToldKeys) => boolean;
+  /** What of an outfit decides it, beside its owner. */
   readonly aspects: number;
   /** Whether that is all that decides it. If not, any change of an outfit it might have can change it. */
   readonly isExact: boolean;
@@ -24,7 +24,7 @@ export interface Members {
 
 type Condition<Field extends keyof OutfitFilter> = (
   value: NonNullable<OutfitFilter[Field]>,
-) => (outfit: OutfitKeys) => boolean;
+) => (outfit: ToldKeys) => boolean;
 
 interface Known<Field extends keyof OutfitFilter> {
   readonly aspect: number;
@@ -32,39 +32,51 @@ interface Known<Field extends keyof OutfitFilter> {
 }
 
 /** The conditions of filters that changes tell all about. */
-const known: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field> } = {
+const tellable: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field> } = {
   ids: { aspect: 0, condition: (ids) => oneOf('id', ids) },
-  userIds: { aspect: aspects.owner, condition: (ids) => oneOf('userId', ids) },
+  userIds: { aspect: 0, condition: (ids) => oneOf('userId', ids) },
   createdFrom: {
     aspect: aspects.created,
-    condition: (moment) => (outfit) => outfit.created >= moment,
+    condition: (moment) => known('created', (created) => created >= moment),
   },
   createdBefore: {
     aspect: aspects.created,
-    condition: (moment) => (outfit) => outfit.created < moment,
+    condition: (moment) => known('created', (created) => created < moment),
   },
-  likesFrom: { aspect: aspects.likes, condition: (likes) => (outfit) => outfit.likes >= likes },
-  likesBelow: { aspect: aspects.likes, condition: (likes) => (outfit) => outfit.likes < likes },
+  likesFrom: {
+    aspect: aspects.likes,
+    condition: (from) => known('likes', (likes) => likes >= from),
+  },
+  likesBelow: { aspect: aspects.likes, condition: (end) => known('likes', (likes) => likes < end) },
   private: {
-    aspect: aspects.owner,
+    aspect: 0,
     condition: (isPrivate) => (outfit) => outfit.private === isPrivate,
   },
 };
 
+/** What a change does not tell may be anything. */
+function known<Field extends 'created' | 'likes'>(
+  field: Field,
+  holds: (value: OutfitKeys[Field]) => boolean,
+) {
+  return (outfit: ToldKeys) =>
+    outfit[field] === undefined || holds(outfit[field] as OutfitKeys[Field]);
+}
+
 function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
   const all = new Set(ids);
-  return (outfit: OutfitKeys) => all.has(outfit[field]);
+  return (outfit: ToldKeys) => all.has(outfit[field]);
 }
 
 /** @param filter each condition that changes say nothing about may hold of any outfit */
 export function membersOf(visibility: Visibility, filter: OutfitFilter = {}): Members {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  const conditions: ((outfit: OutfitKeys) => boolean)[] = [];
-  let decisive: number = aspects.owner;
+  const conditions: ((outfit: ToldKeys) => boolean)[] = [];
+  let decisive = 0;
   let isExact = true;
   if (visibility.private === 'none') conditions.push((outfit) => !outfit.private);
   for (const [field, value] of given) {
-    const found = known[field as keyof OutfitFilter] as Known<keyof OutfitFilter> | undefined;
+    const found = tellable[field as keyof OutfitFilter] as Known<keyof OutfitFilter> | undefined;
     if (found) {
       conditions.push(found.condition(value as never));
       decisive |= found.aspect;
@@ -72,7 +84,7 @@ export function membersOf(visibility: Visibility, filter: OutfitFilter = {}): Me
   }
   return {
     has: (outfit) => conditions.every((holds) => holds(outfit)),
-    aspects: isExact ? decisive : everyAspect,
+    aspects: isExact ? decisive : decisive | aspects.others,
     isExact,
     isOfOthers: visibility.private === 'own' || filter.likedBy !== undefined,
   };
@@ -110,8 +122,8 @@ export function madeOfPage(
 ): MadeOf | undefined {
   const [first, last] = endsOf(rows, field);
   // What is before it in the list moves it: in a descending one, that is what has higher keys.
-  const isBefore = (key: SortKey | undefined) =>
-    key !== undefined &&
+  const isBefore = (key: Place) =>
+    key &&
     first !== undefined &&
     (direction === 'asc' ? compareKeys(key, first) < 0 : compareKeys(key, first) > 0);
   const [low, high] = direction === 'asc' ? [first, last] : [last, first];
@@ -119,7 +131,7 @@ export function madeOfPage(
     aspects: aspectOf(field),
     isTouched(before, after) {
       if (!before !== !after) return true;
-      const [from, to] = [keyOf(before, field), keyOf(after, field)];
+      const [from, to] = [placeOf(before, field), placeOf(after, field)];
       return isBefore(from) !== isBefore(to) || isMoveWithin(from, to, low, high);
     },
   });
@@ -140,7 +152,7 @@ export function madeOfRange(
   const [low, high] = direction === 'asc' ? [start, end] : [end, start];
   return madeOfList(members, rows, {
     aspects: aspectOf(field),
-    isTouched: (one, other) => isMoveWithin(keyOf(one, field), keyOf(other, field), low, high),
+    isTouched: (one, other) => isMoveWithin(placeOf(one, field), placeOf(other, field), low, high),
   });
 }
 
@@ -151,9 +163,9 @@ function madeOfList(
   part: ListPart,
 ): MadeOf | undefined {
   if (isOfOthers) return undefined;
-  const member = (outfit: OutfitKeys | undefined) => (outfit && has(outfit) ? outfit : undefined);
+  const member = (outfit: ToldKeys | undefined) => (outfit && has(outfit) ? outfit : undefined);
   const list: ListPart = {
-    aspects: decisive | part.aspects,
+    aspects: withOwner(decisive | part.aspects),
     isTouched(outfitBefore, outfitAfter) {
       const [before, after] = [member(outfitBefore), member(outfitAfter)];
       return (before ?? after) !== undefined && (!isExact || part.isTouched(before, after));
@@ -163,13 +175,24 @@ function madeOfList(
   return { ...madeOfRecords(ids, rows), lists: [list] };
 }
 
-/** Of the rows in the order of a list: the keys of the first and the last. */
-function endsOf(rows: readonly Row[], field: Ordering['field']) {
-  return [keyOf(rows[0], field), keyOf(rows.at(-1), field)] as const;
+/** Of a list that only likes order and narrow, the changes of likes tell all; of any other, those of outfits. */
+function withOwner(decisive: number): number {
+  return decisive | (decisive === aspects.likes ? aspects.likesOwner : aspects.owner);
 }
 
-function keyOf(outfit: OutfitKeys | undefined, field: Ordering['field']): SortKey | undefined {
-  return outfit && sortKeyOf(outfit, field);
+/** Of the rows in the order of a list: the keys of the first and the last. */
+function endsOf(rows: readonly Row[], field: Ordering['field']) {
+  const [first, last] = [rows[0], rows.at(-1)];
+  return [first && sortKeyOf(first, field), last && sortKeyOf(last, field)] as const;
+}
+
+/** The place of an outfit in an order; null: the change does not tell it, nor move it there. */
+type Place = SortKey | null | undefined;
+
+function placeOf(outfit: ToldKeys | undefined, field: Ordering['field']): Place {
+  if (!outfit) return undefined;
+  const { id, [field]: value } = outfit;
+  return value === undefined ? null : { value: BigInt(value), id };
 }
 
 /** Ids do not change: an outfit with another one is another outfit. */
@@ -179,11 +202,12 @@ function aspectOf(field: Ordering['field']): number {
 
 /** Whether an outfit has come to, left, or changed its place in a range; an end that is undefined is none. */
 function isMoveWithin(
-  from: SortKey | undefined,
-  to: SortKey | undefined,
+  from: Place,
+  to: Place,
   low: SortKey | undefined,
   high: SortKey | undefined,
 ): boolean {
+  if (from === null || to === null) return from !== to;
   if (from && to && compareKeys(from, to) === 0) return false;
   return [from, to].some(
     (key) =>

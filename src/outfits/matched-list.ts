@@ -6,16 +6,17 @@ import {
   createValues,
   isSelective,
   type OutfitFilter,
+  sourceOf,
   type Values,
   viewerOf,
 } from './filter.ts';
 import { beyond, inOrder, type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
 import type { OutfitList } from './list.ts';
 import { madeOfCount, madeOfPage, madeOfRange, membersOf } from './made-of.ts';
-import { keyColumns, type Ordering, orderBy } from './ordering.ts';
+import { keyOf, type Ordering, orderBy } from './ordering.ts';
 import { outfitsIn, type PageRow, pageOf } from './pages.ts';
 import { rangesOf } from './ranges.ts';
-import { type FlatRow, rowColumns, rowOf } from './row.ts';
+import { type FlatRow, joinedRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
 
 /**
@@ -47,14 +48,14 @@ export function createMatchedList(
     const values = createValues();
     const { reading, bounds } = keysetBounds(request, values.add);
     const places = isSelective(filter)
-      ? matchedPlaces(reading, [...conditionsFor(values.add), ...bounds])
+      ? matchedPlaces(reading, filter, [...conditionsFor(values.add), ...bounds])
       : walkedPlaces(visibility, filter, reading, bounds, request.limit, values.add);
     const statement = `
       ${places.prelude}
       SELECT ${rowColumns}
-      FROM (SELECT * FROM ${places.table} o ORDER BY ${orderBy(reading)} LIMIT ${request.limit}) place
+      FROM (SELECT id FROM ${places.table} s ORDER BY ${orderBy(reading, 's', 's')} LIMIT ${request.limit}) place
       JOIN outfits o ON o.id = place.id
-      JOIN users u ON u.id = o.user_id
+      ${joinedRow}
       ORDER BY ${orderBy(reading)}`;
     // A walk may find enough soon, whatever it reads.
     const walkAccess = access === 'scan' ? 'unbounded' : access;
@@ -67,7 +68,7 @@ export function createMatchedList(
   return {
     async page({ ordering, page, pageSize }) {
       const values = createValues(page === 'last' ? null : (page - 1) * pageSize, pageSize);
-      const statement = matchedPage(ordering, conditionsFor(values.add));
+      const statement = matchedPage(ordering, filter, conditionsFor(values.add));
       const rows = await run<PageRow>(statement, values, access, (found) =>
         madeOfPage(members, ordering, outfitsIn(found)),
       );
@@ -80,7 +81,7 @@ export function createMatchedList(
     async count() {
       const values = createValues();
       const conditions = conditionsFor(values.add).join(' AND ');
-      const statement = `SELECT count(*)::int AS count FROM outfits s WHERE ${conditions}`;
+      const statement = `SELECT count(*)::int AS count FROM ${sourceOf({ field: 'id' }, filter)} WHERE ${conditions}`;
       const [row] = await run<{ count: number }>(statement, values, access, () =>
         madeOfCount(members),
       );
@@ -95,11 +96,16 @@ interface Places {
 }
 
 /** All that match, found before they are sorted: in the order of the list, a rare one is far away. */
-function matchedPlaces({ field }: Ordering, conditions: readonly string[]): Places {
-  const key = keyColumns(field).map((column) => `s.${column}`);
+function matchedPlaces(
+  { field }: Ordering,
+  filter: OutfitFilter,
+  conditions: readonly string[],
+): Places {
+  // With outfits, whatever the ordering, since who sees them is asked of theirs.
+  const source = sourceOf({ field }, { ...filter, ids: [] });
   return {
     prelude: `WITH matched AS MATERIALIZED (
-      SELECT ${key.join(', ')} FROM outfits s WHERE ${conditions.join(' AND ')}
+      SELECT ${keyOf(field, 's').join(', ')} FROM ${source} WHERE ${conditions.join(' AND ')}
     )`,
     table: 'matched',
   };
@@ -115,23 +121,25 @@ function walkedPlaces(
 ): Places {
   const viewer = viewerOf(visibility, add);
   const conditions = [...bounds, ...conditionsOf(filter, add)];
-  const key = keyColumns(reading.field).map((column) => `s.${column}`);
-  const ranges = rangesOf(visibility, viewer, reading, limit, conditions, key.join(', '));
+  const ranges = rangesOf(visibility, viewer, reading, limit, conditions, filter);
   return { prelude: '', table: `(${ranges.join(' UNION ALL ')})` };
 }
 
 /** $1 outfits to skip (null: to the last page), $2 page size, then what the conditions need. */
-function matchedPage(ordering: Ordering, conditions: readonly string[]): string {
-  const { prelude, table } = matchedPlaces(ordering, conditions);
+function matchedPage(
+  ordering: Ordering,
+  filter: OutfitFilter,
+  conditions: readonly string[],
+): string {
+  const { prelude, table } = matchedPlaces(ordering, filter, conditions);
   return `
     ${prelude}
     SELECT total.count, ${rowColumns}
     FROM (SELECT count(*)::int AS count FROM ${table}) total
     LEFT JOIN LATERAL (
-      SELECT id FROM ${table} o ORDER BY ${orderBy(ordering)}
+      SELECT id FROM ${table} s ORDER BY ${orderBy(ordering, 's', 's')}
       OFFSET coalesce($1::bigint, greatest(total.count - 1, 0) / $2::int * $2::int) LIMIT $2::int
     ) place ON true
-    LEFT JOIN outfits o ON o.id = place.id
-    LEFT JOIN users u ON u.id = o.user_id
+    LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id
     ORDER BY ${orderBy(ordering)}`;
 }

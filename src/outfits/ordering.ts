@@ -28,10 +28,16 @@ export function keyColumns(field: OrderingField): readonly string[] {
   return field === 'id' ? ['id'] : [field, 'id'];
 }
 
-/** The `ORDER BY` list of an ordering, or of its reverse. */
-export function orderBy({ field, direction }: Ordering, table = 'o'): string {
-  return keyColumns(field)
-    .map((column) => `${table}.${column} ${direction}`)
+/** The columns of the sort key, of outfits by this alias, or of their likes by the other one. */
+export function keyOf(field: OrderingField, outfits = 'o', likes = 'l'): string[] {
+  const table = field === 'likes' ? likes : outfits;
+  return keyColumns(field).map((column) => `${table}.${column}`);
+}
+
+/** The `ORDER BY` list of an ordering, or of its reverse, with aliases as `keyOf` has them. */
+export function orderBy({ field, direction }: Ordering, outfits = 'o', likes = 'l'): string {
+  return keyOf(field, outfits, likes)
+    .map((column) => `${column} ${direction}`)
     .join(', ');
 }
 

@@ -1,7 +1,7 @@
 // The statement of a numbered page: of the whole list, of a span of it, or of one user's outfits.
 import { type Ordering, orderBy } from './ordering.ts';
 import { rangesOf } from './ranges.ts';
-import { rowColumns } from './row.ts';
+import { joinedRow, rowColumns, rowSource } from './row.ts';
 import type { Visibility } from './visibility.ts';
 
 /** Whose outfits are in a list, in SQL: a user's id, or `everyone`. */
@@ -47,11 +47,13 @@ export function nearPageStatement(
   return `
     SELECT page.count, ${rowColumns}
     FROM (${wholeTotal(givenMembers)}) page
-    LEFT JOIN (
-      SELECT * FROM (${ranges.join(' UNION ALL ')}) s
-      ORDER BY ${orderBy(ordering, 's')} OFFSET $3::bigint LIMIT $4::int
-    ) o ON true
-    LEFT JOIN users u ON u.id = o.user_id
+    LEFT JOIN (${rowSource(
+      ordering,
+      `(
+        SELECT * FROM (${ranges.join(' UNION ALL ')}) s
+        ORDER BY ${orderBy(ordering, 's', 's')} OFFSET $3::bigint LIMIT $4::int
+      )`,
+    )}) ON true
     ORDER BY ${orderBy(ordering)}`;
 }
 
@@ -77,8 +79,7 @@ export function pageOfList(
       SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
     ) span
     LEFT JOIN LATERAL outfits_by_${field}(${members.publics}, ${members.privates}, start, size) place ON true
-    LEFT JOIN outfits o ON o.id = place.id
-    LEFT JOIN users u ON u.id = o.user_id`;
+    LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`;
 }
 
 /** Outfits of a list, in SQL. */
@@ -95,7 +96,7 @@ export function wholeTotal(members: ListMembers): string {
 export function spanTotal({ field, from, below }: SpanPlaceholders): string {
   const { publics, privates } = givenMembers;
   const rank = (value: string) =>
-    `rank_outfits('${field}', ${publics}, ${privates}, ${value}::bigint)`;
+    `rank_outfits_by_${field}(${publics}, ${privates}, ${value}::bigint)`;
   return `
     SELECT preceding, greatest(reached - preceding, 0)::int AS count
     FROM (

@@ -1,20 +1,42 @@
 // The select list of a list, and the shape of a row.
 import type { Outfit, User } from '../generated/prisma/client.ts';
 import { outfitColumns, userColumns } from './columns.ts';
+import type { Ordering } from './ordering.ts';
 
-/** An outfit as it is stored, with the user who published it. */
-export type OutfitRow = Outfit & { user: User };
+/** An outfit with its number of likes, as that is stored beside it. */
+type LikedOutfit = Outfit & { likes: number };
 
-/** The select list for `outfits o JOIN users u`; `rowOf` reads what it gives. */
+/** An outfit as it is stored, with its likes and the user who published it. */
+export type OutfitRow = LikedOutfit & { user: User };
+
+/** The number of likes of an outfit, where `joinedRow` or `rowSource` has joined them. */
+export const likesColumn = 'coalesce(l.likes, 0)';
+
+/** The select list for outfits `o` with their likes `l` and users `u`; `rowOf` reads what it gives. */
 export const rowColumns = [
   ...Object.entries(outfitColumns).map(([field, [column]]) => `o.${column} AS "${field}"`),
+  `${likesColumn} AS likes`,
   ...Object.entries(userColumns).map(([field, [column]]) => `u.${column} AS "user.${field}"`),
 ].join(', ');
+
+/** Joins to outfits `o` what `rowColumns` needs. */
+export const joinedRow =
+  'LEFT JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id';
+
+/**
+ * What `rowColumns` selects from, of the rows that `places` gives: of outfits, or of their likes where those order
+ * the list.
+ */
+export function rowSource({ field }: Ordering, places: string): string {
+  return field === 'likes'
+    ? `${places} l JOIN outfits o ON o.id = l.id JOIN users u ON u.id = o.user_id`
+    : `${places} o ${joinedRow}`;
+}
 
 type Prefixed<Fields> = { [Field in keyof Fields & string as `user.${Field}`]: Fields[Field] };
 
 /** A result row of a statement that selects `rowColumns`. */
-export type FlatRow = Outfit & Prefixed<User>;
+export type FlatRow = LikedOutfit & Prefixed<User>;
 
 /**
  * Gives a flat result row the shape that Prisma gives `include: { user: true }`: the row itself, as

@@ -2,14 +2,14 @@
 import DataLoader from 'dataloader';
 import { madeOfAll } from '../database/changes.ts';
 import type { ReadOptions, ReadRows } from '../database/read.ts';
-import { conditionsOf, createValues, type OutfitFilter, viewerOf } from './filter.ts';
+import { conditionsOf, createValues, type OutfitFilter, sourceOf, viewerOf } from './filter.ts';
 import { beyond, inOrder, type KeysetPageRequest, keysetBounds } from './keyset-page.ts';
 import { type ScrollableList, simplify } from './list.ts';
 import { madeOfCount, madeOfRange, membersOfUser } from './made-of.ts';
 import { orderBy } from './ordering.ts';
 import { countOf, type ListMembers } from './page-statement.ts';
 import { rangeLimit, rangesOf } from './ranges.ts';
-import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type FlatRow, type OutfitRow, rowColumns, rowOf, rowSource } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
 
 /** Gives the outfits of a user that a filter lets through, as a list. */
@@ -98,14 +98,17 @@ async function readPages(
   const viewer = viewerOf(visible, values.add);
   const filtered = [...bounds, ...conditionsOf(conditions, values.add)];
   const limit = rangeLimit(request.limit);
-  const ranges = rangesOf(visible, viewer, reading, limit, filtered, '*', 'owner.id');
+  const ranges = rangesOf(visible, viewer, reading, limit, filtered, conditions, 'owner.id');
   const statement = `
     SELECT ${rowColumns}
     FROM unnest($1::int[]) AS owner (id)
-    CROSS JOIN LATERAL (
-      SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(reading, 's')} LIMIT $2::int
-    ) o
-    JOIN users u ON u.id = o.user_id
+    CROSS JOIN LATERAL ${rowSource(
+      reading,
+      `(
+        SELECT * FROM (${ranges.join(' UNION ALL ')}) s
+        ORDER BY ${orderBy(reading, 's', 's')} LIMIT $2::int
+      )`,
+    )}
     ORDER BY ${orderBy(reading)}`;
   const rows = await read<FlatRow>(statement, values.list, {
     ...planFor(filter),
@@ -136,7 +139,7 @@ async function readCounts(
   const count =
     filtered.length === 0
       ? countOf(membersOfOwner(visible, viewer))
-      : `(SELECT count(*)::int FROM outfits s WHERE ${all.join(' AND ')})`;
+      : `(SELECT count(*)::int FROM ${sourceOf({ field: 'id' }, conditions)} WHERE ${all.join(' AND ')})`;
   const statement = `SELECT owner.id, ${count} AS count FROM unnest($1::int[]) AS owner (id)`;
   const rows = await read<{ id: number; count: number }>(statement, values.list, {
     ...planFor(filter),

@@ -2,13 +2,13 @@
 import DataLoader from 'dataloader';
 import { madeOfAll } from '../database/changes.ts';
 import type { ReadRows } from '../database/read.ts';
-import { conditionsOf, createValues, type OutfitFilter } from './filter.ts';
+import { conditionsOf, createValues, type OutfitFilter, sourceOf } from './filter.ts';
 import { simplify } from './list.ts';
 import { madeOfPage, membersOfUser } from './made-of.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 import { pageOfList, wholeTotal } from './page-statement.ts';
 import { type OutfitPage, outfitsIn, type PageRequest, type PageRow, pageOf } from './pages.ts';
-import { rowColumns } from './row.ts';
+import { joinedRow, rowColumns } from './row.ts';
 import { groupBy, keyOf, membersOfOwner, planFor } from './user-lists.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
@@ -81,7 +81,7 @@ async function loadRows(
   const statement =
     filtered.length === 0
       ? userPagesStatement(ordering, visible, owners)
-      : filteredStatement(ordering, visible, owners, filtered);
+      : filteredStatement(ordering, visible, owners, conditions, filtered);
   const rows = await read<PageRow & { ownerId: number }>(statement, values.list, {
     ...planFor(filter),
     madeOf(read) {
@@ -112,18 +112,21 @@ function filteredStatement(
   ordering: Ordering,
   visibility: Visibility,
   owners: string,
+  filter: OutfitFilter,
   conditions: readonly string[],
 ): string {
   const all = ['s.user_id = owner.id', visibleOf(visibility, 'owner.id', '$4'), ...conditions];
-  const outfits = `outfits s WHERE ${all.join(' AND ')}`;
+  // With outfits, whatever the ordering, since all conditions are of theirs.
+  const source = sourceOf(ordering, { ...filter, userIds: [] });
+  const outfits = `${source} WHERE ${all.join(' AND ')}`;
   return `
     SELECT owner.id AS "ownerId", total.count, ${rowColumns}
     FROM ${owners}
     CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM ${outfits}) total
     LEFT JOIN LATERAL (
-      SELECT * FROM ${outfits} ORDER BY ${orderBy(ordering, 's')}
+      SELECT s.id FROM ${outfits} ORDER BY ${orderBy(ordering, 's')}
       OFFSET coalesce($2::bigint, greatest(total.count - 1, 0) / $3::int * $3::int) LIMIT $3::int
-    ) o ON true
-    LEFT JOIN users u ON u.id = o.user_id
+    ) place ON true
+    LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id
     ORDER BY owner.id, ${orderBy(ordering)}`;
 }

@@ -10,7 +10,7 @@ import {
   type RepeatableRequest,
 } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
-import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import { type FlatRow, joinedRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
 import { type Visibility, whereVisible } from './visibility.ts';
 
@@ -84,21 +84,21 @@ async function insertOutfit(
 ): Promise<OutfitRow> {
   const fields = givenFields(outfit);
   const columns = fields.map((field) => outfitColumns[field]);
-  const keep = request ? `, first AS (${keepAnswerSql(fields.length + 1)} FROM o ${owner})` : '';
+  const keep = request
+    ? `, first AS (${keepAnswerSql(fields.length + 1)} FROM o ${joinedRow})`
+    : '';
   const statement = `
     WITH o AS (
       INSERT INTO outfits (${columns.map(([column]) => column).join(', ')})
       VALUES (${columns.map(([, type], index) => `$${index + 1}::${type}`).join(', ')})
       RETURNING *
     )${keep}
-    SELECT ${rowColumns} FROM o ${owner}`;
+    SELECT ${rowColumns} FROM o ${joinedRow}`;
   const values = [...fields.map((field) => outfit[field]), ...(request ? keyValues(request) : [])];
   const [row] = await explainMissingUser(read<FlatRow>(statement, values));
   // Without the user, the statement has failed.
   return rowOf(row as FlatRow);
 }
-
-const owner = 'JOIN users u ON u.id = o.user_id';
 
 /**
  * Changes what is given of an outfit, and notes when and on which device. One statement changes it and reads
@@ -124,7 +124,8 @@ export async function updateOutfit(
     return `${column} = $${index + 2}::${type}`;
   });
   const statement = `
-    UPDATE outfits o SET ${changes.join(', ')} FROM users u WHERE o.id = $1::int AND u.id = o.user_id
+    UPDATE outfits o SET ${changes.join(', ')} FROM users u, outfit_like_counts l
+    WHERE o.id = $1::int AND u.id = o.user_id AND l.id = o.id
     RETURNING ${rowColumns}`;
   const [row] = await read<FlatRow>(statement, [id, ...fields.map((field) => outfit[field])]);
   // It may be deleted between looking and writing.

@@ -1,4 +1,5 @@
 // Outfit: outfit(...).
+import type { OutfitRow } from '../../outfits/row.ts';
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
 import { DateTime } from './date-time.ts';
@@ -27,7 +28,10 @@ export const Outfit = builder.prismaObject('Outfit', {
       resolve: (outfit, _args, { config }) => `${config.mediaUrl}/${outfit.imageOriginalKey}`,
     }),
     complete: t.exposeBoolean('complete'),
-    likes: t.exposeInt('likes'),
+    likes: t.int({
+      description: 'Number of likes, 0 or more.',
+      resolve: (outfit) => (outfit as OutfitRow).likes,
+    }),
     user: t.field({
       type: User,
       description: 'The user who published the outfit.',

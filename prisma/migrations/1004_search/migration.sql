@@ -125,12 +125,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- A caller's temporary table must not be taken for the texts.
-DO $do$
-BEGIN
-  EXECUTE format('ALTER FUNCTION follow_outfit_texts() SET search_path TO %I, pg_temp', current_schema());
-END $do$;
-
 CREATE TRIGGER text_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_texts();
 -- By row, as a statement trigger cannot be spared the updates of other columns: likes above all.
@@ -142,14 +136,7 @@ CREATE TRIGGER text_deleted AFTER DELETE ON outfits
 CREATE TRIGGER text_truncated AFTER TRUNCATE ON outfits
   FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_texts();
 
--- Also where triggers are switched off for replication and restores.
-ALTER TABLE outfits ENABLE ALWAYS TRIGGER text_inserted;
-ALTER TABLE outfits ENABLE ALWAYS TRIGGER text_updated;
-ALTER TABLE outfits ENABLE ALWAYS TRIGGER text_deleted;
-ALTER TABLE outfits ENABLE ALWAYS TRIGGER text_truncated;
-
-INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM outfits;
-
+-- Read by: search and hashtags.
 CREATE INDEX "outfit_texts_terms" ON "outfit_texts" USING gin (outfit_terms("folded"));
 
 -- Writes all texts anew, after a restore that fired no triggers, say. Writers wait meanwhile.
@@ -159,4 +146,7 @@ BEGIN
   LOCK TABLE outfits IN SHARE MODE;
   DELETE FROM outfit_texts;
   INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM outfits;
+  INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
+
+SELECT arm_outfit_triggers();

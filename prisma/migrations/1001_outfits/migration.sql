@@ -1,0 +1,82 @@
+-- Outfits and the users who publish them.
+
+DO $do$
+BEGIN
+  IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('outfits') AND attname = 'likes') THEN
+    RAISE EXCEPTION 'this database was made by a version before 1.0, which cannot be migrated: export its listing with that version, and import the file into a new database (docs/from-before-1.0.md)';
+  END IF;
+END $do$;
+
+-- CreateTable
+CREATE TABLE "users" (
+    "id" SERIAL NOT NULL,
+    "avatar_key" TEXT NOT NULL DEFAULT '',
+    "username" TEXT NOT NULL,
+    "first_name" TEXT NOT NULL DEFAULT '',
+    "last_name" TEXT NOT NULL DEFAULT '',
+
+    CONSTRAINT "users_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "outfits" (
+    "id" SERIAL NOT NULL,
+    "title" TEXT NOT NULL DEFAULT '',
+    "description" TEXT NOT NULL DEFAULT '',
+    "image_key" TEXT NOT NULL,
+    "image_original_key" TEXT NOT NULL,
+    "complete" BOOLEAN NOT NULL DEFAULT true,
+    "user_id" INTEGER NOT NULL,
+    "quality" INTEGER NOT NULL DEFAULT 3,
+    "private" BOOLEAN NOT NULL DEFAULT false,
+    "background_color" TEXT NOT NULL DEFAULT '',
+    "video_key" TEXT,
+    "play_video" BOOLEAN NOT NULL DEFAULT false,
+    "created" BIGINT NOT NULL,
+    "modified" BIGINT NOT NULL,
+    "creation_device" TEXT NOT NULL DEFAULT 'web',
+    "modification_device" TEXT NOT NULL DEFAULT '',
+
+    CONSTRAINT "outfits_pkey" PRIMARY KEY ("id")
+);
+
+-- Read by: userNamed.
+-- CreateIndex
+CREATE INDEX "users_username_id_idx" ON "users"("username", "id");
+
+-- Each index of lists begins with `private`, so that "all" (a merge of two ranges) and "public only" (one range) are
+-- both index scans, and ends with the id, so that ties are in the index too, in both directions.
+
+-- Read by: pages and slices by created, and spans of it.
+-- CreateIndex
+CREATE INDEX "outfits_private_created_id_idx" ON "outfits"("private", "created", "id");
+
+-- Read by: pages and slices by modified.
+-- CreateIndex
+CREATE INDEX "outfits_private_modified_id_idx" ON "outfits"("private", "modified", "id");
+
+-- Read by: pages and slices by id.
+-- CreateIndex
+CREATE INDEX "outfits_private_id_idx" ON "outfits"("private", "id");
+
+-- Read by: the same of one user, and a viewer's own private outfits, in each of these orders.
+-- CreateIndex
+CREATE INDEX "outfits_user_id_private_created_id_idx" ON "outfits"("user_id", "private", "created", "id");
+
+-- CreateIndex
+CREATE INDEX "outfits_user_id_private_modified_id_idx" ON "outfits"("user_id", "private", "modified", "id");
+
+-- CreateIndex
+CREATE INDEX "outfits_user_id_private_id_idx" ON "outfits"("user_id", "private", "id");
+
+-- AddForeignKey
+ALTER TABLE "outfits" ADD CONSTRAINT "outfits_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- Where the ids of outfits that are made here begin, in at most one row: src/outfits/first-id.ts. An import without
+-- FIRST_ID, or with another one, must not take them for ids of the source.
+CREATE TABLE "first_id" (
+    "is_only" BOOLEAN NOT NULL DEFAULT true CHECK ("is_only"),
+    "value" INTEGER NOT NULL,
+
+    CONSTRAINT "first_id_pkey" PRIMARY KEY ("is_only")
+);

@@ -1,0 +1,129 @@
+-- Likes, and what else clients write: answers that are kept for repeated requests, and rate limits.
+
+-- The number of likes of each outfit, under the id of the outfit. A table of its own, since a like is the most
+-- frequent write: it writes one narrow row and three indexes, and none of the outfit. `private` and `user_id` are
+-- copies, which lead the indexes; triggers keep them.
+CREATE TABLE "outfit_like_counts" (
+    "id" INTEGER NOT NULL,
+    "private" BOOLEAN NOT NULL,
+    "user_id" INTEGER NOT NULL,
+    "likes" INTEGER NOT NULL,
+
+    CONSTRAINT "outfit_like_counts_pkey" PRIMARY KEY ("id")
+);
+
+-- Read by: pages and slices by likes, and spans of them.
+-- CreateIndex
+CREATE INDEX "outfit_like_counts_private_likes_id_idx" ON "outfit_like_counts"("private", "likes", "id");
+
+-- Read by: the same of one user, and a viewer's own private outfits by likes.
+-- CreateIndex
+CREATE INDEX "outfit_like_counts_user_id_private_likes_id_idx" ON "outfit_like_counts"("user_id", "private", "likes", "id");
+
+-- Who likes what, of those who did so here.
+CREATE TABLE "outfit_likes" (
+    "outfit_id" INTEGER NOT NULL,
+    "user_id" INTEGER NOT NULL,
+
+    CONSTRAINT "outfit_likes_pkey" PRIMARY KEY ("outfit_id","user_id")
+);
+
+-- Read by: likedOutfits.
+-- CreateIndex
+CREATE INDEX "outfit_likes_user_id_idx" ON "outfit_likes"("user_id");
+
+-- AddForeignKey
+ALTER TABLE "outfit_likes" ADD CONSTRAINT "outfit_likes_outfit_id_fkey" FOREIGN KEY ("outfit_id") REFERENCES "outfits"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "outfit_likes" ADD CONSTRAINT "outfit_likes_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- CreateTable
+CREATE TABLE "idempotency_keys" (
+    "user_id" INTEGER NOT NULL,
+    "key" TEXT NOT NULL,
+    "input_hash" TEXT NOT NULL,
+    "answer" JSONB NOT NULL,
+    "created" BIGINT NOT NULL,
+
+    CONSTRAINT "idempotency_keys_pkey" PRIMARY KEY ("user_id","key")
+);
+
+-- AddForeignKey
+ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- How much of its rate limit each sender has used: src/admission/rate-limit.ts. A crash may empty it: that only
+-- begins the windows anew, and the log is spared one entry per lease.
+CREATE UNLOGGED TABLE "rate_limits" (
+    "sender" TEXT NOT NULL,
+    "ends" BIGINT NOT NULL,
+    "used" INTEGER NOT NULL,
+    "leased" INTEGER NOT NULL,
+
+    CONSTRAINT "rate_limits_pkey" PRIMARY KEY ("sender")
+);
+
+-- Gives each outfit its row of likes, and takes it away, for every statement, whoever sends it. Runs with the rights
+-- of the owner, so that a role that writes outfits only needs none on the likes.
+CREATE FUNCTION follow_outfit_likes() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    -- An import has written them with their likes already.
+    INSERT INTO outfit_like_counts SELECT id, private, user_id, 0 FROM added ORDER BY id ON CONFLICT DO NOTHING;
+  ELSIF TG_OP = 'UPDATE' THEN
+    UPDATE outfit_like_counts SET id = NEW.id, private = NEW.private, user_id = NEW.user_id WHERE id = OLD.id;
+  ELSE
+    DELETE FROM outfit_like_counts l USING removed WHERE l.id = removed.id;
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER likes_inserted AFTER INSERT ON outfits
+  REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_likes();
+-- Not "UPDATE OF": another trigger may change them too.
+CREATE TRIGGER likes_updated AFTER UPDATE ON outfits
+  FOR EACH ROW WHEN ((OLD.id, OLD.private, OLD.user_id) IS DISTINCT FROM (NEW.id, NEW.private, NEW.user_id))
+  EXECUTE FUNCTION follow_outfit_likes();
+CREATE TRIGGER likes_deleted AFTER DELETE ON outfits
+  REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_likes();
+
+-- Likes an outfit or takes that back, and counts it, once per user however often it is asked for. Gives the outfit with
+-- its likes as they are then: the statement that calls this could not see what it has done. No row: there is no such
+-- outfit, or it is private, of another user, and not `sees_private`. What was imported with the outfit stays in the
+-- number: only changes are added to it.
+-- The outfit is locked before its likes, as deleting it does, so that the two never wait for each other in a circle;
+-- weakly, as the foreign key does anyway. Whether it is private is asked of the likes, which follow it, under their lock.
+CREATE FUNCTION like_outfit(which integer, who integer, liked boolean, sees_private boolean, OUT outfit outfits, OUT likes integer)
+RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
+DECLARE
+  counted outfit_like_counts;
+BEGIN
+  PERFORM FROM outfits o WHERE o.id = which FOR KEY SHARE;
+  SELECT * INTO counted FROM outfit_like_counts l WHERE l.id = which FOR NO KEY UPDATE;
+  IF NOT FOUND OR counted.private AND counted.user_id <> who AND NOT sees_private THEN
+    RETURN;
+  END IF;
+  SELECT * INTO outfit FROM outfits o WHERE o.id = which;
+  likes := counted.likes;
+  IF NOT liked THEN
+    DELETE FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who;
+    IF FOUND AND likes > 0 THEN
+      likes := likes - 1;
+    END IF;
+  -- One that cannot be counted is none, or else taking it back would count.
+  ELSIF likes < 2147483647 THEN
+    INSERT INTO outfit_likes (outfit_id, user_id) VALUES (which, who) ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+      likes := likes + 1;
+    END IF;
+  END IF;
+  IF likes <> counted.likes THEN
+    UPDATE outfit_like_counts l SET likes = like_outfit.likes WHERE l.id = which;
+  END IF;
+  -- The foreign key tells only where a row was written.
+  IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
+    RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
+  END IF;
+  RETURN NEXT;
+END $$;

@@ -1,0 +1,1029 @@
+-- Exact counts, and any page at a flat cost, without a price for writers: src/outfits/counting.md explains the design.
+
+-- What each transaction did: one row for each outfit, and one for each number of likes, that a statement inserted
+-- (old_* are null), deleted (new_* are null) or updated in anything. Rows of outfits have created and modified, rows of
+-- likes have likes. Without an outfit but with users: that user was inserted, updated or deleted. Without anything:
+-- anything may have changed.
+CREATE TABLE "outfit_changes" (
+    "xid" xid8 NOT NULL,
+    "outfit_id" INTEGER,
+    "old_user_id" INTEGER,
+    "old_private" BOOLEAN,
+    "old_likes" INTEGER,
+    "old_created" BIGINT,
+    "old_modified" BIGINT,
+    "new_user_id" INTEGER,
+    "new_private" BOOLEAN,
+    "new_likes" INTEGER,
+    "new_created" BIGINT,
+    "new_modified" BIGINT
+);
+
+-- Read by: what is pending, and the probe of the cache.
+-- CreateIndex
+CREATE INDEX "outfit_changes_xid_idx" ON "outfit_changes"("xid");
+
+-- Also where a publication has all tables, whose rows must be told apart to be deleted. Rows come and go at the ends
+-- of the table: to give its empty end back would stop readers.
+ALTER TABLE "outfit_changes" REPLICA IDENTITY FULL;
+ALTER TABLE "outfit_changes" SET (vacuum_truncate = false, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+
+-- How many outfits fall into each node, as of the snapshot of outfit_fold, in the tree of each ordering: of all
+-- outfits (owner 2147483648, which no user is), and of each user who has very many. A node that is split has children.
+CREATE TABLE "outfit_bucket_counts" (
+    "owner" BIGINT NOT NULL,
+    "level" SMALLINT NOT NULL,
+    "bucket" BIGINT NOT NULL,
+    "block" INTEGER NOT NULL,
+    "public" INTEGER NOT NULL,
+    "private" INTEGER NOT NULL,
+    "split" BOOLEAN NOT NULL DEFAULT false,
+
+    CONSTRAINT "outfit_bucket_counts_pkey" PRIMARY KEY ("owner", "level", "bucket", "block")
+);
+
+-- The same rows are updated again and again: room in each page keeps that out of the index.
+ALTER TABLE "outfit_bucket_counts" SET (fillfactor = 50);
+
+-- Crowded nodes that are to be split; of level 0: users who are to get trees.
+CREATE TABLE "outfit_split_queue" (
+    "owner" BIGINT NOT NULL,
+    "level" SMALLINT NOT NULL,
+    "bucket" BIGINT NOT NULL,
+    "block" INTEGER NOT NULL,
+
+    CONSTRAINT "outfit_split_queue_pkey" PRIMARY KEY ("owner", "level", "bucket", "block")
+);
+
+-- The counts hold exactly the changes that are visible in `snapshot`: all others are pending. A transaction that
+-- writes counts holds the lock of this row. Changes of transactions below `kept_from` may be gone: all are that were
+-- visible in `mark` when a later mark was set.
+CREATE TABLE "outfit_fold" (
+    "is_only" BOOLEAN NOT NULL DEFAULT true CHECK ("is_only"),
+    "snapshot" pg_snapshot NOT NULL,
+    "kept_from" xid8 NOT NULL,
+    "mark" pg_snapshot NOT NULL,
+    "marked_at" TIMESTAMPTZ(6) NOT NULL,
+
+    CONSTRAINT "outfit_fold_pkey" PRIMARY KEY ("is_only")
+);
+
+-- Changes.
+
+-- The current snapshot, but for what the asking transaction has written itself. PostgreSQL leaves that one out of the
+-- list of those under way.
+CREATE FUNCTION outfit_snapshot() RETURNS pg_snapshot
+LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN own IS NULL OR NOT pg_visible_in_snapshot(own, current) THEN current ELSE
+    format('%s:%s:%s', least(own, pg_snapshot_xmin(current)), pg_snapshot_xmax(current),
+      (SELECT string_agg(xid::text, ',' ORDER BY xid)
+       FROM (SELECT pg_snapshot_xip(current) AS xid UNION SELECT own) AS running))::pg_snapshot END
+  FROM (SELECT pg_current_snapshot() AS current, pg_current_xact_id_if_assigned() AS own) AS now
+$$;
+
+-- Whether the snapshot of the counts is of another cluster, from which this one was restored: one whose transactions
+-- that are under way here had ended, or that had come further.
+CREATE FUNCTION is_outfit_fold_foreign() RETURNS boolean
+LANGUAGE sql STABLE AS $$
+  SELECT pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(snapshot)
+    OR coalesce(pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot), false)
+    OR EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()) xid WHERE pg_visible_in_snapshot(xid, snapshot))
+  FROM outfit_fold
+$$;
+
+-- Gives counts from another cluster a snapshot of this one: what was pending there becomes a change of the
+-- transaction that does this, what was counted goes.
+CREATE FUNCTION settle_outfit_changes() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM outfit_fold FOR UPDATE;
+  -- Another one may have done it meanwhile.
+  IF NOT is_outfit_fold_foreign() THEN
+    RETURN;
+  END IF;
+  WITH counted AS (
+    DELETE FROM outfit_changes c USING outfit_fold f WHERE pg_visible_in_snapshot(c.xid, f.snapshot)
+  ), pending AS (
+    UPDATE outfit_changes c SET xid = pg_current_xact_id()
+    FROM outfit_fold f WHERE NOT pg_visible_in_snapshot(c.xid, f.snapshot)
+  )
+  UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
+    kept_from = pg_snapshot_xmax(outfit_snapshot());
+  INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
+END $$;
+
+-- note_<table> follows every statement that writes outfits, their likes, or users (which are not counted, but answers
+-- show them). It only ever inserts, so that no writer waits for another one. A full join is hashed or merged: a plan
+-- made for one row does for a million. note_replicated_<table> does the same row by row, where statements fire no
+-- triggers: logical replication, and sessions with the role of a replica. Both run with the rights of the owner, so
+-- that other roles need none on the changes.
+DO $do$
+DECLARE
+  noted record;
+  -- A transaction that is under way cannot be counted.
+  settle text := 'IF EXISTS (SELECT FROM outfit_fold WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot)) THEN
+        PERFORM settle_outfit_changes();
+      END IF;';
+BEGIN
+  FOR noted IN
+    SELECT * FROM (VALUES
+      ('outfits', '%1$s.id', '%1$s.user_id, %1$s.private, NULL::integer, %1$s.created, %1$s.modified'),
+      ('outfit_like_counts', '%1$s.id', '%1$s.user_id, %1$s.private, %1$s.likes, NULL::bigint, NULL::bigint'),
+      ('users', 'NULL::integer', '%1$s.id, NULL::boolean, NULL::integer, NULL::bigint, NULL::bigint')
+    ) AS t (name, outfit, keys)
+  LOOP
+    EXECUTE format($sql$
+      CREATE FUNCTION note_%1$s() RETURNS trigger
+      LANGUAGE plpgsql SECURITY DEFINER SET jit = off AS $body$
+      BEGIN
+        %2$s
+        IF TG_OP = 'INSERT' THEN
+          INSERT INTO outfit_changes SELECT pg_current_xact_id(), %3$s, NULL, NULL, NULL, NULL, NULL, %4$s FROM added n;
+        ELSIF TG_OP = 'DELETE' THEN
+          INSERT INTO outfit_changes SELECT pg_current_xact_id(), %5$s, %6$s FROM removed o;
+        ELSE
+          INSERT INTO outfit_changes SELECT pg_current_xact_id(), %7$s, %6$s, %4$s
+          FROM removed o FULL JOIN added n USING (id) WHERE o IS DISTINCT FROM n;
+        END IF;
+        RETURN NULL;
+      END $body$;
+
+      CREATE FUNCTION note_replicated_%1$s() RETURNS trigger
+      LANGUAGE plpgsql SECURITY DEFINER AS $body$
+      BEGIN
+        -- ENABLE TRIGGER ALL, with which a restore may end, lets this one fire beside the others.
+        IF current_setting('session_replication_role') <> 'replica' THEN
+          RETURN NULL;
+        END IF;
+        %2$s
+        IF TG_OP = 'UPDATE' AND OLD.id = NEW.id THEN
+          INSERT INTO outfit_changes SELECT pg_current_xact_id(), %8$s, %9$s, %10$s WHERE OLD IS DISTINCT FROM NEW;
+          RETURN NULL;
+        END IF;
+        IF TG_OP <> 'INSERT' THEN
+          INSERT INTO outfit_changes SELECT pg_current_xact_id(), %8$s, %9$s;
+        END IF;
+        IF TG_OP <> 'DELETE' THEN
+          INSERT INTO outfit_changes SELECT pg_current_xact_id(), %11$s, NULL, NULL, NULL, NULL, NULL, %10$s;
+        END IF;
+        RETURN NULL;
+      END $body$;
+
+      CREATE TRIGGER note_inserted AFTER INSERT ON %1$s
+        REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION note_%1$s();
+      CREATE TRIGGER note_updated AFTER UPDATE ON %1$s
+        REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION note_%1$s();
+      CREATE TRIGGER note_deleted AFTER DELETE ON %1$s
+        REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION note_%1$s();
+      CREATE TRIGGER note_replicated AFTER INSERT OR UPDATE OR DELETE ON %1$s
+        FOR EACH ROW EXECUTE FUNCTION note_replicated_%1$s();
+    $sql$, noted.name, settle, format(noted.outfit, 'n'), format(noted.keys, 'n'),
+      format(noted.outfit, 'o'), format(noted.keys, 'o'), CASE WHEN noted.outfit LIKE 'NULL%' THEN noted.outfit ELSE 'id' END,
+      format(noted.outfit, 'OLD'), format(noted.keys, 'OLD'), format(noted.keys, 'NEW'), format(noted.outfit, 'NEW'));
+  END LOOP;
+END $do$;
+
+-- TRUNCATE has waited for all that wrote to the table, and must see what they wrote. Of the likes alone it is refused:
+-- each outfit has its number of likes.
+CREATE FUNCTION note_truncated_outfits() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF TG_TABLE_NAME = 'outfit_like_counts' THEN
+    IF EXISTS (SELECT FROM outfits) THEN
+      RAISE feature_not_supported USING
+        MESSAGE = 'outfit_like_counts cannot be truncated without outfits', HINT = 'UPDATE outfit_like_counts SET likes = 0.';
+    END IF;
+    RETURN NULL;
+  END IF;
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE feature_not_supported USING
+      MESSAGE = 'outfits cannot be truncated at this isolation level, whose snapshot may lack counts that others have written',
+      HINT = 'Use READ COMMITTED, or DELETE FROM outfits.';
+  END IF;
+  PERFORM FROM outfit_fold FOR UPDATE;
+  -- Not TRUNCATE: its lock would meet readers that hold these tables and wait for the outfits.
+  DELETE FROM outfit_like_counts;
+  DELETE FROM outfit_bucket_counts;
+  DELETE FROM outfit_split_queue;
+  WITH gone AS (DELETE FROM outfit_changes)
+  UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
+    kept_from = pg_snapshot_xmax(outfit_snapshot());
+  INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER note_truncated AFTER TRUNCATE ON outfits
+  FOR EACH STATEMENT EXECUTE FUNCTION note_truncated_outfits();
+CREATE TRIGGER note_truncated AFTER TRUNCATE ON outfit_like_counts
+  FOR EACH STATEMENT EXECUTE FUNCTION note_truncated_outfits();
+
+-- The triggers that follow outfits, likes and users: O fires for statements of clients, R for replicated ones, A for both.
+CREATE FUNCTION outfit_triggers() RETURNS TABLE (holder text, name text, enabled "char")
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT holder, name, 'O'::"char"
+  FROM unnest('{outfits,outfit_like_counts,users}'::text[]) AS holder, unnest('{note_inserted,note_updated,note_deleted}'::text[]) AS name
+  UNION ALL SELECT holder, 'note_replicated', 'R' FROM unnest('{outfits,outfit_like_counts,users}'::text[]) AS holder
+  UNION ALL SELECT holder, 'note_truncated', 'A' FROM unnest('{outfits,outfit_like_counts}'::text[]) AS holder
+  UNION ALL SELECT 'outfits', name, 'O' FROM unnest('{likes_inserted,likes_updated,likes_deleted}'::text[]) AS name
+  UNION ALL SELECT 'outfits', name, 'A' FROM unnest('{text_inserted,text_updated,text_deleted,text_truncated}'::text[]) AS name
+$$;
+
+-- What is wrong with these triggers, a sentence each: none, unless somebody has changed them.
+CREATE FUNCTION check_outfit_triggers() RETURNS SETOF text
+LANGUAGE sql STABLE AS $$
+  SELECT format('the trigger %s on %s %s', wanted.name, wanted.holder,
+    CASE WHEN t.tgenabled IS NULL THEN 'is missing' WHEN t.tgenabled = 'D' THEN 'is off' ELSE 'does not fire when it should' END)
+  FROM outfit_triggers() wanted
+  LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(wanted.holder) AND t.tgname = wanted.name
+  WHERE t.tgenabled IS DISTINCT FROM wanted.enabled
+  ORDER BY 1
+$$;
+
+-- Makes the triggers fire where they should, and the functions that run with the rights of the owner find their
+-- tables: at the end of the migrations, and again after a restore with ENABLE TRIGGER ALL or a renamed schema. A
+-- caller's temporary table must not be taken for one of these.
+CREATE FUNCTION arm_outfit_triggers() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  armed record;
+  -- Not the current one, which may be another for the session that calls this.
+  home oid := (SELECT relnamespace FROM pg_class WHERE oid = 'outfits'::regclass);
+BEGIN
+  LOCK TABLE users, outfits, outfit_like_counts IN SHARE ROW EXCLUSIVE MODE;
+  FOR armed IN SELECT * FROM outfit_triggers() LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE %s TRIGGER %I', armed.holder,
+      CASE armed.enabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, armed.name);
+  END LOOP;
+  FOR armed IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = home AND p.prosecdef LOOP
+    EXECUTE format('ALTER FUNCTION %s SET search_path TO %s, pg_temp', armed.name, home::regnamespace);
+  END LOOP;
+END $$;
+
+-- Trees.
+
+-- The levels of the tree of each ordering: low bits of the sort field that do not count for the bucket of a node, and
+-- of the id (from its least value on) that do not count for its block. Each level divides the nodes of the one above:
+-- first by the sort field, and then, among outfits with the same value, by the id.
+CREATE FUNCTION outfit_levels() RETURNS TABLE (ordering text, level integer, value_shift integer, id_shift integer, is_last boolean)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 34 AS $$
+  SELECT tree.ordering, tree.first_level + depth - 1, tree.value_shifts[depth], tree.id_shifts[depth], depth = cardinality(tree.value_shifts)
+  FROM (VALUES
+    ('created', 100, '{50,44,38,32,26,20,14,7,0,0,0,0}'::integer[], '{32,32,32,32,32,32,32,32,32,24,17,10}'::integer[]),
+    ('id', 200, '{22,16,10}', '{32,32,32}'),
+    ('likes', 300, '{24,18,12,6,0,0,0,0}', '{32,32,32,32,32,24,17,10}'),
+    ('modified', 400, '{50,44,38,32,26,20,14,7,0,0,0,0}', '{32,32,32,32,32,32,32,32,32,24,17,10}')
+  ) AS tree (ordering, first_level, value_shifts, id_shifts), generate_series(1, cardinality(tree.value_shifts)) AS depth
+$$;
+
+-- A node with more outfits is crowded, and a user with more gets trees.
+CREATE FUNCTION outfit_crowd() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 1000';
+
+-- What a node holds, as the first and the last sort key that it can.
+CREATE FUNCTION outfit_node_keys(
+  node outfit_split_queue, OUT ordering text, OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer
+)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT l.ordering, node.bucket << l.value_shift, ((node.block::bigint << l.id_shift) - 2147483648)::integer,
+    (node.bucket << l.value_shift) | ((1::bigint << l.value_shift) - 1),
+    ((node.block::bigint << l.id_shift) + (1::bigint << l.id_shift) - 2147483649)::integer
+  FROM outfit_levels() l WHERE l.level = node.level
+$$;
+
+-- The outfits with their sort keys in each ordering.
+CREATE VIEW outfit_keys AS
+  SELECT 'created' AS ordering, user_id AS owner, private, created AS value, id FROM outfits
+  UNION ALL SELECT 'id', user_id, private, id::bigint, id FROM outfits
+  UNION ALL SELECT 'likes', user_id, private, likes::bigint, id FROM outfit_like_counts
+  UNION ALL SELECT 'modified', user_id, private, modified, id FROM outfits;
+
+-- Whether a user has trees.
+CREATE FUNCTION has_outfit_trees(tree bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN tree = 2147483648 OR EXISTS (SELECT FROM outfit_bucket_counts c WHERE c.owner = tree AND c.level = 200);
+END $$;
+
+-- The changes that the counts do not hold yet. That is few rows of the index, also where a transaction has been under
+-- way for a day.
+CREATE FUNCTION pending_outfit_changes() RETURNS SETOF outfit_changes
+LANGUAGE sql STABLE ROWS 100 AS $$
+  SELECT * FROM outfit_changes WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_fold)
+  UNION ALL
+  SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT snapshot FROM outfit_fold))))
+$$;
+
+-- How many those are; no more than `enough` are counted.
+CREATE FUNCTION count_pending_outfit_changes(enough integer) RETURNS integer
+LANGUAGE sql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+  SELECT count(*)::integer FROM (SELECT FROM pending_outfit_changes() LIMIT enough) AS pending
+$$;
+
+-- What they add to an ordering, for the outfits that they moved in it, or to another owner.
+CREATE FUNCTION pending_outfit_moves(ordering text)
+RETURNS TABLE (value bigint, id integer, owner integer, public integer, private integer, xid xid8)
+LANGUAGE sql STABLE ROWS 100 AS $$
+  WITH pending AS MATERIALIZED (
+    SELECT xid, outfit_id AS id, old_user_id, new_user_id, old_private, new_private,
+      CASE ordering WHEN 'created' THEN old_created WHEN 'likes' THEN old_likes WHEN 'modified' THEN old_modified
+        ELSE CASE WHEN old_created IS NOT NULL THEN outfit_id END END AS old_value,
+      CASE ordering WHEN 'created' THEN new_created WHEN 'likes' THEN new_likes WHEN 'modified' THEN new_modified
+        ELSE CASE WHEN new_created IS NOT NULL THEN outfit_id END END AS new_value
+    FROM pending_outfit_changes() WHERE outfit_id IS NOT NULL
+  )
+  SELECT old_value, id, old_user_id, (NOT old_private)::integer * -1, -old_private::integer, xid FROM pending
+  WHERE old_value IS NOT NULL AND (old_private, old_value, old_user_id) IS DISTINCT FROM (new_private, new_value, new_user_id)
+  UNION ALL
+  SELECT new_value, id, new_user_id, (NOT new_private)::integer, new_private::integer, xid FROM pending
+  WHERE new_value IS NOT NULL AND (old_private, old_value, old_user_id) IS DISTINCT FROM (new_private, new_value, new_user_id)
+$$;
+
+-- Writing counts: all of these are called by a transaction that holds the lock of outfit_fold.
+
+CREATE TYPE outfit_move AS (owner bigint, value bigint, id integer, public integer, private integer);
+
+-- Adds the pending changes that are visible in `upto` to the counts, level by level: those that are in nodes that are
+-- split go on to the next one. Nodes that have become crowded are queued.
+CREATE FUNCTION add_outfit_changes(upto pg_snapshot) RETURNS void
+LANGUAGE plpgsql
+SET enable_nestloop = off SET jit = off AS $$
+DECLARE
+  field text;
+  current record;
+  moves outfit_move[];
+  has_empty boolean;
+BEGIN
+  FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
+    moves := NULL;
+    FOR current IN SELECT *, l.level % 100 = 0 AS is_first FROM outfit_levels() l WHERE l.ordering = field ORDER BY l.level LOOP
+      EXIT WHEN moves IS NULL AND NOT current.is_first;
+      WITH moved AS MATERIALIZED (
+        SELECT * FROM pending_outfit_moves(field) m WHERE current.is_first AND pg_visible_in_snapshot(m.xid, upto)
+      ), trees AS MATERIALIZED (
+        SELECT o.owner FROM (SELECT DISTINCT m.owner FROM moved m OFFSET 0) o WHERE has_outfit_trees(o.owner)
+      ), given AS MATERIALIZED (
+        SELECT m.*, m.value >> current.value_shift AS bucket, ((m.id + 2147483648) >> current.id_shift)::integer AS block
+        FROM (
+          SELECT 2147483648 AS owner, value, id, public, private FROM moved
+          UNION ALL
+          SELECT owner, value, id, public, private FROM moved JOIN trees USING (owner)
+          UNION ALL
+          SELECT * FROM unnest(moves)
+        ) m
+      ), written AS (
+        INSERT INTO outfit_bucket_counts AS c (owner, level, bucket, block, public, private)
+        SELECT g.owner, current.level, g.bucket, g.block, sum(g.public), sum(g.private) FROM given g GROUP BY 1, 3, 4 ORDER BY 1, 3, 4
+        ON CONFLICT ON CONSTRAINT outfit_bucket_counts_pkey
+          DO UPDATE SET public = c.public + excluded.public, private = c.private + excluded.private
+        RETURNING c.*
+      ), queued AS (
+        INSERT INTO outfit_split_queue
+        SELECT w.owner, w.level, w.bucket, w.block FROM written w
+        WHERE w.public + w.private > outfit_crowd() AND NOT w.split AND NOT current.is_last
+        ON CONFLICT DO NOTHING
+      )
+      SELECT array_agg(ROW(g.owner, g.value, g.id, g.public, g.private)::outfit_move) FILTER (WHERE w.split),
+        bool_or(w.public = 0 AND w.private = 0 AND NOT w.split)
+      INTO moves, has_empty
+      FROM given g JOIN written w USING (owner, bucket, block);
+      IF has_empty THEN
+        DELETE FROM outfit_bucket_counts c
+        WHERE c.level = current.level AND c.public = 0 AND c.private = 0 AND NOT c.split
+          AND c.owner IN (SELECT 2147483648 UNION ALL SELECT m.owner FROM pending_outfit_moves(field) m)
+          AND c.bucket IN (SELECT m.value >> current.value_shift FROM pending_outfit_moves(field) m);
+      END IF;
+    END LOOP;
+  END LOOP;
+END $$;
+
+-- Gives a user trees, or all outfits theirs (2147483648), of one level each: what the table has of them, less what is
+-- pending.
+CREATE FUNCTION plant_outfit_trees(tree bigint) RETURNS void
+LANGUAGE plpgsql
+SET jit = off AS $$
+BEGIN
+  EXECUTE format($sql$
+    WITH planted AS (
+      INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
+      SELECT $1, l.level, k.value >> l.value_shift, 0, sum(k.public), sum(k.private)
+      FROM (
+        SELECT ordering, value, (NOT private)::integer AS public, private::integer FROM outfit_keys WHERE %1$s
+        UNION ALL
+        SELECT ordering, m.value, -m.public, -m.private
+        FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_moves(ordering) m WHERE %1$s
+      ) k
+      JOIN (SELECT DISTINCT ON (ordering) * FROM outfit_levels() ORDER BY ordering, level) l USING (ordering)
+      GROUP BY 2, 3
+      RETURNING *
+    )
+    INSERT INTO outfit_split_queue
+    SELECT owner, level, bucket, block FROM planted WHERE public + private > outfit_crowd() ON CONFLICT DO NOTHING
+  $sql$, CASE WHEN tree = 2147483648 THEN 'true' ELSE format('owner = %s', tree) END) USING tree;
+END $$;
+
+-- Splits a node: what it holds is what the table has between its keys, less what is pending. All that it holds may be
+-- in one node of the next level, and of those below: of outfits with one value, say. These get its counts, and only
+-- the ends of its range are read. Gives how many entries of indexes were read.
+CREATE FUNCTION split_outfit_node(node outfit_split_queue) RETURNS bigint
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+  counted outfit_bucket_counts;
+  keys record;
+  child record;
+  range text;
+  ends_value bigint[];
+  ends_id integer[];
+  deepest integer;
+BEGIN
+  UPDATE outfit_bucket_counts c SET split = true
+  WHERE c.owner = node.owner AND c.level = node.level AND c.bucket = node.bucket AND c.block = node.block
+    AND NOT c.split AND c.public + c.private > outfit_crowd()
+  RETURNING * INTO counted;
+  IF NOT FOUND THEN
+    RETURN 0;
+  END IF;
+  SELECT * INTO keys FROM outfit_node_keys(node);
+  range := format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
+    CASE WHEN node.owner = 2147483648 THEN '' ELSE format('user_id = %s AND', node.owner) END, keys.ordering);
+  EXECUTE format($sql$
+    SELECT array_agg(value), array_agg(id) FROM (
+      (SELECT %1$I::bigint AS value, id FROM %2$I WHERE NOT private AND %3$s ORDER BY private, %1$I, id LIMIT 1)
+      UNION ALL (SELECT %1$I, id FROM %2$I WHERE NOT private AND %3$s ORDER BY private DESC, %1$I DESC, id DESC LIMIT 1)
+      UNION ALL (SELECT %1$I, id FROM %2$I WHERE private AND %3$s ORDER BY private, %1$I, id LIMIT 1)
+      UNION ALL (SELECT %1$I, id FROM %2$I WHERE private AND %3$s ORDER BY private DESC, %1$I DESC, id DESC LIMIT 1)
+      UNION ALL
+      SELECT m.value, m.id FROM pending_outfit_moves(%1$L) m
+      WHERE $5 IN (2147483648, m.owner) AND (m.value, m.id) >= ($1, $2) AND (m.value, m.id) <= ($3, $4)
+    ) ends
+  $sql$, keys.ordering, CASE keys.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END, range)
+  INTO ends_value, ends_id USING keys.low, keys.low_id, keys.high, keys.high_id, node.owner;
+  SELECT max(level) INTO deepest
+  FROM (
+    SELECT l.level FROM outfit_levels() l, unnest(ends_value, ends_id) AS e (value, id)
+    WHERE l.ordering = keys.ordering AND l.level >= node.level
+    GROUP BY l.level HAVING count(DISTINCT (e.value >> l.value_shift, (e.id + 2147483648) >> l.id_shift)) = 1
+  ) common;
+  IF deepest > node.level THEN
+    WITH below AS (
+      INSERT INTO outfit_bucket_counts
+      SELECT node.owner, l.level, ends_value[1] >> l.value_shift, (ends_id[1] + 2147483648) >> l.id_shift,
+        counted.public, counted.private, l.level < deepest
+      FROM outfit_levels() l WHERE l.level > node.level AND l.level <= deepest
+      RETURNING *
+    )
+    INSERT INTO outfit_split_queue
+    SELECT b.owner, b.level, b.bucket, b.block FROM below b JOIN outfit_levels() l USING (level)
+    WHERE b.level = deepest AND NOT l.is_last;
+    RETURN 0;
+  END IF;
+  SELECT * INTO child FROM outfit_levels() l WHERE l.level = node.level + 1;
+  EXECUTE format($sql$
+    WITH below AS (
+      INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
+      SELECT $5, $6, k.value >> $7, (k.id + 2147483648) >> $8, sum(k.public), sum(k.private)
+      FROM (
+        SELECT %1$I::bigint AS value, id, 1 AS public, 0 AS private FROM %2$I WHERE NOT private AND %3$s
+        UNION ALL
+        SELECT %1$I, id, 0, 1 FROM %2$I WHERE private AND %3$s
+        UNION ALL
+        SELECT m.value, m.id, -m.public, -m.private FROM pending_outfit_moves(%1$L) m
+        WHERE $5 IN (2147483648, m.owner) AND (m.value, m.id) >= ($1, $2) AND (m.value, m.id) <= ($3, $4)
+      ) k
+      GROUP BY 3, 4 HAVING sum(k.public) <> 0 OR sum(k.private) <> 0
+      RETURNING *
+    )
+    INSERT INTO outfit_split_queue
+    SELECT owner, level, bucket, block FROM below WHERE public + private > outfit_crowd() AND NOT $9
+  $sql$, keys.ordering, CASE keys.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END, range)
+  USING keys.low, keys.low_id, keys.high, keys.high_id, node.owner, child.level, child.value_shift, child.id_shift, child.is_last;
+  RETURN counted.public + counted.private;
+END $$;
+
+-- Splits nodes and plants trees that are queued, until none are, or some `budget` entries of indexes have been read.
+-- Gives whether none are left.
+CREATE FUNCTION split_queued_outfit_nodes(budget bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  node outfit_split_queue;
+BEGIN
+  LOOP
+    FOR node IN SELECT * FROM outfit_split_queue LOOP
+      IF budget <= 0 THEN
+        RETURN false;
+      END IF;
+      DELETE FROM outfit_split_queue q
+      WHERE q.owner = node.owner AND q.level = node.level AND q.bucket = node.bucket AND q.block = node.block;
+      IF node.level > 0 THEN
+        budget := budget - split_outfit_node(node);
+      ELSIF NOT has_outfit_trees(node.owner) THEN
+        PERFORM plant_outfit_trees(node.owner);
+        budget := budget - (SELECT count(*) FROM outfits o WHERE o.user_id = node.owner);
+      END IF;
+    END LOOP;
+    IF NOT FOUND THEN
+      RETURN true;
+    END IF;
+  END LOOP;
+END $$;
+
+-- Counts all outfits anew, in trees that are to be split, less what is pending.
+CREATE FUNCTION recount_outfits() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM outfit_bucket_counts;
+  DELETE FROM outfit_split_queue;
+  PERFORM plant_outfit_trees(2147483648);
+  INSERT INTO outfit_split_queue
+  SELECT user_id, 0, 0, 0 FROM outfits GROUP BY 1 HAVING count(*) > outfit_crowd();
+END $$;
+
+-- Adds a batch of pending changes to the counts, and splits crowded nodes: gives how many changes, and whether nothing
+-- is left. Called again until then, each time in a transaction of its own. Does nothing while another one writes
+-- counts, and may be called by any role, in any transaction at READ COMMITTED. Once a minute it deletes changes that
+-- have been in the counts for as long: readers of changes have that much time.
+CREATE FUNCTION fold_outfit_changes(batch integer DEFAULT 100000, OUT folded bigint, OUT is_done boolean)
+LANGUAGE plpgsql SECURITY DEFINER
+SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+  fold outfit_fold;
+  upto pg_snapshot;
+  last xid8;
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE feature_not_supported USING MESSAGE = 'changes of outfits are folded at READ COMMITTED only';
+  END IF;
+  -- Before the row of the fold, as TRUNCATE locks them.
+  LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
+  SELECT * INTO fold FROM outfit_fold FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN
+    folded := 0;
+    is_done := true;
+    RETURN;
+  END IF;
+  IF is_outfit_fold_foreign() THEN
+    PERFORM settle_outfit_changes();
+    SELECT * INTO fold FROM outfit_fold;
+  END IF;
+  upto := outfit_snapshot();
+  SELECT c.xid INTO last FROM outfit_changes c
+  WHERE c.xid >= pg_snapshot_xmax(fold.snapshot) ORDER BY c.xid OFFSET greatest(batch - 1, 0) LIMIT 1;
+  IF FOUND AND last < pg_snapshot_xmax(upto) THEN
+    -- A snapshot in which the later ones are not visible.
+    last := (last::text::numeric + 1)::text::xid8;
+    upto := format('%s:%s:%s', least(pg_snapshot_xmin(upto), last), last,
+      (SELECT string_agg(xid::text, ',' ORDER BY xid) FROM pg_snapshot_xip(upto) AS xid WHERE xid < last));
+  END IF;
+  SELECT count(*) INTO folded FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
+  IF folded >= 10000 AND (SELECT count(*) FROM (SELECT FROM outfits LIMIT 2 * folded) few) < 2 * folded THEN
+    -- To read all outfits takes less than so many changes.
+    UPDATE outfit_fold SET snapshot = upto;
+    PERFORM recount_outfits();
+  ELSIF folded > 0 THEN
+    PERFORM add_outfit_changes(upto);
+    -- Users of three new outfits in a hundred: who has many is found soon, and who has few costs next to nothing.
+    INSERT INTO outfit_split_queue
+    SELECT o.owner, 0, 0, 0
+    FROM (
+      SELECT DISTINCT m.owner FROM pending_outfit_moves('id') m
+      WHERE pg_visible_in_snapshot(m.xid, upto) AND m.public + m.private > 0 AND random() < 0.03 OFFSET 0
+    ) o
+    WHERE NOT has_outfit_trees(o.owner)
+      AND (SELECT count(*) FROM (SELECT FROM outfits WHERE user_id = o.owner LIMIT outfit_crowd() + 1) enough) > outfit_crowd()
+    ON CONFLICT DO NOTHING;
+    UPDATE outfit_fold SET snapshot = upto;
+  END IF;
+  IF folded > 0 AND fold.marked_at < now() - interval '1 minute' THEN
+    DELETE FROM outfit_changes c
+    WHERE c.xid < pg_snapshot_xmax(fold.mark) AND pg_visible_in_snapshot(c.xid, fold.mark);
+    UPDATE outfit_fold SET kept_from = pg_snapshot_xmax(fold.mark), mark = upto, marked_at = now();
+  END IF;
+  is_done := split_queued_outfit_nodes(2 * batch) AND last IS NULL;
+END $$;
+
+-- Reading. A list is named by whose public and whose private outfits are in it: a user's, or, as 2147483648,
+-- everyone's; private ones may be nobody's (null). With the public ones of a user, only theirs.
+
+-- Number of outfits in a list.
+CREATE FUNCTION count_outfits(publics bigint, privates bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  total bigint := 0;
+BEGIN
+  -- A user without trees has few outfits.
+  IF publics <> 2147483648 AND NOT has_outfit_trees(publics) THEN
+    RETURN (
+      SELECT count(*) FROM outfits o WHERE o.user_id = publics::integer AND (NOT o.private OR privates IS NOT NULL)
+    );
+  END IF;
+  IF privates <> 2147483648 AND NOT has_outfit_trees(privates) THEN
+    total := (SELECT count(*) FROM outfits o WHERE o.user_id = privates::integer AND o.private);
+    privates := NULL;
+  END IF;
+  RETURN total + (
+    SELECT coalesce(sum(rows), 0)
+    FROM (
+      SELECT public AS rows FROM outfit_bucket_counts WHERE owner = publics AND level = 200
+      UNION ALL
+      SELECT private FROM outfit_bucket_counts WHERE owner = privates AND level = 200
+      UNION ALL
+      -- Those that are in the list or not, as before, do not count.
+      SELECT coalesce((NOT p.new_private AND (publics = 2147483648 OR publics = p.new_user_id))::integer, 0)
+        - coalesce((NOT p.old_private AND (publics = 2147483648 OR publics = p.old_user_id))::integer, 0)
+        + coalesce((p.new_private AND (privates = 2147483648 OR privates = p.new_user_id))::integer, 0)
+        - coalesce((p.old_private AND (privates = 2147483648 OR privates = p.old_user_id))::integer, 0)
+      FROM pending_outfit_changes() p
+      WHERE coalesce(p.old_created, p.new_created) IS NOT NULL
+        AND (p.old_private, p.old_user_id) IS DISTINCT FROM (p.new_private, p.new_user_id)
+    ) counted
+  );
+END $$;
+
+-- For each ordering functions of its own, so that their plans can be kept: planning would take longer than the rest.
+-- Sequential and bitmap scans are off in them, because the planner cannot know how few rows the limit leaves.
+--
+-- seek_outfit_by_<ordering> finds the outfit with `skip` others before it in a list, as near as the counts tell: the
+-- least and the greatest sort key of a node that holds it, how many outfits of the node are before it, and how many it
+-- has (null: the node is the whole list, and its outfits are not counted). `low` is null when there is no such outfit.
+-- It looks no further within 300 of an end: to walk so far along the index costs less than another level.
+--
+-- outfits_by_<ordering> gives the ids of `take` outfits of a list in ascending order after skipping `skip`, with their
+-- places.
+DO $do$
+DECLARE
+  tree record;
+  holder text;
+  key text;
+  -- The index ranges that a list is merged from: four, of which those that it has are read. OFFSET 0 keeps them apart,
+  -- so that they are merged and not sorted.
+  ranges text;
+BEGIN
+  SELECT string_agg(format($sql$
+    (SELECT %%1$s FROM %%2$I o
+     WHERE %s AND (%%1$s) %%3$s ORDER BY %%4$s OFFSET 0)$sql$, range), ' UNION ALL ')
+  INTO ranges
+  FROM unnest(ARRAY[
+    'publics = 2147483648 AND NOT o.private', 'privates = 2147483648 AND o.private',
+    'publics <> 2147483648 AND o.user_id = publics::integer AND NOT o.private',
+    'privates <> 2147483648 AND o.user_id = privates::integer AND o.private'
+  ]) AS range;
+  FOR tree IN
+    SELECT ordering, min(level) AS first_level, array_agg(value_shift ORDER BY level) AS value_shifts, array_agg(id_shift ORDER BY level) AS id_shifts
+    FROM outfit_levels() GROUP BY 1
+  LOOP
+    holder := CASE tree.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END;
+    key := CASE tree.ordering WHEN 'id' THEN 'o.id' ELSE format('o.%s, o.id', tree.ordering) END;
+    EXECUTE format($sql$
+      -- What is pending in a part of a list, and the private outfits in it of a user without counts there: `few`.
+      CREATE FUNCTION listed_outfit_moves_by_%1$s(
+        publics bigint, privates bigint, few bigint, low bigint, low_id integer, high bigint, high_id integer
+      )
+      RETURNS TABLE (value bigint, id integer, rows integer)
+      LANGUAGE sql STABLE ROWS 100 AS $body$
+        SELECT m.value, m.id, CASE WHEN publics IN (2147483648, m.owner) THEN m.public ELSE 0 END
+          + CASE WHEN privates IN (2147483648, m.owner) THEN m.private ELSE 0 END
+        FROM pending_outfit_moves('%1$s') m
+        WHERE (m.value, m.id) >= (low, low_id) AND (m.value, m.id) <= (high, high_id)
+        UNION ALL
+        SELECT o.%1$s, o.id, 1 FROM %2$I o
+        WHERE o.user_id = few::integer AND o.private AND (o.%1$s, o.id) >= (low, low_id) AND (o.%1$s, o.id) <= (high, high_id)
+      $body$;
+
+      CREATE FUNCTION seek_outfit_by_%1$s(
+        publics bigint, privates bigint, INOUT skip bigint,
+        OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer, OUT rows bigint
+      )
+      LANGUAGE plpgsql STABLE
+      SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+      DECLARE
+        value_shifts CONSTANT integer[] := %4$L;
+        id_shifts CONSTANT integer[] := %5$L;
+        depth integer := 1;
+        current_level integer;
+        value_shift integer;
+        id_shift integer;
+        -- The chosen node, and the ranges of its children.
+        found_bucket bigint;
+        found_block integer;
+        found_rows bigint;
+        is_split boolean;
+        is_private_split boolean;
+        low_bucket bigint := -9223372036854775808;
+        high_bucket bigint := 9223372036854775807;
+        low_block integer := -2147483648;
+        high_block integer := 2147483647;
+        -- What is pending, and private outfits that nodes do not count: by value, and by id too where nodes have one value.
+        move_values bigint[];
+        move_ids integer[];
+        move_rows bigint[];
+        has_moves boolean := true;
+        by_id boolean := false;
+        -- Whose private outfits are read, because there are few.
+        few bigint;
+      BEGIN
+        low := -9223372036854775808;
+        low_id := -2147483648;
+        high := 9223372036854775807;
+        high_id := 2147483647;
+        IF skip <= 300 THEN
+          RETURN;
+        END IF;
+        IF NOT has_outfit_trees(publics) THEN
+          rows := count_outfits(publics, privates);
+          IF skip >= rows THEN
+            low := NULL;
+          END IF;
+          RETURN;
+        END IF;
+        IF NOT has_outfit_trees(privates) THEN
+          few := privates;
+          privates := NULL;
+        END IF;
+        LOOP
+          IF has_moves THEN
+            SELECT array_agg(m.value) FILTER (WHERE m.rows <> 0), array_agg(m.id) FILTER (WHERE m.rows <> 0),
+              array_agg(m.rows) FILTER (WHERE m.rows <> 0), count(*) > 0
+            INTO move_values, move_ids, move_rows, has_moves
+            FROM (
+              SELECT m.value, CASE WHEN by_id THEN m.id ELSE 0 END AS id, sum(m.rows) AS rows
+              FROM listed_outfit_moves_by_%1$s(publics, privates, few, low, low_id, high, high_id) m
+              GROUP BY 1, 2
+            ) m;
+          END IF;
+          <<levels>>
+          LOOP
+            current_level := %6$s + depth;
+            value_shift := value_shifts[depth];
+            id_shift := id_shifts[depth];
+            rows := NULL;
+            IF move_values IS NULL AND (privates IS NULL OR privates = publics) THEN
+              -- The same as below, with the counts of one tree alone.
+              is_private_split := true;
+              FOR found_bucket, found_block, found_rows, is_split IN
+                SELECT c.bucket, c.block, c.public + CASE WHEN privates IS NULL THEN 0 ELSE c.private END, c.split
+                FROM outfit_bucket_counts c
+                WHERE c.owner = publics AND c.level = current_level
+                  AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
+                ORDER BY c.bucket, c.block
+              LOOP
+                IF skip < found_rows THEN
+                  rows := found_rows;
+                  EXIT;
+                END IF;
+                skip := skip - found_rows;
+              END LOOP;
+            ELSE
+              FOR found_bucket, found_block, found_rows, is_split, is_private_split IN
+                SELECT a.bucket, a.block, sum(a.rows), bool_or(a.split), coalesce(bool_or(a.private_split), privates IS NULL OR privates = publics)
+                FROM (
+                  SELECT c.bucket, c.block, c.public + CASE WHEN privates = publics THEN c.private ELSE 0 END AS rows,
+                    c.split, NULL::boolean AS private_split
+                  FROM outfit_bucket_counts c
+                  WHERE c.owner = publics AND c.level = current_level
+                    AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
+                  UNION ALL
+                  SELECT c.bucket, c.block, c.private, NULL, c.split
+                  FROM outfit_bucket_counts c
+                  WHERE privates IS DISTINCT FROM publics AND c.owner = privates AND c.level = current_level
+                    AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
+                  UNION ALL
+                  SELECT m.value >> value_shift, ((m.id + 2147483648) >> id_shift)::integer, m.rows, NULL, NULL
+                  FROM unnest(move_values, move_ids, move_rows) AS m (value, id, rows)
+                  WHERE m.value BETWEEN low AND high AND m.id BETWEEN low_id AND high_id
+                ) a
+                GROUP BY 1, 2 ORDER BY 1, 2
+              LOOP
+                IF skip < found_rows THEN
+                  rows := found_rows;
+                  EXIT;
+                END IF;
+                skip := skip - found_rows;
+              END LOOP;
+            END IF;
+            IF rows IS NULL THEN
+              low := NULL;
+              RETURN;
+            END IF;
+            low := found_bucket << value_shift;
+            high := low | ((1::bigint << value_shift) - 1);
+            low_id := (found_block::bigint << id_shift) - 2147483648;
+            high_id := (found_block::bigint << id_shift) + (1::bigint << id_shift) - 2147483649;
+            IF skip <= 300 OR rows - skip <= 300 OR is_split IS NOT TRUE THEN
+              RETURN;
+            END IF;
+            depth := depth + 1;
+            low_bucket := low >> value_shifts[depth];
+            high_bucket := high >> value_shifts[depth];
+            low_block := (low_id + 2147483648) >> id_shifts[depth];
+            high_block := (high_id + 2147483648) >> id_shifts[depth];
+            EXIT levels WHEN NOT is_private_split OR id_shifts[depth] < 32 AND NOT by_id AND has_moves;
+          END LOOP;
+          IF NOT is_private_split THEN
+            -- Below this node their private outfits are not counted: there are few.
+            few := privates;
+            privates := NULL;
+            has_moves := true;
+          END IF;
+          by_id := id_shifts[depth] < 32;
+        END LOOP;
+      END $body$;
+
+      CREATE FUNCTION outfits_by_%1$s(publics bigint, privates bigint, skip bigint, take integer)
+      RETURNS TABLE ("position" bigint, id integer)
+      LANGUAGE plpgsql STABLE ROWS 20
+      SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+      #variable_conflict use_column
+      DECLARE
+        node record;
+      BEGIN
+        SELECT * INTO node FROM seek_outfit_by_%1$s(publics, privates, skip);
+        IF node.low IS NULL THEN
+          RETURN;
+        END IF;
+        IF node.skip - (node.rows - node.skip) > 300 THEN
+          -- Much nearer to the end of the node: its first outfit is found from there.
+          SELECT %1$s, id INTO node.low, node.low_id FROM (%7$s
+            ORDER BY %8$s OFFSET node.rows - node.skip - 1 LIMIT 1
+          ) first;
+          node.skip := 0;
+        END IF;
+        RETURN QUERY SELECT row_number() OVER (), page.id FROM (%9$s
+          ORDER BY %3$s OFFSET node.skip LIMIT take
+        ) page;
+      END $body$;
+    $sql$, tree.ordering, holder, replace(key, 'o.', ''), tree.value_shifts, tree.id_shifts, tree.first_level - 1,
+      format(ranges, key, holder, CASE tree.ordering WHEN 'id' THEN '<= (node.high)' ELSE '<= (node.high, node.high_id)' END,
+        regexp_replace(key, '(,|$)', ' DESC\1', 'g')),
+      regexp_replace(replace(key, 'o.', ''), '(,|$)', ' DESC\1', 'g'),
+      format(ranges, key, holder, CASE tree.ordering WHEN 'id' THEN '>= (node.low)' ELSE '>= (node.low, node.low_id)' END, key));
+    CONTINUE WHEN tree.ordering NOT IN ('created', 'likes');
+    EXECUTE format($sql$
+      -- How many outfits of a tree sort before all with this value: public or private ones. Sums the nodes before it on
+      -- each level, at most 128, and reads the index inside the last one only.
+      CREATE FUNCTION rank_outfits_in_tree_by_%1$s(tree bigint, is_private boolean, before bigint) RETURNS bigint
+      LANGUAGE plpgsql STABLE
+      SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+      DECLARE
+        current record;
+        low bigint := -9223372036854775808;
+        total bigint := 0;
+        is_split boolean;
+      BEGIN
+        IF has_outfit_trees(tree) THEN
+          FOR current IN SELECT * FROM outfit_levels() l WHERE l.ordering = '%1$s' AND l.id_shift = 32 ORDER BY l.level LOOP
+            SELECT total + coalesce(sum(CASE WHEN is_private THEN c.private ELSE c.public END) FILTER (WHERE c.bucket < before >> current.value_shift), 0),
+              coalesce(bool_or(c.split) FILTER (WHERE c.bucket = before >> current.value_shift), false)
+            INTO total, is_split
+            FROM outfit_bucket_counts c
+            WHERE c.owner = tree AND c.level = current.level AND c.block = 0
+              AND c.bucket BETWEEN low >> current.value_shift AND before >> current.value_shift;
+            low := before >> current.value_shift << current.value_shift;
+            EXIT WHEN NOT is_split;
+          END LOOP;
+          total := total + (
+            SELECT coalesce(sum(CASE WHEN is_private THEN m.private ELSE m.public END), 0)
+            FROM pending_outfit_moves('%1$s') m WHERE tree IN (2147483648, m.owner) AND m.value < low
+          );
+        END IF;
+        RETURN total + (
+          SELECT sum(c.many) FROM (
+            SELECT count(*) AS many FROM %2$I o
+            WHERE tree = 2147483648 AND o.private = is_private AND o.%1$s >= low AND o.%1$s < before
+            UNION ALL
+            SELECT count(*) FROM %2$I o
+            WHERE tree <> 2147483648 AND o.user_id = tree::integer AND o.private = is_private AND o.%1$s >= low AND o.%1$s < before
+          ) c
+        );
+      END $body$;
+
+      -- How many outfits of a list sort before all with this value.
+      CREATE FUNCTION rank_outfits_by_%1$s(publics bigint, privates bigint, before bigint) RETURNS bigint
+      LANGUAGE sql STABLE AS $body$
+        SELECT rank_outfits_in_tree_by_%1$s(publics, false, before)
+          + CASE WHEN privates IS NULL THEN 0 ELSE rank_outfits_in_tree_by_%1$s(privates, true, before) END
+      $body$;
+    $sql$, tree.ordering, holder);
+  END LOOP;
+END $do$;
+
+-- Checking.
+
+-- The nodes whose counts, with what is pending, are not those of the outfits in them: none, unless triggers were off.
+CREATE FUNCTION check_outfit_counts()
+RETURNS TABLE (owner bigint, level smallint, bucket bigint, block integer, counted bigint[], found bigint[])
+LANGUAGE sql STABLE SET jit = off AS $$
+  WITH RECURSIVE trees AS MATERIALIZED (
+    SELECT DISTINCT c.owner FROM outfit_bucket_counts c WHERE c.level = 200 AND c.owner <> 2147483648
+  ), split AS MATERIALIZED (
+    SELECT * FROM outfit_bucket_counts c WHERE c.split
+  ), keys AS (
+    SELECT ordering, owner, value, id, (NOT private)::integer AS public, private::integer FROM outfit_keys
+    UNION ALL
+    SELECT ordering, m.owner, m.value, m.id, -m.public, -m.private
+    FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_moves(ordering) m
+  ), placed AS (
+    SELECT f.first AS level, t.tree, k.value, k.id, k.public, k.private
+    FROM keys k
+    JOIN (SELECT ordering, min(level) AS first FROM outfit_levels() GROUP BY 1) f USING (ordering)
+    CROSS JOIN LATERAL (SELECT 2147483648 AS tree UNION ALL SELECT t.owner FROM trees t WHERE t.owner = k.owner) t
+  ), descent AS (
+    SELECT p.level, p.tree, p.value, p.id, p.public, p.private, p.value >> l.value_shift AS bucket, ((p.id + 2147483648) >> l.id_shift)::integer AS block
+    FROM placed p JOIN outfit_levels() l USING (level)
+    UNION ALL
+    SELECT l.level, d.tree, d.value, d.id, d.public, d.private, d.value >> l.value_shift, ((d.id + 2147483648) >> l.id_shift)::integer
+    FROM descent d
+    JOIN split s ON s.owner = d.tree AND s.level = d.level AND s.bucket = d.bucket AND s.block = d.block
+    JOIN outfit_levels() l ON l.level = d.level + 1
+  )
+  SELECT owner, level::smallint, bucket, block, coalesce(c.rows, '{0,0}'), coalesce(o.rows, '{0,0}')
+  FROM (
+    SELECT c.owner, c.level::integer, c.bucket, c.block, ARRAY[c.public, c.private]::bigint[] AS rows FROM outfit_bucket_counts c
+  ) c
+  FULL JOIN (
+    SELECT d.tree AS owner, d.level, d.bucket, d.block, ARRAY[sum(d.public), sum(d.private)] AS rows FROM descent d GROUP BY 1, 2, 3, 4
+  ) o USING (owner, level, bucket, block)
+  WHERE coalesce(c.rows, '{0,0}') <> coalesce(o.rows, '{0,0}')
+$$;
+
+-- The rows of likes that do not follow their outfits: none, unless triggers were off.
+CREATE FUNCTION check_outfit_likes() RETURNS SETOF integer
+LANGUAGE sql STABLE AS $$
+  SELECT coalesce(o.id, l.id) FROM outfits o FULL JOIN outfit_like_counts l USING (id)
+  WHERE (o.id, o.private, o.user_id) IS DISTINCT FROM (l.id, l.private, l.user_id)
+$$;
+
+-- Makes the rows of likes follow their outfits, and counts everything anew; makes the triggers fire again where they
+-- should. Writers go on meanwhile, as what they do is pending; folds and TRUNCATE wait.
+CREATE FUNCTION rebuild_outfit_counts() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE feature_not_supported USING MESSAGE = 'counts are rebuilt at READ COMMITTED only';
+  END IF;
+  -- Triggers that are right are left alone: to change them waits for writers.
+  IF EXISTS (SELECT FROM check_outfit_triggers()) THEN
+    PERFORM arm_outfit_triggers();
+  END IF;
+  IF EXISTS (SELECT FROM check_outfit_likes()) THEN
+    LOCK TABLE outfits, outfit_like_counts IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM outfit_like_counts l WHERE NOT EXISTS (SELECT FROM outfits o WHERE o.id = l.id);
+    INSERT INTO outfit_like_counts
+    SELECT o.id, o.private, o.user_id, (SELECT count(*) FROM outfit_likes l WHERE l.outfit_id = o.id) FROM outfits o
+    ON CONFLICT (id) DO UPDATE SET private = excluded.private, user_id = excluded.user_id
+    WHERE (outfit_like_counts.private, outfit_like_counts.user_id) <> (excluded.private, excluded.user_id);
+  END IF;
+  LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
+  PERFORM FROM outfit_fold FOR UPDATE;
+  -- One snapshot, so that the changes that are deleted are those that are not pending.
+  WITH gone AS (
+    DELETE FROM outfit_changes c WHERE pg_visible_in_snapshot(c.xid, outfit_snapshot())
+  )
+  UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
+    kept_from = pg_snapshot_xmax(outfit_snapshot());
+  PERFORM recount_outfits();
+  PERFORM split_queued_outfit_nodes(9223372036854775807);
+  INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
+END $$;
+
+-- Recounts the node of each ordering that an outfit at random is in, of all outfits and of its user, and gives those
+-- whose counts are wrong. Reads at most a few thousand entries of each index.
+CREATE FUNCTION audit_outfit_counts()
+RETURNS TABLE (owner bigint, ordering text, low bigint, high bigint, counted bigint, found bigint)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+  total bigint := count_outfits(2147483648, 2147483648);
+  sample integer := (SELECT s.id FROM outfits_by_id(2147483648, 2147483648, floor(random() * total)::bigint, 1) s);
+  node record;
+  actual bigint;
+BEGIN
+  FOR node IN
+    SELECT c.owner, k.ordering, n.low, n.low_id, n.high, n.high_id, c.public + c.private
+      + coalesce((
+        SELECT sum(m.public + m.private) FROM pending_outfit_moves(k.ordering) m
+        WHERE c.owner IN (2147483648, m.owner) AND (m.value, m.id) >= (n.low, n.low_id) AND (m.value, m.id) <= (n.high, n.high_id)
+      ), 0) AS counted
+    FROM outfit_keys k
+    JOIN outfit_levels() l ON l.ordering = k.ordering
+    JOIN outfit_bucket_counts c ON c.owner IN (2147483648, k.owner) AND c.level = l.level
+      AND c.bucket = k.value >> l.value_shift AND c.block = ((k.id + 2147483648) >> l.id_shift)::integer
+    CROSS JOIN LATERAL outfit_node_keys((c.owner, c.level, c.bucket, c.block)::outfit_split_queue) n
+    WHERE k.id = sample AND NOT c.split
+  LOOP
+    EXECUTE format('SELECT sum(many) FROM (
+        SELECT count(*) AS many FROM %2$I WHERE NOT private AND %3$s
+        UNION ALL SELECT count(*) FROM %2$I WHERE private AND %3$s
+      ) c', node.ordering, CASE node.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END,
+      format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
+        CASE WHEN node.owner = 2147483648 THEN '' ELSE format('user_id = %s AND', node.owner) END, node.ordering))
+    INTO actual USING node.low, node.low_id, node.high, node.high_id;
+    IF actual <> node.counted THEN
+      RETURN QUERY SELECT node.owner::bigint, node.ordering::text, node.low, node.high, node.counted::bigint, actual;
+    END IF;
+  END LOOP;
+END $$;
+
+INSERT INTO outfit_fold (snapshot, kept_from, mark, marked_at)
+SELECT snapshot, pg_snapshot_xmax(snapshot), snapshot, now() FROM outfit_snapshot() AS snapshot;
