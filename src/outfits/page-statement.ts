@@ -79,8 +79,13 @@ export function pageOfList(
       SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
     ) span
     LEFT JOIN LATERAL outfits_by_${field}(${members.publics}, ${members.privates}, start, size) place ON true
-    LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`;
+    ${field === 'likes' ? joinLiked : `LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`}`;
 }
+
+/** The likes of a place by likes are known: they sort it. */
+const joinLiked = `
+    CROSS JOIN LATERAL (SELECT place.value::int AS likes OFFSET 0) l
+    LEFT JOIN (outfits o JOIN users u ON u.id = o.user_id) ON o.id = place.id`;
 
 /** Outfits of a list, in SQL. */
 export function countOf({ publics, privates }: ListMembers): string {

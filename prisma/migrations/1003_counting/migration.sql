@@ -650,7 +650,7 @@ END $$;
 -- It looks no further within 300 of an end: to walk so far along the index costs less than another level.
 --
 -- outfits_by_<ordering> gives the ids of `take` outfits of a list in ascending order after skipping `skip`, with their
--- places.
+-- places and the values that sort them.
 DO $do$
 DECLARE
   tree record;
@@ -831,7 +831,7 @@ BEGIN
       END $body$;
 
       CREATE FUNCTION outfits_by_%1$s(publics bigint, privates bigint, skip bigint, take integer)
-      RETURNS TABLE ("position" bigint, id integer)
+      RETURNS TABLE ("position" bigint, id integer, value bigint)
       LANGUAGE plpgsql STABLE ROWS 20
       SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
       #variable_conflict use_column
@@ -849,7 +849,7 @@ BEGIN
           ) first;
           node.skip := 0;
         END IF;
-        RETURN QUERY SELECT row_number() OVER (), page.id FROM (%9$s
+        RETURN QUERY SELECT row_number() OVER (), page.id, page.%1$s::bigint FROM (%9$s
           ORDER BY %3$s OFFSET node.skip LIMIT take
         ) page;
       END $body$;
@@ -860,9 +860,9 @@ BEGIN
       format(ranges, key, holder, CASE tree.ordering WHEN 'id' THEN '>= (node.low)' ELSE '>= (node.low, node.low_id)' END, key));
     CONTINUE WHEN tree.ordering NOT IN ('created', 'likes');
     EXECUTE format($sql$
-      -- How many outfits of a tree sort before all with this value: public or private ones. Sums the nodes before it on
-      -- each level, at most 128, and reads the index inside the last one only.
-      CREATE FUNCTION rank_outfits_in_tree_by_%1$s(tree bigint, is_private boolean, before bigint) RETURNS bigint
+      -- How many outfits of a tree sort before all with this value: its public ones, private ones, or both. Sums the
+      -- nodes before it on each level, at most 128, and reads the index inside the last one only.
+      CREATE FUNCTION rank_outfits_in_tree_by_%1$s(tree bigint, publics boolean, privates boolean, before bigint) RETURNS bigint
       LANGUAGE plpgsql STABLE
       SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
       DECLARE
@@ -873,7 +873,7 @@ BEGIN
       BEGIN
         IF has_outfit_trees(tree) THEN
           FOR current IN SELECT * FROM outfit_levels() l WHERE l.ordering = '%1$s' AND l.id_shift = 32 ORDER BY l.level LOOP
-            SELECT total + coalesce(sum(CASE WHEN is_private THEN c.private ELSE c.public END) FILTER (WHERE c.bucket < before >> current.value_shift), 0),
+            SELECT total + coalesce(sum(CASE WHEN publics THEN c.public ELSE 0 END + CASE WHEN privates THEN c.private ELSE 0 END) FILTER (WHERE c.bucket < before >> current.value_shift), 0),
               coalesce(bool_or(c.split) FILTER (WHERE c.bucket = before >> current.value_shift), false)
             INTO total, is_split
             FROM outfit_bucket_counts c
@@ -883,17 +883,23 @@ BEGIN
             EXIT WHEN NOT is_split;
           END LOOP;
           total := total + (
-            SELECT coalesce(sum(CASE WHEN is_private THEN m.private ELSE m.public END), 0)
+            SELECT coalesce(sum(CASE WHEN publics THEN m.public ELSE 0 END + CASE WHEN privates THEN m.private ELSE 0 END), 0)
             FROM pending_outfit_moves('%1$s') m WHERE tree IN (2147483648, m.owner) AND m.value < low
           );
         END IF;
         RETURN total + (
           SELECT sum(c.many) FROM (
             SELECT count(*) AS many FROM %2$I o
-            WHERE tree = 2147483648 AND o.private = is_private AND o.%1$s >= low AND o.%1$s < before
+            WHERE tree = 2147483648 AND publics AND NOT o.private AND o.%1$s >= low AND o.%1$s < before
             UNION ALL
             SELECT count(*) FROM %2$I o
-            WHERE tree <> 2147483648 AND o.user_id = tree::integer AND o.private = is_private AND o.%1$s >= low AND o.%1$s < before
+            WHERE tree = 2147483648 AND privates AND o.private AND o.%1$s >= low AND o.%1$s < before
+            UNION ALL
+            SELECT count(*) FROM %2$I o
+            WHERE tree <> 2147483648 AND publics AND o.user_id = tree::integer AND NOT o.private AND o.%1$s >= low AND o.%1$s < before
+            UNION ALL
+            SELECT count(*) FROM %2$I o
+            WHERE tree <> 2147483648 AND privates AND o.user_id = tree::integer AND o.private AND o.%1$s >= low AND o.%1$s < before
           ) c
         );
       END $body$;
@@ -901,8 +907,8 @@ BEGIN
       -- How many outfits of a list sort before all with this value.
       CREATE FUNCTION rank_outfits_by_%1$s(publics bigint, privates bigint, before bigint) RETURNS bigint
       LANGUAGE sql STABLE AS $body$
-        SELECT rank_outfits_in_tree_by_%1$s(publics, false, before)
-          + CASE WHEN privates IS NULL THEN 0 ELSE rank_outfits_in_tree_by_%1$s(privates, true, before) END
+        SELECT rank_outfits_in_tree_by_%1$s(publics, true, privates IS NOT DISTINCT FROM publics, before)
+          + CASE WHEN privates <> publics THEN rank_outfits_in_tree_by_%1$s(privates, false, true, before) ELSE 0 END
       $body$;
     $sql$, tree.ordering, holder);
   END LOOP;
