@@ -13,18 +13,17 @@ export interface SaveResult {
   readonly unchanged: number;
 }
 
-const upsertUsers = writeUpsert('users', userColumns);
-/** The table has no outfit without its likes: both are written in one statement, outfits first, as all lock them. */
+const upsertUsers = `WITH ${given(userColumns)} ${upsertInto('users', userColumns)}`;
+/** Outfits first, as each transaction locks them before their likes. */
 const upsertOutfits = `
-  WITH outfit AS (
-    ${writeUpsert('outfits', outfitColumns)}
+  WITH ${given({ ...outfitColumns, likes: ['likes', 'int'] })}, outfit AS (
+    ${upsertInto('outfits', outfitColumns)}
   ), counted AS (
     INSERT INTO outfit_like_counts AS old (id, private, user_id, likes)
-    SELECT new.id, new."private", new."userId",
+    SELECT new.id, new.private, new."userId",
       -- A source knows nothing of the likes that were given here: its number is what they go on from.
       least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id), 2147483647)::int
-    FROM (SELECT count(*) FROM outfit) written
-    CROSS JOIN json_to_recordset($1::json) AS new(id int, "private" boolean, "userId" int, likes int)
+    FROM (SELECT count(*) FROM outfit) written CROSS JOIN new
     ORDER BY new.id
     ON CONFLICT (id) DO UPDATE SET likes = excluded.likes WHERE old.likes <> excluded.likes
     RETURNING id
@@ -175,18 +174,23 @@ async function upsert(
   return new Map(result.rows.map((row) => [row.id, row.created]));
 }
 
-// One JSON parameter takes as many rows as there are, in one statement whose text never changes.
-function writeUpsert<Row>(table: string, columns: Columns<Row>): string {
+/** The rows as `new`. One JSON parameter takes any number of them, in one statement whose text never changes. */
+function given<Row>(columns: Columns<Row>): string {
+  const entries = Object.entries<readonly [string, string]>(columns);
+  return `new AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($1::json)
+      AS new(${entries.map(([property, [, type]]) => `"${property}" ${type}`).join(', ')})
+  )`;
+}
+
+function upsertInto<Row>(table: string, columns: Columns<Row>): string {
   const entries = Object.entries<readonly [string, string]>(columns);
   const names = entries.map(([, [name]]) => name);
   const values = names.filter((name) => name !== 'id');
   const list = (prefix: string) => values.map((name) => `${prefix}.${name}`).join(', ');
   return `
     INSERT INTO ${table} AS old (${names.join(', ')})
-    SELECT ${entries.map(([property]) => `"${property}"`).join(', ')}
-    FROM json_to_recordset($1::json)
-      AS new(${entries.map(([property, [, type]]) => `"${property}" ${type}`).join(', ')})
-    ORDER BY id
+    SELECT ${entries.map(([property]) => `"${property}"`).join(', ')} FROM new ORDER BY id
     ON CONFLICT (id) DO UPDATE SET ${values.map((name) => `${name} = excluded.${name}`).join(', ')}
     WHERE (${list('old')}) IS DISTINCT FROM (${list('excluded')})
     RETURNING old.id, old.xmax = 0 AS created`;
