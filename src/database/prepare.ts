@@ -138,7 +138,7 @@ const missingGrants = `
         SELECT kind, name AS object, writes, has_table_privilege(to_regclass(name), kind) AS has
         FROM (VALUES
           ('SELECT', '{outfits,users,outfit_likes,outfit_like_counts,outfit_texts,outfit_changes,outfit_bucket_counts,outfit_split_queue,outfit_fold,_prisma_migrations}', false),
-          ('INSERT', '{outfits,outfit_likes,idempotency_keys,rate_limits}', true),
+          ('INSERT', '{outfits,outfit_like_counts,outfit_likes,idempotency_keys,rate_limits}', true),
           ('UPDATE', '{outfits,outfit_like_counts,rate_limits}', true),
           ('DELETE', '{outfits,outfit_likes,idempotency_keys,rate_limits}', true),
           ('SELECT', '{idempotency_keys,rate_limits}', true)

@@ -105,12 +105,10 @@ export function accessOf(filter: OutfitFilter): Access {
 export function sourceOf({ field }: Pick<Ordering, 'field'>, filter: OutfitFilter): string {
   const given = givenFields(filter);
   const isOfLikes = (name: keyof OutfitFilter) => name === 'likesFrom' || name === 'likesBelow';
-  if (field === 'likes') {
-    return given.every(isOfLikes)
-      ? 'outfit_like_counts l'
-      : 'outfit_like_counts l JOIN outfits s ON s.id = l.id';
-  }
-  return given.some(isOfLikes) ? 'outfits s JOIN outfit_like_counts l ON l.id = s.id' : 'outfits s';
+  const isByLikes = field === 'likes';
+  if (!isByLikes && !given.some(isOfLikes)) return 'outfits s';
+  if (isByLikes && given.every(isOfLikes)) return 'outfit_like_counts l';
+  return 'outfits s JOIN outfit_like_counts l ON l.id = s.id';
 }
 
 /** What outfits `s` have a text with these terms. Found by itself, so that only the index is asked. */

@@ -41,7 +41,7 @@ export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promi
     const { folded, isDone, waiting } = await inTransaction(
       pool,
       async (client): Promise<Batch> => {
-        const counted = await client.query<{ pending: number }>(countAlone);
+        const counted = await client.query<{ pending: number }>(countAlone(isLong));
         if (!counted.rows[0]) return { folded: 0, isDone: true, waiting: 0 };
         const { pending } = counted.rows[0];
         if (pending >= many && !isLong) {
@@ -60,9 +60,12 @@ export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promi
   return total;
 }
 
-/** No row while another process folds: it would be skipped, and must not be logged. */
-const countAlone = `
-  SELECT count_pending_outfit_changes(2147483647) AS pending
+/**
+ * No row while another process folds: it would be skipped, and must not be logged.
+ * @param isKnown whether it is known already that they are many
+ */
+const countAlone = (isKnown: boolean) => `
+  SELECT count_pending_outfit_changes(${isKnown ? 0 : 2_147_483_647}) AS pending
   FROM (SELECT pg_try_advisory_xact_lock(72707370) AS locked) mine WHERE locked`;
 
 const foldBatch = `
