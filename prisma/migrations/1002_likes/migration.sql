@@ -99,12 +99,11 @@ RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
   counted outfit_like_counts;
 BEGIN
-  PERFORM FROM outfits o WHERE o.id = which FOR KEY SHARE;
+  SELECT * INTO outfit FROM outfits o WHERE o.id = which FOR KEY SHARE;
   SELECT * INTO counted FROM outfit_like_counts l WHERE l.id = which FOR NO KEY UPDATE;
   IF NOT FOUND OR counted.private AND counted.user_id <> who AND NOT sees_private THEN
     RETURN;
   END IF;
-  SELECT * INTO outfit FROM outfits o WHERE o.id = which;
   likes := counted.likes;
   IF NOT liked THEN
     DELETE FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who;
@@ -120,9 +119,8 @@ BEGIN
   END IF;
   IF likes <> counted.likes THEN
     UPDATE outfit_like_counts l SET likes = like_outfit.likes WHERE l.id = which;
-  END IF;
   -- The foreign key tells only where a row was written.
-  IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
+  ELSIF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
     RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
   END IF;
   RETURN NEXT;
