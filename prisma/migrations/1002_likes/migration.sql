@@ -67,14 +67,26 @@ CREATE UNLOGGED TABLE "rate_limits" (
 -- of the owner, so that a role that writes outfits only needs none on the likes.
 CREATE FUNCTION follow_outfit_likes() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  inserted bigint;
 BEGIN
   IF TG_OP = 'INSERT' THEN
     -- An import has written them with their likes already.
     INSERT INTO outfit_like_counts SELECT id, private, user_id, 0 FROM added ORDER BY id ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS inserted = ROW_COUNT;
+    IF inserted < (SELECT count(*) FROM added) THEN
+      UPDATE outfit_like_counts l SET private = a.private, user_id = a.user_id
+      FROM added a WHERE l.id = a.id AND (l.private, l.user_id) <> (a.private, a.user_id);
+    END IF;
   ELSIF TG_OP = 'UPDATE' THEN
+    -- A statement that deletes outfits and gives their ids to others may come here before it comes to those it deleted.
+    IF NEW.id <> OLD.id THEN
+      DELETE FROM outfit_like_counts WHERE id = NEW.id;
+    END IF;
     UPDATE outfit_like_counts SET id = NEW.id, private = NEW.private, user_id = NEW.user_id WHERE id = OLD.id;
   ELSE
-    DELETE FROM outfit_like_counts l USING removed WHERE l.id = removed.id;
+    DELETE FROM outfit_like_counts l USING removed
+    WHERE l.id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id);
   END IF;
   RETURN NULL;
 END $$;

@@ -188,17 +188,17 @@ END $do$;
 CREATE FUNCTION note_truncated_outfits() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE feature_not_supported USING
+      MESSAGE = format('%s cannot be truncated at this isolation level, whose snapshot may lack what others have written', TG_TABLE_NAME),
+      HINT = 'Use READ COMMITTED, or DELETE FROM outfits.';
+  END IF;
   IF TG_TABLE_NAME = 'outfit_like_counts' THEN
     IF EXISTS (SELECT FROM outfits) THEN
       RAISE feature_not_supported USING
         MESSAGE = 'outfit_like_counts cannot be truncated without outfits', HINT = 'UPDATE outfit_like_counts SET likes = 0.';
     END IF;
     RETURN NULL;
-  END IF;
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE feature_not_supported USING
-      MESSAGE = 'outfits cannot be truncated at this isolation level, whose snapshot may lack counts that others have written',
-      HINT = 'Use READ COMMITTED, or DELETE FROM outfits.';
   END IF;
   PERFORM FROM outfit_fold FOR UPDATE;
   -- Not TRUNCATE: its lock would meet readers that hold these tables and wait for the outfits.

@@ -117,7 +117,9 @@ BEGIN
     INSERT INTO outfit_texts VALUES (NEW.id, outfit_text(NEW.title, NEW.description))
     ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded;
   ELSIF TG_OP = 'DELETE' THEN
-    DELETE FROM outfit_texts t USING removed WHERE t.outfit_id = removed.id;
+    -- A statement that deletes outfits and gives their ids to others may come here last.
+    DELETE FROM outfit_texts t USING removed
+    WHERE t.outfit_id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id);
   ELSE
     -- Not TRUNCATE: its lock would meet readers that hold the texts and wait for the outfits.
     DELETE FROM outfit_texts;
@@ -127,7 +129,7 @@ END $$;
 
 CREATE TRIGGER text_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_texts();
--- By row, as a statement trigger cannot be spared the updates of other columns: likes above all.
+-- By row, as a statement trigger cannot be spared the updates of other columns.
 CREATE TRIGGER text_updated AFTER UPDATE OF id, title, description ON outfits
   FOR EACH ROW WHEN ((OLD.id, OLD.title, OLD.description) IS DISTINCT FROM (NEW.id, NEW.title, NEW.description))
   EXECUTE FUNCTION follow_outfit_texts();
