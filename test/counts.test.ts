@@ -537,6 +537,34 @@ describe('on PostgreSQL', () => {
     }
   });
 
+  test('the trees of a user go with the last outfit, and come again', async () => {
+    const client = await connect();
+    const insert = (offset: number) =>
+      client.query(`INSERT INTO outfits (${columns})
+        SELECT n % 20 + n / 20 * 10000000 + ${offset}, 'k', 'k', ${users + 1}, n % 3 = 0, n % 7, n, '' FROM generate_series(0, 39) n`);
+    await client.query(`INSERT INTO users (id, username) VALUES (${users + 1}, 'new')`);
+    await client.query('SELECT rebuild_outfit_counts()');
+    // The nodes of ids are crowded in neither block, those of the other orderings are.
+    for (const offset of [20_000_000, 30_000_000, 20_000_000]) {
+      await insert(offset);
+      // Whether a user is looked at is left to chance.
+      for (let tries = 0; !(await usersWithTrees(client)).includes(users + 1); tries++) {
+        expect(tries).toBeLessThan(1_000);
+        await client.query(`UPDATE outfits SET private = NOT private WHERE user_id = ${users + 1}`);
+        await foldAll(client);
+      }
+      await expectRightCounts(client);
+      await compare(client, seededRandom(offset), 20);
+      await client.query(`DELETE FROM outfits WHERE user_id = ${users + 1}`);
+      await foldAll(client, '10');
+      await expectRightCounts(client);
+      const { rows } = await client.query(
+        `SELECT FROM outfit_bucket_counts WHERE owner = ${users + 1}`,
+      );
+      expect(rows).toEqual([]);
+    }
+  });
+
   test('rebuilding mends counts that were kept from following', async () => {
     const client = await connect();
     await client.query('ALTER TABLE outfits DISABLE TRIGGER note_inserted');

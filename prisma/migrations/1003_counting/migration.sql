@@ -344,7 +344,8 @@ $$;
 CREATE TYPE outfit_move AS (owner bigint, value bigint, id integer, public integer, private integer);
 
 -- Adds the pending changes that are visible in `upto` to the counts, level by level: those that are in nodes that are
--- split go on to the next one. Nodes that have become crowded are queued.
+-- split go on to the next one. Nodes that have become crowded are queued. A user without outfits loses the trees: all of
+-- them, since those of ids tell whether there are any.
 CREATE FUNCTION add_outfit_changes(upto pg_snapshot) RETURNS void
 LANGUAGE plpgsql
 SET enable_nestloop = off SET jit = off AS $$
@@ -353,6 +354,14 @@ DECLARE
   current record;
   moves outfit_move[];
   has_empty boolean;
+  planted bigint[] := ARRAY(
+    SELECT o.owner FROM (
+      SELECT c.old_user_id AS owner FROM pending_outfit_changes() c WHERE c.outfit_id IS NOT NULL AND pg_visible_in_snapshot(c.xid, upto)
+      UNION
+      SELECT c.new_user_id FROM pending_outfit_changes() c WHERE c.outfit_id IS NOT NULL AND pg_visible_in_snapshot(c.xid, upto)
+      OFFSET 0
+    ) o WHERE o.owner IS NOT NULL AND has_outfit_trees(o.owner)
+  );
 BEGIN
   FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
     moves := NULL;
@@ -360,14 +369,12 @@ BEGIN
       EXIT WHEN moves IS NULL AND NOT current.is_first;
       WITH moved AS MATERIALIZED (
         SELECT * FROM pending_outfit_moves(field) m WHERE current.is_first AND pg_visible_in_snapshot(m.xid, upto)
-      ), trees AS MATERIALIZED (
-        SELECT o.owner FROM (SELECT DISTINCT m.owner FROM moved m OFFSET 0) o WHERE has_outfit_trees(o.owner)
       ), given AS MATERIALIZED (
         SELECT m.*, m.value >> current.value_shift AS bucket, ((m.id + 2147483648) >> current.id_shift)::integer AS block
         FROM (
           SELECT 2147483648 AS owner, value, id, public, private FROM moved
           UNION ALL
-          SELECT owner, value, id, public, private FROM moved JOIN trees USING (owner)
+          SELECT owner, value, id, public, private FROM moved JOIN unnest(planted) AS tree (owner) USING (owner)
           UNION ALL
           SELECT * FROM unnest(moves)
         ) m
@@ -395,6 +402,10 @@ BEGIN
       END IF;
     END LOOP;
   END LOOP;
+  planted := ARRAY(SELECT tree FROM unnest(planted) AS tree WHERE NOT has_outfit_trees(tree));
+  IF cardinality(planted) > 0 THEN
+    DELETE FROM outfit_bucket_counts c WHERE c.owner = ANY (planted);
+  END IF;
 END $$;
 
 -- Gives a user trees, or all outfits theirs (2147483648), of one level each: what the table has of them, less what is
