@@ -3,7 +3,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ChangeLog } from '../src/database/change-log.ts';
-import { changeOf, type MadeOf, type OutfitKeys } from '../src/database/changes.ts';
+import {
+  changeOf,
+  type MadeOf,
+  type OutfitChange,
+  type OutfitKeys,
+  type ToldKeys,
+} from '../src/database/changes.ts';
 import type { OutfitFilter } from '../src/outfits/filter.ts';
 import { beyond, type KeysetPageRequest } from '../src/outfits/keyset-page.ts';
 import {
@@ -43,12 +49,22 @@ interface Data {
   readonly names: readonly string[];
 }
 
+/** What one statement does. */
 type Step =
   | { readonly kind: 'save'; readonly outfit: Outfit }
-  | { readonly kind: 'like' | 'delete' | 'retitle'; readonly id: number }
+  | { readonly kind: 'like' | 'delete' | 'retitle' | 'hide'; readonly id: number }
+  | { readonly kind: 'move'; readonly id: number; readonly created: bigint }
+  | { readonly kind: 'set likes'; readonly id: number; readonly likes: number }
   | { readonly kind: 'rename'; readonly user: number };
 
+/** Statements that commit together, or transactions that write at the same time: each row tells of itself alone. */
+type Transaction = readonly Step[];
+
+/** What is told, in any order: of an outfit, of its likes, or of a user. */
+type Told = { readonly outfit: OutfitChange } | { readonly user: number };
+
 const small = fc.integer({ min: 1, max: 4 });
+const ids = fc.integer({ min: 1, max: 9 });
 const moment = fc.bigInt({ min: 1n, max: 5n });
 const outfits: fc.Arbitrary<Outfit> = fc.record({
   id: fc.integer({ min: 1, max: 9 }),
@@ -97,9 +113,11 @@ const readings: fc.Arbitrary<Reading> = fc.record({
 const steps: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('save' as const), outfit: outfits }),
   fc.record({
-    kind: fc.constantFrom('like' as const, 'delete' as const, 'retitle' as const),
-    id: fc.integer({ min: 1, max: 9 }),
+    kind: fc.constantFrom('like' as const, 'delete' as const, 'retitle' as const, 'hide' as const),
+    id: ids,
   }),
+  fc.record({ kind: fc.constant('move' as const), id: ids, created: moment }),
+  fc.record({ kind: fc.constant('set likes' as const), id: ids, likes: small }),
   fc.record({ kind: fc.constant('rename' as const), user: fc.integer({ min: 0, max: 2 }) }),
 );
 
@@ -125,6 +143,9 @@ function placeIn({ field }: Ordering, key: SortKey | undefined): SortKey | undef
   return key && (field === 'id' ? { value: BigInt(key.id), id: key.id } : key);
 }
 
+const textOf = (value: unknown): string =>
+  JSON.stringify([value], (_name, part) => (typeof part === 'bigint' ? `${part}n` : part));
+
 /** Reads as the service does, and gives what is shown and what that was made of. */
 function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | undefined } {
   const { visibility, filter, owner, ordering, kind, page, limit, from } = reading;
@@ -137,9 +158,7 @@ function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | u
     .filter((outfit) => isIn(reading, outfit))
     .sort((a, b) => compare(keyOf(a), keyOf(b)));
   const show = (rows: readonly Outfit[], ...more: unknown[]) =>
-    JSON.stringify([more, rows.map((row) => [row, data.names[row.userId]])], (_name, value) =>
-      typeof value === 'bigint' ? `${value}n` : value,
-    );
+    textOf([more, rows.map((row) => [row, data.names[row.userId]])]);
   const slice = (request: KeysetPageRequest) => {
     const { after, before } = request;
     const all = list.filter(
@@ -179,27 +198,76 @@ function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | u
   }
 }
 
-/** Takes a step, and tells the log of it. */
-function take(step: Step, data: Data, log: ChangeLog): Data {
+const outfitKeys = ({ id, userId, private: hidden, created, modified }: Outfit): ToldKeys => ({
+  ...{ id, userId, private: hidden, created, modified },
+});
+const likesKeys = ({ id, userId, private: hidden, likes }: Outfit): ToldKeys => ({
+  ...{ id, userId, private: hidden, likes },
+});
+
+/** Takes a step; `tell` is called with the rows that the triggers note. */
+function take(step: Step, data: Data, tell: (told: Told) => void): Data {
   if (step.kind === 'rename') {
-    log.add({ outfits: [], users: [step.user] });
+    tell({ user: step.user });
     const names = data.names.with(step.user, `${data.names[step.user]}!`);
     return { ...data, names };
   }
   const id = step.kind === 'save' ? step.outfit.id : step.id;
   const before = data.outfits.get(id);
+  const after = written(step, before);
   const outfits = new Map(data.outfits);
-  if (step.kind === 'save') outfits.set(id, step.outfit);
-  else if (step.kind === 'delete') outfits.delete(id);
-  else if (before && step.kind === 'like') outfits.set(id, { ...before, likes: before.likes + 1 });
-  else if (before) {
-    outfits.set(id, { ...before, title: `${before.title}!`, quality: (before.quality % 4) + 1 });
-  }
-  const after = outfits.get(id);
-  if (before || after) log.add({ outfits: [changeOf(id, before, after)], users: [] });
+  if (after) outfits.set(id, after);
+  else outfits.delete(id);
+  const note = (keysOf: (outfit: Outfit) => ToldKeys) =>
+    tell({ outfit: changeOf(id, before && keysOf(before), after && keysOf(after)) });
+  const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other);
+  // Each table notes the rows that are other ones: the outfit without its likes, and the likes with what they copy.
+  if (!isSame(before && { ...before, likes: 0 }, after && { ...after, likes: 0 })) note(outfitKeys);
+  if (!isSame(before && likesKeys(before), after && likesKeys(after))) note(likesKeys);
   return { ...data, outfits };
 }
 
+/** The outfit after a step; undefined: none. */
+function written(
+  step: Exclude<Step, { kind: 'rename' }>,
+  before: Outfit | undefined,
+): Outfit | undefined {
+  if (step.kind === 'save') return step.outfit;
+  if (!before) return undefined;
+  switch (step.kind) {
+    case 'delete':
+      return undefined;
+    case 'like':
+      return { ...before, likes: before.likes + 1 };
+    case 'set likes':
+      return { ...before, likes: step.likes };
+    case 'hide':
+      return { ...before, private: !before.private };
+    case 'move':
+      return { ...before, created: step.created };
+    case 'retitle':
+      return { ...before, title: `${before.title}!`, quality: (before.quality % 4) + 1 };
+  }
+}
+
+/** Tells a log in an order that each number decides a bit of, in one go or one by one. */
+function tellAll(log: ChangeLog, all: readonly Told[], order: readonly number[], atOnce: boolean) {
+  const shuffled = all
+    .map((told, index) => ({ told, place: order[index % order.length] ?? 0 }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ told }) => told);
+  for (const some of atOnce ? [shuffled] : shuffled.map((told) => [told])) {
+    log.add({
+      outfits: some.flatMap((told) => ('outfit' in told ? [told.outfit] : [])),
+      users: some.flatMap((told) => ('user' in told ? [told.user] : [])),
+    });
+  }
+}
+
+const transactions: fc.Arbitrary<Transaction> = fc.oneof(
+  { weight: 3, arbitrary: fc.tuple(steps) },
+  { weight: 1, arbitrary: fc.array(steps, { minLength: 2, maxLength: 3 }) },
+);
 const starts = fc.uniqueArray(outfits, { selector: ({ id }) => id, maxLength: 9 });
 
 describe('what was read', () => {
@@ -208,23 +276,30 @@ describe('what was read', () => {
     const property = fc.property(
       starts,
       readings,
-      fc.array(steps, { maxLength: 3 }),
-      fc.array(steps, { minLength: 1, maxLength: 3 }),
-      (start, reading, during, later) => {
+      fc.array(transactions, { maxLength: 3 }),
+      fc.array(transactions, { minLength: 1, maxLength: 3 }),
+      fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 12 }),
+      fc.boolean(),
+      (start, reading, during, later, order, atOnce) => {
         const log = new ChangeLog();
         let data: Data = {
           outfits: new Map(start.map((outfit) => [outfit.id, outfit])),
           names: ['Ann', 'Ben', 'Cem'],
         };
         const since = log.now;
-        for (const step of during) data = take(step, data, log);
+        const all: Told[] = [];
+        const commit = (transaction: Transaction) => {
+          for (const step of transaction) data = take(step, data, (told) => all.push(told));
+        };
+        for (const transaction of during) commit(transaction);
         const { shown, madeOf } = read(reading, data);
-        const untouched = during.length === 0;
-        for (const step of later) data = take(step, data, log);
+        for (const transaction of later) commit(transaction);
+        // A probe tells of what was committed before it and after the one before, whenever an answer was read.
+        tellAll(log, all, order, atOnce);
         const isOther = read(reading, data).shown !== shown;
         const isTouched = log.isTouched(madeOf, since);
         if (isOther) expect(isTouched).toBe(true);
-        if (!untouched) return;
+        if (during.length > 0) return;
         figures[isOther ? 'other' : isTouched ? 'touched' : 'same']++;
       },
     );
@@ -235,11 +310,11 @@ describe('what was read', () => {
   });
 
   test('is touched by anything once its moment is forgotten, and until then as if nothing were', () => {
-    const outfit = { id: 1, userId: 1, private: false, likes: 1, created: 1n, modified: 1n };
+    const outfit = { userId: 1, private: false, likes: 1 };
     const log = new ChangeLog(10);
     const like = (id: number) =>
       log.add({
-        outfits: [changeOf(id, { ...outfit, id }, { ...outfit, id, likes: 2 })],
+        outfits: [changeOf(id, { id, ...outfit }, { id, ...outfit, likes: 2 })],
         users: [],
       });
     like(1);
