@@ -138,7 +138,7 @@ async function takeOff(client) {
     FROM pg_constraint WHERE contype = 'f'
     UNION ALL
     SELECT format('DROP INDEX %I', indexname), indexdef FROM pg_indexes
-    WHERE schemaname = 'public' AND tablename IN ('outfits', 'users') AND indexname NOT LIKE '%_pkey'
+    WHERE schemaname = 'public' AND tablename IN ('outfits', 'outfit_like_counts', 'users') AND indexname NOT LIKE '%_pkey'
   `);
   for (const { remove } of rows) await client.query(remove);
   return rows.map((row) => row.restore);
@@ -154,10 +154,12 @@ export async function setCounting(client, on) {
     await client.query('SELECT arm_outfit_triggers()');
     return;
   }
-  const { rows } = await client.query(
-    `SELECT tgname AS name FROM pg_trigger WHERE tgrelid = 'outfits'::regclass AND NOT tgisinternal`,
-  );
-  for (const { name } of rows) await client.query(`ALTER TABLE outfits DISABLE TRIGGER ${name}`);
+  const { rows } = await client.query(`
+    SELECT tgrelid::regclass AS table, tgname AS name FROM pg_trigger
+    WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass) AND NOT tgisinternal`);
+  for (const { table, name } of rows) {
+    await client.query(`ALTER TABLE ${table} DISABLE TRIGGER ${name}`);
+  }
 }
 
 const outfitColumns = /** @type {const} */ ({
@@ -167,7 +169,6 @@ const outfitColumns = /** @type {const} */ ({
   image_key: 'imageKey',
   image_original_key: 'imageOriginalKey',
   complete: 'complete',
-  likes: 'likes',
   user_id: 'userId',
   quality: 'quality',
   private: 'private',
@@ -178,6 +179,13 @@ const outfitColumns = /** @type {const} */ ({
   modified: 'modified',
   creation_device: 'creationDevice',
   modification_device: 'modificationDevice',
+});
+
+const likesColumns = /** @type {const} */ ({
+  id: 'id',
+  private: 'private',
+  user_id: 'userId',
+  likes: 'likes',
 });
 
 const userColumns = /** @type {const} */ ({
@@ -197,12 +205,16 @@ async function copyOutfits(client, outfits, onProgress) {
   const { generateOutfits } = await importGenerate();
   /** @type {Map<number, string>} */
   const users = new Map();
+  /** @type {string[]} */
+  const likes = [];
   function* writeOutfits() {
     const properties = Object.values(outfitColumns);
     let lines = '';
+    let likesLines = '';
     let written = 0;
     for (const outfit of generateOutfits({ outfits, users: Math.ceil(outfits / 10) })) {
       lines += writeLine(properties.map((property) => outfit[property]));
+      likesLines += writeLine(Object.values(likesColumns).map((property) => outfit[property]));
       if (!users.has(outfit.userId)) {
         const owner = outfit.user;
         users.set(owner.id, writeLine(Object.values(userColumns).map((name) => owner[name])));
@@ -210,13 +222,17 @@ async function copyOutfits(client, outfits, onProgress) {
       written += 1;
       if (written % 250_000 === 0) onProgress(written.toLocaleString('en'));
       if (lines.length > 65_536) {
+        likes.push(likesLines);
+        likesLines = '';
         yield lines;
         lines = '';
       }
     }
+    likes.push(likesLines);
     yield lines;
   }
   await copy(client, 'outfits', Object.keys(outfitColumns), writeOutfits());
+  await copy(client, 'outfit_like_counts', Object.keys(likesColumns), likes);
   await copy(client, 'users', Object.keys(userColumns), users.values());
 }
 
@@ -252,8 +268,8 @@ export async function setPeerIndexes(url, present) {
     await client.query('DROP INDEX IF EXISTS bench_created_id, bench_likes_id');
     if (!present) return;
     await client.query('CREATE INDEX bench_created_id ON outfits (created DESC, id DESC)');
-    await client.query('CREATE INDEX bench_likes_id ON outfits (likes, id)');
-    await client.query('VACUUM ANALYZE outfits');
+    await client.query('CREATE INDEX bench_likes_id ON outfit_like_counts (likes, id)');
+    await client.query('VACUUM ANALYZE outfits, outfit_like_counts');
   });
 }
 

@@ -94,7 +94,7 @@ async function openLiker(url) {
     like: () =>
       client.query({
         name: 'like',
-        text: 'UPDATE outfits SET likes = likes + 1 WHERE id = (SELECT id FROM outfits WHERE id >= $1 ORDER BY id LIMIT 1)',
+        text: 'UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = (SELECT id FROM outfits WHERE id >= $1 ORDER BY id LIMIT 1)',
         values: [least + Math.floor(Math.random() * (most - least))],
       }),
     close: () => client.end(),

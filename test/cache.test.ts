@@ -130,7 +130,7 @@ class Tracked {
     const likes = this.byId.get(id);
     if (!likes) throw new Error(`Outfit ${id} is not tracked.`);
     const value = ++likes.begun;
-    const outcome = await send(`UPDATE outfits SET likes = ${value} WHERE id = ${id}`);
+    const outcome = await send(`UPDATE outfit_like_counts SET likes = ${value} WHERE id = ${id}`);
     if (outcome === 'taken back') likes.takenBack.add(value);
     else likes.acknowledged = value;
     this.commits++;
@@ -162,7 +162,7 @@ describe.each([
     const { pool } = gateway.database;
     const ids = rows.slice(0, 3).map((row) => row.id);
     const tracked = new Tracked(ids);
-    await pool.query('UPDATE outfits SET likes = 1000000 WHERE id = ANY($1)', [ids]);
+    await pool.query('UPDATE outfit_like_counts SET likes = 1000000 WHERE id = ANY($1)', [ids]);
     const countSent = countStatements(gateway);
 
     const [first = 0, second = 0, third = 0] = ids;
@@ -231,7 +231,8 @@ describe.each(laneKinds)('the cache on %s', (kind) => {
   });
   afterAll(() => gateway.close());
 
-  const write = () => gateway.database.pool.query('UPDATE outfits SET likes = likes + 1');
+  const write = () =>
+    gateway.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
   const query =
     'query Page($page: Int) { outfits(page: $page) { count results { id: databaseId likes } } }';
 
@@ -510,7 +511,7 @@ describe('a lost snapshot connection', () => {
     const outside = await connect(gateway);
     const [{ id } = { id: 0 }] = rows;
     const tracked = new Tracked([id]);
-    await outside.query('UPDATE outfits SET likes = 1000000 WHERE id = $1', [id]);
+    await outside.query('UPDATE outfit_like_counts SET likes = 1000000 WHERE id = $1', [id]);
     let lost = 0;
     let reading = true;
     await Promise.all([

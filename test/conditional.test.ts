@@ -82,11 +82,11 @@ describe.each(laneKinds)('conditional requests on %s', (kind) => {
       // A commit that changes nothing that is shown: read anew, with the same bytes.
       await pool.query(`CREATE TABLE IF NOT EXISTS unrelated (id int)`);
       expect((await gateway.get(url, { 'if-none-match': before })).statusCode).toBe(304);
-      await pool.query('UPDATE outfits SET likes = likes + 1');
+      await pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
       const changed = await gateway.get(url, { 'if-none-match': before });
       expect(changed.statusCode).toBe(200);
       expect(changed.headers.etag).not.toBe(before);
-      await pool.query('UPDATE outfits SET likes = likes - 1');
+      await pool.query('UPDATE outfit_like_counts SET likes = likes - 1');
       expect((await gateway.get(url, { 'if-none-match': before })).statusCode).toBe(304);
     });
 

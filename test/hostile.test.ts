@@ -352,7 +352,7 @@ describe('bytes that are no request', () => {
   test('do not take the place of the answers to requests before them', async () => {
     // Read anew, so that the answers are not there yet when the bytes come.
     for (const path of ['/graphql?query={outfits{count}}', '/api/outfits/?page=3']) {
-      await open.database.pool.query('UPDATE outfits SET likes = likes + 1');
+      await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
       const first = page(2).replace('/api/outfits/?page=2', path);
       const answer = await sendRaw(open.app, `${first}${page(1)}GARBAGE\r\n\r\n`);
       expect(statusesIn(answer)).toEqual([200, 200, 400]);
@@ -362,7 +362,7 @@ describe('bytes that are no request', () => {
   });
 
   test('are answered once, however many come', async () => {
-    await open.database.pool.query('UPDATE outfits SET likes = likes + 1');
+    await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     const answer = await sendRaw(open.app, page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n');
     expect(statusesIn(answer)).toEqual([200, 400]);
   });
@@ -371,7 +371,7 @@ describe('bytes that are no request', () => {
     const body =
       'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
     expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);
-    await open.database.pool.query('UPDATE outfits SET likes = likes + 1');
+    await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
   });
 });

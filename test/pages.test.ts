@@ -293,7 +293,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const list = await tagOf('/api/outfits/');
     expect(await tagOf('/api/outfits/?a=1')).not.toBe(list);
     await gateway.database.pool.query(
-      'UPDATE outfits SET likes = likes + 1 WHERE id = (SELECT max(id) FROM outfits)',
+      'UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = (SELECT max(id) FROM outfits)',
     );
     const { results } = (await gateway.get('/api/outfits/')).json();
     const page = expectPage(await gateway.get('/api/outfits/', { accept, 'if-none-match': list }));

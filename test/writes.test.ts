@@ -553,7 +553,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
     const id = Number(outfit?.['id']);
     const most = 2_147_483_647;
-    await gateway.database.pool.query('UPDATE outfits SET likes = $1 WHERE id = $2', [most, id]);
+    await gateway.database.pool.query('UPDATE outfit_like_counts SET likes = $1 WHERE id = $2', [
+      most,
+      id,
+    ]);
     expect((await mutate(other, 'likeOutfit', { id })).outfit).toMatchObject({ likes: most });
     expect((await mutate(other, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: most });
   });

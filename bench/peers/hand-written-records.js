@@ -44,10 +44,7 @@ app.get('/users/:id', async (request, reply) => {
 
 app.post('/outfits/:id/like', async (request, reply) => {
   const userId = await readViewer(request);
-  const [row] = await run('like', `SELECT ${columns} ${ofUser('like_outfit($1, $2, true)')}`, [
-    idOf(request),
-    userId,
-  ]);
+  const [row] = await run('like', `SELECT ${columns} ${ofLiked}`, [idOf(request), userId]);
   return answer(reply, { likeOutfit: row ? { outfit: showOutfit(row) } : null });
 });
 
@@ -63,7 +60,7 @@ app.post('/outfits', async (request, reply) => {
          created, modified, creation_device)
        VALUES ($1, $2, $3, $3, $4, $5, $6, $6, $7) RETURNING *
      )
-     SELECT ${columns} ${ofUser('o')}`,
+     SELECT ${columns} FROM o CROSS JOIN (SELECT 0 AS likes) l JOIN users u ON u.id = o.user_id`,
     [
       ...[input['title'], input['description'], imageKey, userId],
       ...[input['backgroundColor'], now, String(input['device']).toLowerCase()],
@@ -73,14 +70,19 @@ app.post('/outfits', async (request, reply) => {
 });
 
 const columns = `
-  o.id, o.title, o.description, o.image_key, o.image_original_key, o.complete, o.likes, o.user_id,
+  o.id, o.title, o.description, o.image_key, o.image_original_key, o.complete, l.likes, o.user_id,
   u.avatar_key, u.username, u.first_name, u.last_name, o.quality, o.private, o.background_color,
   o.video_key, o.play_video, o.created, o.modified, o.creation_device, o.modification_device`;
 
 /** @param {string} source of outfits */
 function ofUser(source) {
-  return `FROM ${source} o JOIN users u ON u.id = o.user_id`;
+  return `FROM ${source} o JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id`;
 }
+
+const ofLiked = `
+  FROM like_outfit($1, $2, true, true) l
+  CROSS JOIN LATERAL (SELECT (l.outfit).*) o
+  JOIN users u ON u.id = o.user_id`;
 
 /** @param {string} name @param {string} text @param {unknown[]} values */
 async function run(name, text, values) {

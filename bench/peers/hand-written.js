@@ -10,7 +10,7 @@ const pageSize = 20;
 const constantCount = Number(process.env['CONSTANT_COUNT'] ?? 0);
 
 /** @type {Record<string, string>} */
-const orders = { created: 'o.created DESC, o.id DESC', like_count: 'o.likes, o.id' };
+const orders = { created: 'o.created DESC, o.id DESC', like_count: 'l.likes, l.id' };
 
 const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 10 });
 const app = Fastify({ logger: false });
@@ -56,11 +56,11 @@ async function readCount() {
 /** @param {string} ordering */
 function select(ordering) {
   return `
-    SELECT o.id, o.title, o.description, o.image_key, o.image_original_key, o.complete, o.likes,
+    SELECT o.id, o.title, o.description, o.image_key, o.image_original_key, o.complete, l.likes,
       o.user_id, u.avatar_key, u.username, u.first_name, u.last_name, o.quality, o.private,
       o.background_color, o.video_key, o.play_video, o.created, o.modified, o.creation_device,
       o.modification_device
-    FROM outfits o JOIN users u ON u.id = o.user_id
+    FROM outfits o JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id
     ORDER BY ${orders[ordering]} LIMIT ${pageSize}`;
 }
 

@@ -126,9 +126,9 @@ describe.skipIf(!canMount())('a full disk under the embedded database', () => {
 
   test('ends it with one sentence when its log cannot grow, and the data opens again', async () => {
     const writer = startWriter(`
-      await say(pool.query('UPDATE outfits SET likes = 4242 WHERE id = 1'), 'small write');
+      await say(pool.query('UPDATE outfit_like_counts SET likes = 4242 WHERE id = 1'), 'small write');
       await pool.query('SELECT pg_switch_wal()');
-      await say(pool.query('UPDATE outfits SET likes = 4343 WHERE id = 1'), 'write');
+      await say(pool.query('UPDATE outfit_like_counts SET likes = 4343 WHERE id = 1'), 'write');
       await setTimeout(500);`);
     await writer.until(/ready/);
     fillDisk(0);

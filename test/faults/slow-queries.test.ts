@@ -166,7 +166,7 @@ test('a client that leaves while the database is asked what it shows has nothing
     const query = vi.spyOn(pool, 'query');
     const take = snapshots.takeNext.bind(snapshots);
     for (const [, what] of requests) {
-      await pool.query('UPDATE outfits SET likes = likes + 1');
+      await pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
       let ask = () => {};
       const asked = new Promise<void>((settle) => {
         ask = settle;

@@ -467,7 +467,7 @@ describe('pruning', () => {
     expect(resumed.stdout).toContain('1 outfit (24) did not come in two whole crawls, and will');
     expect(listing.asked).toEqual([3, 1, 2, 3, 1, 2, 3]);
     expect(await idsIn(environment)).toEqual(listing.records.map(({ id }) => id).reverse());
-    expect(await query(environment, 'SELECT likes FROM outfits WHERE id = 25')).toEqual([
+    expect(await query(environment, 'SELECT likes FROM outfit_like_counts WHERE id = 25')).toEqual([
       { likes: 3 },
     ]);
   });
@@ -684,7 +684,9 @@ describe.each(databaseKinds)('FIRST_ID on %s', (kind) => {
     const pruned = await call(again, listing.url, '--prune', '--yes');
     expect(pruned).toMatchObject({ code: 0 });
     expect(pruned.stdout).toContain('1 outfit (1000) did not come in two whole crawls, and will');
-    expect(await query(environment, 'SELECT id, likes FROM outfits ORDER BY id')).toEqual([
+    expect(
+      await query(environment, 'SELECT id, likes FROM outfit_like_counts ORDER BY id'),
+    ).toEqual([
       { id: 5, likes: 0 },
       { id: 6, likes: 1 },
     ]);

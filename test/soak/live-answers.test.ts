@@ -213,7 +213,7 @@ describe('a live answer', () => {
       ),
     );
     for (let likes = 1_000; likes < 1_200; likes++) {
-      await gateway.database.pool.query('UPDATE outfits SET likes = $1 WHERE id = $2', [
+      await gateway.database.pool.query('UPDATE outfit_like_counts SET likes = $1 WHERE id = $2', [
         likes,
         outfit.id,
       ]);
@@ -350,9 +350,10 @@ describe('a viewer', () => {
     for (const stream of streams) {
       expect((await stream.next()).data).toEqual({ data: { outfit: { secret: null } } });
     }
-    await gateway.database.pool.query('UPDATE outfits SET likes = 1000000 WHERE id = $1', [
-      outfit.id,
-    ]);
+    await gateway.database.pool.query(
+      'UPDATE outfit_like_counts SET likes = 1000000 WHERE id = $1',
+      [outfit.id],
+    );
     const [first, second, third] = await Promise.all(streams.map((stream) => stream.next()));
     expect(first?.data.data.outfit.secret).toBe(`of ${ann}`);
     expect(second?.data.data.outfit.secret).toBe(`of ${ben}`);
@@ -450,7 +451,9 @@ describe('streams', () => {
     slow.response.pause();
     const changes = 8;
     for (let likes = 1; likes <= changes; likes++) {
-      await gateway.database.pool.query('UPDATE outfits SET likes = $1', [2_000 + likes]);
+      await gateway.database.pool.query('UPDATE outfit_like_counts SET likes = $1', [
+        2_000 + likes,
+      ]);
       const last = () => quick.events().at(-1)?.data.data.outfit.likes;
       await expect.poll(last, { timeout: 20_000 }).toBe(2_000 + likes);
       await untilLooked(gateway, 1);

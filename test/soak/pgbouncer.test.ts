@@ -123,7 +123,7 @@ describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mod
     const server = start(environment);
     const base = await baseOf(server);
     const { count: before } = await (await fetch(`${base}/api/outfits/`)).json();
-    const liked = `SELECT likes FROM outfits WHERE id = 1`;
+    const liked = `SELECT likes FROM outfit_like_counts WHERE id = 1`;
     const { rows: had } = await administer(direct, liked);
     const live = await followCount(base);
     expect(await sendAll(base)).toEqual([]);

@@ -106,7 +106,7 @@ async function writeLikes(url: string, id: number): Promise<void> {
   const likes = tracked.get(id);
   while (likes && !isOver) {
     const value = ++likes.begun;
-    if (await writer.write(`UPDATE outfits SET likes = ${value} WHERE id = ${id}`)) {
+    if (await writer.write(`UPDATE outfit_like_counts SET likes = ${value} WHERE id = ${id}`)) {
       likes.acknowledged = value;
     }
     const next = reads + 20 + Math.random() * 80;
@@ -172,7 +172,7 @@ test(`none of ${leastReads} reads is stale, lost or refused but at the failover`
   await baseOf(seeding);
   seeding.child.kill('SIGKILL');
   await seeding.ended;
-  await execute(route.href, `UPDATE outfits SET likes = 1000000 WHERE id IN (${ids})`);
+  await execute(route.href, `UPDATE outfit_like_counts SET likes = 1000000 WHERE id IN (${ids})`);
   const first = await primary.addStandby(network.port);
   const second = await primary.addStandby(network.port);
   onTestFinished(async () => {

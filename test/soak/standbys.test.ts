@@ -102,7 +102,7 @@ async function ask({ app }: Opened, query = document, headers = {}) {
 /** Writes beside the gateway, and expects that to be read at once. */
 async function seeWrite(opened: Opened): Promise<void> {
   const written = await outside.query<{ likes: number }>(
-    `UPDATE outfits SET likes = likes + 1 WHERE id = ${id} RETURNING likes`,
+    `UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${id} RETURNING likes`,
   );
   expect((await ask(opened)).outfit.likes).toBe(written.rows[0]?.likes);
 }
@@ -230,7 +230,7 @@ describe('at start', () => {
     expect(server.output()).toMatch(/is no standby, or not any more: it is not read from/);
     expect(server.output()).not.toContain('postgres:postgres');
     const readNext = async () => {
-      await outside.query(`UPDATE outfits SET likes = likes + 1 WHERE id = ${id}`);
+      await outside.query(`UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${id}`);
       await listing(base);
       return (await fetch(metrics)).text();
     };
@@ -265,7 +265,7 @@ describe.each(databaseKinds)('READ_MAX_STALENESS on %s', (kind) => {
     const headers = await signIn(userId);
     const read = async (by = {}) => (await app.inject({ url: '/api/outfits/', headers: by })).body;
     const first = await read();
-    await database.pool.query('UPDATE outfits SET likes = likes + 1');
+    await database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     expect(await read()).toBe(first);
     const second = await read(headers);
     expect(second).not.toBe(first);
@@ -277,7 +277,7 @@ describe.each(databaseKinds)('READ_MAX_STALENESS on %s', (kind) => {
     onTestFinished(close);
     const read = async () => (await app.inject('/api/outfits/')).body;
     const first = await read();
-    await database.pool.query('UPDATE outfits SET likes = likes + 1');
+    await database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     await expect.poll(read, patience).not.toBe(first);
   });
 });
@@ -295,7 +295,7 @@ test('with READ_MAX_STALENESS, a standby may lack what a viewer is told', async 
     await inside.query('SELECT pg_wal_replay_resume()');
   });
   const { rows: written } = await outside.query(
-    `UPDATE outfits SET likes = likes + 1 WHERE id = ${id} RETURNING likes`,
+    `UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${id} RETURNING likes`,
   );
   const reads = opened.reads();
   const query = `{ outfit(databaseId: ${id}) { likes id } }`;
@@ -309,7 +309,7 @@ test('a standby that is promoted is not read from', async () => {
   const opened = await open();
   await untilRead(opened);
   await inside.query('SELECT pg_promote()');
-  await inside.query(`UPDATE outfits SET likes = 7 WHERE id = ${id}`);
+  await inside.query(`UPDATE outfit_like_counts SET likes = 7 WHERE id = ${id}`);
   for (let round = 0; round < 10; round++) await seeWrite(opened);
   await expect.poll(() => opened.told.at(-1), patience).toBe('is no standby, or not any more');
   const reads = opened.reads();
