@@ -12,7 +12,7 @@ import { loadSeconds, measureOtherLoad } from './machine.js';
  * @typedef {object} Comparison
  * @property {string} name
  * @property {string} against
- * @property {'requests/s' | 'ms' | 'µs' | 'likes/s'} unit
+ * @property {'requests/s' | 'ms' | 'µs' | 'likes/s' | 'bytes' | 'µs/like'} unit
  * @property {{ least: number } | { most: number } | undefined} target of the ratio
  * @property {Side} subject
  * @property {Side} reference

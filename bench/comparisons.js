@@ -3,6 +3,7 @@
 import { setCounting, setPeerIndexes, withClient } from './database.js';
 import { expensiveDocuments, startAsking } from './expensive.js';
 import { listLegacy } from './legacy.js';
+import { compareLikeCost } from './like-cost.js';
 import { openLikers, startFolding, startWriting } from './likes.js';
 import { compareProcessorTime } from './processor.js';
 import { compareRecords } from './records.js';
@@ -27,19 +28,21 @@ export const deepPageOf = (rows) => Math.floor((rows * 0.8) / pageSize);
  * @param {Table} large where all of them are
  * @param {Table} small a small table of the same kind
  * @param {Table | undefined} huge
- * @param {number | undefined} serverProcess of the database, where it can be seen
+ * @param {{ process: number | undefined, canCheckpoint: boolean }} server of the database: its process, where it can
+ *   be seen, and whether the role may make a checkpoint
  * @returns {Comparison[]}
  */
-export function listComparisons(systems, large, small, huge, serverProcess) {
+export function listComparisons(systems, large, small, huge, server) {
   return [
     ...listThroughput(systems),
     ...listBusy(systems, large),
     ...listManyPages(systems, large),
-    ...compareProcessorTime(systems, serverProcess),
+    ...compareProcessorTime(systems, server.process),
     ...listPages(large),
     ...listExpensive(large),
     ...[large, ...(huge ? [huge] : [])].map((table) => compareSizes(table, small)),
     compareConnection(large),
+    ...compareLikeCost(large, server.canCheckpoint),
     ...compareRecords(systems, large),
     ...listLegacy(systems),
     compareLikes(large),

@@ -29,6 +29,14 @@ export async function openServer(options = []) {
   return { url, version: await readVersion(url), close };
 }
 
+/** Whether the role of a server may make a checkpoint. @param {Server} server */
+export async function canCheckpoint({ url }) {
+  return withClient(url, (client) => client.query('CHECKPOINT')).then(
+    () => true,
+    () => false,
+  );
+}
+
 /** @param {string} url */
 async function readVersion(url) {
   return withClient(url, async (client) => {
@@ -106,6 +114,7 @@ async function fill(url, outfits, onProgress) {
   await withPool(url, (pool) => migrate(pool, () => {}));
   await withClient(url, async (client) => {
     // Indexes, keys and counts are made once, at the end.
+    await disableTriggers(client);
     const restore = await takeOff(client);
     onProgress('copying');
     await copyOutfits(client, outfits, onProgress);
@@ -125,12 +134,11 @@ async function fill(url, outfits, onProgress) {
 }
 
 /**
- * Switches counting off and removes foreign keys and secondary indexes.
+ * Removes foreign keys and secondary indexes.
  * @param {pg.Client} client
  * @returns {Promise<string[]>} what brings keys and indexes back
  */
 async function takeOff(client) {
-  await setCounting(client, false);
   const { rows } = await client.query(`
     SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS remove,
       format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname,
@@ -138,7 +146,8 @@ async function takeOff(client) {
     FROM pg_constraint WHERE contype = 'f'
     UNION ALL
     SELECT format('DROP INDEX %I', indexname), indexdef FROM pg_indexes
-    WHERE schemaname = 'public' AND tablename IN ('outfits', 'outfit_like_counts', 'users') AND indexname NOT LIKE '%_pkey'
+    WHERE schemaname = 'public' AND tablename IN ('outfits', 'outfit_like_counts', 'users')
+      AND indexname NOT LIKE '%_pkey'
   `);
   for (const { remove } of rows) await client.query(remove);
   return rows.map((row) => row.restore);
@@ -150,19 +159,25 @@ async function takeOff(client) {
  * @param {boolean} on
  */
 export async function setCounting(client, on) {
-  if (on) {
-    await client.query('SELECT arm_outfit_triggers()');
-    return;
-  }
-  const { rows } = await client.query(`
-    SELECT tgrelid::regclass AS table, tgname AS name FROM pg_trigger
-    WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass) AND NOT tgisinternal`);
-  for (const { table, name } of rows) {
-    await client.query(`ALTER TABLE ${table} DISABLE TRIGGER ${name}`);
-  }
+  if (on) await client.query('SELECT arm_outfit_triggers()');
+  else await disableTriggers(client, 'note_');
 }
 
-const outfitColumns = /** @type {const} */ ({
+/**
+ * Those of all tables whose names begin so. `setCounting` switches them on again.
+ * @param {pg.Client} client
+ * @param {string} prefix
+ */
+async function disableTriggers(client, prefix = '') {
+  const { rows } = await client.query(
+    `SELECT format('ALTER TABLE %I DISABLE TRIGGER %I', holder, name) AS disable
+     FROM outfit_triggers() WHERE starts_with(name, $1)`,
+    [prefix],
+  );
+  for (const { disable } of rows) await client.query(disable);
+}
+
+export const outfitColumns = /** @type {const} */ ({
   id: 'id',
   title: 'title',
   description: 'description',
@@ -181,7 +196,7 @@ const outfitColumns = /** @type {const} */ ({
   modification_device: 'modificationDevice',
 });
 
-const likesColumns = /** @type {const} */ ({
+const likeColumns = /** @type {const} */ ({
   id: 'id',
   private: 'private',
   user_id: 'userId',
@@ -205,34 +220,31 @@ async function copyOutfits(client, outfits, onProgress) {
   const { generateOutfits } = await importGenerate();
   /** @type {Map<number, string>} */
   const users = new Map();
-  /** @type {string[]} */
+  /** @type {Buffer[]} outside of the heap, as there may be ten million of them */
   const likes = [];
   function* writeOutfits() {
-    const properties = Object.values(outfitColumns);
     let lines = '';
-    let likesLines = '';
+    let likeLines = '';
     let written = 0;
     for (const outfit of generateOutfits({ outfits, users: Math.ceil(outfits / 10) })) {
-      lines += writeLine(properties.map((property) => outfit[property]));
-      likesLines += writeLine(Object.values(likesColumns).map((property) => outfit[property]));
+      lines += writeRow(outfitColumns, outfit);
+      likeLines += writeRow(likeColumns, outfit);
       if (!users.has(outfit.userId)) {
-        const owner = outfit.user;
-        users.set(owner.id, writeLine(Object.values(userColumns).map((name) => owner[name])));
+        users.set(outfit.userId, writeRow(userColumns, outfit.user));
       }
       written += 1;
       if (written % 250_000 === 0) onProgress(written.toLocaleString('en'));
       if (lines.length > 65_536) {
-        likes.push(likesLines);
-        likesLines = '';
         yield lines;
-        lines = '';
+        likes.push(Buffer.from(likeLines));
+        lines = likeLines = '';
       }
     }
-    likes.push(likesLines);
     yield lines;
+    likes.push(Buffer.from(likeLines));
   }
   await copy(client, 'outfits', Object.keys(outfitColumns), writeOutfits());
-  await copy(client, 'outfit_like_counts', Object.keys(likesColumns), likes);
+  await copy(client, 'outfit_like_counts', Object.keys(likeColumns), likes);
   await copy(client, 'users', Object.keys(userColumns), users.values());
 }
 
@@ -240,7 +252,7 @@ async function copyOutfits(client, outfits, onProgress) {
  * @param {pg.Client} client
  * @param {string} table
  * @param {string[]} columns
- * @param {Iterable<string>} lines
+ * @param {Iterable<string | Buffer>} lines
  */
 async function copy(client, table, columns, lines) {
   const target = client.query(copyFrom(`COPY ${table} (${columns.join(', ')}) FROM STDIN`));
@@ -250,11 +262,18 @@ async function copy(client, table, columns, lines) {
 /** @type {Record<string, string>} */
 const escapes = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-/** @param {readonly unknown[]} values */
-function writeLine(values) {
-  const fields = values.map((value) =>
-    value === null ? '\\N' : String(value).replace(/[\\\n\r\t]/g, (found) => escapes[found] ?? ''),
-  );
+/**
+ * @template {string} Property
+ * @param {Readonly<Record<string, Property>>} columns
+ * @param {Readonly<Record<Property, unknown>>} row
+ */
+function writeRow(columns, row) {
+  const fields = Object.values(columns).map((property) => {
+    const value = row[property];
+    return value === null
+      ? '\\N'
+      : String(value).replace(/[\\\n\r\t]/g, (found) => escapes[found] ?? '');
+  });
   return `${fields.join('\t')}\n`;
 }
 

@@ -58,7 +58,8 @@ export async function startWriting(url, perSecond) {
 }
 
 /**
- * One client that folds changes into the counts until it is stopped, as often as a gateway does.
+ * One client that folds changes into the counts until it is stopped, when there are as many as a gateway waits for;
+ * then it folds what is left.
  * @param {string} url
  */
 export function startFolding(url) {
@@ -66,11 +67,18 @@ export function startFolding(url) {
   const fold = async () => {
     const client = new pg.Client(url);
     await client.connect();
+    const foldAll = async () => {
+      for (let isDone = false; !isDone; ) {
+        const { rows } = await client.query('SELECT is_done FROM fold_outfit_changes()');
+        isDone = rows[0].is_done;
+      }
+    };
     while (!stopped) {
-      await client.query('SELECT fold_outfit_changes(500)');
+      const { rows } = await client.query('SELECT count_pending_outfit_changes(500) AS pending');
+      if (rows[0].pending >= 500) await foldAll();
       await sleep(250);
     }
-    await client.query('SELECT fold_outfit_changes()');
+    await foldAll();
     await client.end();
   };
   const folded = fold();
@@ -87,14 +95,17 @@ export function startFolding(url) {
 async function openLiker(url) {
   const client = new pg.Client(url);
   await client.connect();
-  const { rows } = await client.query('SELECT min(id) AS least, max(id) AS most FROM outfits');
+  const { rows } = await client.query(
+    'SELECT min(id) AS least, max(id) AS most FROM outfit_like_counts',
+  );
   const { least, most } = rows[0];
   return {
     // One id in 50 is missing: the next one is taken instead, so that every call writes.
     like: () =>
       client.query({
         name: 'like',
-        text: 'UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = (SELECT id FROM outfits WHERE id >= $1 ORDER BY id LIMIT 1)',
+        text: `UPDATE outfit_like_counts SET likes = likes + 1
+          WHERE id = (SELECT id FROM outfit_like_counts WHERE id >= $1 ORDER BY id LIMIT 1)`,
         values: [least + Math.floor(Math.random() * (most - least))],
       }),
     close: () => client.end(),

@@ -84,7 +84,7 @@ export function compareRecords({ records: handWritten }, { url, uncached }) {
   return [
     compare('outfit(id)', 0.45, inTurn(someOutfits)),
     compare('user(id) { outfits }', 0.4, inTurn(someUsers)),
-    counted(compare('likeOutfit', 0.5, nextLike), 'outfit_likes', nextLike),
+    counted(compare('likeOutfit', 0.65, nextLike), 'outfit_likes', nextLike),
     counted(compare('createOutfit', 0.5, nextOutfit), 'outfits', nextOutfit),
   ];
 }

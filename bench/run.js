@@ -5,7 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { drawChart } from './chart.js';
 import { compare, secondsOf } from './compare.js';
 import { deepPageOf, listComparisons } from './comparisons.js';
-import { openFilledDatabase, openServer, setPeerIndexes, urlOf } from './database.js';
+import {
+  canCheckpoint,
+  openFilledDatabase,
+  openServer,
+  setPeerIndexes,
+  urlOf,
+} from './database.js';
 import { UsageError } from './options.js';
 import { findServerProcess } from './processor.js';
 import { formatNumber, formatTable, isNoisy } from './report.js';
@@ -56,8 +62,11 @@ async function measure(options) {
   const large = planTable(rows, systems.uncached);
   const small = planTable(rows >= 100_000 ? 10_000 : Math.floor(rows / 10));
   const huge = options.tenMillion ? planTable(10_000_000) : undefined;
-  const serverProcess = await findServerProcess(server.url);
-  const chosen = listComparisons(systems, large, small, huge, serverProcess).filter(
+  const found = {
+    process: await findServerProcess(server.url),
+    canCheckpoint: await canCheckpoint(server),
+  };
+  const chosen = listComparisons(systems, large, small, huge, found).filter(
     ({ name }) => options.only.length === 0 || options.only.some((part) => name.includes(part)),
   );
   if (chosen.length === 0) throw new UsageError('No comparison has in its name what --only says.');

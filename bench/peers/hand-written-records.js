@@ -13,10 +13,15 @@ const secret = new TextEncoder().encode(process.env['AUTH_JWT_SECRET']);
 const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 10 });
 const app = Fastify({ logger: false });
 
+const fromOutfits =
+  'FROM outfits o JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id';
+
 app.get('/outfits/:id', async (request, reply) => {
-  const [row] = await run('outfit', `SELECT ${columns} ${ofUser('outfits')} WHERE o.id = $1`, [
-    idOf(request),
-  ]);
+  const [row] = await run(
+    'outfit',
+    `SELECT ${columnsOf('l.likes')} ${fromOutfits} WHERE o.id = $1`,
+    [idOf(request)],
+  );
   return answer(reply, { outfit: row ? showOutfit(row) : null });
 });
 
@@ -31,7 +36,7 @@ app.get('/users/:id', async (request, reply) => {
     ),
     run(
       'outfits of a user',
-      `SELECT ${columns} ${ofUser('outfits')}
+      `SELECT ${columnsOf('l.likes')} ${fromOutfits}
        WHERE o.user_id = $1 ORDER BY o.created DESC, o.id DESC LIMIT ${pageSize}`,
       [id],
     ),
@@ -44,7 +49,14 @@ app.get('/users/:id', async (request, reply) => {
 
 app.post('/outfits/:id/like', async (request, reply) => {
   const userId = await readViewer(request);
-  const [row] = await run('like', `SELECT ${columns} ${ofLiked}`, [idOf(request), userId]);
+  const [row] = await run(
+    'like',
+    `SELECT ${columnsOf('l.likes')}
+     FROM like_outfit($1, $2, true, true) l
+     CROSS JOIN LATERAL (SELECT (l.outfit).*) o
+     JOIN users u ON u.id = o.user_id`,
+    [idOf(request), userId],
+  );
   return answer(reply, { likeOutfit: row ? { outfit: showOutfit(row) } : null });
 });
 
@@ -60,7 +72,7 @@ app.post('/outfits', async (request, reply) => {
          created, modified, creation_device)
        VALUES ($1, $2, $3, $3, $4, $5, $6, $6, $7) RETURNING *
      )
-     SELECT ${columns} FROM o CROSS JOIN (SELECT 0 AS likes) l JOIN users u ON u.id = o.user_id`,
+     SELECT ${columnsOf('0')} FROM o JOIN users u ON u.id = o.user_id`,
     [
       ...[input['title'], input['description'], imageKey, userId],
       ...[input['backgroundColor'], now, String(input['device']).toLowerCase()],
@@ -69,20 +81,13 @@ app.post('/outfits', async (request, reply) => {
   return answer(reply, { createOutfit: row ? { outfit: showOutfit(row), errors: [] } : null });
 });
 
-const columns = `
-  o.id, o.title, o.description, o.image_key, o.image_original_key, o.complete, l.likes, o.user_id,
-  u.avatar_key, u.username, u.first_name, u.last_name, o.quality, o.private, o.background_color,
-  o.video_key, o.play_video, o.created, o.modified, o.creation_device, o.modification_device`;
-
-/** @param {string} source of outfits */
-function ofUser(source) {
-  return `FROM ${source} o JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id`;
+/** @param {string} likes */
+function columnsOf(likes) {
+  return `
+    o.id, o.title, o.description, o.image_key, o.image_original_key, o.complete, ${likes} AS likes, o.user_id,
+    u.avatar_key, u.username, u.first_name, u.last_name, o.quality, o.private, o.background_color,
+    o.video_key, o.play_video, o.created, o.modified, o.creation_device, o.modification_device`;
 }
-
-const ofLiked = `
-  FROM like_outfit($1, $2, true, true) l
-  CROSS JOIN LATERAL (SELECT (l.outfit).*) o
-  JOIN users u ON u.id = o.user_id`;
 
 /** @param {string} name @param {string} text @param {unknown[]} values */
 async function run(name, text, values) {
