@@ -4,7 +4,7 @@ import { setCounting, setPeerIndexes, withClient } from './database.js';
 import { expensiveDocuments, startAsking } from './expensive.js';
 import { listLegacy } from './legacy.js';
 import { compareLikeCost } from './like-cost.js';
-import { openLikers, startFolding, startWriting } from './likes.js';
+import { openLikers, startFolding, startLiking } from './likes.js';
 import { compareProcessorTime } from './processor.js';
 import { compareRecords } from './records.js';
 import { graphqlConnection, graphqlList, restList } from './requests.js';
@@ -121,11 +121,11 @@ function listBusy({ gateway, memory }, { url }) {
         reference: throughput(`${name}, from memory`, memory, requests, connections),
       },
       {
-        name: `${name}, from cache, ${perSecond} writes per second`,
-        against: 'without writes',
+        name: `${name}, from cache, ${perSecond} likes per second`,
+        against: 'without likes',
         unit: 'requests/s',
         target: { least: 0.9 },
-        subject: whileWriting(cached, url, perSecond),
+        subject: whileLiking(cached, url, perSecond),
         reference: cached,
       },
     ];
@@ -158,11 +158,11 @@ function listManyPages({ gateway }, { url }) {
     const name = `${pages} ${kind} from cache, ${connections} connections`;
     const cached = throughput(name, gateway, requests, connections);
     return {
-      name: `${name}, ${perSecond} writes per second`,
-      against: 'without writes',
+      name: `${name}, ${perSecond} likes per second`,
+      against: 'without likes',
       unit: 'requests/s',
       target: { least: 0.85 },
-      subject: whileWriting(cached, url, perSecond),
+      subject: whileLiking(cached, url, perSecond),
       reference: cached,
     };
   });
@@ -201,15 +201,15 @@ function listExpensive({ uncached }) {
  * @param {number} perSecond
  * @returns {Side}
  */
-function whileWriting(side, url, perSecond) {
+function whileLiking(side, url, perSecond) {
   return {
-    name: `${side.name}, ${perSecond} writes per second`,
+    name: `${side.name}, ${perSecond} likes per second`,
     async measure(seconds) {
-      const writing = await startWriting(url, perSecond);
+      const liking = await startLiking(url, perSecond);
       try {
         return await side.measure(seconds);
       } finally {
-        await writing.stop();
+        await liking.stop();
       }
     },
   };

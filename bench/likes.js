@@ -37,7 +37,7 @@ export async function openLikers(url, clients) {
  * @param {string} url
  * @param {number} perSecond
  */
-export async function startWriting(url, perSecond) {
+export async function startLiking(url, perSecond) {
   const liker = await openLiker(url);
   const start = performance.now();
   let stopped = false;
