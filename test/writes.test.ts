@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
@@ -549,6 +550,212 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(start).toBeGreaterThanOrEqual(row.likes);
   });
 
+  describe('SQL of others', () => {
+    const run = (statement: string, values: unknown[] = []) =>
+      gateway.database.pool.query(statement, values);
+    const idsOf = async (url: string): Promise<number[]> =>
+      (await gateway.get(url)).json().results.map(({ id }: { id: number }) => id);
+    const newOutfit = async () => {
+      const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
+      return Number(outfit?.['id']);
+    };
+    const countsOf = async (...ids: number[]) => {
+      const { rows: found } = await run(
+        `SELECT id, private, user_id AS "userId", likes FROM outfit_like_counts
+         WHERE id = ANY($1::int[]) ORDER BY id`,
+        [ids],
+      );
+      return found;
+    };
+    const expectRight = async () => {
+      expect((await run('SELECT * FROM check_outfit_likes()')).rows).toEqual([]);
+      expect((await run('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
+    };
+
+    test('that writes likes to outfits fails as it did not before 1.0, and changes nothing', async () => {
+      const id = await newOutfit();
+      for (const statement of [
+        `UPDATE outfits SET likes = 5 WHERE id = ${id}`,
+        `UPDATE outfits SET likes = likes + 1, title = 'Other' WHERE id = ${id}`,
+        `INSERT INTO outfits (image_key, image_original_key, user_id, created, modified, likes)
+         VALUES ('x', 'x', ${ownerId}, 0, 0, 5)`,
+        `SELECT o.likes FROM outfits o WHERE id = ${id}`,
+      ]) {
+        await expect(run(statement)).rejects.toMatchObject({ code: '42703' });
+      }
+      expect(await likesOf(id)).toBe(0);
+      await expectRight();
+    });
+
+    test('that writes likes to outfit_like_counts is counted, and seen in lists and orders at once', async () => {
+      const id = await newOutfit();
+      const most = '/api/outfits/?ordering=-like_count';
+      const least = '/api/outfits/?ordering=like_count&page=last';
+      const pageBefore = await idsOf(most);
+      expect(pageBefore).not.toContain(id);
+      await run('UPDATE outfit_like_counts SET likes = 1000000 WHERE id = $1', [id]);
+      expect(await likesOf(id)).toBe(1_000_000);
+      const [shown] = (await gateway.get(most)).json().results;
+      expect(shown).toMatchObject({ id, likes: 1_000_000 });
+      expect((await idsOf(least)).at(-1)).toBe(id);
+      await mutate(other, 'likeOutfit', { id });
+      expect(await likesOf(id)).toBe(1_000_001);
+      const spanned = await ask(
+        {},
+        '{ outfits(filter: { likesFrom: 1000001 }, ordering: LIKE_COUNT_ASC) { count results { id: databaseId likes } } }',
+      );
+      expect(spanned.data?.['outfits']).toEqual({ count: 1, results: [{ id, likes: 1_000_001 }] });
+
+      await run('UPDATE outfit_like_counts SET likes = 0 WHERE id = $1', [id]);
+      expect(await idsOf(most)).toEqual(pageBefore);
+      await expectRight();
+    });
+
+    test('that inserts outfits with likes in one statement is counted at once', async () => {
+      const before = await count();
+      const { rows: made } = await run(
+        `WITH o AS (
+           INSERT INTO outfits (image_key, image_original_key, user_id, private, created, modified)
+           SELECT 'x', 'x', $1, n = 2, 0, 0 FROM generate_series(1, 2) n RETURNING *
+         )
+         INSERT INTO outfit_like_counts SELECT id, private, user_id, 2000000 + id FROM o RETURNING id`,
+        [ownerId],
+      );
+      const [first = 0, second = 0] = made.map(({ id }) => id as number).sort((a, b) => a - b);
+      expect(await countsOf(first, second)).toEqual([
+        { id: first, private: false, userId: ownerId, likes: 2_000_000 + first },
+        { id: second, private: true, userId: ownerId, likes: 2_000_000 + second },
+      ]);
+      expect(await count()).toBe(before + 2);
+      expect((await idsOf('/api/outfits/?ordering=-like_count')).slice(0, 2)).toEqual([
+        second,
+        first,
+      ]);
+      await expectRight();
+      await run('DELETE FROM outfits WHERE id = ANY($1::int[])', [[first, second]]);
+      expect(await countsOf(first, second)).toEqual([]);
+      expect(await count()).toBe(before);
+      await expectRight();
+    });
+
+    test('that gives outfits another id, owner or visibility is followed by their likes', async () => {
+      const id = await newOutfit();
+      await run('UPDATE outfit_like_counts SET likes = 7 WHERE id = $1', [id]);
+      const expectLikes = async (wanted: { id: number; private: boolean; userId: number }) => {
+        expect(await countsOf(id, wanted.id)).toEqual([{ ...wanted, likes: 7 }]);
+        const { data } = await ask(
+          {},
+          `{ outfit(databaseId: ${wanted.id}) { likes user { id: databaseId } } }`,
+        );
+        expect(data?.['outfit']).toEqual({ likes: 7, user: { id: wanted.userId } });
+        await expectRight();
+      };
+      await run('UPDATE outfits SET private = NOT private WHERE id = $1', [id]);
+      await expectLikes({ id, private: true, userId: ownerId });
+      await run('UPDATE outfits SET user_id = $2, private = false WHERE id = $1', [id, otherId]);
+      await expectLikes({ id, private: false, userId: otherId });
+      await run('UPDATE outfits SET id = $2 WHERE id = $1', [id, 900_001]);
+      await expectLikes({ id: 900_001, private: false, userId: otherId });
+      // Over one that is there, and what was its id is the next one's.
+      await run(
+        `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+         VALUES (900001, 'x', 'x', $1, 0, 0)
+         ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = true`,
+        [ownerId],
+      );
+      await expectLikes({ id: 900_001, private: true, userId: ownerId });
+      await run(
+        `MERGE INTO outfits o USING (VALUES (900001)) AS given (id) ON given.id = o.id
+         WHEN MATCHED THEN UPDATE SET private = false, user_id = ${otherId}`,
+      );
+      await expectLikes({ id: 900_001, private: false, userId: otherId });
+
+      const newUser = 800_000 + otherId;
+      await run('UPDATE users SET id = $2 WHERE id = $1', [otherId, newUser]);
+      try {
+        await expectLikes({ id: 900_001, private: false, userId: newUser });
+      } finally {
+        await run('UPDATE users SET id = $2 WHERE id = $1', [newUser, otherId]);
+      }
+      await expectLikes({ id: 900_001, private: false, userId: otherId });
+
+      await run(`
+        CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN NEW.private := true; NEW.user_id := ${ownerId}; RETURN NEW; END $$;
+        CREATE TRIGGER hide BEFORE INSERT OR UPDATE ON outfits FOR EACH ROW EXECUTE FUNCTION hide()`);
+      try {
+        await run(`UPDATE outfits SET title = 'Hidden' WHERE id = 900001`);
+        await expectLikes({ id: 900_001, private: true, userId: ownerId });
+        const { rows: hidden } = await run(
+          `INSERT INTO outfits (image_key, image_original_key, user_id, created, modified)
+           VALUES ('x', 'x', $1, 0, 0) RETURNING id`,
+          [otherId],
+        );
+        const made = hidden[0].id;
+        expect(await countsOf(made)).toEqual([
+          { id: made, private: true, userId: ownerId, likes: 0 },
+        ]);
+        await run('DELETE FROM outfits WHERE id = $1', [made]);
+      } finally {
+        await run('DROP FUNCTION hide CASCADE');
+      }
+      await run('DELETE FROM outfits WHERE id = 900001');
+      expect(await countsOf(id, 900_001)).toEqual([]);
+      await expectRight();
+    });
+  });
+
+  test('outfits are liked, hidden and deleted at once, and whoever is late finds none', async () => {
+    const viewers = await Promise.all(
+      [...new Set(rows.map((row) => row.userId))].map((id) => signIn(id)),
+    );
+    const before = await count();
+    for (let round = 0; round < 6; round++) {
+      const made = await Promise.all(
+        Array.from({ length: 4 }, () =>
+          mutate(owner, 'createOutfit', { input: { imageKey: image } }),
+        ),
+      );
+      const ids = made.map(({ outfit }) => Number(outfit?.['id']));
+      const send = async (headers: Record<string, string>, mutation: string) => {
+        const { errors = [], ...answer } = await ask(headers, `mutation { ${mutation} }`);
+        return { codes: errors.map(({ extensions }) => extensions?.code), ...answer };
+      };
+      const answers = await Promise.all(
+        ids.flatMap((id) => {
+          const named = `id: "${outfitId(id)}"`;
+          const change = (isPrivate: boolean) =>
+            send(
+              owner,
+              `updateOutfit(${named}, input: { private: ${isPrivate} }) { outfit { private likes } errors { messages } }`,
+            );
+          const like = (headers: Record<string, string>, field = 'likeOutfit') =>
+            send(headers, `${field}(${named}) { outfit { likes } }`);
+          return [
+            ...viewers.map((viewer) => like(viewer)),
+            change(true),
+            ...viewers.map((viewer) => like(viewer, 'unlikeOutfit')),
+            change(false),
+            ...viewers.map((viewer) => like(viewer)),
+            send(owner, `deleteOutfit(${named}) { deletedOutfitId }`),
+            change(true),
+            ...viewers.map((viewer) => like(viewer)),
+          ];
+        }),
+      );
+      for (const { status, codes } of answers) {
+        expect(status).toBe(200);
+        expect(codes).toEqual(codes.length === 0 ? [] : ['NOT_FOUND']);
+      }
+      const left = 'SELECT FROM outfit_like_counts WHERE id = ANY($1::int[])';
+      expect((await gateway.database.pool.query(left, [ids])).rowCount).toBe(0);
+    }
+    expect(await count()).toBe(before);
+    for (const check of ['check_outfit_likes', 'check_outfit_counts']) {
+      expect((await gateway.database.pool.query(`SELECT * FROM ${check}()`)).rows).toEqual([]);
+    }
+  });
+
   test('a like that cannot be counted any more is none, so that taking it back counts nothing', async () => {
     const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
     const id = Number(outfit?.['id']);
@@ -842,6 +1049,43 @@ describe.each(databaseKinds)('on %s, of ids', (kind) => {
     expect(await publish()).toBe(1_000_001);
     expect(await publish({ 'idempotency-key': 'gap' })).toBe(1_000_002);
   });
+});
+
+// A gateway sends a statement again that ended a deadlock: here nobody does.
+test('on PostgreSQL, likes and what is done to their outfits never wait for each other in a circle', async () => {
+  const gateway = await openGateway('PostgreSQL', rows);
+  const sessions = new pg.Pool({ ...gateway.database.pool.options, max: 12 });
+  try {
+    const users = [...new Set(rows.map((row) => row.userId))];
+    const ids = rows.slice(0, 6).map((row) => row.id);
+    for (let round = 0; round < 20; round++) {
+      await saveOutfits(gateway.database.pool, rows);
+      await Promise.all(
+        ids.flatMap((id) => {
+          const likes = users.map((user) =>
+            sessions.query('SELECT FROM like_outfit($1, $2, $3, true)', [id, user, user % 3 > 0]),
+          );
+          const hide = sessions.query('UPDATE outfits SET private = NOT private WHERE id = $1', [
+            id,
+          ]);
+          const count = sessions.query(
+            'UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = $1',
+            [id],
+          );
+          const remove = sessions.query('DELETE FROM outfits WHERE id = $1', [id]);
+          const late = users.map((user) =>
+            sessions.query('SELECT FROM like_outfit($1, $2, true, true)', [id, user]),
+          );
+          return [...likes, hide, count, remove, ...late];
+        }),
+      );
+      const left = 'SELECT FROM outfit_like_counts WHERE id = ANY($1::int[])';
+      expect((await sessions.query(left, [ids])).rowCount).toBe(0);
+    }
+  } finally {
+    await sessions.end();
+    await gateway.close();
+  }
 });
 
 describe('behind a lock', () => {
