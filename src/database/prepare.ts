@@ -115,7 +115,7 @@ async function checkSettings(
     queryable,
     description,
     `SELECT min(logicalrelid::text) AS table FROM pg_dist_partition
-     WHERE logicalrelid IN (to_regclass('outfits'), to_regclass('users'))`,
+     WHERE logicalrelid IN (to_regclass('outfits'), to_regclass('outfit_like_counts'), to_regclass('users'))`,
   );
   if (table) {
     throw new DatabaseNotReadyError(

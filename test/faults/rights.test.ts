@@ -54,6 +54,8 @@ test('each right that is revoked is named, and the gateway is ready again when i
     ['SELECT', 'outfits', role],
     ['INSERT', 'outfits', role],
     ['SELECT', 'outfit_bucket_counts', role],
+    ['SELECT', 'outfit_like_counts', role],
+    ['UPDATE', 'outfit_like_counts', role],
     ['INSERT, DELETE', 'outfit_likes', role],
     ['SELECT', '_prisma_migrations', role],
     ['USAGE', 'SEQUENCE outfits_id_seq', role],

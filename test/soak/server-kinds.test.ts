@@ -38,18 +38,23 @@ test.each([
   expect(said).toContain(why);
 });
 
-test('outfits that Citus has distributed are not used, until they are one table again', async () => {
-  const environment = await migratedEnvironmentOf('PostgreSQL');
-  const { DATABASE_URL: url = '' } = environment;
-  await administer(
-    url,
-    'CREATE TABLE pg_dist_partition (logicalrelid regclass)',
-    `INSERT INTO pg_dist_partition VALUES ('outfits')`,
-  );
-  const server = runServer(environment);
-  const base = await baseOf(server);
-  expect((await fetch(`${base}/health/ready`)).status).toBe(503);
-  expect(server.output()).toMatch(/table outfits distributed by Citus, [^\n]*undistribute_table/);
-  await administer(url, 'DELETE FROM pg_dist_partition');
-  await server.until(/can be used/);
-});
+test.each(['outfits', 'outfit_like_counts', 'users'])(
+  '%s that Citus has distributed are not used, until they are one table again',
+  async (table) => {
+    const environment = await migratedEnvironmentOf('PostgreSQL');
+    const { DATABASE_URL: url = '' } = environment;
+    await administer(
+      url,
+      'CREATE TABLE pg_dist_partition (logicalrelid regclass)',
+      `INSERT INTO pg_dist_partition VALUES ('${table}')`,
+    );
+    const server = runServer(environment);
+    const base = await baseOf(server);
+    expect((await fetch(`${base}/health/ready`)).status).toBe(503);
+    expect(server.output()).toMatch(
+      new RegExp(`table ${table} distributed by Citus, [^\\n]*undistribute_table`),
+    );
+    await administer(url, 'DELETE FROM pg_dist_partition');
+    await server.until(/can be used/);
+  },
+);
