@@ -7,6 +7,7 @@ import { callCommand } from './commands.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { amount } from './lane.ts';
 import { createRandom } from './random-documents.ts';
+import { foldAll, makeCountsSmall } from './small-counts.ts';
 
 /** Statements of the storm. */
 const stormSize = amount(2_000, 10_000);
@@ -368,29 +369,6 @@ async function expectRightCounts(client: Queryable): Promise<void> {
   expect((await client.query('SELECT check_outfit_likes()')).rows).toEqual([]);
 }
 
-/** Makes the counts of small numbers of outfits as deep as those of very many. */
-async function makeSmall(client: Queryable): Promise<void> {
-  await client.query(
-    `CREATE OR REPLACE FUNCTION outfit_crowd() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT ${small.crowd}'`,
-  );
-  const { rows } = await client.query(
-    `SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname ~ '^(seek_outfit|outfits)_by_'`,
-  );
-  expect(rows).toHaveLength(8);
-  for (const { text } of rows) {
-    expect(text).toMatch(/ 300\b/);
-    await client.query(text.replace(/(?<= )300\b/g, `${small.walk}`));
-  }
-}
-
-/** Folds until nothing is left, each time in a transaction of its own. */
-async function foldAll(client: Queryable, batch = ''): Promise<void> {
-  for (;;) {
-    const { rows } = await client.query(`SELECT * FROM fold_outfit_changes(${batch})`);
-    if (rows[0].is_done) return;
-  }
-}
-
 /** Ids of users that have trees. */
 async function usersWithTrees(client: Queryable): Promise<number[]> {
   const { rows } = await client.query(
@@ -420,7 +398,7 @@ describe('on PostgreSQL', () => {
   beforeAll(async () => {
     gateway = await openGateway('PostgreSQL');
     await gateway.database.pool.query(addUsers);
-    await makeSmall(gateway.database.pool);
+    await makeCountsSmall(gateway.database.pool, small);
     await gateway.database.pool.query(addOutfits(seededRandom(1)));
     await gateway.database.pool.query(addLikes(seededRandom(1)));
   });
@@ -556,7 +534,7 @@ describe('on PostgreSQL', () => {
       await expectRightCounts(client);
       await compare(client, seededRandom(offset), 20);
       await client.query(`DELETE FROM outfits WHERE user_id = ${users + 1}`);
-      await foldAll(client, '10');
+      await foldAll(client, 10);
       await expectRightCounts(client);
       const { rows } = await client.query(
         `SELECT FROM outfit_bucket_counts WHERE owner = ${users + 1}`,
@@ -670,7 +648,7 @@ test(`on the embedded database ${embeddedWrites} random writes lead to the same 
   const { pool } = gateway.database;
   try {
     await pool.query(addUsers);
-    await makeSmall(pool);
+    await makeCountsSmall(pool, small);
     const random = seededRandom(3);
     const client = await pool.connect();
     try {
@@ -683,7 +661,7 @@ test(`on the embedded database ${embeddedWrites} random writes lead to the same 
       }
       await compare(client, random, 100);
       await expectRightCounts(client);
-      await foldAll(client, '3');
+      await foldAll(client, 3);
       await compare(client, random, 100);
       await expectRightCounts(client);
     } finally {
