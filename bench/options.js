@@ -18,11 +18,11 @@ export const usage = `npm run bench -- [options]
 Measures the gateway beside other systems that give the same answers, in turn and on one PostgreSQL, and prints the
 ratios with their targets. It takes seven to eight minutes on two cores; each run says at its start what it will take.
 
-  --rows N        outfits in the large database (1000000); about a minute to make for a million
+  --rows N        outfits in the large database (1000000); a minute and a quarter to make for a million
   --seconds N     length of a round (1)
   --pairs N       rounds of each side of a comparison (4)
   --only NAME     only comparisons with this in their name; may be repeated. A minute and a half, and 11 s for each
-  --ten-million   also compare a table of 10,000,000 outfits (ten minutes more, 20 GB of disk)
+  --ten-million   also compare a table of 10,000,000 outfits (a quarter of an hour more, 20 GB of disk)
   --quick         smoke test: 20000 outfits, rounds of 0.5 s, 2 pairs. Two minutes; its ratios mean nothing
   --keep          leave the databases on DATABASE_URL for the next run, which then need not make them
   --help          print this

@@ -111,14 +111,14 @@ async function measure(options) {
 
 /**
  * What a run will take, as measured on two cores: 30 s to start all systems and to compare their answers, a second
- * for each 18,000 outfits, the rounds, and 15 % of them for requests that a round still waits for.
+ * for each 13,000 outfits, the rounds, and 15 % of them for requests that a round still waits for.
  * @param {Options} options
  * @param {number} comparisons
  */
 function announce(options, comparisons) {
   const { rows, seconds, pairs, tenMillion } = options;
   const outfits = rows + (tenMillion ? 10_000_000 : 0);
-  const minutes = (30 + outfits / 18_000 + comparisons * secondsOf(options) * 1.15) / 60;
+  const minutes = (30 + outfits / 13_000 + comparisons * secondsOf(options) * 1.15) / 60;
   return `${comparisons} comparisons, ${pairs} rounds of ${seconds} s of each side, ${outfits.toLocaleString('en')} outfits: about ${Math.ceil(minutes)} minutes`;
 }
 

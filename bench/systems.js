@@ -39,7 +39,6 @@ export function planSystems() {
     mercurius: planServer(),
     memory: planServer(),
     shadow: planServer(),
-    mirror: planServer(),
   };
 }
 
@@ -77,11 +76,8 @@ export async function startSystems(systems, databaseUrl, outfits) {
     await start('memory', startServer('peers/memory.js', {}, [stored]));
     // As an old service it answers at once, so that nothing hides what is between.
     const LEGACY_URL = `http://127.0.0.1:${systems.memory.port}`;
-    /** @param {string} LEGACY_MODE @param {string} LEGACY_SAMPLE */
-    const beside = (LEGACY_MODE, LEGACY_SAMPLE) =>
-      startGateway(databaseUrl, '', { LEGACY_URL, LEGACY_MODE, LEGACY_SAMPLE });
-    await start('shadow', beside('shadow', '0'));
-    await start('mirror', beside('mirror', '10'));
+    const shadow = { LEGACY_URL, LEGACY_MODE: 'shadow', LEGACY_SAMPLE: '0' };
+    await start('shadow', startGateway(databaseUrl, '', shadow));
     return close;
   } catch (error) {
     await close();
