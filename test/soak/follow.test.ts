@@ -671,7 +671,7 @@ describe.each(databaseKinds)('FIRST_ID on %s', (kind) => {
     await call(before, listing.url);
     // What was made here and liked here is in the old service by then.
     await makeOwn(environment, 1_000);
-    await query(environment, 'SELECT like_outfit(6, 5, true)');
+    await query(environment, 'SELECT like_outfit(6, 5, true, false)');
     listing.records = [makeRecord(1_000), makeRecord(6, { likes: 1 }), makeRecord(5)];
     const refused = await call(before, listing.url);
     expect(refused).toMatchObject({ code: 1 });
