@@ -92,8 +92,9 @@ export interface WrongCount {
   readonly ordering: string;
   readonly low: string;
   readonly high: string;
-  readonly counted: string;
-  readonly found: string;
+  /** Public ones, and private ones. */
+  readonly counted: readonly string[];
+  readonly found: readonly string[];
 }
 
 /** What is wrong with the triggers that the counts and the texts live by, a sentence each. */

@@ -1005,23 +1005,23 @@ BEGIN
 END $$;
 
 -- Recounts the node of each ordering that an outfit at random is in, of all outfits and of its user, and gives those
--- whose counts are wrong. Reads at most a few thousand entries of each index.
+-- whose counts are wrong, of public outfits and of private ones. Reads at most a few thousand entries of each index.
 CREATE FUNCTION audit_outfit_counts()
-RETURNS TABLE (owner bigint, ordering text, low bigint, high bigint, counted bigint, found bigint)
+RETURNS TABLE (owner bigint, ordering text, low bigint, high bigint, counted bigint[], found bigint[])
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   total bigint := count_outfits(2147483648, 2147483648);
   sample integer := (SELECT s.id FROM outfits_by_id(2147483648, 2147483648, floor(random() * total)::bigint, 1) s);
   node record;
-  actual bigint;
+  actual bigint[];
 BEGIN
   FOR node IN
-    SELECT c.owner, k.ordering, n.low, n.low_id, n.high, n.high_id, c.public + c.private
-      + coalesce((
-        SELECT sum(m.public + m.private) FROM pending_outfit_moves(k.ordering) m
+    SELECT c.owner, k.ordering, n.low, n.low_id, n.high, n.high_id, (
+        SELECT ARRAY[c.public + coalesce(sum(m.public), 0), c.private + coalesce(sum(m.private), 0)]::bigint[]
+        FROM pending_outfit_moves(k.ordering) m
         WHERE c.owner IN (2147483648, m.owner) AND (m.value, m.id) >= (n.low, n.low_id) AND (m.value, m.id) <= (n.high, n.high_id)
-      ), 0) AS counted
+      ) AS counted
     FROM outfit_keys k
     JOIN outfit_levels() l ON l.ordering = k.ordering
     JOIN outfit_bucket_counts c ON c.owner IN (2147483648, k.owner) AND c.level = l.level
@@ -1029,15 +1029,14 @@ BEGIN
     CROSS JOIN LATERAL outfit_node_keys((c.owner, c.level, c.bucket, c.block)::outfit_split_queue) n
     WHERE k.id = sample AND NOT c.split
   LOOP
-    EXECUTE format('SELECT sum(many) FROM (
-        SELECT count(*) AS many FROM %2$I WHERE NOT private AND %3$s
-        UNION ALL SELECT count(*) FROM %2$I WHERE private AND %3$s
-      ) c', node.ordering, CASE node.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END,
+    EXECUTE format('SELECT ARRAY[
+        (SELECT count(*) FROM %2$I WHERE NOT private AND %3$s), (SELECT count(*) FROM %2$I WHERE private AND %3$s)
+      ]', node.ordering, CASE node.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END,
       format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
         CASE WHEN node.owner = 2147483648 THEN '' ELSE format('user_id = %s AND', node.owner) END, node.ordering))
     INTO actual USING node.low, node.low_id, node.high, node.high_id;
     IF actual <> node.counted THEN
-      RETURN QUERY SELECT node.owner::bigint, node.ordering::text, node.low, node.high, node.counted::bigint, actual;
+      RETURN QUERY SELECT node.owner::bigint, node.ordering::text, node.low, node.high, node.counted, actual;
     END IF;
   END LOOP;
 END $$;
