@@ -4,7 +4,13 @@ import type { SchemaEngine } from '@prisma/schema-engine-wasm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
-import { findPendingMigrations, MigrationError, migrate } from '../src/database/migrations.ts';
+import {
+  findPendingMigrations,
+  MigrationError,
+  migrate,
+  readMigrations,
+  toMigration,
+} from '../src/database/migrations.ts';
 import { makePlace, makeUnmigratedPlace } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import type { TestPlace } from './places.ts';
@@ -60,28 +66,33 @@ describe.each(laneKinds)('on %s', (kind) => {
 
     test('gets an index anew of which an attempt that was stopped has left a part', async () => {
       const { pool } = database;
-      await pool.query(
-        `DELETE FROM _prisma_migrations WHERE migration_name = '0011_user_likes_index'`,
-      );
-      const index = `'outfits_user_id_private_likes_id_idx'::regclass`;
+      const script =
+        'CREATE INDEX CONCURRENTLY IF NOT EXISTS "outfits_quality_idx" ON "outfits"("quality");';
+      const later = [...readMigrations(), toMigration('1005_index', script)];
+      const apply = () => migrate(pool, () => {}, later);
+      const forget = () =>
+        pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '1005_index'`);
+      const index = `'outfits_quality_idx'::regclass`;
       const isValid = async () => {
         const { rows } = await pool.query(
           `SELECT indisvalid FROM pg_index WHERE indexrelid = ${index}`,
         );
         return rows[0].indisvalid;
       };
+      expect(await apply()).toEqual(['1005_index']);
+      await forget();
       await pool.query(`UPDATE pg_index SET indisvalid = false WHERE indexrelid = ${index}`);
       expect(await isValid()).toBe(false);
-      expect(await migrate(pool, () => {})).toEqual(['0011_user_likes_index']);
+      expect(await apply()).toEqual(['1005_index']);
       expect(await isValid()).toBe(true);
       // One that is whole stays.
       const numberOf = async () => (await pool.query(`SELECT ${index}::oid::int AS id`)).rows[0].id;
       const made = await numberOf();
-      await pool.query(
-        `DELETE FROM _prisma_migrations WHERE migration_name = '0011_user_likes_index'`,
-      );
-      expect(await migrate(pool, () => {})).toEqual(['0011_user_likes_index']);
+      await forget();
+      expect(await apply()).toEqual(['1005_index']);
       expect(await numberOf()).toBe(made);
+      await forget();
+      await pool.query('DROP INDEX outfits_quality_idx');
     });
 
     test('has nothing left to do for us or for Prisma', async () => {
@@ -97,10 +108,10 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
 
     test('is seen to drift when it does', async () => {
-      await database.pool.query('DROP INDEX outfits_private_likes_id_idx');
+      await database.pool.query('DROP INDEX outfit_like_counts_private_likes_id_idx');
       await database.pool.query('ALTER TABLE users ADD COLUMN extra text');
       const drift = await findDrift(engine);
-      expect(drift).toContain('CREATE INDEX "outfits_private_likes_id_idx"');
+      expect(drift).toContain('CREATE INDEX "outfit_like_counts_private_likes_id_idx"');
       expect(drift).toContain('DROP COLUMN "extra"');
     });
   });
@@ -191,22 +202,75 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
   });
 
+  describe('a database that a version before 1.0 has made', () => {
+    const sentence =
+      /^(MigrationError: )?This database was made by a version before 1\.0 and cannot be migrated: export its listing with that version, and import the file into a new database \(docs\/from-before-1\.0\.md\)\.$/;
+    const state = async () => {
+      const { rows } = await database.pool.query(
+        `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1`,
+      );
+      return rows.map(({ relname }) => relname);
+    };
+    beforeAll(async () => {
+      await open();
+      // What tells it: the history, and the likes that are a column of the outfits.
+      await database.pool.query(`
+        CREATE TABLE users (id serial PRIMARY KEY);
+        CREATE TABLE outfits (id serial PRIMARY KEY, likes integer NOT NULL DEFAULT 0);
+        CREATE TABLE _prisma_migrations (
+          id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,
+          migration_name varchar(255) NOT NULL, logs text, rolled_back_at timestamptz,
+          started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0
+        );
+        INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name)
+        VALUES ('a', 'b', now(), '0001_outfits')`);
+    });
+    afterAll(() => close());
+
+    test('is refused with one sentence, and left as it is', async () => {
+      const before = [await state(), await applied()];
+      const { pool } = database;
+      for (const refused of [findPendingMigrations(pool), migrate(pool, () => {})]) {
+        expect(String(await refused.catch((error: unknown) => error))).toMatch(sentence);
+      }
+      expect([await state(), await applied()]).toEqual(before);
+    });
+
+    test('is refused by Prisma with the same, which leaves nothing that stops the older version', async () => {
+      const before = await state();
+      const deploying = engine.applyMigrations({
+        migrationsList: migrationList(),
+        filters: noFilters,
+      });
+      // Its adapter for tests says no more than that it failed.
+      await expect(deploying).rejects.toThrow();
+      expect(await state()).toEqual(before);
+      const { rows } = await database.pool.query(
+        `SELECT migration_name AS name, rolled_back_at IS NOT NULL AS "isRolledBack"
+         FROM _prisma_migrations WHERE finished_at IS NULL`,
+      );
+      expect(rows).toEqual([{ name: '1000_no_older_database', isRolledBack: true }]);
+      const { script } = readMigrations()[0] as { script: string };
+      await expect(database.pool.query(script)).rejects.toThrow(sentence);
+    });
+  });
+
   describe('a migration that fails', () => {
     beforeAll(open);
     afterAll(() => close());
 
     test('is named, taken back whole, and can be run again', async () => {
-      // The last statement but one of the first migration finds its index taken.
+      // A statement of the second migration finds its index taken.
       await database.pool.query('CREATE TABLE blocker (id int)');
       await database.pool.query('CREATE INDEX outfits_private_id_idx ON blocker (id)');
       const error = await migrate(database.pool, () => {}).catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(MigrationError);
-      expect(String(error)).toMatch(/0001_outfits failed and was taken back: .*already exists/);
-      expect(await applied()).toEqual([]);
+      expect(String(error)).toMatch(/1001_outfits failed and was taken back: .*already exists/);
+      expect(await applied()).toMatchObject([{ migration_name: '1000_no_older_database' }]);
       const { rows } = await database.pool.query(`SELECT to_regclass('outfits') AS found`);
       expect(rows[0].found).toBeNull();
       await database.pool.query('DROP TABLE blocker');
-      expect(await migrate(database.pool, () => {})).toEqual(names);
+      expect(await migrate(database.pool, () => {})).toEqual(names.slice(1));
       expect(await findDrift(engine)).toBe('');
     });
   });

@@ -30,6 +30,12 @@ export class MigrationError extends Error {
   override readonly name = 'MigrationError';
 }
 
+/** The first migration of versions before 1.0, whose databases cannot be migrated. */
+const olderMigration = '0001_outfits';
+/** What the first migration says too, for those who apply it with another tool. */
+const olderDatabase =
+  'This database was made by a version before 1.0 and cannot be migrated: export its listing with that version, and import the file into a new database (docs/from-before-1.0.md).';
+
 interface Migration {
   readonly name: string;
   readonly script: string;
@@ -44,7 +50,7 @@ export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): 
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
   );
   const applied = rows[0]?.exists ? await readHistory(queryable) : new Map<string, string>();
-  return pendingOf(applied).map((migration) => migration.name);
+  return pendingOf(applied, readMigrations()).map((migration) => migration.name);
 }
 
 /**
@@ -52,10 +58,16 @@ export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): 
  * line in the history, so that a failure leaves nothing behind; indexes of large tables outside of one, so that
  * writers go on, and what a failure leaves of them is made anew.
  * @param onApply called before each with its name
+ * @param migrations what there is to apply
  * @returns the names of the migrations that were applied
- * @throws MigrationError when an applied migration has been edited since, or one fails
+ * @throws MigrationError when the database is of an older version, an applied migration has been edited since, or one
+ *   fails
  */
-export async function migrate(pool: pg.Pool, onApply: (name: string) => void): Promise<string[]> {
+export async function migrate(
+  pool: pg.Pool,
+  onApply: (name: string) => void,
+  migrations = readMigrations(),
+): Promise<string[]> {
   const client = await pool.connect();
   // A lost connection fails the statement; without a listener it would end the process as well.
   client.on('error', () => {});
@@ -63,7 +75,7 @@ export async function migrate(pool: pg.Pool, onApply: (name: string) => void): P
     await client.query('SET statement_timeout = 0');
     await lock(client);
     await client.query(historyTable);
-    const pending = pendingOf(await readHistory(client));
+    const pending = pendingOf(await readHistory(client), migrations);
     for (const migration of pending) {
       onApply(migration.name);
       await applyPatiently(client, migration);
@@ -156,12 +168,16 @@ async function makeIndex(client: pg.PoolClient, index: string, script: string): 
   }
 }
 
-/** Migration name to checksum, for those that finished. */
+/**
+ * Migration name to checksum, for those that finished.
+ * @throws MigrationError when the database is of an older version, or another tool has not finished a migration
+ */
 async function readHistory(queryable: Pick<pg.Pool, 'query'>): Promise<Map<string, string>> {
   const { rows } = await queryable.query<{ name: string; checksum: string; finished: boolean }>(
     `SELECT "migration_name" AS name, "checksum", "finished_at" IS NOT NULL AS finished
      FROM "_prisma_migrations" WHERE "rolled_back_at" IS NULL`,
   );
+  if (rows.some((row) => row.name === olderMigration)) throw new MigrationError(olderDatabase);
   const broken = rows.find((row) => !row.finished);
   if (broken) {
     throw new MigrationError(
@@ -171,8 +187,10 @@ async function readHistory(queryable: Pick<pg.Pool, 'query'>): Promise<Map<strin
   return new Map(rows.map((row) => [row.name, row.checksum]));
 }
 
-function pendingOf(applied: ReadonlyMap<string, string>): Migration[] {
-  const migrations = readMigrations();
+function pendingOf(
+  applied: ReadonlyMap<string, string>,
+  migrations: readonly Migration[],
+): Migration[] {
   const edited = migrations.find(
     ({ name, checksum }) => (applied.get(name) ?? checksum) !== checksum,
   );
@@ -184,18 +202,19 @@ function pendingOf(applied: ReadonlyMap<string, string>): Migration[] {
   return migrations.filter(({ name }) => !applied.has(name));
 }
 
-let migrations: Migration[] | undefined;
+let ownMigrations: readonly Migration[] | undefined;
 
-/** Read once: the database is compared with them all the time. */
+/** The migrations of this version, read once: the database is compared with them all the time. */
 export function readMigrations(): readonly Migration[] {
-  migrations ??= readdirSync(folder, { withFileTypes: true })
+  ownMigrations ??= readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
     .sort()
-    .map((name) => {
-      const script = readFileSync(`${folder}${name}/migration.sql`, 'utf8');
-      const checksum = createHash('sha256').update(script).digest('hex');
-      return { name, script, checksum, index: concurrentIndex.exec(script)?.[1] };
-    });
-  return migrations;
+    .map((name) => toMigration(name, readFileSync(`${folder}${name}/migration.sql`, 'utf8')));
+  return ownMigrations;
+}
+
+export function toMigration(name: string, script: string): Migration {
+  const checksum = createHash('sha256').update(script).digest('hex');
+  return { name, script, checksum, index: concurrentIndex.exec(script)?.[1] };
 }

@@ -1,12 +1,5 @@
 -- Outfits and the users who publish them.
 
-DO $do$
-BEGIN
-  IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('outfits') AND attname = 'likes') THEN
-    RAISE EXCEPTION 'this database was made by a version before 1.0, which cannot be migrated: export its listing with that version, and import the file into a new database (docs/from-before-1.0.md)';
-  END IF;
-END $do$;
-
 -- CreateTable
 CREATE TABLE "users" (
     "id" SERIAL NOT NULL,

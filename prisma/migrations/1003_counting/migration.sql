@@ -277,7 +277,7 @@ $$;
 
 -- A node with more outfits is crowded, and a user with more gets trees.
 CREATE FUNCTION outfit_crowd() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 1000';
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 2000';
 
 -- What a node holds, as the first and the last sort key that it can.
 CREATE FUNCTION outfit_node_keys(
@@ -350,6 +350,8 @@ CREATE FUNCTION add_outfit_changes(upto pg_snapshot) RETURNS void
 LANGUAGE plpgsql
 SET enable_nestloop = off SET jit = off AS $$
 DECLARE
+  -- The orderings in which something has moved: likes move nothing in the others.
+  fields text[];
   field text;
   current record;
   moves outfit_move[];
@@ -363,7 +365,12 @@ DECLARE
     ) o WHERE o.owner IS NOT NULL AND has_outfit_trees(o.owner)
   );
 BEGIN
-  FOREACH field IN ARRAY '{created,id,likes,modified}'::text[] LOOP
+  SELECT CASE WHEN bool_or(c.outfits) THEN '{created,id,modified}'::text[] END || CASE WHEN bool_or(NOT c.outfits) THEN '{likes}'::text[] END
+  INTO fields
+  FROM (
+    SELECT coalesce(p.old_created, p.new_created) IS NOT NULL AS outfits FROM pending_outfit_changes() p WHERE p.outfit_id IS NOT NULL
+  ) c;
+  FOREACH field IN ARRAY coalesce(fields, '{}') LOOP
     moves := NULL;
     FOR current IN SELECT *, l.level % 100 = 0 AS is_first FROM outfit_levels() l WHERE l.ordering = field ORDER BY l.level LOOP
       EXIT WHEN moves IS NULL AND NOT current.is_first;
