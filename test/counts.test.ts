@@ -247,7 +247,7 @@ const drawFold = (random: Random) =>
     [2, '1'],
     [2, '7'],
     [1, '100'],
-    [1, ''],
+    [3, ''],
   ])})`;
 
 /**
@@ -605,7 +605,7 @@ describe('on PostgreSQL', () => {
   });
 });
 
-const many = amount(20_000, 100_000);
+const many = amount(45_000, 100_000);
 test(`a page touches few blocks wherever it is in ${many} outfits`, async () => {
   const gateway = await openGateway('PostgreSQL');
   onTestFinished(() => gateway.close());

@@ -59,7 +59,7 @@ test('users with many outfits get trees of their own, and crowded nodes are spli
   );
   await client.query(`
     INSERT INTO outfits (image_key, image_original_key, user_id, created, modified)
-    SELECT 'k', 'k', CASE WHEN n <= 1500 THEN 1 ELSE 2 END, n, n FROM generate_series(1, 2400) n`);
+    SELECT 'k', 'k', CASE WHEN n <= 2500 THEN 1 ELSE 2 END, n, n FROM generate_series(1, 4400) n`);
   await expect.poll(own).toEqual([1]);
   await expect.poll(queued).toBe(0);
   const { rows: split } = await client.query(

@@ -557,15 +557,16 @@ BEGIN
   SELECT user_id, 0, 0, 0 FROM outfits GROUP BY 1 HAVING count(*) > outfit_crowd();
 END $$;
 
--- Adds a batch of pending changes to the counts, and splits crowded nodes: gives how many changes, and whether nothing
--- is left. Called again until then, each time in a transaction of its own. Does nothing while another one writes
--- counts, and may be called by any role, in any transaction at READ COMMITTED. Once a minute it deletes changes that
--- have been in the counts for as long: readers of changes have that much time.
+-- Adds a batch of pending changes to the counts, and after the last one splits crowded nodes: gives how many changes,
+-- and whether nothing is left. Called again until then, each time in a transaction of its own. Does nothing while
+-- another one writes counts, and may be called by any role, in any transaction at READ COMMITTED. Once a minute it
+-- deletes changes that have been in the counts for as long: readers of changes have that much time.
 CREATE FUNCTION fold_outfit_changes(batch integer DEFAULT 100000, OUT folded bigint, OUT is_done boolean)
 LANGUAGE plpgsql SECURITY DEFINER
 SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   fold outfit_fold;
+  latest pg_snapshot;
   upto pg_snapshot;
   last xid8;
 BEGIN
@@ -584,7 +585,8 @@ BEGIN
     PERFORM settle_outfit_changes();
     SELECT * INTO fold FROM outfit_fold;
   END IF;
-  upto := outfit_snapshot();
+  latest := outfit_snapshot();
+  upto := latest;
   SELECT c.xid INTO last FROM outfit_changes c
   WHERE c.xid >= pg_snapshot_xmax(fold.snapshot) ORDER BY c.xid OFFSET greatest(batch - 1, 0) LIMIT 1;
   IF FOUND AND last < pg_snapshot_xmax(upto) THEN
@@ -595,7 +597,10 @@ BEGIN
   END IF;
   SELECT count(*) INTO folded FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
   IF folded >= 10000 AND (SELECT count(*) FROM (SELECT FROM outfits LIMIT 2 * folded) few) < 2 * folded THEN
-    -- To read all outfits takes less than so many changes.
+    -- To read all outfits takes less than so many changes: then all that is pending can be in the counts.
+    upto := latest;
+    last := NULL;
+    SELECT count(*) INTO folded FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
     UPDATE outfit_fold SET snapshot = upto;
     PERFORM recount_outfits();
   ELSIF folded > 0 THEN
@@ -617,7 +622,8 @@ BEGIN
     WHERE c.xid < pg_snapshot_xmax(fold.mark) AND pg_visible_in_snapshot(c.xid, fold.mark);
     UPDATE outfit_fold SET kept_from = pg_snapshot_xmax(fold.mark), mark = upto, marked_at = now();
   END IF;
-  is_done := split_queued_outfit_nodes(2 * batch) AND last IS NULL;
+  -- To split a node or to plant a tree reads all that is pending: so not while more than a batch is.
+  is_done := CASE WHEN last IS NULL THEN split_queued_outfit_nodes(2 * batch) ELSE false END;
 END $$;
 
 -- Reading. A list is named by whose public and whose private outfits are in it: a user's, or, as 2147483648,
