@@ -175,7 +175,7 @@ const distributions: Readonly<
     created: '1700000000000000 + n::bigint * 1000000',
   },
   'with ids in groups far apart, at both ends too': {
-    id: `CASE WHEN n <= 2000 THEN n - 2147483649 WHEN n <= 4000 THEN 2147483648 - (n - 2000) ELSE (n / 100 - 200) * 1000000 + n % 100 END`,
+    id: `CASE WHEN n <= 2000 THEN n - 2147483649 WHEN n <= 4000 THEN 2147483648 - (n - 2000) ELSE (n / ${hostile / 400} - 200) * 1000000 + n % ${hostile / 400} END`,
     ...{ user: 'n % 10', created: 'n * 3600000000 - 50000000000000', likes: 'n / 100' },
   },
   'descending in all, with moments at both ends': {
