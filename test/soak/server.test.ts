@@ -97,7 +97,7 @@ describe('PostgreSQL', () => {
     await client.query(`UPDATE _prisma_migrations SET checksum = 'x'`);
     await client.end();
     expect(await failure(runServer(environment))).toMatch(
-      /^Migration 1001_outfits is not the text that this database was migrated with: /,
+      /^Migration 1000_no_older_database is not the text that this database was migrated with: /,
     );
   });
 });
