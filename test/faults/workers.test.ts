@@ -271,7 +271,7 @@ test(
     for (const worker of workers) process.kill(worker, 'SIGKILL');
     expect(await server.ended).toBe(1);
     expect(server.errors()).toMatch(
-      /^All workers end as soon as they have started, 6 times in a row: Migration 1001_outfits is not the text .*\.\n$/,
+      /^All workers end as soon as they have started, 6 times in a row: Migration 1000_no_older_database is not the text .*\.\n$/,
     );
   },
   timeout,
