@@ -561,7 +561,7 @@ describe('on PostgreSQL', () => {
     const counts = (task: string) => callCommand(countsCommand, [task], environment);
     const client = await connect();
     expect(await counts('check')).toMatchObject({ code: 0 });
-    const triggers = ['note_inserted', 'text_inserted'];
+    const triggers = ['note_inserted', 'text_inserted', 'likes_inserted'];
     const turn = async (how: string) => {
       for (const name of triggers) await client.query(`ALTER TABLE outfits ${how} TRIGGER ${name}`);
     };
@@ -577,14 +577,16 @@ describe('on PostgreSQL', () => {
     expect(wrong.stdout).toContain(
       'the trigger text_inserted on outfits does not fire when it should',
     );
-    expect(wrong.stdout).toMatch(/ bucket\(s\) differ /);
+    expect(wrong.stdout).toMatch(/: 1 row\(s\) of likes differ .*\n.* bucket\(s\) differ /s);
     expect(wrong.stdout).toMatch(
       /: 2 text\(s\) differ .* run "outfit-gateway counts rebuild" \(in a checkout "npm run counts -- rebuild"\)\.$/m,
     );
     expect(await counts('rebuild')).toMatchObject({ code: 0 });
     const right = await counts('check');
     expect(right.code).toBe(0);
-    expect(right.stdout).toMatch(/: all counts are right .*: all texts are right /s);
+    expect(right.stdout).toMatch(
+      /: all likes are right .*: all counts are right .*: all texts are right /s,
+    );
     await expectRightCounts(client);
   });
 

@@ -1,5 +1,5 @@
-// outfit-gateway counts: checks what is kept beside the outfits, or writes it anew: the bucket counts, and the texts
-// that are searched. See counting.md and filters.md.
+// outfit-gateway counts: checks what is kept beside the outfits, or writes it anew: the rows of likes, the bucket
+// counts, and the texts that are searched. See counting.md and filters.md.
 
 import type pg from 'pg';
 import { typed } from '../command-line.ts';
@@ -11,10 +11,10 @@ import { requireSession, withDatabase } from './database.ts';
 
 export const help = `Usage: outfit-gateway counts check|rebuild
 
-check    compares the counts that pages are found by, and the texts that are searched, with the outfits
-         themselves, and looks at the triggers that keep them; writes nothing
-rebuild  counts all outfits and writes all texts anew, and makes the triggers fire again that keep both;
-         writers wait for the texts, readers for nothing
+check    compares the rows of likes, the counts that pages are found by, and the texts that are searched
+         with the outfits themselves, and looks at the triggers that keep them; writes nothing
+rebuild  gives each outfit its row of likes where rows are missing or wrong, counts all outfits and writes
+         all texts anew, and enables the triggers that keep them; writers wait for the texts, readers do not
 
 The database is that of DATABASE_URL, or the embedded one in DATA_DIR.
 
@@ -53,19 +53,31 @@ export async function run(io: Io): Promise<number> {
   });
 }
 
+/** Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too. */
+const lockFirst = '(SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0';
+
 /** What is kept beside the outfits. */
-const kept = [
+const kept: readonly {
+  readonly name: string;
+  readonly unit: string;
+  readonly findWrong: string;
+  readonly rebuild?: string;
+}[] = [
+  {
+    // That of the counts sets them right first.
+    name: 'likes',
+    unit: 'row(s) of likes',
+    findWrong: `SELECT count(*)::int AS wrong FROM check_outfit_likes() WHERE ${lockFirst}`,
+  },
   {
     name: 'counts',
-    one: 'bucket',
-    // Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too.
-    findWrong: `SELECT (SELECT count(*) FROM check_outfit_likes())::int + count(*)::int AS wrong FROM check_outfit_counts()
-      WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`,
+    unit: 'bucket(s)',
+    findWrong: `SELECT count(*)::int AS wrong FROM check_outfit_counts() WHERE ${lockFirst}`,
     rebuild: 'SELECT rebuild_outfit_counts()',
   },
   {
     name: 'texts',
-    one: 'text',
+    unit: 'text(s)',
     findWrong: `SELECT count(*)::int AS wrong FROM outfits o FULL JOIN outfit_texts t ON t.outfit_id = o.id
       WHERE t.folded IS DISTINCT FROM outfit_text(o.title, o.description)`,
     rebuild: 'SELECT rebuild_outfit_texts()',
@@ -78,7 +90,7 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
     io.stdout.write(`${description}: ${problem}: run ${typed('counts rebuild')}.\n`);
   }
   let allWrong = problems.length;
-  for (const { name, one, findWrong } of kept) {
+  for (const { name, unit, findWrong } of kept) {
     const { result, seconds } = await withSigns(`comparing ${name}`, io, () =>
       client.query<{ wrong: number }>(findWrong),
     );
@@ -87,7 +99,7 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
     io.stdout.write(
       wrong === 0
         ? `${description}: all ${name} are right (${seconds} s).\n`
-        : `${description}: ${wrong} ${one}(s) differ (${seconds} s): run ${typed('counts rebuild')}.\n`,
+        : `${description}: ${wrong} ${unit} differ (${seconds} s): run ${typed('counts rebuild')}.\n`,
     );
   }
   return allWrong === 0 ? 0 : 1;
@@ -95,6 +107,7 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
 
 async function rebuild(client: pg.PoolClient, description: string, io: Io): Promise<number> {
   for (const { name, rebuild } of kept) {
+    if (!rebuild) continue;
     const { seconds } = await withSigns(`rebuilding ${name}`, io, () => client.query(rebuild));
     io.stdout.write(`${description}: ${name} rebuilt in ${seconds} s.\n`);
   }
