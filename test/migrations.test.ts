@@ -230,8 +230,12 @@ describe.each(laneKinds)('on %s', (kind) => {
     test('is refused with one sentence, and left as it is', async () => {
       const before = [await state(), await applied()];
       const { pool } = database;
-      for (const refused of [findPendingMigrations(pool), migrate(pool, () => {})]) {
-        expect(String(await refused.catch((error: unknown) => error))).toMatch(sentence);
+      for (const open of [
+        findPendingMigrations,
+        (given: typeof pool) => migrate(given, () => {}),
+      ]) {
+        const error = await open(pool).catch((reason: unknown) => reason);
+        expect(String(error)).toMatch(sentence);
       }
       expect([await state(), await applied()]).toEqual(before);
     });
