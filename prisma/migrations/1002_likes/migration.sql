@@ -63,7 +63,7 @@ CREATE UNLOGGED TABLE "rate_limits" (
     CONSTRAINT "rate_limits_pkey" PRIMARY KEY ("sender")
 );
 
--- Gives each outfit its row of likes, and takes it away, for every statement, whoever sends it. Runs with the rights
+-- Gives each outfit its row of likes, and takes it away, for every statement of any client. Runs with the rights
 -- of the owner, so that a role that writes outfits only needs none on the likes.
 CREATE FUNCTION follow_outfit_likes() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$

@@ -1,6 +1,7 @@
 -- Search and hashtags by an index, in every script and under every locale: see src/outfits/filters.md.
 
--- The text of an outfit as it is searched. Beside the outfits, so that a like does not write it anew.
+-- The text of an outfit as it is searched. Beside the outfits, so that
+-- an update of their other columns does not write it anew.
 CREATE TABLE "outfit_texts" (
     "outfit_id" INTEGER NOT NULL,
     "folded" TEXT NOT NULL,
@@ -102,7 +103,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   FROM unnest(hashtags) AS hashtag
 $$;
 
--- Follows every statement that writes texts of outfits, whoever sends it. Runs with the rights of the
+-- Follows every statement that writes texts of outfits, of any client. Runs with the rights of the
 -- owner, so that other roles need none on the texts.
 CREATE FUNCTION follow_outfit_texts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$
