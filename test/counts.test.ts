@@ -484,6 +484,8 @@ describe('on PostgreSQL', () => {
 
   test('the service gives the pages that OFFSET would, in both directions', async () => {
     const client = await connect();
+    // A role without checks of foreign keys may leave an outfit to a user that has gone: no page shows it.
+    await client.query('DELETE FROM outfits WHERE user_id NOT IN (SELECT id FROM users)');
     for (const [name, field] of [
       ['created', 'created'],
       ['id', 'id'],

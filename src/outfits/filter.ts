@@ -48,6 +48,8 @@ export function viewerOf(visibility: Visibility, add: Values['add']): string {
 interface Condition<Field extends keyof OutfitFilter> {
   /** `range`: a range of a field that lists can be sorted by. */
   readonly access: Access | 'range';
+  /** Whether it is one of likes `l`; else it is one of outfits `s`. */
+  readonly isOfLikes?: true;
   readonly sql: (value: NonNullable<OutfitFilter[Field]>, add: Values['add']) => string;
 }
 
@@ -61,8 +63,16 @@ const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<
   },
   createdFrom: { access: 'range', sql: (from, add) => `s.created >= ${add(from)}::bigint` },
   createdBefore: { access: 'range', sql: (end, add) => `s.created < ${add(end)}::bigint` },
-  likesFrom: { access: 'range', sql: (likes, add) => `l.likes >= ${add(likes)}::int` },
-  likesBelow: { access: 'range', sql: (likes, add) => `l.likes < ${add(likes)}::int` },
+  likesFrom: {
+    access: 'range',
+    isOfLikes: true,
+    sql: (likes, add) => `l.likes >= ${add(likes)}::int`,
+  },
+  likesBelow: {
+    access: 'range',
+    isOfLikes: true,
+    sql: (likes, add) => `l.likes < ${add(likes)}::int`,
+  },
   hasVideo: {
     access: 'scan',
     sql: (hasVideo) => `s.video_key IS ${hasVideo ? 'NOT NULL' : 'NULL'}`,
@@ -101,13 +111,19 @@ export function accessOf(filter: OutfitFilter): Access {
   return found.every((access) => access === 'scan') ? 'scan' : 'unbounded';
 }
 
-/** Outfits `s`, their likes `l`, or both joined: what a filter and an ordering need of them. */
-export function sourceOf({ field }: Pick<Ordering, 'field'>, filter: OutfitFilter): string {
-  const given = givenFields(filter);
-  const isOfLikes = (name: keyof OutfitFilter) => name === 'likesFrom' || name === 'likesBelow';
+/**
+ * Outfits `s`, their likes `l`, or both joined: what a filter and an ordering need of them.
+ * @param needsOutfits whether there are other conditions of outfits
+ */
+export function sourceOf(
+  { field }: Pick<Ordering, 'field'>,
+  filter: OutfitFilter,
+  needsOutfits = false,
+): string {
+  const given = givenFields(filter).map((name) => conditions[name].isOfLikes ?? false);
   const isByLikes = field === 'likes';
-  if (!isByLikes && !given.some(isOfLikes)) return 'outfits s';
-  if (isByLikes && given.every(isOfLikes)) return 'outfit_like_counts l';
+  if (!isByLikes && !given.includes(true)) return 'outfits s';
+  if (isByLikes && !needsOutfits && !given.includes(false)) return 'outfit_like_counts l';
   return 'outfits s JOIN outfit_like_counts l ON l.id = s.id';
 }
 

@@ -106,7 +106,7 @@ function keysetStatement(
   ]);
   return `
     SELECT ${rowColumns}
-    FROM ${rowSource(ordering, `(SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(ordering, 's', 's')} LIMIT $1::int)`)}
+    FROM ${rowSource(ordering, ranges, 'LIMIT $1::int')}
     ORDER BY ${orderBy(ordering)}`;
 }
 

@@ -16,7 +16,7 @@ import { madeOfCount, madeOfPage, madeOfRange, membersOf } from './made-of.ts';
 import { keyOf, type Ordering, orderBy } from './ordering.ts';
 import { outfitsIn, type PageRow, pageOf } from './pages.ts';
 import { rangesOf } from './ranges.ts';
-import { type FlatRow, joinedRow, rowColumns, rowOf } from './row.ts';
+import { type FlatRow, joinedRow, placedRow, rowColumns, rowOf } from './row.ts';
 import { type Visibility, visibleOf } from './visibility.ts';
 
 /**
@@ -101,8 +101,7 @@ function matchedPlaces(
   filter: OutfitFilter,
   conditions: readonly string[],
 ): Places {
-  // With outfits, whatever the ordering, since who sees them is asked of theirs.
-  const source = sourceOf({ field }, { ...filter, ids: [] });
+  const source = sourceOf({ field }, filter, true);
   return {
     prelude: `WITH matched AS MATERIALIZED (
       SELECT ${keyOf(field, 's').join(', ')} FROM ${source} WHERE ${conditions.join(' AND ')}
@@ -140,6 +139,6 @@ function matchedPage(
       SELECT id FROM ${table} s ORDER BY ${orderBy(ordering, 's', 's')}
       OFFSET coalesce($1::bigint, greatest(total.count - 1, 0) / $2::int * $2::int) LIMIT $2::int
     ) place ON true
-    LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id
+    ${placedRow}
     ORDER BY ${orderBy(ordering)}`;
 }

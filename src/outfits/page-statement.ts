@@ -1,7 +1,7 @@
 // The statement of a numbered page: of the whole list, of a span of it, or of one user's outfits.
 import { type Ordering, orderBy } from './ordering.ts';
 import { rangesOf } from './ranges.ts';
-import { joinedRow, rowColumns, rowSource } from './row.ts';
+import { placedRow, rowColumns, rowSource } from './row.ts';
 import type { Visibility } from './visibility.ts';
 
 /** Whose outfits are in a list, in SQL: a user's id, or `everyone`. */
@@ -47,13 +47,7 @@ export function nearPageStatement(
   return `
     SELECT page.count, ${rowColumns}
     FROM (${wholeTotal(givenMembers)}) page
-    LEFT JOIN (${rowSource(
-      ordering,
-      `(
-        SELECT * FROM (${ranges.join(' UNION ALL ')}) s
-        ORDER BY ${orderBy(ordering, 's', 's')} OFFSET $3::bigint LIMIT $4::int
-      )`,
-    )}) ON true
+    LEFT JOIN (${rowSource(ordering, ranges, 'OFFSET $3::bigint LIMIT $4::int')}) ON true
     ORDER BY ${orderBy(ordering)}`;
 }
 
@@ -79,7 +73,7 @@ export function pageOfList(
       SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
     ) span
     LEFT JOIN LATERAL outfits_by_${field}(${members.publics}, ${members.privates}, start, size) place ON true
-    ${field === 'likes' ? joinLiked : `LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`}`;
+    ${field === 'likes' ? joinLiked : placedRow}`;
 }
 
 /** The likes of a place by likes are known: they sort it. */

@@ -1,7 +1,7 @@
 // The select list of a list, and the shape of a row.
 import type { Outfit, User } from '../generated/prisma/client.ts';
 import { outfitColumns, userColumns } from './columns.ts';
-import type { Ordering } from './ordering.ts';
+import { type Ordering, orderBy } from './ordering.ts';
 
 /** An outfit with its number of likes, as that is stored beside it. */
 type LikedOutfit = Outfit & { likes: number };
@@ -23,12 +23,20 @@ export const rowColumns = [
 export const joinedRow =
   'LEFT JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id';
 
+/** The same for each place, also for one without an outfit. */
+export const placedRow = `LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`;
+
 /**
- * What `rowColumns` selects from, of the rows that `places` gives: of outfits, or of their likes where those order
- * the list. Outfits are named first, so that all statements lock the tables in the order in which TRUNCATE does.
+ * What `rowColumns` selects from, of a slice of merged ranges: of outfits, or of their likes where those order the
+ * list. Outfits are named first, so that all statements lock the tables in the order in which TRUNCATE does.
+ * @param ranges as `rangesOf` gives them, which may depend on what is joined before
+ * @param slice LIMIT and OFFSET
  */
-export function rowSource({ field }: Ordering, places: string): string {
-  return field === 'likes'
+export function rowSource(ordering: Ordering, ranges: readonly string[], slice: string): string {
+  const places = `LATERAL (
+      SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(ordering, 's', 's')} ${slice}
+    )`;
+  return ordering.field === 'likes'
     ? `outfits o JOIN ${places} l ON l.id = o.id JOIN users u ON u.id = o.user_id`
     : `${places} o ${joinedRow}`;
 }

@@ -102,13 +102,7 @@ async function readPages(
   const statement = `
     SELECT ${rowColumns}
     FROM unnest($1::int[]) AS owner (id)
-    CROSS JOIN (${rowSource(
-      reading,
-      `LATERAL (
-        SELECT * FROM (${ranges.join(' UNION ALL ')}) s
-        ORDER BY ${orderBy(reading, 's', 's')} LIMIT $2::int
-      )`,
-    )})
+    CROSS JOIN (${rowSource(reading, ranges, 'LIMIT $2::int')})
     ORDER BY ${orderBy(reading)}`;
   const rows = await read<FlatRow>(statement, values.list, {
     ...planFor(filter),

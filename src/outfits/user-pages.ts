@@ -8,7 +8,7 @@ import { madeOfPage, membersOfUser } from './made-of.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 import { pageOfList, wholeTotal } from './page-statement.ts';
 import { type OutfitPage, outfitsIn, type PageRequest, type PageRow, pageOf } from './pages.ts';
-import { joinedRow, rowColumns } from './row.ts';
+import { placedRow, rowColumns } from './row.ts';
 import { groupBy, keyOf, membersOfOwner, planFor } from './user-lists.ts';
 import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
 
@@ -116,9 +116,7 @@ function filteredStatement(
   conditions: readonly string[],
 ): string {
   const all = ['s.user_id = owner.id', visibleOf(visibility, 'owner.id', '$4'), ...conditions];
-  // With outfits, whatever the ordering, since all conditions are of theirs.
-  const source = sourceOf(ordering, { ...filter, userIds: [] });
-  const outfits = `${source} WHERE ${all.join(' AND ')}`;
+  const outfits = `${sourceOf(ordering, filter, true)} WHERE ${all.join(' AND ')}`;
   return `
     SELECT owner.id AS "ownerId", total.count, ${rowColumns}
     FROM ${owners}
@@ -127,6 +125,6 @@ function filteredStatement(
       SELECT s.id FROM ${outfits} ORDER BY ${orderBy(ordering, 's')}
       OFFSET coalesce($2::bigint, greatest(total.count - 1, 0) / $3::int * $3::int) LIMIT $3::int
     ) place ON true
-    LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id
+    ${placedRow}
     ORDER BY owner.id, ${orderBy(ordering)}`;
 }

@@ -254,37 +254,47 @@ BEGIN
     EXECUTE format('ALTER TABLE %I ENABLE %s TRIGGER %I', armed.holder,
       CASE armed.enabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, armed.name);
   END LOOP;
-  FOR armed IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = home AND p.prosecdef LOOP
+  FOR armed IN
+    SELECT t.tgfoid::regprocedure AS name FROM outfit_triggers() wanted
+    JOIN pg_trigger t ON t.tgrelid = wanted.holder::regclass AND t.tgname = wanted.name
+    UNION SELECT 'fold_outfit_changes(integer)'::regprocedure
+  LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path TO %s, pg_temp', armed.name, home::regnamespace);
   END LOOP;
 END $$;
 
 -- Trees.
 
--- The levels of the tree of each ordering: low bits of the sort field that do not count for the bucket of a node, and
+-- The levels of the tree of each ordering, and the table that has its sort field: low bits of the sort field that do not count for the bucket of a node, and
 -- of the id (from its least value on) that do not count for its block. Each level divides the nodes of the one above:
 -- first by the sort field, and then, among outfits with the same value, by the id.
-CREATE FUNCTION outfit_levels() RETURNS TABLE (ordering text, level integer, value_shift integer, id_shift integer, is_last boolean)
+CREATE FUNCTION outfit_levels()
+RETURNS TABLE (ordering text, holder text, level integer, value_shift integer, id_shift integer, is_last boolean)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 34 AS $$
-  SELECT tree.ordering, tree.first_level + depth - 1, tree.value_shifts[depth], tree.id_shifts[depth], depth = cardinality(tree.value_shifts)
+  SELECT tree.ordering, tree.holder, tree.first_level + depth - 1, tree.value_shifts[depth], tree.id_shifts[depth],
+    depth = cardinality(tree.value_shifts)
   FROM (VALUES
-    ('created', 100, '{50,44,38,32,26,20,14,7,0,0,0,0}'::integer[], '{32,32,32,32,32,32,32,32,32,24,17,10}'::integer[]),
-    ('id', 200, '{22,16,10}', '{32,32,32}'),
-    ('likes', 300, '{24,18,12,6,0,0,0,0}', '{32,32,32,32,32,24,17,10}'),
-    ('modified', 400, '{50,44,38,32,26,20,14,7,0,0,0,0}', '{32,32,32,32,32,32,32,32,32,24,17,10}')
-  ) AS tree (ordering, first_level, value_shifts, id_shifts), generate_series(1, cardinality(tree.value_shifts)) AS depth
+    ('created', 'outfits', 100, '{50,44,38,32,26,20,14,7,0,0,0,0}'::integer[], '{32,32,32,32,32,32,32,32,32,24,17,10}'::integer[]),
+    ('id', 'outfits', 200, '{22,16,10}', '{32,32,32}'),
+    ('likes', 'outfit_like_counts', 300, '{24,18,12,6,0,0,0,0}', '{32,32,32,32,32,24,17,10}'),
+    ('modified', 'outfits', 400, '{50,44,38,32,26,20,14,7,0,0,0,0}', '{32,32,32,32,32,32,32,32,32,24,17,10}')
+  ) AS tree (ordering, holder, first_level, value_shifts, id_shifts), generate_series(1, cardinality(tree.value_shifts)) AS depth
 $$;
 
 -- A node with more outfits is crowded, and a user with more gets trees.
 CREATE FUNCTION outfit_crowd() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 2000';
 
--- What a node holds, as the first and the last sort key that it can.
+-- What a node holds: the first and the last sort key that it can, and a condition on `holder`, in SQL, with these as $1
+-- to $4.
 CREATE FUNCTION outfit_node_keys(
-  node outfit_split_queue, OUT ordering text, OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer
+  node outfit_split_queue, OUT ordering text, OUT holder text, OUT range text,
+  OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer
 )
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT l.ordering, node.bucket << l.value_shift, ((node.block::bigint << l.id_shift) - 2147483648)::integer,
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT l.ordering, l.holder, format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
+      CASE WHEN node.owner = 2147483648 THEN '' ELSE format('user_id = %s AND', node.owner) END, l.ordering),
+    node.bucket << l.value_shift, ((node.block::bigint << l.id_shift) - 2147483648)::integer,
     (node.bucket << l.value_shift) | ((1::bigint << l.value_shift) - 1),
     ((node.block::bigint << l.id_shift) + (1::bigint << l.id_shift) - 2147483649)::integer
   FROM outfit_levels() l WHERE l.level = node.level
@@ -338,6 +348,13 @@ LANGUAGE sql STABLE ROWS 100 AS $$
   SELECT new_value, id, new_user_id, (NOT new_private)::integer, new_private::integer, xid FROM pending
   WHERE new_value IS NOT NULL AND (old_private, old_value, old_user_id) IS DISTINCT FROM (new_private, new_value, new_user_id)
 $$;
+
+-- What the counts hold: the outfits with their sort keys in each ordering, less what is pending.
+CREATE VIEW counted_outfit_keys AS
+  SELECT ordering, owner, value, id, (NOT private)::integer AS public, private::integer FROM outfit_keys
+  UNION ALL
+  SELECT ordering, m.owner, m.value, m.id, -m.public, -m.private
+  FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_moves(ordering) m;
 
 -- Writing counts: all of these are called by a transaction that holds the lock of outfit_fold.
 
@@ -425,19 +442,15 @@ BEGIN
     WITH planted AS (
       INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
       SELECT $1, l.level, k.value >> l.value_shift, 0, sum(k.public), sum(k.private)
-      FROM (
-        SELECT ordering, value, (NOT private)::integer AS public, private::integer FROM outfit_keys WHERE %1$s
-        UNION ALL
-        SELECT ordering, m.value, -m.public, -m.private
-        FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_moves(ordering) m WHERE %1$s
-      ) k
+      FROM counted_outfit_keys k
       JOIN (SELECT DISTINCT ON (ordering) * FROM outfit_levels() ORDER BY ordering, level) l USING (ordering)
+      WHERE %s
       GROUP BY 2, 3
       RETURNING *
     )
     INSERT INTO outfit_split_queue
     SELECT owner, level, bucket, block FROM planted WHERE public + private > outfit_crowd() ON CONFLICT DO NOTHING
-  $sql$, CASE WHEN tree = 2147483648 THEN 'true' ELSE format('owner = %s', tree) END) USING tree;
+  $sql$, CASE WHEN tree = 2147483648 THEN 'true' ELSE format('k.owner = %s', tree) END) USING tree;
 END $$;
 
 -- Splits a node: what it holds is what the table has between its keys, less what is pending. All that it holds may be
@@ -450,7 +463,6 @@ DECLARE
   counted outfit_bucket_counts;
   keys record;
   child record;
-  range text;
   ends_value bigint[];
   ends_id integer[];
   deepest integer;
@@ -463,8 +475,6 @@ BEGIN
     RETURN 0;
   END IF;
   SELECT * INTO keys FROM outfit_node_keys(node);
-  range := format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
-    CASE WHEN node.owner = 2147483648 THEN '' ELSE format('user_id = %s AND', node.owner) END, keys.ordering);
   EXECUTE format($sql$
     SELECT array_agg(value), array_agg(id) FROM (
       (SELECT %1$I::bigint AS value, id FROM %2$I WHERE NOT private AND %3$s ORDER BY private, %1$I, id LIMIT 1)
@@ -475,7 +485,7 @@ BEGIN
       SELECT m.value, m.id FROM pending_outfit_moves(%1$L) m
       WHERE $5 IN (2147483648, m.owner) AND (m.value, m.id) >= ($1, $2) AND (m.value, m.id) <= ($3, $4)
     ) ends
-  $sql$, keys.ordering, CASE keys.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END, range)
+  $sql$, keys.ordering, keys.holder, keys.range)
   INTO ends_value, ends_id USING keys.low, keys.low_id, keys.high, keys.high_id, node.owner;
   SELECT max(level) INTO deepest
   FROM (
@@ -514,7 +524,7 @@ BEGIN
     )
     INSERT INTO outfit_split_queue
     SELECT owner, level, bucket, block FROM below WHERE public + private > outfit_crowd() AND NOT $9
-  $sql$, keys.ordering, CASE keys.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END, range)
+  $sql$, keys.ordering, keys.holder, keys.range)
   USING keys.low, keys.low_id, keys.high, keys.high_id, node.owner, child.level, child.value_shift, child.id_shift, child.is_last;
   RETURN counted.public + counted.private;
 END $$;
@@ -678,7 +688,6 @@ END $$;
 DO $do$
 DECLARE
   tree record;
-  holder text;
   key text;
   -- The index ranges that a list is merged from: four, of which those that it has are read. OFFSET 0 keeps them apart,
   -- so that they are merged and not sorted.
@@ -694,10 +703,9 @@ BEGIN
     'privates <> 2147483648 AND o.user_id = privates::integer AND o.private'
   ]) AS range;
   FOR tree IN
-    SELECT ordering, min(level) AS first_level, array_agg(value_shift ORDER BY level) AS value_shifts, array_agg(id_shift ORDER BY level) AS id_shifts
-    FROM outfit_levels() GROUP BY 1
+    SELECT ordering, holder, min(level) AS first_level, array_agg(value_shift ORDER BY level) AS value_shifts, array_agg(id_shift ORDER BY level) AS id_shifts
+    FROM outfit_levels() GROUP BY 1, 2
   LOOP
-    holder := CASE tree.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END;
     key := CASE tree.ordering WHEN 'id' THEN 'o.id' ELSE format('o.%s, o.id', tree.ordering) END;
     EXECUTE format($sql$
       -- What is pending in a part of a list, and the private outfits in it of a user without counts there: `few`.
@@ -877,11 +885,11 @@ BEGIN
           ORDER BY %3$s OFFSET node.skip LIMIT take
         ) page;
       END $body$;
-    $sql$, tree.ordering, holder, replace(key, 'o.', ''), tree.value_shifts, tree.id_shifts, tree.first_level - 1,
-      format(ranges, key, holder, CASE tree.ordering WHEN 'id' THEN '<= (node.high)' ELSE '<= (node.high, node.high_id)' END,
+    $sql$, tree.ordering, tree.holder, replace(key, 'o.', ''), tree.value_shifts, tree.id_shifts, tree.first_level - 1,
+      format(ranges, key, tree.holder, CASE tree.ordering WHEN 'id' THEN '<= (node.high)' ELSE '<= (node.high, node.high_id)' END,
         regexp_replace(key, '(,|$)', ' DESC\1', 'g')),
       regexp_replace(replace(key, 'o.', ''), '(,|$)', ' DESC\1', 'g'),
-      format(ranges, key, holder, CASE tree.ordering WHEN 'id' THEN '>= (node.low)' ELSE '>= (node.low, node.low_id)' END, key));
+      format(ranges, key, tree.holder, CASE tree.ordering WHEN 'id' THEN '>= (node.low)' ELSE '>= (node.low, node.low_id)' END, key));
     CONTINUE WHEN tree.ordering NOT IN ('created', 'likes');
     EXECUTE format($sql$
       -- How many outfits of a tree sort before all with this value: its public ones, private ones, or both. Sums the
@@ -934,7 +942,7 @@ BEGIN
         SELECT rank_outfits_in_tree_by_%1$s(publics, true, privates IS NOT DISTINCT FROM publics, before)
           + CASE WHEN privates <> publics THEN rank_outfits_in_tree_by_%1$s(privates, false, true, before) ELSE 0 END
       $body$;
-    $sql$, tree.ordering, holder);
+    $sql$, tree.ordering, tree.holder);
   END LOOP;
 END $do$;
 
@@ -948,14 +956,9 @@ LANGUAGE sql STABLE SET jit = off AS $$
     SELECT DISTINCT c.owner FROM outfit_bucket_counts c WHERE c.level = 200 AND c.owner <> 2147483648
   ), split AS MATERIALIZED (
     SELECT * FROM outfit_bucket_counts c WHERE c.split
-  ), keys AS (
-    SELECT ordering, owner, value, id, (NOT private)::integer AS public, private::integer FROM outfit_keys
-    UNION ALL
-    SELECT ordering, m.owner, m.value, m.id, -m.public, -m.private
-    FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_moves(ordering) m
   ), placed AS (
     SELECT f.first AS level, t.tree, k.value, k.id, k.public, k.private
-    FROM keys k
+    FROM counted_outfit_keys k
     JOIN (SELECT ordering, min(level) AS first FROM outfit_levels() GROUP BY 1) f USING (ordering)
     CROSS JOIN LATERAL (SELECT 2147483648 AS tree UNION ALL SELECT t.owner FROM trees t WHERE t.owner = k.owner) t
   ), descent AS (
@@ -1030,7 +1033,7 @@ DECLARE
   actual bigint[];
 BEGIN
   FOR node IN
-    SELECT c.owner, k.ordering, n.low, n.low_id, n.high, n.high_id, (
+    SELECT c.owner, n.*, (
         SELECT ARRAY[c.public + coalesce(sum(m.public), 0), c.private + coalesce(sum(m.private), 0)]::bigint[]
         FROM pending_outfit_moves(k.ordering) m
         WHERE c.owner IN (2147483648, m.owner) AND (m.value, m.id) >= (n.low, n.low_id) AND (m.value, m.id) <= (n.high, n.high_id)
@@ -1043,10 +1046,8 @@ BEGIN
     WHERE k.id = sample AND NOT c.split
   LOOP
     EXECUTE format('SELECT ARRAY[
-        (SELECT count(*) FROM %2$I WHERE NOT private AND %3$s), (SELECT count(*) FROM %2$I WHERE private AND %3$s)
-      ]', node.ordering, CASE node.ordering WHEN 'likes' THEN 'outfit_like_counts' ELSE 'outfits' END,
-      format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
-        CASE WHEN node.owner = 2147483648 THEN '' ELSE format('user_id = %s AND', node.owner) END, node.ordering))
+        (SELECT count(*) FROM %1$I WHERE NOT private AND %2$s), (SELECT count(*) FROM %1$I WHERE private AND %2$s)
+      ]', node.holder, node.range)
     INTO actual USING node.low, node.low_id, node.high, node.high_id;
     IF actual <> node.counted THEN
       RETURN QUERY SELECT node.owner::bigint, node.ordering::text, node.low, node.high, node.counted, actual;
