@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { baseOf, migratedEnvironmentOf, runServer } from './process.ts';
-import { foldAll, makeCountsSmall } from './small-counts.ts';
+import { makeCountsSmall } from './small-counts.ts';
 
 const insert = `
   WITH who AS (INSERT INTO users (username, avatar_key) SELECT 'user ' || n, '' FROM generate_series(1, 10) n RETURNING id)

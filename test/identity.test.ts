@@ -164,6 +164,13 @@ describe('with a secret', () => {
     expect(await statusOf(app, await sign({ sub, nbf: now() + 60 }))).toBe(401);
   });
 
+  test('a token that has been accepted is refused once its time is over', async () => {
+    const token = await sign({ sub: '7', exp: now() + 2 });
+    expect(await statusOf(app, token)).toBe(200);
+    expect(await statusOf(app, token)).toBe(200);
+    await vi.waitFor(async () => expect(await statusOf(app, token)).toBe(401), 5_000);
+  });
+
   test.each<[string, string | Promise<string>]>([
     ['without a signature', `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`],
     ['with "none" and a signature', signByHand({ alg: 'none' }, { sub: '7' })],
