@@ -265,9 +265,10 @@ END $$;
 
 -- Trees.
 
--- The levels of the tree of each ordering, and the table that has its sort field: low bits of the sort field that do not count for the bucket of a node, and
--- of the id (from its least value on) that do not count for its block. Each level divides the nodes of the one above:
--- first by the sort field, and then, among outfits with the same value, by the id.
+-- The levels of the tree of each ordering, and the table that has its sort field: low bits of the sort field that do
+-- not count for the bucket of a node, and of the id (from its least value on) that do not count for its block. Each
+-- level divides the nodes of the one above: first by the sort field, and then, among outfits with the same value, by
+-- the id.
 CREATE FUNCTION outfit_levels()
 RETURNS TABLE (ordering text, holder text, level integer, value_shift integer, id_shift integer, is_last boolean)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 34 AS $$
@@ -529,15 +530,15 @@ BEGIN
   RETURN counted.public + counted.private;
 END $$;
 
--- Splits nodes and plants trees that are queued, until none are, or some `budget` entries of indexes have been read.
--- Gives whether none are left.
+-- Splits nodes and plants trees that are queued, those of all outfits first, which most pages are read by: until none
+-- are queued, or some `budget` entries of indexes have been read. Gives whether none are left.
 CREATE FUNCTION split_queued_outfit_nodes(budget bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   node outfit_split_queue;
 BEGIN
   LOOP
-    FOR node IN SELECT * FROM outfit_split_queue LOOP
+    FOR node IN SELECT * FROM outfit_split_queue WHERE owner = (SELECT max(owner) FROM outfit_split_queue) LOOP
       IF budget <= 0 THEN
         RETURN false;
       END IF;
