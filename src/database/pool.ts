@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../errors.ts';
 import { isOfSharedNames, isTimeLimit } from './errors.ts';
+import type { Origin } from './fair-queue.ts';
 import { Lane, type LaneState } from './lane.ts';
 import { type Access, renewName } from './read.ts';
 import { type ServerWatch, serverIdentity } from './server-watch.ts';
@@ -42,6 +43,13 @@ interface Lanes {
   readonly timeout: number;
 }
 
+/** A connection in use. */
+interface Use {
+  readonly origin: Origin;
+  /** Ends cutting it when its task is stopped. */
+  readonly endCut: (() => void) | undefined;
+}
+
 /**
  * Gives connections to the tasks that ask for them: by sender and request in turn. When a task is stopped, it
  * leaves the queue, or its connection is cut after a grace time, and PostgreSQL, which looks after its clients,
@@ -57,6 +65,8 @@ export class TaskPool extends pg.Pool {
   /** Until when a sender gets no trial, by `performance.now()`. */
   readonly #noTrialUntil = new LRUCache<string, number>({ max: 10_000 });
   #timedOut = 0;
+  /** Connections in use. */
+  readonly #uses = new Map<pg.PoolClient, Use>();
 
   /**
    * @param connectionTimeoutMillis what opening a connection may take: how long to wait for a free
@@ -91,6 +101,15 @@ export class TaskPool extends pg.Pool {
             expensive: new Lane({ slots, perSender: 1, maxWait: expensiveTimeout }),
             timeout: expensiveTimeout,
           };
+    // An event, and not a `release` of its own for each use: V8 kept the rows of ended requests with those.
+    this.on('release', (_error, client) => {
+      const use = this.#uses.get(client);
+      if (!use) return;
+      this.#uses.delete(client);
+      use.endCut?.();
+      // The pool can give the connection away only after this event: now, the next statement would open another.
+      queueMicrotask(() => this.#all.leave(use.origin));
+    });
     const runAlone = this.query.bind(this) as RunStatement;
     const run: RunStatement = (statement, values) =>
       watch?.isPerTransaction
@@ -245,11 +264,11 @@ export class TaskPool extends pg.Pool {
           if (!signal?.aborted) callback(error, client, release);
           return;
         }
-        onRelease(client, () => this.#all.leave(origin));
-        if (signal?.aborted) return client.release();
+        const endCut = signal && this.#canCut ? cutOnStop(client, signal) : undefined;
+        this.#uses.set(client, { origin, endCut });
+        if (signal?.aborted) return release();
         this.#watch?.note(client);
-        if (signal && this.#canCut) cutOnStop(client, signal);
-        callback(error, client, client.release);
+        callback(error, client, release);
       });
     };
     if (turn) turn.then(open, fail);
@@ -280,25 +299,17 @@ async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<
   }
 }
 
-function cutOnStop(client: pg.PoolClient, signal: AbortSignal): void {
+/** @returns what ends that */
+function cutOnStop(client: pg.PoolClient, signal: AbortSignal): () => void {
   let timer: NodeJS.Timeout | undefined;
   const cut = () => client.connection.stream.destroy(signal.reason);
   const cutLater = () => {
     timer = setTimeout(cut, grace);
   };
   signal.addEventListener('abort', cutLater, { once: true });
-  onRelease(client, () => {
+  return () => {
     clearTimeout(timer);
     signal.removeEventListener('abort', cutLater);
-  });
-}
-
-/** Calls back when the connection has been given back to the pool. */
-function onRelease(client: pg.PoolClient, callback: () => void): void {
-  const { release } = client;
-  client.release = (error) => {
-    release(error);
-    callback();
   };
 }
 
