@@ -18,7 +18,7 @@ import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/replicas.ts';
-import { SharedTask, type StartTask } from './database/task.ts';
+import { SharedTask, type StartTask, type Waiter } from './database/task.ts';
 import { createContextFactory } from './graphql/context.ts';
 import { createDocuments } from './graphql/documents.ts';
 import { type Asker, createEngine } from './graphql/engine.ts';
@@ -245,17 +245,31 @@ export async function buildApp(
 function askerOf(request: FastifyRequest, viewer: Viewer | undefined): Asker {
   const { headers, log } = request;
   const idempotencyKey = headers['idempotency-key']?.toString();
+  const waiter = new RequestWaiter(request, viewer);
   // A viewer reads what has been written, by the viewer too, through whichever gateway.
-  // Both are worked out when they are first asked for: answers from memory need neither.
-  const waiter = {
-    get signal() {
-      return request.signal;
-    },
-    get sender() {
-      return senderOf(viewer, request.ip);
-    },
-  };
   return { viewer, idempotencyKey, waiter, log, mayBeOld: viewer === undefined };
+}
+
+/**
+ * Works out both when they are first asked for: answers from memory need neither. A class, since V8 makes a hidden
+ * class of its own for each object literal with getters, which keeps the request until a full garbage collection.
+ */
+class RequestWaiter implements Waiter {
+  readonly #request: FastifyRequest;
+  readonly #viewer: Viewer | undefined;
+
+  constructor(request: FastifyRequest, viewer: Viewer | undefined) {
+    this.#request = request;
+    this.#viewer = viewer;
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  get sender(): string {
+    return senderOf(this.#viewer, this.#request.ip);
+  }
 }
 
 function sendNotFound(reply: FastifyReply): FastifyReply {

@@ -45,9 +45,9 @@ export type Personal = Pick<Context, 'idempotencyKey' | 'viewer'>;
 export interface SharedContext {
   readonly context: Context;
   /** Whether a resolver has asked for something personal: then the answer must not be shared. */
-  readonly isPersonal: boolean;
+  isPersonal(): boolean;
   /** What was read with it; undefined: something that does not say what it is of. */
-  readonly madeOf: MadeOf | undefined;
+  madeOf(): MadeOf | undefined;
 }
 
 export interface ContextFactory {
@@ -99,15 +99,7 @@ export function createContextFactory(
         enumerable: true,
       },
     }) as Context;
-    return {
-      context,
-      get isPersonal() {
-        return isPersonal;
-      },
-      get madeOf() {
-        return recorded.madeOf();
-      },
-    };
+    return { context, isPersonal: () => isPersonal, madeOf: recorded.madeOf };
   };
 
   return {

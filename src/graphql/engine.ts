@@ -264,12 +264,12 @@ export function createEngine(options: EngineOptions): Engine {
       const answerAll = async (shown: Shown | undefined) => {
         const shared = createShared(readAt?.(shown));
         const result = await run(operation, variables, shared.context);
-        if (shared.isPersonal) {
+        if (shared.isPersonal()) {
           operation.isPersonal = true;
           return personal;
         }
         const answer = toAnswer(settle(result, operation, causes, log), true);
-        if (!result.errors) answer.madeOf = shared.madeOf;
+        if (!result.errors) answer.madeOf = shared.madeOf();
         return noteExpense(answer);
       };
       const answer = await cache.get<Answer>(key, answerAll, waiter, mayBeOld);
