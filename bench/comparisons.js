@@ -9,7 +9,7 @@ import { compareProcessorTime } from './processor.js';
 import { compareRecords } from './records.js';
 import { graphqlConnection, graphqlList, restList } from './requests.js';
 import { latency, throughput } from './sides.js';
-import { importCursor } from './source.js';
+import { importOrdering } from './source.js';
 
 /**
  * @typedef {import('./compare.js').Comparison} Comparison
@@ -291,7 +291,7 @@ function compareConnection({ rows, url, uncached }) {
 
 /** @param {string} url @param {number} place of a row, newest first */
 async function readCursor(url, place) {
-  const { formatCursor } = await importCursor();
+  const { formatCursor } = await importOrdering();
   return withClient(url, async (client) => {
     const { rows } = await client.query(
       'SELECT created, id FROM outfits ORDER BY created DESC, id DESC LIMIT 1 OFFSET $1',

@@ -10,8 +10,8 @@ const load = (file) => import(new URL(`../src/${file}`, import.meta.url).href);
 /** @returns {Promise<typeof import('../src/demo/generate.ts')>} */
 export const importGenerate = () => load('demo/generate.ts');
 
-/** @returns {Promise<typeof import('../src/outfits/cursor.ts')>} */
-export const importCursor = () => load('outfits/cursor.ts');
+/** @returns {Promise<typeof import('../src/outfits/ordering.ts')>} */
+export const importOrdering = () => load('outfits/ordering.ts');
 
 /** @returns {Promise<typeof import('../src/outfits/bulk.ts')>} */
 export const importBulk = () => load('outfits/bulk.ts');
@@ -19,10 +19,8 @@ export const importBulk = () => load('outfits/bulk.ts');
 /** @returns {Promise<typeof import('../src/outfits/by-id.ts')>} */
 export const importById = () => load('outfits/by-id.ts');
 
-/** @returns {Promise<typeof import('../src/outfits/user-pages.ts')>} */
-export const importUserPages = () => load('outfits/user-pages.ts');
-/** @returns {Promise<typeof import('../src/outfits/user-lists.ts')>} */
-export const importUserLists = () => load('outfits/user-lists.ts');
+/** @returns {Promise<typeof import('../src/outfits/list.ts')>} */
+export const importList = () => load('outfits/list.ts');
 
 /** @returns {Promise<typeof import('../src/database/migrations.ts')>} */
 export const importMigrations = () => load('database/migrations.ts');

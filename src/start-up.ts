@@ -16,7 +16,7 @@ import { createLog } from './observability/log.ts';
 import { type Measured, type MetricsServer, serveMetrics } from './observability/metrics-server.ts';
 import { reserveIds } from './outfits/bulk.ts';
 import { checkTriggers, foldFewChanges } from './outfits/fold.ts';
-import { countOutfits } from './outfits/pages.ts';
+import { createOutfitList } from './outfits/list.ts';
 import { type EndReason, isEnding } from './signals.ts';
 
 /** @param isOneOfSeveral whether lines for a person say which process writes them */
@@ -85,7 +85,7 @@ export async function openOutfits(
     }
     isDemoSet = await isDemo(read);
     await foldFewChanges(pool);
-    const outfits = await countOutfits(read, { private: 'all' });
+    const outfits = await createOutfitList(read, { private: 'all' }).count();
     for (const problem of await checkTriggers(pool)) {
       log.error(`${problem}: counts and pages may be wrong; run ${typed('counts rebuild')}`);
     }

@@ -5,7 +5,7 @@ import {
   ScrollOutfitsDocument,
   type ScrollOutfitsQueryVariables,
 } from '../src/generated/test-client.ts';
-import { formatCursor } from '../src/outfits/cursor.ts';
+import { formatCursor } from '../src/outfits/ordering.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 
 describe('the connection', () => {

@@ -1,8 +1,8 @@
 // Cursors carry the sort key, and nothing else passes for one.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatCursor, parseCursor } from '../src/outfits/cursor.ts';
 import type { OrderingField } from '../src/outfits/ordering.ts';
+import { formatCursor, parseCursor } from '../src/outfits/ordering.ts';
 
 const anyField = fc.constantFrom<OrderingField>('created', 'id', 'likes', 'modified');
 const anyValue = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });

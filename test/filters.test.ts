@@ -2,8 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { formatCursor } from '../src/outfits/cursor.ts';
-import { compareKeys, sortKeyOf } from '../src/outfits/ordering.ts';
+import { compareKeys, formatCursor, sortKeyOf } from '../src/outfits/ordering.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
 import { openGateway, type TestGateway } from './gateway.ts';

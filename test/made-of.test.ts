@@ -11,16 +11,15 @@ import {
   type ToldKeys,
 } from '../src/database/changes.ts';
 import type { OutfitFilter } from '../src/outfits/filter.ts';
-import { beyond, type KeysetPageRequest } from '../src/outfits/keyset-page.ts';
 import {
   madeOfCount,
   madeOfPage,
   madeOfRange,
   madeOfRecords,
   membersOf,
-  membersOfUser,
 } from '../src/outfits/made-of.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../src/outfits/ordering.ts';
+import { beyond, type KeysetPageRequest } from '../src/outfits/statements.ts';
 import type { Visibility } from '../src/outfits/visibility.ts';
 import { amount } from './lane.ts';
 
@@ -150,8 +149,7 @@ const textOf = (value: unknown): string =>
 function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | undefined } {
   const { visibility, filter, owner, ordering, kind, page, limit, from } = reading;
   const { field, direction } = ordering;
-  const members =
-    owner === undefined ? membersOf(visibility, filter) : membersOfUser(owner, visibility, filter);
+  const members = membersOf(visibility, filter, owner);
   const compare = (a: SortKey, b: SortKey) => (direction === 'asc' ? 1 : -1) * compareKeys(a, b);
   const keyOf = (outfit: Outfit) => sortKeyOf(outfit, field);
   const list = [...data.outfits.values()]
@@ -187,9 +185,8 @@ function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | u
     case 'beyond': {
       const key = after ?? { value: 3n, id: 3 };
       const request = beyond(ordering, key, from === 'start' ? 'before' : 'after');
-      const [witness] = slice(request);
-      const madeOf = witness ? madeOfRecords([witness.id], []) : madeOfRange(members, request, []);
-      return { shown: show([], witness !== undefined), madeOf };
+      const rows = slice(request);
+      return { shown: show([], rows.length > 0), madeOf: madeOfRange(members, request, rows) };
     }
     case 'record': {
       const rows = list.filter(({ id }) => id === page);

@@ -5,8 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { buildApp } from '../src/app.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
-import { formatCursor } from '../src/outfits/cursor.ts';
-import { sortKeyOf } from '../src/outfits/ordering.ts';
+import { formatCursor, sortKeyOf } from '../src/outfits/ordering.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
 import { openGateway, outfitId, type TestGateway } from './gateway.ts';

@@ -6,9 +6,8 @@ import {
   importById,
   importConfig,
   importDatabase,
+  importList,
   importSchema,
-  importUserLists,
-  importUserPages,
 } from '../source.js';
 
 const { readConfig } = await importConfig();
@@ -16,8 +15,7 @@ const { openDatabase } = await importDatabase();
 const { schema } = await importSchema();
 const { createRecordLoaders } = await importById();
 const { raiseSequences } = await importBulk();
-const { createUserPageLoader } = await importUserPages();
-const { createUserLists } = await importUserLists();
+const { createUserLists } = await importList();
 
 const config = readConfig(process.env);
 const { pool, prisma, read } = await openDatabase(config);
@@ -37,7 +35,6 @@ const context = () => ({
   read,
   raiseSequences: () => raiseSequences(pool),
   records: createRecordLoaders(read, visibility),
-  userPages: createUserPageLoader(read, visibility),
   userLists: createUserLists(read, visibility),
 });
 

@@ -8,7 +8,7 @@ import { writePages } from '../export/pages.ts';
 import { readRecords } from '../export/records.ts';
 import { writeWhole } from '../export/whole.ts';
 import { createReporter, formatNumber, type Reporter } from '../import/reporter.ts';
-import { countOutfits } from '../outfits/pages.ts';
+import { createOutfitList } from '../outfits/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
 import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
 import type { Io } from './command.ts';
@@ -138,7 +138,7 @@ async function writeExport(
   let written = 0;
   const writeFrom = (write: (records: Records, count: number) => Promise<void>) =>
     readOneSnapshot(database.pool, signal, async (read) => {
-      const count = await countOutfits(read, { private: 'all' });
+      const count = await createOutfitList(read, { private: 'all' }).count();
       const total = since === undefined ? count : undefined;
       const source = readRecords(database, read, config, since);
       const records = watch(source, signal, (number) => {

@@ -9,9 +9,8 @@ import { holdScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { raiseSequences } from '../outfits/bulk.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/by-id.ts';
-import { createUserLists, type UserLists } from '../outfits/user-lists.ts';
-import { createUserPageLoader, type UserPageLoader } from '../outfits/user-pages.ts';
-import { createViewerLikes, type ViewerLikes } from '../outfits/viewer-likes.ts';
+import { createViewerLikes, type ViewerLikes } from '../outfits/likes.ts';
+import { createUserLists, type UserLists } from '../outfits/list.ts';
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
 
 export interface Context {
@@ -29,9 +28,7 @@ export interface Context {
   readonly raiseSequences: () => Promise<void>;
   /** Reads single records, all that a step of a request needs at once. */
   readonly records: RecordLoaders;
-  /** Reads users' outfits for all users of a request at once. */
-  readonly userPages: UserPageLoader;
-  /** Reads users' outfits as lists to scroll, for all users of a request at once. */
+  /** Reads users' outfits as lists, for all users of a step of a request at once. */
   readonly userLists: UserLists;
   readonly config: ContextConfig;
 }
@@ -72,7 +69,6 @@ export function createContextFactory(
     read,
     raiseSequences: () => raiseSequences(pool),
     records: createRecordLoaders(read, visibility),
-    userPages: createUserPageLoader(read, visibility),
     userLists: createUserLists(read, visibility),
     config,
   });

@@ -1,8 +1,7 @@
 // Reads a source into the database, batch by batch.
 import type { Readable } from 'node:stream';
 import type pg from 'pg';
-import { raiseSequences, reserveIds, saveOutfits } from '../outfits/bulk.ts';
-import { readFirstId } from '../outfits/first-id.ts';
+import { raiseSequences, readFirstId, reserveIds, saveOutfits } from '../outfits/bulk.ts';
 import { foldChanges } from '../outfits/fold.ts';
 import { checkBatches } from './check-batches.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';

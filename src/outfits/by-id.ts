@@ -1,11 +1,11 @@
 // Single records, all that a step of a request needs at once.
 import DataLoader from 'dataloader';
-import { builtOnce, type ReadRows } from '../database/read.ts';
+import type { ReadRows } from '../database/read.ts';
 import type { User } from '../generated/prisma/client.ts';
-import { userColumns } from './columns.ts';
+import { createValues, type Values } from './filter.ts';
 import { madeOfRecords } from './made-of.ts';
-import { type FlatRow, joinedRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
-import { type Visibility, viewerValues, visibleOf } from './visibility.ts';
+import { type FlatRow, joinedRow, type OutfitRow, rowColumns, rowOf, userColumns } from './row.ts';
+import { type Visibility, viewerOf, visibleOf } from './visibility.ts';
 
 type Loader<Row> = Pick<DataLoader<number, Row | undefined>, 'load'>;
 
@@ -21,16 +21,22 @@ export interface RecordLoaders {
 export function createRecordLoaders(read: ReadRows, visibility: Visibility): RecordLoaders {
   return {
     outfits: createLoader(async (ids) => {
-      const values = [...valuesOf(ids), ...viewerValues(visibility)];
+      const { list, add } = createValues();
+      const statement = `
+        SELECT ${rowColumns}
+        FROM (
+          SELECT * FROM outfits s
+          WHERE s.id ${among(ids, add)} AND ${visibleOf(visibility, viewerOf(visibility, add))}
+        ) o
+        ${joinedRow}`;
       const madeOf = (rows: readonly FlatRow[]) => madeOfRecords(ids, rows);
-      const rows = await read<FlatRow>(outfitsStatement(ids, visibility), values, { madeOf });
-      return rows.map(rowOf);
+      return (await read<FlatRow>(statement, list, { madeOf })).map(rowOf);
     }),
-    users: createLoader((ids) =>
-      read<User>(usersStatement(`id ${among(ids)}`), valuesOf(ids), {
-        madeOf: () => ({ users: ids }),
-      }),
-    ),
+    users: createLoader((ids) => {
+      const { list, add } = createValues();
+      const madeOf = () => ({ users: ids });
+      return read<User>(usersStatement(`id ${among(ids, add)}`), list, { madeOf });
+    }),
     async userNamed(username) {
       const statement = `${usersStatement('username = $1')} ORDER BY id LIMIT 1`;
       const madeOf = () => ({ anyUser: true });
@@ -55,33 +61,12 @@ function createLoader<Row extends { readonly id: number }>(
  * A condition on the only id, or one on all of them. For a list of one, PostgreSQL would make a new
  * plan each time, which takes seven times as long as the rest: the plan for any list seems dearer.
  */
-function among(ids: readonly number[]): string {
-  return ids.length === 1 ? '= $1::int' : '= ANY($1::int[])';
-}
-
-function valuesOf(ids: readonly number[]): unknown[] {
-  return ids.length === 1 ? [...ids] : [ids];
-}
-
-/** $1 ids, $2 the viewer. */
-function outfitsStatement(ids: readonly number[], visibility: Visibility): string {
-  return builtOnce(
-    `outfits ${among(ids)} ${visibility.private}`,
-    () => `
-    SELECT ${rowColumns}
-    FROM (
-      SELECT * FROM outfits s
-      WHERE s.id ${among(ids)} AND ${visibleOf(visibility, 's.user_id', '$2')}
-    ) o
-    ${joinedRow}`,
-  );
+function among(ids: readonly number[], add: Values['add']): string {
+  return ids.length === 1 ? `= ${add(ids[0])}::int` : `= ANY(${add(ids)}::int[])`;
 }
 
 function usersStatement(condition: string): string {
-  return builtOnce(
-    `users ${condition}`,
-    () => `SELECT ${columnsOfUser} FROM users WHERE ${condition}`,
-  );
+  return `SELECT ${columnsOfUser} FROM users WHERE ${condition}`;
 }
 
 const columnsOfUser = Object.entries(userColumns)

@@ -1,6 +1,6 @@
-// Which outfits a list is narrowed to: what that is in SQL, and what it may cost the database.
+// Which outfits a list is narrowed to: what that is in SQL, and how the database finds them.
 import type { Access } from '../database/read.ts';
-import type { Ordering } from './ordering.ts';
+import type { OrderingField } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 
 /**
@@ -34,14 +34,9 @@ export interface Values {
   readonly add: (value: unknown) => string;
 }
 
-export function createValues(...first: readonly unknown[]): Values {
-  const list = [...first];
+export function createValues(): Values {
+  const list: unknown[] = [];
   return { list, add: (value) => `$${list.push(value)}` };
-}
-
-/** The placeholder of the viewer's id, if it matters to what is visible. */
-export function viewerOf(visibility: Visibility, add: Values['add']): string {
-  return visibility.private === 'own' ? add(visibility.userId) : '';
 }
 
 /** A condition: how the database finds what it matches, and its SQL. */
@@ -113,15 +108,16 @@ export function accessOf(filter: OutfitFilter): Access {
 
 /**
  * Outfits `s`, their likes `l`, or both joined: what a filter and an ordering need of them.
+ * @param sortedBy undefined: the order is no matter
  * @param needsOutfits whether there are other conditions of outfits
  */
 export function sourceOf(
-  { field }: Pick<Ordering, 'field'>,
   filter: OutfitFilter,
+  sortedBy?: OrderingField,
   needsOutfits = false,
 ): string {
   const given = givenFields(filter).map((name) => conditions[name].isOfLikes ?? false);
-  const isByLikes = field === 'likes';
+  const isByLikes = sortedBy === 'likes';
   if (!isByLikes && !given.includes(true)) return 'outfits s';
   if (isByLikes && !needsOutfits && !given.includes(false)) return 'outfit_like_counts l';
   return 'outfits s JOIN outfit_like_counts l ON l.id = s.id';
@@ -146,4 +142,77 @@ export function isSelective(filter: OutfitFilter): boolean {
   return givenFields(filter).some((field) =>
     ['bounded', 'unbounded'].includes(conditions[field].access),
   );
+}
+
+/** A range of one field that lists can be sorted by, half-open. */
+interface FieldRange {
+  readonly field: 'created' | 'likes';
+  readonly from: bigint | undefined;
+  readonly below: bigint | undefined;
+}
+
+/** The range that a filter is, if it is nothing else. */
+export function rangeOf(filter: OutfitFilter): FieldRange | undefined {
+  const { createdFrom, createdBefore, likesFrom, likesBelow } = filter;
+  const isOf = (...fields: (keyof OutfitFilter)[]) => {
+    const given = givenFields(filter);
+    return given.length > 0 && given.every((field) => fields.includes(field));
+  };
+  if (isOf('createdFrom', 'createdBefore')) {
+    return { field: 'created', from: createdFrom, below: createdBefore };
+  }
+  if (!isOf('likesFrom', 'likesBelow')) return undefined;
+  return { field: 'likes', from: toBigInt(likesFrom), below: toBigInt(likesBelow) };
+}
+
+function toBigInt(value: number | undefined): bigint | undefined {
+  return value === undefined ? undefined : BigInt(value);
+}
+
+/**
+ * Says `private` as a visibility where that can be: the plain list of public outfits costs nothing more.
+ * @returns undefined when nothing can match, as a condition without alternatives does not
+ */
+export function simplify(
+  given: OutfitFilter,
+  visibility: Visibility,
+): { readonly filter: OutfitFilter; readonly visibility: Visibility } | undefined {
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
+  if (entries.some(([, value]) => Array.isArray(value) && value.length === 0)) return undefined;
+  const filter: OutfitFilter = Object.fromEntries(entries);
+  if (filter.private === undefined) return { visibility, filter };
+  if (!filter.private) {
+    const { private: _public, ...others } = filter;
+    return { visibility: { private: 'none' }, filter: others };
+  }
+  if (visibility.private === 'none') return undefined;
+  if (visibility.private === 'all') return { visibility, filter };
+  // One's own private outfits are among one's own outfits, which have an index.
+  const { userId } = visibility;
+  if (filter.userIds && !filter.userIds.includes(userId)) return undefined;
+  return { visibility, filter: { ...filter, userIds: [userId] } };
+}
+
+/** Most characters of a search, and of a hashtag: what the index keeps of one. */
+export const maxLength = 100;
+
+/** Scripts in which one character says as much as three letters, and symbols. */
+const dense =
+  /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Bopo}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{Emoji_Presentation}\p{RI}\u2600-\u27bf]/u;
+
+/** The words of a search, each once. */
+export function readWords(search: string): string[] {
+  const words = search.normalize().split(/\s+/u);
+  return [...new Set(words)].filter((word) => word !== '');
+}
+
+/** Whether the index finds a word without reading most of itself. */
+export function isSearchable(word: string): boolean {
+  return [...word].length >= 3 || dense.test(word);
+}
+
+/** @param text without `#` */
+export function isHashtag(text: string): boolean {
+  const { length } = [...text.normalize()];
+  return length <= maxLength && /^[\p{L}\p{M}\p{N}_]+$/u.test(text);
 }

@@ -1,8 +1,16 @@
 // One creation per Idempotency-Key.
 import { createHash } from 'node:crypto';
 import type { ReadRows } from '../database/read.ts';
-import { type Columns, outfitColumns, userColumns } from './columns.ts';
-import { type FlatRow, likesColumn, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import {
+  type Columns,
+  type FlatRow,
+  likesColumn,
+  type OutfitRow,
+  outfitColumns,
+  rowColumns,
+  rowOf,
+  userColumns,
+} from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
 
 /** A request that its client may send again, with the key that it chose for it. */

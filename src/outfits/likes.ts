@@ -1,4 +1,5 @@
 // Likes, once per user and outfit.
+import DataLoader from 'dataloader';
 import type { ReadRows } from '../database/read.ts';
 import { type FlatRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
 import type { Visibility } from './visibility.ts';
@@ -34,3 +35,21 @@ const likeStatement = `
   FROM like_outfit($1::int, $2::int, $3::boolean, $4::boolean) l
   CROSS JOIN LATERAL (SELECT (l.outfit).*) o
   JOIN users u ON u.id = o.user_id`;
+
+/** Gives whether the viewer likes an outfit, by its number. */
+export type ViewerLikes = Pick<DataLoader<number, boolean>, 'load'>;
+
+/** Reads the likes of one user: for all outfits of a page, in one statement. */
+export function createViewerLikes(read: ReadRows, userId: number): ViewerLikes {
+  const load = async (ids: readonly number[]) => {
+    const rows = await read<{ id: number }>(likedStatement, [userId, ids]);
+    const liked = new Set(rows.map(({ id }) => id));
+    return ids.map((id) => liked.has(id));
+  };
+  return new DataLoader(load, { cache: false });
+}
+
+/** $1 user, $2 outfits. */
+const likedStatement = `
+  SELECT l.outfit_id AS id FROM unnest($2::int[]) AS asked (id)
+  JOIN outfit_likes l ON l.outfit_id = asked.id AND l.user_id = $1::int`;

@@ -1,32 +1,51 @@
-// A list of outfits as something to be read: which of the ways to read it fits its filter.
+// Lists of outfits: of everyone, or of a user; with numbered pages, and to scroll.
+import DataLoader from 'dataloader';
+import { type MadeOf, madeOfAll } from '../database/changes.ts';
 import type { ReadRows } from '../database/read.ts';
-import { accessOf, isSelective, type OutfitFilter } from './filter.ts';
-import { findKeysetPage, hasOutfitAt, type KeysetPageRequest } from './keyset-page.ts';
-import { createMatchedList } from './matched-list.ts';
+import { accessOf, isSelective, type OutfitFilter, rangeOf, simplify } from './filter.ts';
+import { type Members, madeOfCount, madeOfPage, madeOfRange, membersOf } from './made-of.ts';
 import type { Ordering, SortKey } from './ordering.ts';
-import { countOutfits, findPage, type OutfitPage, type PageRequest, pageOf } from './pages.ts';
-import type { OutfitRow } from './row.ts';
-import { createSpanList, spanOf } from './span-list.ts';
+import { type FlatRow, type OutfitRow, rowOf } from './row.ts';
+import {
+  beyond,
+  countStatement,
+  type KeysetPageRequest,
+  type PageRequest,
+  pageStatement,
+  rangeStatement,
+  type Scope,
+  type Statement,
+} from './statements.ts';
 import type { Visibility } from './visibility.ts';
 
-/** What a connection reads. */
-export interface ScrollableList {
-  /** The outfits between two places of the list, in its order. */
-  readonly keysetPage: (request: KeysetPageRequest) => Promise<OutfitRow[]>;
-  /** Whether the list has an outfit at `key` or beyond it, towards `side`. */
-  readonly hasOutfitAt: (
-    ordering: Ordering,
-    key: SortKey,
-    side: 'before' | 'after',
-  ) => Promise<boolean>;
+/** One page of a numbered list. */
+export interface OutfitPage {
   /** Outfits in the whole list. */
-  readonly count: () => Promise<number>;
+  readonly count: number;
+  /** Pages in the whole list; 1 when it is empty. */
+  readonly pageCount: number;
+  /** Number of this page, from 1. */
+  readonly page: number;
+  readonly rows: readonly OutfitRow[];
 }
 
-/** A list that has numbered pages, too. */
-export interface OutfitList extends ScrollableList {
+/** There is no such page. */
+export class PastTheEndError extends Error {
+  constructor(
+    readonly page: number,
+    readonly pageCount: number,
+  ) {
+    super(`Page ${page} does not exist: the last page is ${pageCount}.`);
+  }
+}
+
+export interface OutfitList {
   /** @throws PastTheEndError */
   readonly page: (request: PageRequest) => Promise<OutfitPage>;
+  /** The outfits between two places of the list, in its order. */
+  readonly keysetPage: (request: KeysetPageRequest) => Promise<OutfitRow[]>;
+  /** Outfits in the whole list. */
+  readonly count: () => Promise<number>;
 }
 
 /** The visible outfits that a filter lets through; all of them without one. */
@@ -35,12 +54,164 @@ export function createOutfitList(
   visibility: Visibility,
   filter: OutfitFilter = {},
 ): OutfitList {
-  const { isEmpty, visibility: visible, conditions } = simplify(filter, visibility);
-  if (isEmpty) return emptyList;
-  if (Object.keys(conditions).length === 0) return createPlainList(read, visible);
-  const matched = createMatchedList(read, visible, conditions);
-  const span = spanOf(conditions);
-  return span ? createSpanList(read, visible, span, matched) : matched;
+  const scope = simplify(filter, visibility);
+  if (!scope) return emptyList;
+  return {
+    page: async (request) => pageOf(await readPage(read, scope, request), request),
+    keysetPage: async (request) =>
+      inOrder((await readRange(read, scope, request)).map(rowOf), request.from),
+    count: async () => (await readCounts(read, scope))[0]?.count ?? 0,
+  };
+}
+
+const emptyList: OutfitList = {
+  page: async (request) => pageOf([], request),
+  keysetPage: async () => [],
+  count: async () => 0,
+};
+
+/** Whether a list has an outfit at `key` or beyond it, towards `side`. */
+export async function hasOutfitAt(
+  list: OutfitList,
+  ordering: Ordering,
+  key: SortKey,
+  side: 'before' | 'after',
+): Promise<boolean> {
+  return (await list.keysetPage(beyond(ordering, key, side))).length > 0;
+}
+
+/** Gives the outfits of a user that a filter lets through, as a list. */
+export type UserLists = (userId: number, filter: OutfitFilter) => OutfitList;
+
+/** Reads all that one step of a query asks for: users whose lists are asked for alike share a statement. */
+export function createUserLists(read: ReadRows, visibility: Visibility): UserLists {
+  const createLoader = <Request, Row extends Owned>(
+    find: (read: ReadRows, scope: Scope, request: Request) => Promise<Row[]>,
+  ) => {
+    const loader = new DataLoader<Asked<Request>, Row[]>(
+      async (asked) => {
+        const found = new Map<string, Map<number, Row[]>>();
+        const readAlike = async ([key, alike]: [string, Asked<Request>[]]) => {
+          const { filter, request } = alike[0] as Asked<Request>;
+          const users = [...new Set(alike.map(({ userId }) => userId))];
+          const scope = simplify(filter, visibility);
+          const rows = scope ? await find(read, { ...scope, users }, request) : [];
+          found.set(key, groupBy(rows, ownerOf));
+        };
+        await Promise.all([...groupBy(asked, ({ key }) => key)].map(readAlike));
+        return asked.map(({ key, userId }) => found.get(key)?.get(userId) ?? []);
+      },
+      // Nothing is kept: what a document reads after it has written may be another list.
+      { cache: false },
+    );
+    return (userId: number, filter: OutfitFilter, request: Request) =>
+      loader.load({ userId, filter, request, key: keyOf(filter, request) });
+  };
+  const pages = createLoader(readPage);
+  const ranges = createLoader(readRange);
+  const counts = createLoader(readCounts);
+  return (userId, filter) => ({
+    page: async (request) => pageOf(await pages(userId, filter, request), request),
+    keysetPage: async (request) =>
+      inOrder((await ranges(userId, filter, request)).map(rowOf), request.from),
+    count: async () => (await counts(userId, filter, undefined))[0]?.count ?? 0,
+  });
+}
+
+interface Asked<Request> {
+  readonly userId: number;
+  readonly filter: OutfitFilter;
+  readonly request: Request;
+  /** The same text for what differs in the user only. */
+  readonly key: string;
+}
+
+/** JSON knows no bigint. */
+function keyOf(...parts: readonly unknown[]): string {
+  return JSON.stringify(parts, (_name, value: unknown) =>
+    typeof value === 'bigint' ? `${value}n` : value,
+  );
+}
+
+/** A row of a list of a user: whose list, which an outfit says itself. */
+interface Owned {
+  readonly ownerId?: number;
+  readonly userId?: number;
+}
+
+function ownerOf({ ownerId, userId }: Owned): number {
+  return (ownerId ?? userId) as number;
+}
+
+interface Counted extends Owned {
+  readonly count: number;
+}
+
+/** A row of a page; one without an outfit when the page has none. */
+type PageRow = Counted & (FlatRow | { readonly id: null });
+
+function readPage(read: ReadRows, scope: Scope, request: PageRequest): Promise<PageRow[]> {
+  return run(read, pageStatement(scope, request), scope, (members, rows: PageRow[]) =>
+    madeOfPage(members, request.ordering, outfitsIn(rows)),
+  );
+}
+
+function readRange(read: ReadRows, scope: Scope, request: KeysetPageRequest): Promise<FlatRow[]> {
+  return run(read, rangeStatement(scope, request), scope, (members, rows: FlatRow[]) =>
+    madeOfRange(members, request, inOrder(rows, request.from)),
+  );
+}
+
+function readCounts(read: ReadRows, scope: Scope): Promise<Counted[]> {
+  return run(read, countStatement(scope), scope, madeOfCount);
+}
+
+function run<Row extends Owned>(
+  read: ReadRows,
+  { text, values, planForValues, access }: Statement,
+  { visibility, filter, users }: Scope,
+  madeOf: (members: Members, rows: Row[]) => MadeOf | undefined,
+): Promise<Row[]> {
+  return read<Row>(text, values, {
+    planForValues,
+    access,
+    madeOf(rows) {
+      if (!users) return madeOf(membersOf(visibility, filter), [...rows]);
+      const lists = groupBy(rows, ownerOf);
+      return madeOfAll(
+        users.map((id) => madeOf(membersOf(visibility, filter, id), lists.get(id) ?? [])),
+      );
+    },
+  });
+}
+
+function outfitsIn(rows: readonly PageRow[]): FlatRow[] {
+  return rows.filter((row) => row.id !== null);
+}
+
+/** @throws PastTheEndError */
+function pageOf(rows: readonly PageRow[], { page, pageSize }: PageRequest): OutfitPage {
+  const count = rows[0]?.count ?? 0;
+  const pageCount = Math.max(1, Math.ceil(count / pageSize));
+  const found = page === 'last' ? pageCount : page;
+  if (found > pageCount) throw new PastTheEndError(found, pageCount);
+  return { count, pageCount, page: found, rows: outfitsIn(rows).map(rowOf) };
+}
+
+/** What was read from an end of a range, in the order of the list. */
+function inOrder<Row>(rows: Row[], from: KeysetPageRequest['from']): Row[] {
+  return from === 'start' ? rows : rows.toReversed();
+}
+
+function groupBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
 }
 
 /** What reading a filtered list may cost the database: filters.md says how much that is. */
@@ -53,57 +224,10 @@ export function weightOf(filter: OutfitFilter, { field }: Ordering): number {
   const conditions = isPrivate ? filter : others;
   const access = accessOf(conditions);
   if (access !== 'unbounded') return weights[access];
-  const span = spanOf(conditions);
-  if (span) return span.field === field ? weights.bounded : weights.several;
+  const range = rangeOf(conditions);
+  if (range) return range.field === field ? weights.bounded : weights.several;
   const { words, hashtags = [], userIds = [] } = conditions;
   const isOfOne =
     isSelective(conditions) && words === undefined && hashtags.length + userIds.length <= 1;
   return isOfOne ? weights.unbounded : weights.several;
 }
-
-/**
- * What a filter says of `private`, said as a visibility where that can be: the plain list of public
- * outfits costs nothing more. A condition without alternatives matches nothing.
- */
-export function simplify(
-  filter: OutfitFilter,
-  visibility: Visibility,
-): { isEmpty: boolean; visibility: Visibility; conditions: OutfitFilter } {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  const conditions: OutfitFilter = Object.fromEntries(given);
-  const hasNoAlternative = given.some(([, value]) => Array.isArray(value) && value.length === 0);
-  if (conditions.private === undefined) {
-    return { isEmpty: hasNoAlternative, visibility, conditions };
-  }
-  if (!conditions.private) {
-    const { private: _public, ...others } = conditions;
-    return { isEmpty: hasNoAlternative, visibility: { private: 'none' }, conditions: others };
-  }
-  const { userIds } = conditions;
-  const isHidden =
-    visibility.private === 'none' ||
-    (visibility.private === 'own' && userIds !== undefined && !userIds.includes(visibility.userId));
-  return {
-    isEmpty: hasNoAlternative || isHidden,
-    visibility,
-    // One's own private outfits are among one's own outfits, which have an index.
-    conditions:
-      visibility.private === 'own' ? { ...conditions, userIds: [visibility.userId] } : conditions,
-  };
-}
-
-function createPlainList(read: ReadRows, visibility: Visibility): OutfitList {
-  return {
-    page: (request) => findPage(read, visibility, request),
-    keysetPage: (request) => findKeysetPage(read, visibility, request),
-    hasOutfitAt: (ordering, key, side) => hasOutfitAt(read, visibility, ordering, key, side),
-    count: () => countOutfits(read, visibility),
-  };
-}
-
-const emptyList: OutfitList = {
-  page: async ({ page, pageSize }) => pageOf([], page, pageSize),
-  keysetPage: async () => [],
-  hasOutfitAt: async () => false,
-  count: async () => 0,
-};

@@ -7,8 +7,8 @@ import {
   type ToldKeys,
 } from '../database/changes.ts';
 import type { OutfitFilter } from './filter.ts';
-import type { KeysetPageRequest } from './keyset-page.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from './ordering.ts';
+import type { KeysetPageRequest } from './statements.ts';
 import type { Visibility } from './visibility.ts';
 
 /** Which outfits a list has, as far as changes tell. */
@@ -35,32 +35,26 @@ interface Known<Field extends keyof OutfitFilter> {
 const tellable: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field> } = {
   ids: { aspect: 0, condition: (ids) => oneOf('id', ids) },
   userIds: { aspect: 0, condition: (ids) => oneOf('userId', ids) },
-  createdFrom: {
-    aspect: aspects.created,
-    condition: (moment) => known('created', (created) => created >= moment),
-  },
-  createdBefore: {
-    aspect: aspects.created,
-    condition: (moment) => known('created', (created) => created < moment),
-  },
-  likesFrom: {
-    aspect: aspects.likes,
-    condition: (from) => known('likes', (likes) => likes >= from),
-  },
-  likesBelow: { aspect: aspects.likes, condition: (end) => known('likes', (likes) => likes < end) },
-  private: {
-    aspect: 0,
-    condition: (isPrivate) => (outfit) => outfit.private === isPrivate,
-  },
+  createdFrom: atLeast('created'),
+  createdBefore: below('created'),
+  likesFrom: atLeast('likes'),
+  likesBelow: below('likes'),
+  private: { aspect: 0, condition: (isPrivate) => (outfit) => outfit.private === isPrivate },
 };
 
 /** What a change does not tell may be anything. */
-function known<Field extends 'created' | 'likes'>(
-  field: Field,
-  holds: (value: OutfitKeys[Field]) => boolean,
-) {
-  return (outfit: ToldKeys) =>
-    outfit[field] === undefined || holds(outfit[field] as OutfitKeys[Field]);
+function atLeast(field: 'created' | 'likes') {
+  const condition = (from: bigint | number) => (outfit: ToldKeys) =>
+    (outfit[field] ?? from) >= from;
+  return { aspect: aspects[field], condition };
+}
+
+function below(field: 'created' | 'likes') {
+  const condition = (end: bigint | number) => (outfit: ToldKeys) => {
+    const value = outfit[field];
+    return value === undefined || value < end;
+  };
+  return { aspect: aspects[field], condition };
 }
 
 function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
@@ -68,10 +62,18 @@ function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
   return (outfit: ToldKeys) => all.has(outfit[field]);
 }
 
-/** @param filter each condition that changes say nothing about may hold of any outfit */
-export function membersOf(visibility: Visibility, filter: OutfitFilter = {}): Members {
+/**
+ * @param filter each condition that changes say nothing about may hold of any outfit
+ * @param owner whose outfits are meant; undefined: everyone's
+ */
+export function membersOf(
+  visibility: Visibility,
+  filter: OutfitFilter = {},
+  owner?: number,
+): Members {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
   const conditions: ((outfit: ToldKeys) => boolean)[] = [];
+  if (owner !== undefined) conditions.push((outfit) => outfit.userId === owner);
   let decisive = 0;
   let isExact = true;
   if (visibility.private === 'none') conditions.push((outfit) => !outfit.private);
@@ -88,15 +90,6 @@ export function membersOf(visibility: Visibility, filter: OutfitFilter = {}): Me
     isExact,
     isOfOthers: visibility.private === 'own' || filter.likedBy !== undefined,
   };
-}
-
-export function membersOfUser(
-  userId: number,
-  visibility: Visibility,
-  filter: OutfitFilter,
-): Members {
-  const { has, ...rest } = membersOf(visibility, filter);
-  return { ...rest, has: (outfit) => outfit.userId === userId && has(outfit) };
 }
 
 type Row = OutfitKeys;

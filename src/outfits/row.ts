@@ -1,7 +1,36 @@
-// The select list of a list, and the shape of a row.
+// The column of each field, the select list of a list, and the shape of a row.
 import type { Outfit, User } from '../generated/prisma/client.ts';
-import { outfitColumns, userColumns } from './columns.ts';
 import { type Ordering, orderBy } from './ordering.ts';
+
+/** The column and SQL type of each field of a model: one that is added to schema.prisma does not compile until it is here. */
+export type Columns<Row> = Readonly<Record<keyof Row, readonly [column: string, type: string]>>;
+
+export const userColumns: Columns<User> = {
+  id: ['id', 'int'],
+  avatarKey: ['avatar_key', 'text'],
+  username: ['username', 'text'],
+  firstName: ['first_name', 'text'],
+  lastName: ['last_name', 'text'],
+};
+
+export const outfitColumns: Columns<Outfit> = {
+  id: ['id', 'int'],
+  title: ['title', 'text'],
+  description: ['description', 'text'],
+  imageKey: ['image_key', 'text'],
+  imageOriginalKey: ['image_original_key', 'text'],
+  complete: ['complete', 'boolean'],
+  userId: ['user_id', 'int'],
+  quality: ['quality', 'int'],
+  private: ['private', 'boolean'],
+  backgroundColor: ['background_color', 'text'],
+  videoKey: ['video_key', 'text'],
+  playVideo: ['play_video', 'boolean'],
+  created: ['created', 'bigint'],
+  modified: ['modified', 'bigint'],
+  creationDevice: ['creation_device', 'text'],
+  modificationDevice: ['modification_device', 'text'],
+};
 
 /** An outfit with its number of likes, as that is stored beside it. */
 type LikedOutfit = Outfit & { likes: number };

@@ -18,21 +18,6 @@ export function visibilityFor(
   return viewer ? { private: 'own', userId: viewer.userId } : { private: 'none' };
 }
 
-/** In place of a user's id: everyone's outfits. No user has it. */
-const everyone = 2_147_483_648;
-
-/** Whose public and whose private outfits are in the visible list: the values of `givenMembers`. */
-export function membersIn(visibility: Visibility): [publics: number, privates: number | null] {
-  switch (visibility.private) {
-    case 'all':
-      return [everyone, everyone];
-    case 'none':
-      return [everyone, null];
-    case 'own':
-      return [everyone, visibility.userId];
-  }
-}
-
 /** Whether what is seen is the same for others too. */
 export function isShareable(visibility: Visibility): boolean {
   return visibility.private !== 'own';
@@ -50,23 +35,71 @@ export function whereVisible(visibility: Visibility): Prisma.OutfitWhereInput {
   }
 }
 
+/** The placeholder of the viewer's id, if it matters to what is visible; `add` gives one to a value. */
+export function viewerOf(visibility: Visibility, add: (value: unknown) => string): string {
+  return visibility.private === 'own' ? `${add(visibility.userId)}::int` : '';
+}
+
 /**
- * What a visible one of the outfits `s` of one owner is, in SQL.
+ * What a visible one of the outfits `s` is, in SQL.
+ * @param viewer as `viewerOf` gives it
  * @param owner the owner's id
- * @param viewer placeholder of the value that `viewerValues` gives
  */
-export function visibleOf(visibility: Visibility, owner: string, viewer: string): string {
+export function visibleOf(visibility: Visibility, viewer: string, owner = 's.user_id'): string {
   switch (visibility.private) {
     case 'all':
       return 'true';
     case 'none':
       return 'NOT s.private';
     case 'own':
-      return `(NOT s.private OR ${owner} = ${viewer}::int)`;
+      return `(NOT s.private OR ${owner} = ${viewer})`;
   }
 }
 
-/** The values that a statement needs beside its other ones: the viewer's id, if it matters. */
-export function viewerValues(visibility: Visibility): number[] {
-  return visibility.private === 'own' ? [visibility.userId] : [];
+/**
+ * What the visible list is a merge of, as conditions of `s`: each is one range of an index, as those
+ * of lists lead with `private`, and those of users with the user and it.
+ * @param s outfits, or their likes
+ * @param owner SQL of the id of the user whose outfits are meant; undefined: everyone's
+ */
+export function segmentsOf(
+  visibility: Visibility,
+  viewer: string,
+  s: string,
+  owner: string | undefined,
+): string[] {
+  const ofOwner = owner ? `${s}.user_id = ${owner} AND ` : '';
+  const publics = `${ofOwner}NOT ${s}.private`;
+  switch (visibility.private) {
+    case 'all':
+      return [publics, `${ofOwner}${s}.private`];
+    case 'none':
+      return [publics];
+    case 'own': {
+      const own = `${s}.user_id = ${viewer} AND ${s}.private`;
+      return [publics, owner ? `${own} AND ${owner} = ${viewer}` : own];
+    }
+  }
+}
+
+/** In place of a user's id: everyone's outfits. No user has it. */
+const everyone = '2147483648::bigint';
+
+/** The same as the functions of the counts take it: whose public and whose private outfits are listed. */
+export function membersOf(
+  visibility: Visibility,
+  viewer: string,
+  owner: string | undefined,
+): string {
+  const publics = owner ? `${owner}::bigint` : everyone;
+  switch (visibility.private) {
+    case 'all':
+      return `${publics}, ${publics}`;
+    case 'none':
+      return `${publics}, NULL::bigint`;
+    case 'own':
+      return owner
+        ? `${publics}, CASE WHEN ${owner} = ${viewer} THEN ${publics} END`
+        : `${publics}, ${viewer}::bigint`;
+  }
 }

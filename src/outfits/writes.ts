@@ -2,7 +2,6 @@
 import pg from 'pg';
 import type { ReadRows } from '../database/read.ts';
 import type { Outfit, PrismaClient } from '../generated/prisma/client.ts';
-import { outfitColumns } from './columns.ts';
 import {
   findFirstAnswer,
   keepAnswerSql,
@@ -10,7 +9,14 @@ import {
   type RepeatableRequest,
 } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
-import { type FlatRow, joinedRow, type OutfitRow, rowColumns, rowOf } from './row.ts';
+import {
+  type FlatRow,
+  joinedRow,
+  type OutfitRow,
+  outfitColumns,
+  rowColumns,
+  rowOf,
+} from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
 import { type Visibility, whereVisible } from './visibility.ts';
 

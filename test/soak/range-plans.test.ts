@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { OutfitOrdering } from '../../src/generated/test-client.ts';
-import { formatCursor } from '../../src/outfits/cursor.ts';
+import { formatCursor } from '../../src/outfits/ordering.ts';
 import { openGateway, type TestGateway } from '../gateway.ts';
 
 interface PlanNode {

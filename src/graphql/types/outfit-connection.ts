@@ -1,11 +1,16 @@
 // The Relay connections for scrolling: outfitConnection(...), User.outfitConnection(...),
 // Viewer.likedOutfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
-import { formatCursor, parseCursor } from '../../outfits/cursor.ts';
-import { createOutfitList, type ScrollableList } from '../../outfits/list.ts';
-import { type Ordering, type SortKey, sortKeyOf } from '../../outfits/ordering.ts';
-import { maxRows } from '../../outfits/ranges.ts';
+import { createOutfitList, hasOutfitAt, type OutfitList } from '../../outfits/list.ts';
+import {
+  formatCursor,
+  type Ordering,
+  parseCursor,
+  type SortKey,
+  sortKeyOf,
+} from '../../outfits/ordering.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
+import { maxRows } from '../../outfits/statements.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { CostConfig, CountItems } from '../cost.ts';
@@ -26,7 +31,7 @@ const countItems: CountItems = ({ first, last }, config) =>
 
 /** A range of a list. */
 interface Connection {
-  readonly list: ScrollableList;
+  readonly list: OutfitList;
   readonly edges: readonly { readonly cursor: string; readonly node: OutfitRow }[];
   readonly pageInfo: PageInfo;
 }
@@ -122,7 +127,7 @@ builder.objectField(Viewer, 'likedOutfits', (t) =>
 );
 
 async function resolveConnection(
-  list: ScrollableList,
+  list: OutfitList,
   range: ConnectionArguments,
   { config }: Context,
 ): Promise<Connection> {
@@ -142,8 +147,8 @@ async function resolveConnection(
       limit: size + 1,
       from: forward ? 'start' : 'end',
     }),
-    after ? list.hasOutfitAt(ordering, after, 'before') : false,
-    before ? list.hasOutfitAt(ordering, before, 'after') : false,
+    after ? hasOutfitAt(list, ordering, after, 'before') : false,
+    before ? hasOutfitAt(list, ordering, before, 'after') : false,
   ]);
   const more = rows.length > size;
   const slice = forward ? rows.slice(0, size) : rows.slice(more ? 1 : 0);

@@ -1,7 +1,7 @@
 // OutfitFilter: the input that narrows any list of outfits.
 import type { InputShapeFromTypeParam } from '@pothos/core';
 import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
-import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/search.ts';
+import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/filter.ts';
 import { builder } from '../builder.ts';
 import { badUserInput, searchTooShort } from '../errors.ts';
 import { DateTime } from './date-time.ts';

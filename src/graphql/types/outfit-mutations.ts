@@ -72,12 +72,12 @@ builder.mutationField('createOutfit', (t) =>
       const { userId } = requireViewer(context);
       const request = requestOf(context, userId, input);
       // Before the input is looked at: with a key, another request is refused whatever is in it.
-      const first = request && (await mapErrors(context, findFirstAnswer(context.read, request)));
+      const first = request && (await mapErrors(findFirstAnswer(context.read, request)));
       const { values, errors } = checkNewOutfit(input, context.config);
       if (errors) return { outfit: null, errors };
       if (validateOnly) return { outfit: null, errors: [] };
       if (first) return { outfit: first, errors: [] };
-      return written(context, createOutfit(context, userId, values, request));
+      return written(createOutfit(context, userId, values, request));
     },
   }),
 );
@@ -97,7 +97,7 @@ builder.mutationField('updateOutfit', (t) =>
       const id = readGlobalId('Outfit', globalId);
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
-      return written(context, updateOutfit(context, { id, userId }, context.visibility, values));
+      return written(updateOutfit(context, { id, userId }, context.visibility, values));
     },
   }),
 );
@@ -124,7 +124,7 @@ builder.mutationField('deleteOutfit', (t) =>
     resolve: async (_root, { id: globalId }, context) => {
       const { userId } = requireViewer(context);
       const id = readGlobalId('Outfit', globalId);
-      await mapErrors(context, deleteOutfit(context.prisma, { id, userId }, context.visibility));
+      await mapErrors(deleteOutfit(context.prisma, { id, userId }, context.visibility));
       return { id };
     },
   }),
@@ -165,7 +165,7 @@ async function resolveLike(globalId: string, liked: boolean, context: Context) {
   const { userId } = requireViewer(context);
   const id = readGlobalId('Outfit', globalId);
   const { read, visibility } = context;
-  return { outfit: await mapErrors(context, setLike(read, { id, userId, liked }, visibility)) };
+  return { outfit: await mapErrors(setLike(read, { id, userId, liked }, visibility)) };
 }
 
 function requireViewer({ viewer }: Context) {
@@ -184,15 +184,12 @@ function requestOf(
   return { userId, key, input };
 }
 
-async function written(context: Context, writing: Promise<OutfitRow>): Promise<Written> {
-  return { outfit: await mapErrors(context, writing), errors: [] };
+async function written(writing: Promise<OutfitRow>): Promise<Written> {
+  return { outfit: await mapErrors(writing), errors: [] };
 }
 
 /** Says what the service refused in the terms of the interface. */
-async function mapErrors<Result>(
-  { userPages }: Context,
-  writing: Promise<Result>,
-): Promise<Result> {
+async function mapErrors<Result>(writing: Promise<Result>): Promise<Result> {
   try {
     return await writing;
   } catch (error) {
@@ -201,8 +198,5 @@ async function mapErrors<Result>(
     if (error instanceof NoSuchUserError) throw invalidToken();
     if (error instanceof KeyReusedError) throw keyReused(error.message);
     throw error;
-  } finally {
-    // What a field before has read may be another now.
-    userPages.clearAll();
   }
 }

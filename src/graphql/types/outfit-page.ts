@@ -1,7 +1,12 @@
 // OutfitPage: outfits(...), User.outfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
-import { createOutfitList, weightOf } from '../../outfits/list.ts';
-import { type OutfitPage as Page, type PageRequest, PastTheEndError } from '../../outfits/pages.ts';
+import {
+  createOutfitList,
+  type OutfitPage as Page,
+  PastTheEndError,
+  weightOf,
+} from '../../outfits/list.ts';
+import type { PageRequest } from '../../outfits/statements.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { CountItems, WeighFilter } from '../cost.ts';
@@ -82,12 +87,8 @@ builder.prismaObjectField(User, 'outfits', (t) =>
     description: 'One page of the outfits of this user.',
     args: pageArguments,
     extensions: { countItems, weighFilter: weighFilterOfUser },
-    resolve: (user, args, context) => {
-      const filter = filterOf(args.filter);
-      return resolvePage(args, context, (request) =>
-        context.userPages.load({ ...request, userId: user.id, filter }),
-      );
-    },
+    resolve: ({ id }, args, context) =>
+      resolvePage(args, context, context.userLists(id, filterOf(args.filter)).page),
   }),
 );
 

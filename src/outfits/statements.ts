@@ -1,0 +1,344 @@
+// The statements of lists: a numbered page, a range between two places, a count. Of one list, or of those of several
+// users at once. filters.md says which list is read in which way, and what that costs.
+import type { Access } from '../database/read.ts';
+import {
+  accessOf,
+  conditionsOf,
+  createValues,
+  isSelective,
+  type OutfitFilter,
+  rangeOf,
+  sourceOf,
+  type Values,
+} from './filter.ts';
+import {
+  compareKeys,
+  keyColumns,
+  keyOf,
+  type Ordering,
+  orderBy,
+  reverse,
+  type SortKey,
+  stepBack,
+} from './ordering.ts';
+import { joinedRow, placedRow, rowColumns, rowSource } from './row.ts';
+import { membersOf, segmentsOf, type Visibility, viewerOf, visibleOf } from './visibility.ts';
+
+/** What a list has. */
+export interface Scope {
+  readonly visibility: Visibility;
+  readonly filter: OutfitFilter;
+  /** The users whose lists are meant, each by itself; undefined: one list, of everyone's outfits. */
+  readonly users?: readonly number[] | undefined;
+}
+
+export interface PageRequest {
+  readonly ordering: Ordering;
+  /** From 1, or the last page, whichever that is when the list is read. */
+  readonly page: number | 'last';
+  /** Outfits per page. */
+  readonly pageSize: number;
+}
+
+/** The outfits strictly between two places of a list. */
+export interface KeysetPageRequest {
+  readonly ordering: Ordering;
+  readonly after?: SortKey | undefined;
+  readonly before?: SortKey | undefined;
+  /** Most outfits to read, at most `maxRows`. */
+  readonly limit: number;
+  /** Which end of the range to read from. */
+  readonly from: 'start' | 'end';
+}
+
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+  /** A text for each filter would be many to keep prepared, and which index is best depends on the values. */
+  readonly planForValues: boolean;
+  readonly access: Access;
+}
+
+/** Most outfits of a range of a connection: `first: 100`, and the one that tells whether there is a next page. */
+export const maxRows = 101;
+
+/**
+ * The limit of the index ranges that `rows` outfits are merged from. Rounded up, since each limit is a statement of its
+ * own to prepare: 21 is a page of 20 and the one behind it. Above `maxRows` are only values of PAGE_SIZE, of which
+ * a process has one.
+ */
+function rangeLimit(rows: number): number {
+  return [1, 21, maxRows].find((limit) => rows <= limit) ?? rows;
+}
+
+/** What the parts of a statement have in common. */
+interface Parts extends Scope, Values {
+  readonly viewer: string;
+  /** The users as a table, and SQL of the id of one; undefined: everyone. */
+  readonly owners: string | undefined;
+  readonly owner: string | undefined;
+}
+
+function partsOf(scope: Scope): Parts {
+  const { visibility, users } = scope;
+  const values = createValues();
+  // For an array of one, PostgreSQL would make a new plan each time.
+  const table = users?.length === 1 ? `(SELECT ${values.add(users[0])}::int)` : undefined;
+  const owners = users && `${table ?? `unnest(${values.add(users)}::int[])`} AS owner (id)`;
+  const viewer = viewerOf(visibility, values.add);
+  return { ...scope, ...values, viewer, owners, owner: owners && 'owner.id' };
+}
+
+function statementOf(text: string, { list, filter, users }: Parts, isFiltered: boolean): Statement {
+  const access = isFiltered ? accessOf(users ? { ...filter, userIds: users } : filter) : 'bounded';
+  return { text, values: list, planForValues: isFiltered, access };
+}
+
+/**
+ * Gives the rows of a numbered page, each with the count of the list; one row without an outfit when the page has none.
+ * Costs the same for every page of a table of any size (counting.md), unless a filter must be read out.
+ */
+export function pageStatement(scope: Scope, { ordering, page, pageSize }: PageRequest): Statement {
+  const parts = partsOf(scope);
+  const { add, owners } = parts;
+  const skip = page === 'last' ? null : (page - 1) * pageSize;
+  const nearLimit = rangeLimit(pageSize);
+  const isFiltered = !isCounted(scope, ordering);
+  const isNear = skip !== null && skip + pageSize <= nearLimit;
+  const [from, order] =
+    isNear && isPlain(scope)
+      ? nearPage(
+          parts,
+          ordering,
+          nearLimit,
+          `OFFSET ${add(skip)}::bigint LIMIT ${add(pageSize)}::int`,
+        )
+      : isFiltered
+        ? matchedPage(parts, ordering, add(skip), add(pageSize))
+        : countedPage(parts, ordering, add(skip), add(pageSize));
+  const text = `
+    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count, ${rowColumns}
+    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}${from}
+    ORDER BY ${order}`;
+  return statementOf(text, parts, isFiltered);
+}
+
+/** Whether a list has no filter, nor is that of a user. */
+function isPlain({ filter, users }: Scope): boolean {
+  return !users && Object.keys(filter).length === 0;
+}
+
+/** Whether the counts of nodes tell how many outfits there are, and where, if they are sorted so. */
+function isCounted({ filter, users }: Scope, ordering?: Ordering): boolean {
+  if (Object.keys(filter).length === 0) return true;
+  const range = users ? undefined : rangeOf(filter);
+  return range !== undefined && range.field === (ordering?.field ?? range.field);
+}
+
+/**
+ * A page that ends within the first `limit` outfits. Those are walked over: to find their place by the counts takes
+ * longer, and the first pages are those that are asked for.
+ */
+function nearPage(parts: Parts, ordering: Ordering, limit: number, slice: string) {
+  const rows = rowSource(ordering, rangesOf(parts, ordering, limit), slice);
+  return [`(${countedTotal(parts)}) page LEFT JOIN (${rows}) ON true`, orderBy(ordering)] as const;
+}
+
+/** The functions walk in ascending order: a descending page is the mirrored range, read from its end. */
+function countedPage(parts: Parts, { field, direction }: Ordering, skip: string, size: string) {
+  const { visibility, viewer, owner } = parts;
+  const start = direction === 'asc' ? 'skip' : `greatest(count - skip - ${size}::int, 0)`;
+  const page = `(
+      SELECT total.*, coalesce(${skip}::bigint, greatest(count - 1, 0) / ${size}::int * ${size}::int) AS skip
+      FROM (${countedTotal(parts)}) total
+    ) page
+    CROSS JOIN LATERAL (
+      SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
+    ) span
+    LEFT JOIN LATERAL outfits_by_${field}(${membersOf(visibility, viewer, owner)}, start, size) place ON true
+    ${field === 'likes' ? joinLiked : placedRow}`;
+  return [page, `place.position ${direction}`] as const;
+}
+
+/** The likes of a place by likes are known: they sort it. */
+const joinLiked = `
+    CROSS JOIN LATERAL (SELECT place.value::int AS likes OFFSET 0) l
+    LEFT JOIN (outfits o JOIN users u ON u.id = o.user_id) ON o.id = place.id`;
+
+/**
+ * The `count` of a list, and how many outfits of the whole list are before its first one (`preceding`). It ends with
+ * OFFSET 0, or else the planner would call its functions once for each use.
+ */
+function countedTotal({ visibility, viewer, owner, filter, add }: Parts): string {
+  const members = membersOf(visibility, viewer, owner);
+  const whole = `count_outfits(${members})::int`;
+  const range = rangeOf(filter);
+  if (!range) return `SELECT ${whole} AS count, 0 AS preceding OFFSET 0`;
+  const rank = (end: bigint) => `rank_outfits_by_${range.field}(${members}, ${add(end)}::bigint)`;
+  return `
+    SELECT preceding, greatest(reached - preceding, 0)::int AS count
+    FROM (
+      SELECT ${range.from === undefined ? '0::bigint' : rank(range.from)} AS preceding,
+        ${range.below === undefined ? whole : rank(range.below)} AS reached
+      OFFSET 0
+    ) ends`;
+}
+
+/** A page of all that a filter matches, which is read out. */
+function matchedPage(parts: Parts, ordering: Ordering, skip: string, size: string) {
+  const place = `(
+      ${matches(parts, ordering)}
+      SELECT total.count, found.id
+      FROM (SELECT count(*)::int AS count FROM matched) total
+      LEFT JOIN LATERAL (
+        SELECT id FROM matched s ORDER BY ${orderBy(ordering, 's', 's')}
+        OFFSET coalesce(${skip}::bigint, greatest(total.count - 1, 0) / ${size}::int * ${size}::int) LIMIT ${size}::int
+      ) found ON true
+    ) place ${placedRow}`;
+  return [place, orderBy(ordering)] as const;
+}
+
+/** All that match, found before they are sorted: in the order of the list, a rare one is far away. */
+function matches(parts: Parts, ordering: Ordering, bounds: readonly string[] = []): string {
+  const all = [...conditionsFor(parts), ...bounds].join(' AND ');
+  return `WITH matched AS MATERIALIZED (
+      SELECT ${keyOf(ordering.field, 's').join(', ')} FROM ${sourceOf(parts.filter, ordering.field, true)} WHERE ${all}
+    )`;
+}
+
+function conditionsFor({ visibility, viewer, owner, filter, add }: Parts): string[] {
+  const ofOwner = owner ? [`s.user_id = ${owner}`] : [];
+  return [...ofOwner, visibleOf(visibility, viewer, owner), ...conditionsOf(filter, add)];
+}
+
+/** Gives how many outfits there are in each list. */
+export function countStatement(scope: Scope): Statement {
+  const parts = partsOf(scope);
+  const { owners, filter } = parts;
+  const isFiltered = !isCounted(scope);
+  const total = isFiltered
+    ? `SELECT count(*)::int AS count FROM ${sourceOf(filter)} WHERE ${conditionsFor(parts).join(' AND ')}`
+    : countedTotal(parts);
+  const text = `
+    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count
+    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(${total}) total`;
+  return statementOf(text, parts, isFiltered);
+}
+
+/**
+ * Gives a slice, in the order of the list or its reverse, as the request says. Seeks the index at the given place: the
+ * cost is that of the rows read, wherever in the list they are. A filter that an index serves is read out instead.
+ * @throws RangeError when the limit is above `maxRows`
+ */
+export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statement {
+  const range = scope.users ? undefined : rangeOf(scope.filter);
+  return range?.field === request.ordering.field
+    ? sliceStatement({ ...scope, filter: {} }, within(range, request))
+    : sliceStatement(scope, request);
+}
+
+function sliceStatement(scope: Scope, request: KeysetPageRequest): Statement {
+  const { ordering, after, before, limit, from } = request;
+  // More would be taken from index ranges that end before it, and skip what lies behind those.
+  if (limit > maxRows) throw new RangeError(`A slice has at most ${maxRows} rows, not ${limit}.`);
+  const parts = partsOf(scope);
+  const { filter, owners, add } = parts;
+  const reading = from === 'start' ? ordering : reverse(ordering);
+  const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
+  const bounds = [
+    ...(after ? [boundOf(ordering, beyond, after, add)] : []),
+    ...(before ? [boundOf(ordering, short, before, add)] : []),
+  ];
+  const slice = `LIMIT ${add(limit)}::int`;
+  const isWalk = owners !== undefined || !isSelective(filter);
+  const text = isWalk
+    ? `
+    SELECT ${rowColumns}
+    FROM ${owners ? `${owners} CROSS JOIN ` : ''}${rowSource(reading, rangesOf(parts, reading, rangeLimit(limit), bounds), slice)}
+    ORDER BY ${orderBy(reading)}`
+    : `
+    ${matches(parts, reading, bounds)}
+    SELECT ${rowColumns}
+    FROM (SELECT id FROM matched s ORDER BY ${orderBy(reading, 's', 's')} ${slice}) place
+    JOIN outfits o ON o.id = place.id
+    ${joinedRow}
+    ORDER BY ${orderBy(reading)}`;
+  const statement = statementOf(text, parts, Object.keys(filter).length > 0);
+  // A walk may find enough soon, whatever it reads.
+  return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
+}
+
+/**
+ * The first `limit` outfits of each segment that meet the filter and the bounds. The limit is written out: one
+ * that is not known when the plan is made tempts the planner to sort. The order begins with
+ * `private`, so that it is the index's: by the id alone, the planner would walk the primary key
+ * past all outfits of the other segment. Gives all columns of outfits, or of likes where those order the list.
+ */
+function rangesOf(
+  { visibility, viewer, owner, filter, add }: Parts,
+  ordering: Ordering,
+  limit: number,
+  bounds: readonly string[] = [],
+): string[] {
+  const leading = ordering.field === 'likes' ? 'l' : 's';
+  const conditions = [...bounds, ...conditionsOf(filter, add)];
+  return segmentsOf(visibility, viewer, leading, owner).map(
+    (segment) => `(
+      SELECT ${leading}.* FROM ${sourceOf(filter, ordering.field)}
+      WHERE ${[segment, ...conditions].join(' AND ')}
+      ORDER BY ${leading}.private ${ordering.direction}, ${orderBy(ordering, 's')} LIMIT ${limit}
+    )`,
+  );
+}
+
+function boundOf(
+  { field }: Ordering,
+  operator: string,
+  { value, id }: SortKey,
+  add: Values['add'],
+): string {
+  const values = keyColumns(field).map((column) =>
+    column === 'id' ? `${add(id)}::int` : `${add(value)}::bigint`,
+  );
+  return `(${keyOf(field, 's').join(', ')}) ${operator} (${values.join(', ')})`;
+}
+
+/** The one outfit that is next to a place, or at it, towards a side of the list. */
+export function beyond(
+  ordering: Ordering,
+  key: SortKey,
+  side: 'before' | 'after',
+): KeysetPageRequest {
+  const place = stepBack(ordering, key, side === 'after' ? 'start' : 'end');
+  return side === 'after'
+    ? { ordering, after: place, limit: 1, from: 'start' }
+    : { ordering, before: place, limit: 1, from: 'end' };
+}
+
+const lowestId = -2_147_483_648;
+const highestId = 2_147_483_647;
+
+/**
+ * The same slice, no further than the ends of a range of the sort field. These are places of the list too,
+ * between any two outfits, so the statement is that of the whole list.
+ */
+function within(
+  { from, below }: NonNullable<ReturnType<typeof rangeOf>>,
+  request: KeysetPageRequest,
+): KeysetPageRequest {
+  const low = from === undefined ? undefined : { value: from - 1n, id: highestId };
+  const high = below === undefined ? undefined : { value: below, id: lowestId };
+  const { ordering, after, before } = request;
+  return ordering.direction === 'asc'
+    ? { ...request, after: further(1, after, low), before: further(-1, before, high) }
+    : { ...request, after: further(-1, after, high), before: further(1, before, low) };
+}
+
+/** The higher one of two places (`sign` is 1), or the lower one (-1). */
+function further(
+  sign: number,
+  a: SortKey | undefined,
+  b: SortKey | undefined,
+): SortKey | undefined {
+  return a && b ? (sign * compareKeys(a, b) < 0 ? b : a) : (a ?? b);
+}
