@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
-import { openReplicas, type Replicas } from './database/replicas.ts';
+import { Replicas } from './database/replicas.ts';
 import type { Standby } from './database/standby.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
@@ -28,9 +28,12 @@ export async function openGround(config: Config, log: Logger): Promise<Ground> {
     otlpEndpoint === undefined
       ? undefined
       : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
-  const replicas = openReplicas(config, database, config.requestTimeout * 1000, (standby) =>
-    tellOf(standby, log),
-  );
+  const replicas =
+    config.databaseReadUrls.length > 0
+      ? new Replicas(config, database, config.requestTimeout * 1000, (standby) =>
+          tellOf(standby, log),
+        )
+      : undefined;
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     tracing?.followStatements(pool);
   }

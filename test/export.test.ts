@@ -20,7 +20,7 @@ import * as exportCommand from '../src/commands/export.ts';
 import * as importCommand from '../src/commands/import.ts';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
-import { readOneSnapshot } from '../src/database/one-snapshot.ts';
+import { readOneSnapshot } from '../src/database/transaction.ts';
 import { readRecords } from '../src/export/records.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';

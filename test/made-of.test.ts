@@ -2,8 +2,8 @@
 // memory, so that there are more of them than any database could read.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ChangeLog } from '../src/database/change-log.ts';
 import {
+  ChangeLog,
   changeOf,
   type MadeOf,
   type OutfitChange,
@@ -308,10 +308,10 @@ describe('what was read', () => {
 
   test('is touched by anything once its moment is forgotten, and until then as if nothing were', () => {
     const outfit = { userId: 1, private: false, likes: 1 };
-    const log = new ChangeLog(10);
-    const like = (id: number) =>
+    const log = new ChangeLog();
+    const like = (...ids: number[]) =>
       log.add({
-        outfits: [changeOf(id, { id, ...outfit }, { id, ...outfit, likes: 2 })],
+        outfits: ids.map((id) => changeOf(id, { id, ...outfit }, { id, ...outfit, likes: 2 })),
         users: [],
       });
     like(1);
@@ -319,7 +319,7 @@ describe('what was read', () => {
     for (let id = 2; id <= 5; id++) like(id);
     expect(log.isTouched(madeOfRecords([1], []), since)).toBe(false);
     expect(log.isTouched(madeOfRecords([5], []), since)).toBe(true);
-    for (let id = 6; id <= 30; id++) like(id);
+    for (let id = 6; id <= 8; id++) like(...Array(4_000).fill(id));
     expect(log.isTouched(madeOfRecords([1], []), since)).toBe(true);
     expect(log.isTouched(madeOfRecords([1], []), log.now - 1)).toBe(false);
     log.add(undefined);

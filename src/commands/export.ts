@@ -2,7 +2,7 @@
 import { Writable } from 'node:stream';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import type { Database } from '../database/database.ts';
-import { readOneSnapshot } from '../database/one-snapshot.ts';
+import { readOneSnapshot } from '../database/transaction.ts';
 import { streamLines, writeLines } from '../export/lines.ts';
 import { writePages } from '../export/pages.ts';
 import { readRecords } from '../export/records.ts';

@@ -9,9 +9,8 @@ import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
 import { TaskPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
 import { ServerWatch } from './server-watch.ts';
-import { createSession } from './session.ts';
+import { createSession, Sockets } from './session.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
-import { Sockets } from './sockets.ts';
 import type { TaskScope } from './task.ts';
 
 /** PostgreSQL or the embedded database, the same to everyone who uses it. */

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageFolder } from '../package-folder.ts';
 import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
-import { removeLeftOvers } from './left-overs.ts';
+import { removeLeftOvers } from './lock.ts';
 import { readMigrations } from './migrations.ts';
 
 export { EmbeddedDatabaseError };

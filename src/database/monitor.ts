@@ -1,11 +1,9 @@
 // Knows at any time whether PostgreSQL can be used; cuts and refuses connections while not.
 import pg from 'pg';
 import { DatabaseAwayError } from './errors.ts';
-import { checkPrepared, DatabaseNotReadyError, unreachable } from './prepare.ts';
-import type { Session } from './session.ts';
-import type { Sockets } from './sockets.ts';
+import { checkPrepared, DatabaseNotReadyError, explain } from './prepare.ts';
+import { OwnConnection, type Session, type Sockets } from './session.ts';
 
-/** Knows at any time whether the database can be used. */
 export interface Monitor {
   /** Why the database cannot be used now, in one sentence; undefined while it can. */
   problem(): string | undefined;
@@ -25,10 +23,7 @@ export type OnChange = (problem: Error | undefined) => void;
  */
 const pause = 400;
 const limit = 1_200;
-/**
- * Milliseconds after which the connection is replaced: only a new one tells that the address leads to another
- * server while the old one lives on.
- */
+/** Milliseconds after which the connection is replaced. */
 const maxAge = 10_000;
 
 /**
@@ -46,7 +41,7 @@ export async function startMonitor(
   onConnect: (client: pg.Client) => Promise<void>,
   onUnset?: () => void,
 ): Promise<Monitor> {
-  const connection = createConnection(session, description, onConnect, onUnset);
+  const connection = new OwnConnection(session, limit, onConnect);
   let problem: Error | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -65,10 +60,21 @@ export async function startMonitor(
     else sockets.admit();
     onChange(found);
   };
+  /** Gives what is wrong with the database; undefined when it can be used. */
+  const check = async (): Promise<Error | undefined> => {
+    try {
+      await connection.ask((client) => checkPrepared(client, description, onUnset), 3);
+    } catch (error) {
+      return explain(description, error);
+    }
+    // Not waited for: an address that does not answer must not hold up the next check.
+    connection.renew(maxAge);
+    return undefined;
+  };
   const checkAgain = async () => {
     timer = undefined;
-    const found = await connection.check();
-    if (isClosed) return connection.discard();
+    const found = await check();
+    if (isClosed) return connection.close();
     update(found);
     schedule();
   };
@@ -76,7 +82,7 @@ export async function startMonitor(
     timer = setTimeout(checkAgain, pause);
   };
 
-  const found = await connection.check();
+  const found = await check();
   if (found && !(found instanceof DatabaseNotReadyError && found.mayPass)) throw found;
   update(found);
   schedule();
@@ -94,115 +100,13 @@ export async function startMonitor(
       isClosed = true;
       clearTimeout(timer);
       timer = undefined;
-      connection.discard();
+      connection.close();
     },
   };
-}
-
-/** The connection that checks are made on: opened when there is none. */
-function createConnection(
-  session: Session,
-  description: string,
-  onConnect: (client: pg.Client) => Promise<void>,
-  onUnset?: () => void,
-) {
-  let client: pg.Client | undefined;
-  let connectedAt = 0;
-
-  const connect = async () => {
-    // Its time limit is that of the check.
-    client = new session.Client({ connectionTimeoutMillis: 0 });
-    try {
-      await client.connect();
-      await onConnect(client);
-    } catch (error) {
-      throw unreachable(description, error);
-    }
-    connectedAt = performance.now();
-    return client;
-  };
-  /** Replaces an old connection by a new one, unless none can be opened: the open ones go on working. */
-  const renew = async () => {
-    connectedAt = performance.now();
-    const old = client;
-    const fresh = new session.Client();
-    // Of a server that stops answering on it, nothing else cuts it.
-    const clear = startLimit(maxAge / 2, () => fresh.connection.stream.destroy());
-    try {
-      await fresh.connect();
-      await onConnect(fresh);
-      if (client !== old) throw new Error('closed');
-      old?.connection.stream.destroy();
-      client = fresh;
-    } catch {
-      fresh.connection.stream.destroy();
-    } finally {
-      clear();
-    }
-  };
-  const discard = (reason?: Error) => {
-    client?.connection.stream.destroy(reason);
-    client = undefined;
-  };
-
-  return {
-    discard,
-    /** Gives what is wrong with the database; undefined when it can be used. */
-    async check(): Promise<Error | undefined> {
-      let isLate = false;
-      const clear = startLimit(limit, () => {
-        isLate = true;
-        discard(new Error(`no answer within ${limit / 1000} s`));
-      });
-      try {
-        // A connection that broke says little: an operator may have ended just this one.
-        for (let attempt = 0; ; attempt++) {
-          try {
-            await checkPrepared(client ?? (await connect()), description, onUnset);
-            // Not waited for: an address that does not answer must not hold up the next check.
-            if (performance.now() - connectedAt > maxAge) renew();
-            return undefined;
-          } catch (error) {
-            discard();
-            if (isLate || attempt === 2) return asError(error);
-          }
-        }
-      } finally {
-        clear();
-      }
-    },
-  };
-}
-
-/** Milliseconds between two looks at the clock, and the most that is counted of what has passed. */
-const step = 100;
-const maxCounted = 150;
-
-/**
- * Calls back when these milliseconds are over, in which this process could have read an answer. Of a stall (a
- * garbage collection, a long computation) hardly anything counts, however long it is, since the
- * database is not to blame for it. Between two steps, whatever has arrived is read.
- */
-export function startLimit(milliseconds: number, onLate: () => void): () => void {
-  let last = performance.now();
-  let counted = 0;
-  const timer = setInterval(() => {
-    const now = performance.now();
-    counted += Math.min(now - last, maxCounted);
-    last = now;
-    if (counted < milliseconds) return;
-    clearInterval(timer);
-    onLate();
-  }, step);
-  return () => clearInterval(timer);
 }
 
 const tooManyConnections = '53300';
 
 function isFull({ cause }: Error): boolean {
   return cause instanceof pg.DatabaseError && cause.code === tooManyConnections;
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }

@@ -34,7 +34,7 @@ export async function checkPrepared(
   await checkServer(queryable, description);
   await checkSettings(queryable, description, onUnset);
   const pending = await findPendingMigrations(queryable).catch((error) => {
-    throw error instanceof MigrationError ? error : unreachable(description, error);
+    throw explain(description, error);
   });
   if (pending.length > 0) {
     throw new DatabaseNotReadyError(
@@ -181,12 +181,13 @@ async function readRow<Row extends object>(
     if (!rows[0]) throw new Error('it gives no row');
     return rows[0];
   } catch (error) {
-    throw unreachable(description, error);
+    throw explain(description, error);
   }
 }
 
-/** @param error what the connection or statement failed with */
-export function unreachable(description: string, error: unknown): DatabaseNotReadyError {
+/** Why the database cannot be used, in a sentence. @param error what the connection or a check failed with */
+export function explain(description: string, error: unknown): Error {
+  if (error instanceof DatabaseNotReadyError || error instanceof MigrationError) return error;
   return new DatabaseNotReadyError(
     `The ${description} cannot be reached (${reasonOf(error)}): start it, or correct DATABASE_URL.`,
     true,

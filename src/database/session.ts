@@ -1,4 +1,5 @@
-// How every connection to PostgreSQL is made, also by way of a pooler.
+// How every connection to PostgreSQL is made, also by way of a pooler, and how all of them are cut.
+import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import { readTls } from './tls.ts';
@@ -99,4 +100,149 @@ function settingsOf(statementTimeout: number): string {
 function withoutName(statement: unknown): unknown {
   const isNamed = typeof statement === 'object' && statement !== null && 'name' in statement;
   return isNamed ? { ...statement, name: undefined } : statement;
+}
+
+/** Every socket to the server, so that all of them can be cut at once, and new ones refused. */
+export class Sockets {
+  readonly #open = new Set<Socket>();
+  #error: Error | undefined;
+
+  /** For `stream` in the configuration of `pg`. */
+  readonly open = (): Socket => {
+    const socket = new Socket();
+    this.#open.add(socket);
+    socket.once('close', () => this.#open.delete(socket));
+    const error = this.#error;
+    if (error) process.nextTick(() => socket.destroy(error));
+    return socket;
+  };
+
+  /** Ends all connections with this error, and every new one until `admit` is called. */
+  refuse(error: Error): void {
+    this.#error = error;
+    for (const socket of this.#open) socket.destroy(error);
+  }
+
+  /** Whether no connection can be opened. */
+  get isRefusing(): boolean {
+    return this.#error !== undefined;
+  }
+
+  admit(): void {
+    this.#error = undefined;
+  }
+}
+
+/** A connection of its own for questions about a server, opened when there is none; the pool is not asked. */
+export class OwnConnection {
+  readonly #session: Session;
+  readonly #limit: number;
+  readonly #onConnect: (client: pg.Client) => Promise<void>;
+  #client: pg.Client | undefined;
+  #connectedAt = 0;
+
+  /**
+   * @param limit milliseconds for an answer
+   * @param onConnect called with each new connection; what it throws counts as a failed connection
+   */
+  constructor(
+    session: Session,
+    limit: number,
+    onConnect: (client: pg.Client) => Promise<void> = async () => {},
+  ) {
+    this.#session = session;
+    this.#limit = limit;
+    this.#onConnect = onConnect;
+  }
+
+  /**
+   * A question that fails closes the connection.
+   * @param attempts how often it is asked, each time on a new connection: an operator may have ended just this one
+   * @throws whatever the connection or the question fails with, in bounded time
+   */
+  async ask<Result>(
+    question: (client: pg.Client) => Promise<Result>,
+    attempts = 1,
+  ): Promise<Result> {
+    let isLate = false;
+    const clear = startLimit(this.#limit, () => {
+      isLate = true;
+      this.close(new Error(`no answer within ${this.#limit / 1000} s`));
+    });
+    try {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await question(this.#client ?? (await this.#connect()));
+        } catch (error) {
+          this.close();
+          if (isLate || attempt === attempts) throw error;
+        }
+      }
+    } finally {
+      clear();
+    }
+  }
+
+  async #connect(): Promise<pg.Client> {
+    // Its time limit is that of the question.
+    const client = new this.#session.Client({ connectionTimeoutMillis: 0 });
+    this.#client = client;
+    await client.connect();
+    await this.#onConnect(client);
+    this.#connectedAt = performance.now();
+    return client;
+  }
+
+  /**
+   * Replaces a connection that is older than these milliseconds, unless none can be opened: the open ones go on
+   * working. Only a new one tells that the address leads to another server while the old one lives on.
+   */
+  async renew(maxAge: number): Promise<void> {
+    if (performance.now() - this.#connectedAt <= maxAge) return;
+    this.#connectedAt = performance.now();
+    const old = this.#client;
+    const fresh = new this.#session.Client();
+    // Of a server that stops answering on it, nothing else cuts it.
+    const clear = startLimit(maxAge / 2, () => fresh.connection.stream.destroy());
+    try {
+      await fresh.connect();
+      await this.#onConnect(fresh);
+      if (this.#client !== old) throw new Error('closed');
+      old?.connection.stream.destroy();
+      this.#client = fresh;
+    } catch {
+      fresh.connection.stream.destroy();
+    } finally {
+      clear();
+    }
+  }
+
+  /** What waits for it fails with the reason. */
+  close(reason?: Error): void {
+    this.#client?.connection.stream.destroy(reason);
+    this.#client = undefined;
+  }
+}
+
+/** Milliseconds between two looks at the clock, and the most that is counted of what has passed. */
+const step = 100;
+const maxCounted = 150;
+
+/**
+ * Calls back when these milliseconds are over, in which this process could have read an answer. Of a stall (a
+ * garbage collection, a long computation) hardly anything counts, however long it is, since the
+ * database is not to blame for it. Between two steps, whatever has arrived is read.
+ */
+function startLimit(milliseconds: number, onLate: () => void): () => void {
+  let last = performance.now();
+  let counted = 0;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    counted += Math.min(now - last, maxCounted);
+    last = now;
+    if (counted < milliseconds) return;
+    clearInterval(timer);
+    onLate();
+  }, step);
+  return () => clearInterval(timer);
 }

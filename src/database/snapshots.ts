@@ -1,7 +1,7 @@
 // Tells what the database shows now, and what has changed, for the cache, live answers and standbys.
 import type pg from 'pg';
 import { timedOut } from '../errors.ts';
-import { ChangeLog } from './change-log.ts';
+import { ChangeLog } from './changes.ts';
 import { createProbe } from './probe.ts';
 
 /** What the database shows. */

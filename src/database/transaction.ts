@@ -1,5 +1,6 @@
 // Several statements as one transaction, for as long as they take.
 import type pg from 'pg';
+import { type ReadRows, readRows } from './read.ts';
 
 /** Commits what the work has written, or nothing of it when it fails. */
 export async function inTransaction<Result>(
@@ -29,4 +30,45 @@ export async function inTransaction<Result>(
     client.off('error', onLost);
     client.release(lost);
   }
+}
+
+/**
+ * Gives the work a way to read that shows the database as it was at its first statement. It takes
+ * one connection, and lasts as long as the work: whoever reads may be slow.
+ * @param signal cuts the connection, so that a statement that waits does not hold up the end
+ */
+export async function readOneSnapshot<Result>(
+  pool: pg.Pool,
+  signal: AbortSignal,
+  work: (read: ReadRows) => Promise<Result>,
+): Promise<Result> {
+  signal.throwIfAborted();
+  const client = await pool.connect();
+  // A lost connection fails the next statement; without a listener it would end the process as well.
+  client.on('error', () => {});
+  const cut = () => client.connection.stream.destroy();
+  signal.addEventListener('abort', cut, { once: true });
+  try {
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+    await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+    const result = await work(oneAtATime(readRows(client)));
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', cut);
+    // Not back into the pool: the transaction may not have ended.
+    client.release(true);
+  }
+}
+
+/** A pool has a connection for each statement; here all of them share one. */
+function oneAtATime(read: ReadRows): ReadRows {
+  let latest: Promise<unknown> = Promise.resolve();
+  return <Row extends object>(...statement: Parameters<typeof read<Row>>) => {
+    const reading = latest.then(() => read<Row>(...statement));
+    latest = reading.catch(() => {});
+    return reading;
+  };
 }

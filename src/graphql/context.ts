@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import type { MadeOf } from '../database/changes.ts';
 import type { Database } from '../database/database.ts';
 import type { ReadRows } from '../database/read.ts';
-import { recordReads } from '../database/record-reads.ts';
+import { recordReads } from '../database/read.ts';
 import { holdScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { raiseSequences } from '../outfits/bulk.ts';

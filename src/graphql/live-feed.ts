@@ -1,8 +1,7 @@
 // One question and all who follow it: read for all of them at once, one reading after the other.
 import type { Viewer } from '../admission/viewer.ts';
 import type { Answer } from '../cache/answer-cache.ts';
-import type { ChangeLog } from '../database/change-log.ts';
-import type { MadeOf } from '../database/changes.ts';
+import type { ChangeLog, MadeOf } from '../database/changes.ts';
 import { HttpError } from '../errors.ts';
 import type { Asker, Question } from './engine.ts';
 

@@ -15,7 +15,7 @@ import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
-import { openReplicas, type Replicas } from '../../src/database/replicas.ts';
+import { Replicas } from '../../src/database/replicas.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
@@ -76,8 +76,7 @@ async function open(environment: Record<string, string> = {}): Promise<Opened> {
   const config = readConfig({ ...urls, AUTH_JWT_SECRET: secret, ...environment });
   const database = await openDatabase(config, 10_000);
   const told: (string | undefined)[] = [];
-  const replicas = openReplicas(config, database, 10_000, ({ problem }) => told.push(problem));
-  if (!replicas) throw new Error('There are no standbys.');
+  const replicas = new Replicas(config, database, 10_000, ({ problem }) => told.push(problem));
   await replicas.start(true);
   const app = await buildApp(config, database, { replicas });
   onTestFinished(async () => {
