@@ -10,7 +10,6 @@ import type { Monitor } from './database/monitor.ts';
 import type { Ground } from './ground.ts';
 import { createShutdown, type Shutdown } from './http/shutdown.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
-import { measureReplicas } from './observability/replica-metrics.ts';
 import { createUpkeep, type Upkeep, type WrongCount } from './outfits/fold.ts';
 
 /** The whole service, not listening; it ends with its app. */
@@ -43,7 +42,7 @@ export async function buildService(
   await replicas?.start(refusesStrangers);
   const shutdown = createShutdown();
   const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
-  if (metrics && replicas) measureReplicas(metrics.registry, replicas);
+  if (replicas) metrics?.followReplicas(replicas);
   const app = await buildApp(config, database, {
     logger: log,
     metrics,

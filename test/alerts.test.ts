@@ -9,7 +9,6 @@ import { CombinedMetrics } from '../src/cluster/combined-metrics.ts';
 import { readConfig } from '../src/config.ts';
 import { type Replicas, reasons } from '../src/database/replicas.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
-import { measureReplicas } from '../src/observability/replica-metrics.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { type LegacyService, startLegacyService } from './legacy-service.ts';
 import { records, rowsOf } from './old-side.ts';
@@ -30,7 +29,7 @@ beforeAll(async () => {
   const metrics = createMetrics(gateway.database);
   metrics.followCounts({ wrongCounts: () => 0 });
   const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
-  measureReplicas(metrics.registry, {
+  metrics.followReplicas({
     standbys: [standby],
     reads: new Map([[standby, 1]]),
     primaryReads: Object.fromEntries(

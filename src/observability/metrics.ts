@@ -5,13 +5,13 @@ import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';
 import type { AnswerCache } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
 import type { LaneState } from '../database/lane.ts';
+import { type Replicas, reasons } from '../database/replicas.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import type { Upkeep } from '../outfits/fold.ts';
 import { version } from '../version.ts';
 import { maxNameLength } from './log.ts';
 import type { Measured } from './metrics-server.ts';
 import type { UnknownParameters } from './unknown-parameters.ts';
-
 import { Usage } from './usage.ts';
 
 /** What is measured of one process. */
@@ -25,6 +25,7 @@ export interface Metrics extends Measured {
   follow(parts: { cache: AnswerCache; limit: ConcurrencyLimit }): void;
   followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void;
   followCounts(upkeep: Pick<Upkeep, 'wrongCounts'>): void;
+  followReplicas(replicas: Pick<Replicas, 'lagOf' | 'primaryReads' | 'reads' | 'standbys'>): void;
   countUnknown(parameters: UnknownParameters): void;
 }
 
@@ -33,9 +34,32 @@ const maxOperations = 100;
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
+type Series = Iterable<readonly [labels: Record<string, string>, value: number]>;
+
+interface MetricOptions {
+  readonly labelNames?: string[];
+  /** How the values of several workers become one. */
+  readonly aggregator?: 'max' | 'min' | 'sum';
+}
+
 export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>): Metrics {
   const registry = new Registry();
   const registers = [registry];
+  /** Makes a metric whose values are read off when they are asked for. */
+  const measure =
+    (Kind: typeof Counter | typeof Gauge) =>
+    (name: string, help: string, read: () => number | Series, options: MetricOptions = {}) =>
+      new Kind({
+        ...{ name, help, registers, ...options },
+        collect() {
+          this.reset();
+          const found = read();
+          if (typeof found === 'number') this.inc(found);
+          else for (const [labels, value] of found) this.inc(labels, value);
+        },
+      });
+  const [gauge, counter] = [measure(Gauge), measure(Counter)];
+
   // The process: CPU, memory, garbage collection, event-loop lag.
   collectDefaultMetrics({ register: registry });
   new Gauge({
@@ -55,33 +79,6 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
   });
   snapshots.observe((milliseconds) => probes.observe(milliseconds / 1000));
 
-  /** @param aggregator how the values of several workers become one */
-  const gauge = (
-    name: string,
-    help: string,
-    read: () => number,
-    aggregator: 'max' | 'sum' = 'sum',
-  ) =>
-    new Gauge({
-      name,
-      help,
-      aggregator,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
-  const counter = (name: string, help: string, read: () => number) =>
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-
   gauge(
     'gateway_database_connections_in_use',
     'Connections of the pool that work on something.',
@@ -97,35 +94,27 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
     'Statements that wait for a connection of the pool.',
     () => pool.lanes['all']?.waiting ?? 0,
   );
-  const fill = (metric: Gauge | Counter, read: (lane: LaneState) => number) => {
-    metric.reset();
-    for (const [lane, state] of Object.entries(pool.lanes)) metric.inc({ lane }, read(state));
-  };
-  const perLane = { labelNames: ['lane'], registers };
-  new Gauge({
-    ...perLane,
-    name: 'gateway_database_lane_running',
-    help: 'Statements under way, by lane; those of trial and expensive are also among all.',
-    collect() {
-      fill(this, ({ running }) => running);
-    },
-  });
-  new Gauge({
-    ...perLane,
-    name: 'gateway_database_lane_waiting',
-    help: 'Statements that wait for a place in their lane.',
-    collect() {
-      fill(this, ({ waiting }) => waiting);
-    },
-  });
-  new Counter({
-    ...perLane,
-    name: 'gateway_database_lane_refused_total',
-    help: 'Statements that were refused because their lane was full.',
-    collect() {
-      fill(this, ({ refused }) => refused);
-    },
-  });
+  const ofLanes = (read: (lane: LaneState) => number) => () =>
+    Object.entries(pool.lanes).map(([lane, state]) => [{ lane }, read(state)] as const);
+  const perLane = { labelNames: ['lane'] };
+  gauge(
+    'gateway_database_lane_running',
+    'Statements under way, by lane; those of trial and expensive are also among all.',
+    ofLanes(({ running }) => running),
+    perLane,
+  );
+  gauge(
+    'gateway_database_lane_waiting',
+    'Statements that wait for a place in their lane.',
+    ofLanes(({ waiting }) => waiting),
+    perLane,
+  );
+  counter(
+    'gateway_database_lane_refused_total',
+    'Statements that were refused because their lane was full.',
+    ofLanes(({ refused }) => refused),
+    perLane,
+  );
   counter(
     'gateway_database_expensive_timeouts_total',
     'Expensive statements that EXPENSIVE_QUERY_TIMEOUT has stopped.',
@@ -133,18 +122,12 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
   );
 
   const usage = new Usage();
-  new Counter({
-    name: 'gateway_client_requests_total',
-    help: 'Answers of REST and GraphQL by the client that asked: at most 50 names, and other.',
-    labelNames: ['client', 'interface'],
-    registers,
-    collect() {
-      this.reset();
-      for (const { client, interface: kind, requests } of usage.requests()) {
-        this.inc({ client, interface: kind }, requests);
-      }
-    },
-  });
+  counter(
+    'gateway_client_requests_total',
+    'Answers of REST and GraphQL by the client that asked: at most 50 names, and other.',
+    () => [...usage.requests()].map(({ requests, ...labels }) => [labels, requests] as const),
+    { labelNames: ['client', 'interface'] },
+  );
 
   return {
     usage,
@@ -179,22 +162,45 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
         'gateway_counts_wrong',
         'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
         () => upkeep.wrongCounts() ?? 0,
-        'max',
+        { aggregator: 'max' },
+      );
+    },
+    followReplicas(replicas) {
+      const ofStandbys = (read: (standby: Replicas['standbys'][number]) => number) => () =>
+        replicas.standbys.map((standby) => [{ standby: standby.name }, read(standby)] as const);
+      const labelNames = ['standby'];
+      gauge(
+        'gateway_standby_used',
+        'Whether the standby is read from: 1 or 0.',
+        ofStandbys(({ problem }) => (problem ? 0 : 1)),
+        { labelNames, aggregator: 'min' },
+      );
+      gauge(
+        'gateway_standby_lag_seconds',
+        'For how long the standby has lacked what was to be read.',
+        ofStandbys((standby) => replicas.lagOf(standby) / 1000),
+        { labelNames, aggregator: 'max' },
+      );
+      counter(
+        'gateway_standby_reads_total',
+        'Queries that were read from the standby.',
+        ofStandbys((standby) => replicas.reads.get(standby) ?? 0),
+        { labelNames },
+      );
+      counter(
+        'gateway_primary_reads_total',
+        'Queries that were read from the primary although there are standbys, by reason.',
+        () => reasons.map((reason) => [{ reason }, replicas.primaryReads[reason]] as const),
+        { labelNames: ['reason'] },
       );
     },
     countUnknown(parameters) {
-      new Counter({
-        name: 'gateway_unknown_parameters_total',
-        help: 'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
-        labelNames: ['client', 'parameter'],
-        registers,
-        collect() {
-          this.reset();
-          for (const { client, parameter, requests } of parameters) {
-            this.inc({ client, parameter }, requests);
-          }
-        },
-      });
+      counter(
+        'gateway_unknown_parameters_total',
+        'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
+        () => [...parameters].map(({ requests, ...labels }) => [labels, requests] as const),
+        { labelNames: ['client', 'parameter'] },
+      );
     },
     async print() {
       return { contentType: registry.contentType, text: await registry.metrics() };

@@ -2,8 +2,6 @@
 // logger for each took a fiftieth of the time of an answer from memory.
 import type { FastifyBaseLogger } from 'fastify';
 
-type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
-
 /** For `setChildLoggerFactory`. */
 export function createRequestLog(
   parent: FastifyBaseLogger,
@@ -26,43 +24,17 @@ class RequestLog {
     return this.#parent.level;
   }
 
-  child(...given: Parameters<FastifyBaseLogger['child']>): FastifyBaseLogger {
-    return this.#make().child(...given);
-  }
-
-  fatal(...given: unknown[]): void {
-    this.#write('fatal', given);
-  }
-
-  error(...given: unknown[]): void {
-    this.#write('error', given);
-  }
-
-  warn(...given: unknown[]): void {
-    this.#write('warn', given);
-  }
-
-  info(...given: unknown[]): void {
-    this.#write('info', given);
-  }
-
-  debug(...given: unknown[]): void {
-    this.#write('debug', given);
-  }
-
-  trace(...given: unknown[]): void {
-    this.#write('trace', given);
-  }
-
-  silent(): void {}
-
-  #write(level: Level, given: unknown[]): void {
-    const log = this.#make() as unknown as Record<Level, (...given: unknown[]) => void>;
-    log[level](...given);
-  }
-
-  #make(): FastifyBaseLogger {
+  get made(): FastifyBaseLogger {
     this.#made ??= this.#parent.child(this.#bindings);
     return this.#made;
   }
+}
+
+for (const name of ['child', 'fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']) {
+  Object.defineProperty(RequestLog.prototype, name, {
+    value(this: RequestLog, ...given: unknown[]) {
+      const { made } = this;
+      return Reflect.get(made, name).apply(made, given);
+    },
+  });
 }
