@@ -45,20 +45,14 @@ export interface Changes {
   readonly users: readonly number[];
 }
 
-/** A row of outfit_changes. */
-export interface ChangeRow {
-  readonly outfit_id: number | null;
-  readonly old_user_id: number | null;
-  readonly old_private: boolean | null;
-  readonly old_likes: number | null;
-  readonly old_created: bigint | null;
-  readonly old_modified: bigint | null;
-  readonly new_user_id: number | null;
-  readonly new_private: boolean | null;
-  readonly new_likes: number | null;
-  readonly new_created: bigint | null;
-  readonly new_modified: bigint | null;
-}
+/** The columns of outfit_changes for an outfit before a change (`old_`) and after it (`new_`). */
+type Side<Prefix extends 'old' | 'new'> = {
+  readonly [Name in `${Prefix}_${'created' | 'modified'}`]: bigint | null;
+} & { readonly [Name in `${Prefix}_${'likes' | 'user_id'}`]: number | null } & {
+  readonly [Name in `${Prefix}_private`]: boolean | null;
+};
+
+export type ChangeRow = { readonly outfit_id: number | null } & Side<'old'> & Side<'new'>;
 
 /** @returns undefined when anything may have changed */
 export function readChanges(rows: readonly ChangeRow[]): Changes | undefined {
@@ -92,16 +86,16 @@ export function changeOf(
   before: ToldKeys | undefined,
   after: ToldKeys | undefined,
 ): OutfitChange {
-  const hasOtherOwner = before?.userId !== after?.userId || before?.private !== after?.private;
-  if ((before ?? after)?.likes !== undefined) {
-    const likes = before?.likes === after?.likes ? 0 : aspects.likes;
-    return { id, before, after, aspects: likes | (hasOtherOwner ? aspects.likesOwner : 0) };
-  }
+  const bitIf = (field: keyof ToldKeys, bit: number) =>
+    before?.[field] === after?.[field] ? 0 : bit;
+  const owner = (bit: number) => bitIf('userId', bit) | bitIf('private', bit);
   const changed =
-    aspects.others |
-    (hasOtherOwner ? aspects.owner : 0) |
-    (before?.created === after?.created ? 0 : aspects.created) |
-    (before?.modified === after?.modified ? 0 : aspects.modified);
+    (before ?? after)?.likes === undefined
+      ? aspects.others |
+        owner(aspects.owner) |
+        bitIf('created', aspects.created) |
+        bitIf('modified', aspects.modified)
+      : owner(aspects.likesOwner) | bitIf('likes', aspects.likes);
   return { id, before, after, aspects: changed };
 }
 
@@ -109,14 +103,11 @@ export function changeOf(
 export interface ListPart {
   /** Which aspects of outfits it depends on; a change of others is not asked about. */
   readonly aspects: number;
-  /**
-   * Whether what was read may be something else after this one change. Asked of each change by itself:
-   * that two of them make up for each other is not known of an answer that was read between them.
-   */
+  /** Whether one change invalidates it. Changes are never netted: an answer may have been read between two of them. */
   readonly isTouched: (before: ToldKeys | undefined, after: ToldKeys | undefined) => boolean;
 }
 
-/** What was read for an answer: as long as nothing of that changes, it is the same answer. */
+/** Cache dependencies of an answer: as long as nothing of that changes, it is the same answer. */
 export interface MadeOf {
   /** Outfits, or numbers that no outfit had. */
   readonly outfits?: Iterable<number>;
@@ -126,7 +117,7 @@ export interface MadeOf {
   readonly lists?: readonly ListPart[];
 }
 
-/** Of several readings: of anything, if one of them is. */
+/** Of several readings; undefined (any commit invalidates it) if one of them is. */
 export function madeOfAll(all: readonly (MadeOf | undefined)[]): MadeOf | undefined {
   const known = all.filter((madeOf) => madeOf !== undefined);
   if (known.length < all.length) return undefined;
@@ -153,13 +144,12 @@ interface Noted extends OutfitChange {
 }
 
 /**
- * Counts the moments at which the database was seen to show something new, and knows what was
- * committed between them. Answers are asked about when they are wanted again, not when something
- * changes: so a change costs the same however many answers there are.
+ * Counts the moments at which the database was seen to show something new, and keeps what was committed between them.
+ * Answers are asked about when they are wanted again, not when something changes: so a change costs the same however
+ * many answers there are.
  */
 export class ChangeLog {
   #now = 0;
-  /** Of what was committed by then, nothing is known. */
   #start = 0;
   #outfitChanges: Noted[] = [];
   /** When an outfit or a user was last seen to have changed. */
@@ -177,10 +167,7 @@ export class ChangeLog {
     return this.#start;
   }
 
-  /**
-   * Something was committed since the latest moment.
-   * @param changes undefined: nobody knows what
-   */
+  /** @param changes what was committed since the latest moment; undefined: nobody knows what */
   add(changes: Changes | undefined): void {
     this.#now += 1;
     if (!changes) this.#forget(this.#now);

@@ -1,7 +1,6 @@
 // The statements of a probe: what the database shows, and if that is something new, what was committed.
 import type pg from 'pg';
-import type { ChangeLog } from './changes.ts';
-import { type ChangeRow, type Changes, readChanges } from './changes.ts';
+import { type ChangeLog, type ChangeRow, type Changes, readChanges } from './changes.ts';
 import { exactTypes } from './read.ts';
 import { startTime } from './server-watch.ts';
 import type { Shown } from './snapshots.ts';

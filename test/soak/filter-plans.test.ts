@@ -63,7 +63,7 @@ async function explain(query: string): Promise<PlanNode[]> {
           ? 'NULL'
           : client.escapeLiteral(Array.isArray(value) ? `{${value.join()}}` : String(value)),
       );
-      const execute = `EXECUTE explained(${literals.join(', ')})`;
+      const execute = `EXECUTE explained${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
       // What a session reads of the catalog is read once only.
       await client.query(execute);
       const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${execute}`);
