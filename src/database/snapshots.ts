@@ -30,25 +30,77 @@ export interface LogPosition {
   readonly bytes: bigint;
 }
 
-/** Tells what the database shows now, and what was committed since it was last asked. */
-export interface Snapshots {
-  /**
-   * What is shown by a snapshot that is taken after this call; `changes` knows by then what was
-   * committed. One statement serves all calls that were made before it was sent.
-   * @returns undefined on a standby, whose snapshots say nothing about its own state
-   * @throws HttpError 503 when it takes too long, or whatever the connection fails with
-   */
-  takeNext(): Promise<Shown | undefined>;
-  /** What was committed between the snapshots that were taken. */
-  readonly changes: ChangeLog;
-  /** Tells how many milliseconds each statement takes. */
-  observe(onTaken: (milliseconds: number) => void): void;
-  /** Takes the next one on a new connection. @throws as `takeNext` does */
-  renew(): Promise<unknown>;
+/** Where snapshots are taken: on one connection of its own, or the one session of the embedded database. */
+interface Source {
+  take(): Promise<Shown | undefined>;
+  /** Fails what is under way: it would say what is left behind. */
+  reset(): void;
   close(): Promise<void>;
 }
 
-type Take = () => Promise<Shown | undefined>;
+/** Tells what the database shows now, and what was committed since it was last asked. */
+export class Snapshots {
+  /** What was committed between the snapshots that were taken. */
+  readonly changes: ChangeLog;
+  readonly #source: Source;
+  readonly #limit: number | undefined;
+  #onTaken: ((milliseconds: number) => void) | undefined;
+  #underWay: Promise<unknown> = Promise.resolve();
+  #next: Promise<Shown | undefined> | undefined;
+
+  /** @param limit milliseconds that a call may wait for a statement of others; undefined: there are none */
+  constructor(changes: ChangeLog, source: Source, limit?: number) {
+    this.changes = changes;
+    this.#source = source;
+    this.#limit = limit;
+  }
+
+  /**
+   * What is shown by a snapshot that is taken after this call; `changes` knows by then what was committed. Calls that
+   * come while one is under way share the next. That starts only when what waited for the last one has been answered
+   * and new requests have been read, so that it serves many.
+   * @returns undefined on a standby, whose snapshots say nothing about its own state
+   * @throws HttpError 503 when it takes too long, or whatever the connection fails with
+   */
+  takeNext(): Promise<Shown | undefined> {
+    if (!this.#next) {
+      const started = this.#underWay
+        .then(() => new Promise<void>(setImmediate))
+        .then(() => this.#start());
+      const limited = this.#limit === undefined ? started : withLimit(started, this.#limit);
+      this.#next = limited;
+      // Whoever comes after its time waits anew.
+      limited.catch(() => {
+        if (this.#next === limited) this.#next = undefined;
+      });
+    }
+    return this.#next;
+  }
+
+  #start(): Promise<Shown | undefined> {
+    this.#next = undefined;
+    const startedAt = performance.now();
+    const started = this.#source.take();
+    const report = () => this.#onTaken?.(performance.now() - startedAt);
+    this.#underWay = started.then(report, report);
+    return started;
+  }
+
+  /** Tells how many milliseconds each statement takes. */
+  observe(onTaken: (milliseconds: number) => void): void {
+    this.#onTaken = onTaken;
+  }
+
+  /** Takes the next one on a new connection. @throws as `takeNext` does */
+  renew(): Promise<unknown> {
+    this.#source.reset();
+    return this.takeNext();
+  }
+
+  close(): Promise<void> {
+    return this.#source.close();
+  }
+}
 
 /**
  * Takes snapshots on a connection of their own, so that they never wait for a free one.
@@ -76,85 +128,34 @@ export function watchServer(
     return opened;
   };
 
-  const takeOnce: Take = async () => {
-    client ??= connect();
-    const used = client;
-    try {
-      return await probe(await used);
-    } catch (error) {
-      if (client === used) client = undefined;
-      used.then((broken) => broken.end()).catch(() => {});
-      throw error;
-    }
-  };
-
-  const calls = shareCalls(takeOnce);
-  return {
-    ...calls,
-    changes,
-    renew() {
-      const old = client;
+  return new Snapshots(changes, {
+    async take() {
+      client ??= connect();
+      const used = client;
+      try {
+        return await probe(await used);
+      } catch (error) {
+        if (client === used) client = undefined;
+        used.then((broken) => broken.end()).catch(() => {});
+        throw error;
+      }
+    },
+    reset() {
+      client?.then((open) => open.connection.stream.destroy()).catch(() => {});
       client = undefined;
-      // A probe under way fails now: it would say what is left behind.
-      old?.then((open) => open.connection.stream.destroy()).catch(() => {});
-      return calls.takeNext();
     },
     close: async () => {
       await client?.then((open) => open.end()).catch(() => {});
     },
-  };
+  });
 }
 
-/**
- * Takes snapshots on the one session of the embedded database.
- * @param limit milliseconds that a call may wait for a statement of others
- */
+/** Takes snapshots on the one session of the embedded database. */
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
   const changes = new ChangeLog();
   const probe = createProbe(changes, 'embedded');
-  const calls = shareCalls(() => probe(pool), limit);
-  return {
-    ...calls,
-    changes,
-    renew: calls.takeNext,
-    close: async () => {},
-  };
-}
-
-/**
- * Calls that come while one is under way share the next. That starts only when what waited for the
- * last one has been answered and new requests have been read, so that it serves many.
- */
-function shareCalls(take: Take, limit?: number): Pick<Snapshots, 'observe' | 'takeNext'> {
-  let onTaken: ((milliseconds: number) => void) | undefined;
-  let underWay: Promise<unknown> = Promise.resolve();
-  let next: Promise<Shown | undefined> | undefined;
-
-  const start = () => {
-    next = undefined;
-    const startedAt = performance.now();
-    const started = take();
-    const report = () => onTaken?.(performance.now() - startedAt);
-    underWay = started.then(report, report);
-    return started;
-  };
-  return {
-    takeNext() {
-      if (!next) {
-        const started = underWay.then(() => new Promise<void>(setImmediate)).then(start);
-        const limited = limit === undefined ? started : withLimit(started, limit);
-        next = limited;
-        // Whoever comes after its time waits anew.
-        limited.catch(() => {
-          if (next === limited) next = undefined;
-        });
-      }
-      return next;
-    },
-    observe(report) {
-      onTaken = report;
-    },
-  };
+  const source = { take: () => probe(pool), reset: () => {}, close: async () => {} };
+  return new Snapshots(changes, source, limit);
 }
 
 function withLimit<Result>(promise: Promise<Result>, limit: number): Promise<Result> {
