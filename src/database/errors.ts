@@ -32,9 +32,14 @@ type ErrorLike = Readonly<Record<string, unknown>>;
 const canceled = '57014';
 const stopped = [canceled, timedOut().code];
 
+/** The code of an error of PostgreSQL. */
+export function sqlStateOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
 /** Whether a statement was ended by its time limit, or by an operator. */
 export function isTimeLimit(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === canceled;
+  return sqlStateOf(error) === canceled;
 }
 
 /**

@@ -3,9 +3,10 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import type pg from 'pg';
 import { messageOf } from '../errors.ts';
 import { packageFolder } from '../package-folder.ts';
+import { sqlStateOf } from './errors.ts';
 
 const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));
 
@@ -119,8 +120,7 @@ async function applyPatiently(client: pg.PoolClient, migration: Migration): Prom
     try {
       return await apply(client, migration);
     } catch (error) {
-      const { cause } = error as MigrationError;
-      const code = cause instanceof pg.DatabaseError ? cause.code : undefined;
+      const code = sqlStateOf((error as MigrationError).cause);
       const [expected, attempts] = migration.index
         ? [deadlockDetected, indexAttempts]
         : [lockNotAvailable, lockAttempts];

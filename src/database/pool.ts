@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../errors.ts';
-import { isOfSharedNames, isTimeLimit } from './errors.ts';
+import { isOfSharedNames, isTimeLimit, sqlStateOf } from './errors.ts';
 import type { Origin } from './fair-queue.ts';
 import { Lane, type LaneState } from './lane.ts';
 import { type Access, renewName } from './read.ts';
@@ -121,14 +121,14 @@ export class TaskPool extends pg.Pool {
         return await run(statement, values);
       } catch (error) {
         // The transaction of a single statement is rolled back as a whole, so even a write can be sent again.
-        if (lostRaces.includes(codeOf(error) ?? '')) return run(statement, values);
+        if (lostRaces.includes(sqlStateOf(error) ?? '')) return run(statement, values);
         if (typeof statement === 'string' || !statement.name) throw error;
         const { name, ...unnamed } = statement;
         // Both failed before they began.
         if (isStalePlan(error)) {
           return run({ ...unnamed, name: renewName(statement.text, name) }, values);
         }
-        if (isOfSharedNames(codeOf(error))) return run(unnamed, values);
+        if (isOfSharedNames(sqlStateOf(error))) return run(unnamed, values);
         throw error;
       }
     };
@@ -312,10 +312,6 @@ function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
     clearTimeout(timer);
     signal.removeEventListener('abort', cutLater);
   };
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
 /** A column has another type since the statement was prepared. */

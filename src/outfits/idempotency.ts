@@ -1,16 +1,8 @@
 // One creation per Idempotency-Key.
 import { createHash } from 'node:crypto';
 import type { ReadRows } from '../database/read.ts';
-import {
-  type Columns,
-  type FlatRow,
-  likesColumn,
-  type OutfitRow,
-  outfitColumns,
-  rowColumns,
-  rowOf,
-  userColumns,
-} from './row.ts';
+import type { Values } from './filter.ts';
+import { type Columns, likesColumn, type OutfitRow, outfitColumns, userColumns } from './row.ts';
 import { takeTimestamp } from './timestamps.ts';
 
 /** A request that its client may send again, with the key that it chose for it. */
@@ -32,8 +24,8 @@ export class KeyReusedError extends Error {
 const keptFor = 24n * 3_600_000_000n;
 
 /**
- * The answer that the request got when it came first; undefined when this is the first time.
- * Removes those of the user that are too old.
+ * The answer that the request got when it came first; undefined when this is the first time. Removes those of the user
+ * that are too old.
  * @throws KeyReusedError
  */
 export async function findFirstAnswer(
@@ -41,42 +33,33 @@ export async function findFirstAnswer(
   { userId, key, input }: RepeatableRequest,
 ): Promise<OutfitRow | undefined> {
   const values = [userId, key, takeTimestamp() - keptFor];
-  const [first] = await read<FirstAnswer>(firstAnswerStatement, values);
-  if (first && first.inputHash !== hash(input)) throw new KeyReusedError();
-  return first && restoreRow(first);
+  const [first] = await read<{ inputHash: string; answer: Stored }>(firstAnswerStatement, values);
+  if (!first) return undefined;
+  if (first.inputHash !== hash(input)) throw new KeyReusedError();
+  const { user } = first.answer;
+  return { ...restore(answerColumns, first.answer), user: restore(userColumns, user as Stored) };
 }
 
-/** An answer as it is stored, with the same outfit as it is now. */
-type FirstAnswer = (FlatRow | Gone) & { readonly inputHash: string; readonly answer: StoredRow };
-type Gone = { readonly [Field in keyof FlatRow]: FlatRow[Field] | null } & { readonly id: null };
-type StoredRow = Stored & { readonly user?: Stored };
 type Stored = Readonly<Record<string, unknown>>;
 
 /** $1 user, $2 key, $3 the oldest moment that counts. */
 const firstAnswerStatement = `
   WITH old AS (DELETE FROM idempotency_keys WHERE user_id = $1::int AND created < $3::bigint)
-  SELECT k.input_hash AS "inputHash", k.answer, ${rowColumns}
-  FROM idempotency_keys k JOIN users u ON u.id = k.user_id
-  LEFT JOIN outfits o ON o.id = (k.answer ->> 'id')::int AND o.user_id = k.user_id
-  LEFT JOIN outfit_like_counts l ON l.id = o.id
-  WHERE k.user_id = $1::int AND k.key = $2::text AND k.created >= $3::bigint`;
+  SELECT input_hash AS "inputHash", answer FROM idempotency_keys
+  WHERE user_id = $1::int AND key = $2::text AND created >= $3::bigint`;
 
 /**
  * SQL that keeps the answer to a request: the outfit `o` with its likes `l` and user `u`, as they are now. Of two
  * requests that come at the same time, the second waits here for the first and then fails, because
  * their keys are the same row.
- * @param first placeholder: user, key, hash of the input and moment, from here on
  */
-export function keepAnswerSql(first: number): string {
-  const [userId, key, inputHash, created] = [0, 1, 2, 3].map((index) => `$${first + index}`);
+export function keepAnswerSql(
+  { userId, key, input }: RepeatableRequest,
+  add: Values['add'],
+): string {
   return `
     INSERT INTO idempotency_keys (user_id, key, input_hash, created, answer)
-    SELECT ${userId}::int, ${key}::text, ${inputHash}::text, ${created}::bigint, ${answerColumn}`;
-}
-
-/** The values that `keepAnswerSql` needs. */
-export function keyValues({ userId, key, input }: RepeatableRequest): unknown[] {
-  return [userId, key, hash(input), takeTimestamp()];
+    SELECT ${add(userId)}::int, ${add(key)}::text, ${add(hash(input))}::text, ${add(takeTimestamp())}::bigint, ${answerColumn}`;
 }
 
 const answerColumn = `jsonb_build_object(${[
@@ -93,43 +76,23 @@ function jsonEntries<Row>(alias: string, columns: Columns<Row>): string[] {
   );
 }
 
-/** A stored answer as a row of today. */
-function restoreRow({ answer, inputHash: _, ...flat }: FirstAnswer): OutfitRow {
-  const { user, ...now } = rowOf(flat as FlatRow);
-  return {
-    ...restore(
-      { ...outfitColumns, likes: ['likes', 'int'] } as const,
-      answer,
-      flat.id === null ? undefined : now,
-    ),
-    user: restore(userColumns, answer.user ?? {}, user),
-  };
-}
+const answerColumns: Columns<Omit<OutfitRow, 'user'>> = {
+  ...outfitColumns,
+  likes: ['likes', 'int'],
+};
 
-/**
- * What has been added to the model since an answer was stored is taken from the record as it is now;
- * it is empty when the record has been deleted.
- */
-function restore<Row extends object>(
-  columns: Columns<Row>,
-  stored: Stored,
-  now: Row | undefined,
-): Row {
+/** What has been added to the model since an answer was stored is empty. */
+function restore<Row extends object>(columns: Columns<Row>, stored: Stored): Row {
   const entries = Object.entries<readonly [string, string]>(columns).map(([field, [, type]]) => {
     const value = stored[field];
-    if (value === undefined) return [field, now ? now[field as keyof Row] : emptyOf(type)];
+    if (value === undefined) return [field, emptyOf(type)];
     return [field, type === 'bigint' ? BigInt(String(value)) : value];
   });
   return Object.fromEntries(entries) as Row;
 }
 
 function emptyOf(type: string): unknown {
-  const values: Readonly<Record<string, unknown>> = {
-    boolean: false,
-    int: 0,
-    text: '',
-    bigint: 0n,
-  };
+  const values: Stored = { boolean: false, int: 0, text: '', bigint: 0n };
   return values[type] ?? null;
 }
 

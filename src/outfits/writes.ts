@@ -1,13 +1,10 @@
 // Creates, changes and deletes outfits; only owners change.
 import pg from 'pg';
+import { sqlStateOf } from '../database/errors.ts';
 import type { ReadRows } from '../database/read.ts';
 import type { Outfit, PrismaClient } from '../generated/prisma/client.ts';
-import {
-  findFirstAnswer,
-  keepAnswerSql,
-  keyValues,
-  type RepeatableRequest,
-} from './idempotency.ts';
+import { createValues } from './filter.ts';
+import { findFirstAnswer, keepAnswerSql, type RepeatableRequest } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
 import {
   type FlatRow,
@@ -89,19 +86,15 @@ async function insertOutfit(
   request: RepeatableRequest | undefined,
 ): Promise<OutfitRow> {
   const fields = givenFields(outfit);
-  const columns = fields.map((field) => outfitColumns[field]);
-  const keep = request
-    ? `, first AS (${keepAnswerSql(fields.length + 1)} FROM o ${joinedRow})`
-    : '';
+  const { list, add } = createValues();
   const statement = `
     WITH o AS (
-      INSERT INTO outfits (${columns.map(([column]) => column).join(', ')})
-      VALUES (${columns.map(([, type], index) => `$${index + 1}::${type}`).join(', ')})
+      INSERT INTO outfits (${fields.map((field) => outfitColumns[field][0]).join(', ')})
+      VALUES (${fields.map((field) => `${add(outfit[field])}::${outfitColumns[field][1]}`).join(', ')})
       RETURNING *
-    )${keep}
+    )${request ? `, first AS (${keepAnswerSql(request, add)} FROM o ${joinedRow})` : ''}
     SELECT ${rowColumns} FROM o ${joinedRow}`;
-  const values = [...fields.map((field) => outfit[field]), ...(request ? keyValues(request) : [])];
-  const [row] = await explainMissingUser(read<FlatRow>(statement, values));
+  const [row] = await explainMissingUser(read<FlatRow>(statement, list));
   // Without the user, the statement has failed.
   return rowOf(row as FlatRow);
 }
@@ -124,16 +117,16 @@ export async function updateOutfit(
     modified: takeTimestamp(),
     modificationDevice: device ?? 'web',
   };
-  const fields = givenFields(outfit);
-  const changes = fields.map((field, index) => {
+  const { list, add } = createValues();
+  const changes = givenFields(outfit).map((field) => {
     const [column, type] = outfitColumns[field];
-    return `${column} = $${index + 2}::${type}`;
+    return `${column} = ${add(outfit[field])}::${type}`;
   });
   const statement = `
     UPDATE outfits o SET ${changes.join(', ')} FROM users u, outfit_like_counts l
-    WHERE o.id = $1::int AND u.id = o.user_id AND l.id = o.id
+    WHERE o.id = ${add(id)}::int AND u.id = o.user_id AND l.id = o.id
     RETURNING ${rowColumns}`;
-  const [row] = await read<FlatRow>(statement, [id, ...fields.map((field) => outfit[field])]);
+  const [row] = await read<FlatRow>(statement, list);
   // It may be deleted between looking and writing.
   if (!row) throw new OutfitNotFoundError(id);
   return rowOf(row);
@@ -190,27 +183,24 @@ export async function explainMissingUser<Result>(writing: Promise<Result>): Prom
   try {
     return await writing;
   } catch (error) {
-    throw codeOf(error) === foreignKeyFailed ? new NoSuchUserError() : error;
+    throw sqlStateOf(error) === foreignKeyFailed ? new NoSuchUserError() : error;
   }
 }
 
 /** Another request with the same key has been faster. */
 function isKeyTaken(error: unknown): boolean {
-  return codeOf(error) === notUnique && constraintOf(error) === 'idempotency_keys_pkey';
+  return isTaken(error, 'idempotency_keys_pkey');
 }
 
 /** The id that the sequence gave is in use, or it has none left. */
 function isIdMissing(error: unknown): boolean {
-  const isTaken = codeOf(error) === notUnique && constraintOf(error) === 'outfits_pkey';
-  return isTaken || codeOf(error) === sequenceEnded;
+  return isTaken(error, 'outfits_pkey') || sqlStateOf(error) === sequenceEnded;
 }
 
-function codeOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
-}
-
-function constraintOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.constraint : undefined;
+function isTaken(error: unknown, constraint: string): boolean {
+  return (
+    error instanceof pg.DatabaseError && error.code === notUnique && error.constraint === constraint
+  );
 }
 
 function givenFields(outfit: Partial<Outfit>): (keyof Outfit)[] {
