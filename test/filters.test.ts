@@ -7,6 +7,7 @@ import type { OutfitRow } from '../src/outfits/row.ts';
 import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { amount, laneKinds } from './lane.ts';
+import { type Ordering, orderings, sortIds } from './orderings.ts';
 import { secret, signIn } from './tokens.ts';
 
 const start = 1_700_000_000_000_000n;
@@ -31,21 +32,6 @@ rows.forEach((row, index) => {
   if (title !== undefined) Object.assign(row, { title, description });
 });
 const likedByOne = rows.filter((_row, index) => index % 3 === 0).map(({ id }) => id);
-
-const orderings = (['created', 'id', 'likes', 'modified'] as const).flatMap((field) =>
-  ([1, -1] as const).map((sign) => ({
-    field,
-    sign,
-    name: `${field === 'likes' ? 'LIKE_COUNT' : field.toUpperCase()}_${sign === 1 ? 'ASC' : 'DESC'}`,
-  })),
-);
-type Ordering = (typeof orderings)[number];
-
-function sortIds(list: readonly OutfitRow[], { field, sign }: Ordering): number[] {
-  return list
-    .toSorted((a, b) => sign * (Number(a[field]) - Number(b[field]) || a.id - b.id))
-    .map(({ id }) => id);
-}
 
 const anyFilter = anyFilterOf({
   ids: [...rows.slice(0, 20).map(({ id }) => id), 999_999],
@@ -78,20 +64,8 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
     afterAll(() => gateway.close());
 
-    const ask = async (
-      query: string,
-      variables: object = {},
-      viewer: number | undefined = undefined,
-    ): Promise<Answer> => {
-      const payload = { query, variables };
-      const response = await gateway.app.inject({
-        method: 'POST',
-        url: '/graphql',
-        headers: headers.get(viewer) ?? {},
-        payload,
-      });
-      return response.json();
-    };
+    const ask = (query: string, variables: object = {}, viewer?: number) =>
+      gateway.post(query, variables, headers.get(viewer)) as Promise<Answer>;
 
     const visibleTo = (viewer: number | undefined) =>
       rows.filter((row) => mode === 'listed' || !row.private || row.userId === viewer);
@@ -100,7 +74,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     async function walk(
       parent: string,
       kindOfList: 'page' | 'forward' | 'backward',
-      { name }: Ordering,
+      { enum: name }: Ordering,
       filter: Filter | null,
       viewer: number | undefined,
     ): Promise<{ ids: number[]; counts: number[] }> {
@@ -199,7 +173,7 @@ describe.each(laneKinds)('on %s', (kind) => {
           fc.constantFrom(...viewers),
           fc.constantFrom('', `user(databaseId: ${users[0]})`),
           async (filter, ordering, at, viewer, parent) => {
-            const { field, sign, name } = ordering;
+            const { field, sign, enum: name } = ordering;
             const keyAt =
               'value' in at
                 ? { value: field === 'id' ? BigInt(at.id) : at.value, id: at.id }

@@ -80,6 +80,7 @@ export interface TestGateway {
   post(
     query: string,
     variables?: object,
+    headers?: Record<string, string>,
   ): Promise<{ data?: unknown; errors?: GraphQLErrorShape[] }>;
   close(): Promise<void>;
 }
@@ -107,13 +108,9 @@ export async function openGateway(
   if (rows.length > 0) await saveOutfits(database.pool, rows);
   await raiseSequences(database.pool);
   const app = await buildApp(config, database, options);
-  const post = async (query: string, variables = {}) => {
-    const response = await app.inject({
-      method: 'POST',
-      url: '/graphql',
-      payload: { query, variables },
-    });
-    return response.json();
+  const post = async (query: string, variables = {}, headers: Record<string, string> = {}) => {
+    const payload = { query, variables };
+    return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
   };
   return {
     app,

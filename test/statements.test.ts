@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { generateOutfits } from '../src/demo/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
+import { type Ordering, orderings, sortIds } from './orderings.ts';
 import { secret, signIn } from './tokens.ts';
 
 const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
@@ -115,24 +116,12 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
     });
     afterAll(() => gateway.close());
 
-    const keys = {
-      CREATED: (row: (typeof outfits)[number]) => row.created,
-      ID: (row: (typeof outfits)[number]) => BigInt(row.id),
-      LIKE_COUNT: (row: (typeof outfits)[number]) => BigInt(row.likes),
-      MODIFIED: (row: (typeof outfits)[number]) => row.modified,
-    };
-    const orderings = Object.entries(keys).flatMap(([name, keyOf]) =>
-      (['ASC', 'DESC'] as const).map((direction) => ({ ordering: `${name}_${direction}`, keyOf })),
-    );
-
     /** The ids of a user's outfits in the order of a list. */
-    function idsOf(userId: number, { ordering, keyOf }: (typeof orderings)[number]): number[] {
-      const ids = outfits
-        .filter((row) => row.userId === userId)
-        .sort((a, b) => Number(keyOf(a) - keyOf(b)) || a.id - b.id)
-        .map((row) => row.id);
-      return ordering.endsWith('_DESC') ? ids.reverse() : ids;
-    }
+    const idsOf = (userId: number, ordering: Ordering) =>
+      sortIds(
+        outfits.filter((row) => row.userId === userId),
+        ordering,
+      );
 
     interface OwnPage {
       readonly count: number;
@@ -141,10 +130,10 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
       readonly results: { id: number; user: { id: number } }[];
     }
 
-    test.each(orderings)('by $ordering, all get theirs in one statement', async (list) => {
+    test.each(orderings)('by $enum, all get theirs in one statement', async (list) => {
       const sent = watchStatements(gateway);
       const page = (what: string) =>
-        `outfits(ordering: ${list.ordering}, ${what}) { count page pageCount results { id: databaseId user { id: databaseId } } }`;
+        `outfits(ordering: ${list.enum}, ${what}) { count page pageCount results { id: databaseId user { id: databaseId } } }`;
       const { data, errors } = await gateway.post(`{ outfitConnection(first: 20) { edges { node {
         user { id: databaseId first: ${page('page: 1')} last: ${page('last: true')} }
       } } } }`);
