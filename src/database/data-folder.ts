@@ -20,10 +20,7 @@ export interface DataFolder {
   release(): Promise<void>;
 }
 
-/**
- * Makes the folder if it is missing and keeps other processes out of it.
- * @throws EmbeddedDatabaseError when it cannot be used, or holds a database that is not whole
- */
+/** Makes the folder if it is missing, and locks it. @throws EmbeddedDatabaseError */
 export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
   const folder = resolve(dataDir);
   try {
@@ -98,10 +95,7 @@ async function lockFolder(path: string, dataDir: string): Promise<() => Promise<
   }
 }
 
-/**
- * What every database has. PGlite takes a folder without PG_VERSION for a new one and overwrites it;
- * without one of the others it fails, but cannot say why.
- */
+/** What every database has. Without PG_VERSION, PGlite overwrites a folder; without another it cannot say why it fails. */
 const parts = ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact'];
 
 /** Leaves a whole database as it is, and a place for a new one where there is none. */

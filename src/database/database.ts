@@ -13,7 +13,6 @@ import { createSession, Sockets } from './session.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 import type { TaskScope } from './task.ts';
 
-/** PostgreSQL or the embedded database, the same to everyone who uses it. */
 export interface Database {
   /** For the start-up log; holds no password. */
   readonly description: string;
@@ -21,7 +20,6 @@ export interface Database {
   readonly prisma: PrismaClient;
   /** The connections that `prisma` uses, for what Prisma cannot express. */
   readonly pool: TaskPool;
-  /** Reads rows with a statement of our own. */
   readonly read: ReadRows;
   readonly snapshots: Snapshots;
   /**
@@ -29,10 +27,7 @@ export interface Database {
    * @throws DatabaseAwayError when it has used a server that is not the current one any more
    */
   checkServers(task: Pick<TaskScope, 'servers'>): void;
-  /**
-   * Looks which server new connections lead to, and leaves the one before.
-   * @param identity the server that another process has met
-   */
+  /** Looks which server new connections lead to, as another process has met this one. */
   lookForServer(identity: string): Promise<void>;
   /** Called with its identity when another server than before is used. */
   onMove(callback: (identity: string) => void): void;
@@ -40,8 +35,8 @@ export interface Database {
   readonly failed: Promise<Error>;
   /**
    * From now on, whatever needs the database fails at once while PostgreSQL is away or not migrated.
-   * @param warn called with a sentence when a setting turns out to be wrong, and the gateway goes on
-   * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
+   * @param warn told when a setting turns out to be wrong, and the gateway goes on
+   * @throws DatabaseNotReadyError, MigrationError when waiting cannot help
    */
   monitor(onChange: OnChange, warn?: Warn): Promise<Monitor>;
   close(): Promise<void>;

@@ -23,10 +23,7 @@ export interface EmbeddedDatabase {
 /** The thread's exit code when it finds that its files are not there any more. */
 const filesGone = 2;
 
-/**
- * The path of the template. Its name has a digest of the migrations: one that was made with others is not found, and
- * the database is made without it.
- */
+/** The path of the template: a digest of the migrations names it, so that one that was made with others is not found. */
 export function findTemplate(): string {
   const digest = createHash('sha256');
   for (const { name, checksum } of readMigrations()) digest.update(`${name} ${checksum}\n`);
@@ -34,10 +31,7 @@ export function findTemplate(): string {
   return fileURLToPath(new URL(`dist/database/${name}`, packageFolder));
 }
 
-/**
- * Opens (and on first use creates) the embedded PostgreSQL in `dataDir`, in a thread of its own.
- * @throws EmbeddedDatabaseError when the folder is in use by another process or cannot be written
- */
+/** Opens (and on first use creates) the embedded PostgreSQL, in a thread of its own. @throws EmbeddedDatabaseError */
 export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   const { release, ...folder } = await takeDataFolder(dataDir);
   await removeLeftOvers(folder.lock);

@@ -8,8 +8,8 @@ export class DatabaseAwayError extends Error {
 }
 
 /**
- * What a request is told when the database is away, out of something, or has stopped a statement.
- * Undefined for every other error: that is a fault of ours.
+ * What a request is told when the database is away, out of something, or has stopped a statement; undefined for
+ * faults of ours.
  * @param error as it was thrown, or wrapped by Prisma or GraphQL
  */
 export function httpErrorFor(error: unknown): HttpError | undefined {
@@ -25,10 +25,7 @@ export function httpErrorFor(error: unknown): HttpError | undefined {
 
 type ErrorLike = Readonly<Record<string, unknown>>;
 
-/**
- * The statement was stopped: by its time limit or an operator (`query_canceled`), or because its
- * task was. Then the connection is cut with an HttpError, of which Prisma keeps the code alone.
- */
+/** By its time limit or an operator, or because its task was stopped: of that HttpError, Prisma keeps the code alone. */
 const canceled = '57014';
 const stopped = [canceled, timedOut().code];
 
@@ -42,10 +39,7 @@ export function isTimeLimit(error: unknown): boolean {
   return sqlStateOf(error) === canceled;
 }
 
-/**
- * The database lacks a table, column, function or schema: it was exchanged for one that is not
- * migrated, after a failover, say. Or the role has lost a right.
- */
+/** A table, column, function, schema or right is missing: the database was exchanged for one that is not migrated. */
 const schemaStates = /^(?:42P01|42703|42883|3F000|42501)$/;
 
 /** Whether the monitor has reason to look whether the database is migrated, and its rights are granted. */
@@ -77,10 +71,7 @@ const sqlStates = [
   /^58/, // the system under the server fails
 ];
 
-/**
- * Prisma: not reachable, too slow, access denied, closed, without a table or column, too many connections,
- * transaction not begun or lost.
- */
+/** Not reachable, too slow, access denied, closed, without a table or column, too many connections, lost. */
 const prismaCodes =
   /^P1001$|^P1002$|^P1008$|^P1010$|^P1017$|^P2021$|^P2022$|^P2024$|^P2028$|^P2034$|^P2037$/;
 

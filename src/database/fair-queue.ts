@@ -7,9 +7,8 @@ export interface Origin {
 }
 
 /**
- * A queue that serves senders in turn, and for each sender its requests in turn, so that a request with
- * many items delays a request with one item by one item only. An origin is a request, compared by
- * identity.
+ * Serves senders in turn, and of each its requests, so that a request with many items delays one with one item by one
+ * item only. An origin is a request, compared by identity.
  */
 export class FairQueue<Item> {
   /** In the order of their turns: the sender that was served last stands at the end. */
@@ -58,10 +57,7 @@ export class FairQueue<Item> {
     if (requests.size === 0) this.#senders.delete(origin.sender);
   }
 
-  /**
-   * Removes and returns the newest item of the sender with the most items, if that sender has at least two
-   * more than `sender`: then evicting it makes the queue fairer than refusing `sender`.
-   */
+  /** Removes and returns the newest item of the sender with the most, if it has at least two more than this one. */
   evictFor({ sender }: Origin): Item | undefined {
     const counts = [...this.#senders].map(([name, requests]) => ({
       name,

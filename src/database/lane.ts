@@ -22,7 +22,7 @@ interface Waiting {
   readonly refuse: (error: unknown) => void;
 }
 
-/** Admits statements up to its limits; others wait, and are served by sender and request in turn. */
+/** Bulkhead: admits statements up to its limits; others wait, and are served by sender and request in turn. */
 export class Lane {
   readonly #limits: LaneLimits;
   readonly #queue = new FairQueue<Waiting>();
@@ -36,7 +36,6 @@ export class Lane {
     this.#limits = limits;
   }
 
-  /** Statements under way. */
   get running(): number {
     return this.#running;
   }

@@ -23,12 +23,10 @@ export class LeftLockError extends Error {
 }
 
 /**
- * Takes the lock at `path`: a Unix socket that this process listens on. The kernel closes it with
- * the process, however that ends, so nobody has to guess whether a process id in a file is alive
- * (ids are reused, and in containers they are all 1).
+ * Takes the lock at `path`: a Unix socket that this process listens on, which the kernel closes however the process
+ * ends. (Process ids in a file are reused, and in containers they are all 1.)
  * @returns a function that gives the lock back
- * @throws LockedError while another process holds it
- * @throws LeftLockError when the lock of an ended process cannot be removed
+ * @throws LockedError, LeftLockError
  */
 export async function takeLock(path: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.end(String(process.pid)));
@@ -116,11 +114,7 @@ const socketName = '.s.PGSQL.5432';
 /** Milliseconds after which a folder without a socket is nobody's: it is there for an instant only. */
 const patience = 60_000;
 
-/**
- * Removes the folders in the temporary folder whose sockets nobody listens on, and the locks that
- * were being moved aside.
- * @param lock the lock that this process holds
- */
+/** Removes temporary folders whose sockets nobody listens on, and locks that were being moved aside. */
 export async function removeLeftOvers(lock: string): Promise<void> {
   for (const path of list(tmpdir(), socketFolder)) {
     if (await isNobodys(path)) remove(path);
@@ -148,7 +142,6 @@ function list(folder: string, pattern: RegExp): string[] {
   }
 }
 
-/** What cannot be removed harms nobody. */
 function remove(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

@@ -26,7 +26,6 @@ const historyTable = `
     "applied_steps_count" INTEGER NOT NULL DEFAULT 0
   )`;
 
-/** The migrations cannot be applied; the message says which and what to do. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError';
 }
@@ -45,7 +44,7 @@ interface Migration {
   readonly index: string | undefined;
 }
 
-/** The names of the migrations that the database lacks, oldest first. */
+/** The names of what the database lacks, oldest first. */
 export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): Promise<string[]> {
   const { rows } = await queryable.query(
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
@@ -55,14 +54,11 @@ export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): 
 }
 
 /**
- * Applies what the database lacks, each migration in a transaction of its own together with its
- * line in the history, so that a failure leaves nothing behind; indexes of large tables outside of one, so that
- * writers go on, and what a failure leaves of them is made anew.
+ * Applies what the database lacks, each migration in a transaction with its line in the history, so that a failure
+ * leaves nothing behind; indexes of large tables outside of one, so that writers go on.
  * @param onApply called before each with its name
- * @param migrations what there is to apply
  * @returns the names of the migrations that were applied
- * @throws MigrationError when the database is of an older version, an applied migration has been edited since, or one
- *   fails
+ * @throws MigrationError
  */
 export async function migrate(
   pool: pg.Pool,
@@ -89,18 +85,15 @@ export async function migrate(
   }
 }
 
-/**
- * Asks again and again: a statement that waited for the lock would have a snapshot, for the end of which an index
- * that is made beside writers waits.
- */
+/** Polls: a statement that waited would have a snapshot, for the end of which CREATE INDEX CONCURRENTLY waits. */
 async function lock(client: pg.PoolClient): Promise<void> {
   const ask = `SELECT pg_try_advisory_lock(${prismaAdvisoryLock}) AS locked`;
   while (!(await client.query<{ locked: boolean }>(ask)).rows[0]?.locked) await sleep(200);
 }
 
 /**
- * Milliseconds that a migration waits for a lock, with all writers behind it: longer than PostgreSQL takes to
- * send away an autovacuum. Then it lets them pass, and tries again after a pause, so often.
+ * Milliseconds that a migration waits for a lock, with all writers behind it (longer than an autovacuum takes to give
+ * way), and before it tries again.
  */
 const lockTimeout = 1_500;
 const lockPause = 2_000;
@@ -168,10 +161,7 @@ async function makeIndex(client: pg.PoolClient, index: string, script: string): 
   }
 }
 
-/**
- * Migration name to checksum, for those that finished.
- * @throws MigrationError when the database is of an older version, or another tool has not finished a migration
- */
+/** Migration name to checksum, for those that finished. @throws MigrationError */
 async function readHistory(queryable: Pick<pg.Pool, 'query'>): Promise<Map<string, string>> {
   const { rows } = await queryable.query<{ name: string; checksum: string; finished: boolean }>(
     `SELECT "migration_name" AS name, "checksum", "finished_at" IS NOT NULL AS finished

@@ -14,24 +14,20 @@ export interface Monitor {
   close(): void;
 }
 
-/** Called with the error when the database is lost, and with undefined when it is there again. */
+/** Told the error when the database is lost, and undefined when it is there again. */
 export type OnChange = (problem: Error | undefined) => void;
 
-/**
- * Milliseconds between two checks, and for an answer. A frozen server or a dead network gives no
- * error: together they are the longest that a request waits for one, and must stay below 2 s.
- */
+/** Milliseconds between two checks, and for an answer: together what a request waits for a frozen server, below 2 s. */
 const pause = 400;
 const limit = 1_200;
 /** Milliseconds after which the connection is replaced. */
 const maxAge = 10_000;
 
 /**
- * Checks a server again and again, on a connection of its own. While it is away or not migrated,
- * every other connection is cut and new ones are refused, so that requests fail at once.
- * @param onConnect called with each new connection; what it throws counts as a failed connection
+ * Checks a server again and again, on a connection of its own. While it is away or not migrated, every other
+ * connection is cut and new ones are refused, so that requests fail at once.
  * @param onUnset called when the connection has lost what it had set: a pooler gives it the sessions of others
- * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
+ * @throws DatabaseNotReadyError, MigrationError when waiting cannot help
  */
 export async function startMonitor(
   session: Session,

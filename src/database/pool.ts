@@ -24,15 +24,9 @@ type RunStatement = (
 
 /** What an `unbounded` statement may take before it counts as expensive, in milliseconds. */
 const trialTime = 50;
-/**
- * Milliseconds after a statement that turned out to be expensive in which other unbounded ones of its sender
- * get no trial: so trials that end in vain take a tenth of a connection for each sender.
- */
+/** Milliseconds without trials after a vain one: those of a sender then take a tenth of a connection. */
 const trialPause = 500;
-/**
- * Milliseconds that a statement of a stopped task has to end by itself. A new connection costs more than a
- * cheap statement, and so do the first statements on it: clients that leave at once would hold up all others.
- */
+/** Milliseconds that a statement of a stopped task has to end by itself: a new connection costs more than most. */
 const grace = 100;
 /** Most statements of one request that are under way. */
 const maxPerRequest = 3;
@@ -47,34 +41,27 @@ interface Lanes {
 /** A connection in use. */
 interface Use {
   readonly origin: Origin;
-  /** Ends cutting it when its task is stopped. */
   readonly endCut: (() => void) | undefined;
 }
 
 /**
- * Gives connections to the tasks that ask for them: by sender and request in turn. When a task is stopped, it
- * leaves the queue, or its connection is cut after a grace time, and PostgreSQL, which looks after its clients,
- * drops the statement that runs.
+ * Gives connections to tasks, by sender and request in turn. A task that is stopped leaves the queue, or its
+ * connection is cut after a grace time, upon which PostgreSQL drops the statement.
  */
 export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
   readonly #watch: ServerWatch | undefined;
-  /** All connections. */
   readonly #all: Lane;
   /** Undefined where a statement cannot be cut: then nothing is gained by limiting expensive ones. */
   readonly #lanes: Lanes | undefined;
-  /** Until when a sender gets no trial, by `performance.now()`. */
+  /** By `performance.now()`, for each sender. */
   readonly #noTrialUntil = new LRUCache<string, number>({ max: 10_000 });
   #timedOut = 0;
-  /** Connections in use. */
   readonly #uses = new Map<pg.PoolClient, Use>();
 
   /**
-   * @param connectionTimeoutMillis what opening a connection may take: how long to wait for a free
-   *   one is known to each task
-   * @param expensiveTimeout milliseconds that an expensive statement may take; undefined where a statement
-   *   runs to its end anyway
-   * @param watch which server connections lead to; undefined: they lead to one only, or are checked otherwise
+   * @param connectionTimeoutMillis what opening a connection may take; how long a task waits for one, it knows itself
+   * @param expensiveTimeout in milliseconds; undefined where a statement runs to its end anyway
    */
   constructor(
     { connectionTimeoutMillis, ...config }: pg.PoolConfig & { readonly max: number },

@@ -21,8 +21,7 @@ export class DatabaseNotReadyError extends Error {
 type Queryable = Pick<pg.Pool, 'query'>;
 
 /**
- * @param onUnset called when a connection lacks what it must have set, where one can go on without; else that is
- *   an error
+ * @param onUnset called when a connection lacks what it must have set; undefined: that is an error
  * @throws DatabaseNotReadyError when PostgreSQL is away, too old, not as it must be or not migrated
  * @throws MigrationError when an applied migration has been edited since
  */
@@ -44,9 +43,6 @@ export async function checkPrepared(
   }
 }
 
-/**
- * @throws DatabaseNotReadyError when the server is away, older than PostgreSQL 15, or not PostgreSQL
- */
 export async function checkServer(queryable: Queryable, description: string): Promise<void> {
   const { version, name } = await readRow<{ version: number; name: string }>(
     queryable,
@@ -82,10 +78,7 @@ const otherKinds = [
   },
 ];
 
-/**
- * A pooler of transactions cannot keep what a connection has set, so that must be the role's. The role must have its
- * rights. And Citus must not have distributed the outfits.
- */
+/** Settings that a pooler of transactions cannot keep, the rights of the role, and tables that Citus distributes. */
 async function checkSettings(
   queryable: Queryable,
   description: string,

@@ -22,10 +22,7 @@ const state = {
 /** Most changes that are looked at: with more, anything may have changed. */
 const maxChanges = 1_000;
 
-/**
- * What changes cannot tell of, because they were not noted: that a trigger was off for a while, that a
- * table was rewritten, or that this is another server. Each leaves another row in a catalog.
- */
+/** A trigger that was off for a while, a rewritten table, another server: each leaves another row in a catalog. */
 const identity = `
   concat_ws(' ', ${startTime},
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class

@@ -3,12 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { type MadeOf, madeOfAll } from './changes.ts';
 
-/**
- * How a statement finds its rows, known when the statement is chosen:
- * - `bounded`: by an index, as many as are asked for;
- * - `unbounded`: by an index, but all matches, however many there are;
- * - `scan`: without an index.
- */
+/** How a statement finds its rows: by an index as many as are asked for, or all matches; or without an index. */
 export type Access = 'bounded' | 'unbounded' | 'scan';
 
 /** What statements are run by: a pool, or one connection. */
@@ -22,23 +17,17 @@ interface Source {
 }
 
 export interface ReadOptions<Row> {
-  /**
-   * The statement is not prepared but planned for these values, since the best plan depends on them, or
-   * since there are too many texts to keep prepared.
-   */
+  /** Not prepared: the best plan depends on the values, or there are too many texts to keep. */
   readonly planForValues?: boolean;
-  /** How the statement finds its rows; `bounded` when it does not say. */
+  /** `bounded` when it does not say. */
   readonly access?: Access;
-  /**
-   * What these rows were made of: so that an answer that is kept is ended by what changes them only. A
-   * statement that does not say it is of anything: every commit ends the answer.
-   */
+  /** Cache dependencies of these rows. A statement without them is invalidated by every commit: safe, only slower. */
   readonly madeOf?: (rows: readonly Row[]) => MadeOf | undefined;
 }
 
 /**
- * Runs one prepared statement and gives its rows, with `bigint` for int8. Lists are read this way:
- * it takes half the time of Prisma's raw queries, which convert every value twice.
+ * Runs one prepared statement and gives its rows, with `bigint` for int8, in half the time of Prisma's raw queries,
+ * which convert every value twice.
  */
 export type ReadRows = <Row extends object>(
   text: string,
@@ -91,10 +80,7 @@ const names = new Map<string, string>();
 /** How often the names have been renewed. */
 let generation = 0;
 
-/**
- * A name for a prepared statement, the same for the same text in every process, since a connection
- * pooler may hand one session to several of them.
- */
+/** A name for a prepared statement, the same in every process: a pooler may hand one session to several. */
 export function nameStatement(text: string): string {
   const known = names.get(text);
   if (known !== undefined) return known;
@@ -105,10 +91,7 @@ export function nameStatement(text: string): string {
   return name;
 }
 
-/**
- * Another name for a statement that PostgreSQL will not execute any more as it was prepared under
- * `name`. All others get new names too, since every connection has the old ones.
- */
+/** Renames a statement whose prepared form PostgreSQL refuses by now, and all others: every connection has old ones. */
 export function renewName(text: string, name: string): string {
   if (nameStatement(text) === name) {
     generation++;
@@ -125,10 +108,7 @@ export interface RecordedReads {
   madeOf(): MadeOf | undefined;
 }
 
-/**
- * Reads, and remembers it. Whoever forgets to say what a statement is of has read anything, so that an
- * answer ends rather too often than too late.
- */
+/** Tracks the cache dependencies of what is read. */
 export function recordReads(read: ReadRows): RecordedReads {
   const all: (MadeOf | undefined)[] = [];
   return {

@@ -10,10 +10,7 @@ import { Standby } from './standby.ts';
 import type { StandbyState } from './standby-state.ts';
 import { currentTask, startOutside } from './task.ts';
 
-/**
- * A way to read for one execution of a query, in which everything is at least as new as `shown`, and no
- * statement sees less than those before it. Undefined: nobody knows what must be seen.
- */
+/** A way to read for one execution: at least as new as `shown`, and no statement sees less than those before it. */
 export type ReadAt = (shown: Shown | undefined) => ReadRows;
 
 /** Why the primary was read: no standby could be used, none had replayed enough, or one failed. */
@@ -59,12 +56,7 @@ export class Replicas {
     this.reads = new Map(this.standbys.map((standby) => [standby, 0]));
   }
 
-  /**
-   * Begins to use them.
-   * @param refusesStrangers whether a standby of another primary is an error; or else it is left out, as one
-   *   that turns up later is
-   * @throws DatabaseNotReadyError when one is a standby of another primary
-   */
+  /** @throws DatabaseNotReadyError when one is a standby of another primary: only at first; later it is left out */
   async start(refusesStrangers: boolean): Promise<void> {
     // Of a primary that is away nobody knows yet what its standbys are.
     await this.#askPrimary().catch(() => {});

@@ -4,31 +4,23 @@ import type pg from 'pg';
 import { DatabaseAwayError } from './errors.ts';
 import { currentTask } from './task.ts';
 
-/**
- * When the server was started, as SQL text that does not depend on the time zone of the session: behind a pooler,
- * sessions of one server may have several.
- */
+/** When the server was started, in SQL that does not depend on the time zone of the session. */
 export const startTime = 'extract(epoch FROM pg_postmaster_start_time())::text';
 
 /**
- * Identity of a server, in SQL: when it was started, and the timeline of its log, which a promotion changes.
- * The control file says the timeline too, but later. Servers in recovery are not told apart: no answer of one
- * is kept.
+ * Identity of a server, in SQL: when it was started, and the timeline of its log, which a promotion changes (the
+ * control file says it later). Servers in recovery are not told apart: no answer of one is kept.
  */
 export const serverIdentity = `
   CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', ${startTime},
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)) END`;
 
-/**
- * Milliseconds for which a server that was left is not taken back while the current one answers: new
- * connections, or statements behind a pooler, may lead to both for a while.
- */
+/** Milliseconds for which a server that was left is not taken back: connections may lead to both for a while. */
 const returnDelay = 10_000;
 
 /**
- * Compares the servers that connections lead to with the one that the probe met last. A connection that
- * leads to another one makes the probe connect anew; when the probe meets another server than before, all
- * connections to others are cut, and what tasks have read or written through them is not told.
+ * Fencing of an old primary. A connection that leads to another server than the probe makes the probe connect anew;
+ * when that meets another server, all connections to others are cut, and results that came through them are dropped.
  */
 export class ServerWatch {
   /** The identity of the server that the probe met last, or else of the first connection. */
@@ -41,10 +33,7 @@ export class ServerWatch {
   readonly #probeAnew: () => Promise<unknown>;
   readonly #onMove: (identity: string) => void;
   #probing: Promise<unknown> | undefined;
-  /**
-   * Whether each transaction of a connection may run on another server: behind a pooler of transactions. Then
-   * connections have no identity, and each transaction asks for that of its server.
-   */
+  /** Behind a pooler of transactions: connections have no identity, and each transaction asks for that of its server. */
   isPerTransaction = false;
 
   /**
@@ -82,8 +71,8 @@ export class ServerWatch {
 
   /**
    * Makes the probe look which server new connections lead to.
-   * @param identity of a server that another process of this gateway has met: the one before is left at once, since
-   *   clients may have answers of the new one before the probe of this process has looked
+   * @param identity of a server that another process has met: the one before is left at once, since clients may have
+   *   answers of the new one already
    */
   async look(identity?: string): Promise<void> {
     if (identity !== undefined) {
@@ -116,10 +105,7 @@ export class ServerWatch {
     client.once('end', () => this.#connections.delete(client));
   }
 
-  /**
-   * Looks for a connection, as long as that lasts: the monitor cuts its connection when the probe gets no answer,
-   * and then cuts that of the probe.
-   */
+  /** Looks as long as the connection lasts: the monitor cuts it, and then that of the probe, when there is no answer. */
   #lookFor(client: Client): Promise<void> {
     return new Promise((settle, reject) => {
       client.once('end', () => reject(left()));

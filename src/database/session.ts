@@ -7,7 +7,6 @@ import { readTls } from './tls.ts';
 /** What a pooler keeps together: all that a connection sends, or each transaction by itself. */
 export type Pooling = Config['databasePooler'];
 
-/** How connections are made. */
 export interface Session {
   readonly config: pg.ClientConfig;
   readonly Client: new (config?: pg.ClientConfig) => pg.Client;
@@ -19,8 +18,8 @@ export interface Session {
 const connectionTimeout = 5_000;
 
 /**
- * @param statementTimeout milliseconds after which PostgreSQL ends a statement, or a transaction
- *   nobody goes on with; the role's own where transactions are pooled
+ * @param statementTimeout milliseconds that a statement, or an idle transaction, may take; where transactions are
+ *   pooled, the role's own holds
  * @throws ConfigError for TLS that the URL does not say right
  */
 export function createSession(
@@ -46,7 +45,6 @@ export function createSession(
       this.on('error', () => {});
     }
 
-    /** In all of its forms. */
     override query(statement: unknown, ...others: unknown[]): never {
       const sent = hasNames ? statement : withoutName(statement);
       return Reflect.apply(super.query, this, [sent, ...others]) as never;
@@ -86,9 +84,8 @@ export function createSession(
 type OnOpen = (error: null, client: pg.Client) => void;
 
 /**
- * Sent once the connection is there, since poolers refuse a connection that begins with them. A
- * session in another time zone shifts timestamps without a word. The interval lets PostgreSQL notice
- * in the middle of a statement that nobody waits for it any more.
+ * Sent once the connection is there, since poolers refuse one that begins with them. The interval lets PostgreSQL
+ * notice in the middle of a statement that its client has left.
  */
 function settingsOf(statementTimeout: number): string {
   return `SET statement_timeout = ${statementTimeout};
@@ -102,7 +99,7 @@ function withoutName(statement: unknown): unknown {
   return isNamed ? { ...statement, name: undefined } : statement;
 }
 
-/** Every socket to the server, so that all of them can be cut at once, and new ones refused. */
+/** All sockets to the server, to be cut at once. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #error: Error | undefined;
@@ -229,9 +226,8 @@ const step = 100;
 const maxCounted = 150;
 
 /**
- * Calls back when these milliseconds are over, in which this process could have read an answer. Of a stall (a
- * garbage collection, a long computation) hardly anything counts, however long it is, since the
- * database is not to blame for it. Between two steps, whatever has arrived is read.
+ * Calls back when this process could have read an answer for so many milliseconds. Of a stall (a garbage collection, a
+ * long computation) hardly anything counts: the database is not to blame. Between two steps, what has arrived is read.
  */
 function startLimit(milliseconds: number, onLate: () => void): () => void {
   let last = performance.now();

@@ -7,9 +7,7 @@ import { createProbe } from './probe.ts';
 /** What the database shows. */
 export interface Shown {
   /**
-   * The name of the snapshot, with that of its server: as long as two names are equal, nothing has been
-   * committed in between, by whomever. `pg_current_snapshot()` lists the transactions that are visible, so
-   * this needs no write.
+   * That of the snapshot, with its server: while two are equal, nothing has been committed in between, by whomever.
    */
   readonly name: string;
   /** The moment of `changes`: all that was committed by then is shown. */

@@ -19,9 +19,8 @@ export interface StandbyState {
   readonly fileSize: bigint;
 }
 
-// The timeline is read after the place, so that a place is never taken for one of an older timeline. It is
-// kept with what has been written to disk, which may be late after a failover; whoever may read all
-// statistics (pg_read_all_stats) sees at once whom it follows, which it can only when it is not ahead of that.
+// The timeline is read after the place, so that a place is never taken for one of an older timeline. That on disk may
+// be late after a failover; with pg_read_all_stats the one that is followed is seen at once.
 const statement = {
   name: 'standby',
   text: `
@@ -59,10 +58,7 @@ export function isAtOrPast(state: StandbyState, { timeline, bytes }: LogPosition
 const pageHeader = 24n;
 const fileHeader = 40n;
 
-/**
- * A primary names the place where it will write next, which on a new page is behind the header; a standby
- * the end of what it has read, which is before it.
- */
+/** On a new page, a primary names the place behind the header, and a standby that before it. */
 function endOf(bytes: bigint, { pageSize, fileSize }: StandbyState): bigint {
   if (bytes % fileSize === fileHeader) return bytes - fileHeader;
   return bytes % pageSize === pageHeader ? bytes - pageHeader : bytes;

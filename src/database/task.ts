@@ -13,18 +13,13 @@ export interface Waiter {
   readonly sender: string;
 }
 
-/**
- * Makes a task. The work never begins before this has returned.
- * @param sender who is charged for it
- * @param after what must have ended before the work begins
- */
+/** Makes a task, whose work begins later, when `after` has ended. */
 export type StartTask = <Result>(
   work: () => Promise<Result>,
   sender: string,
   after?: Promise<unknown>,
 ) => SharedTask<Result>;
 
-/** The task that a statement belongs to. */
 export interface TaskScope extends Origin {
   /** Aborted when the task has been stopped, or has ended. */
   readonly signal: StopSignal;
@@ -53,10 +48,7 @@ function letGo(): void {
   });
 }
 
-/**
- * Does work that may outlast its task: what it goes on with when a statement has ended still belongs to the task,
- * and is stopped with it.
- */
+/** Does work that may outlast its task: what follows a statement still belongs to the task, and is stopped with it. */
 export async function holdScope<Result>(work: () => Promise<Result>): Promise<Result> {
   holds++;
   try {
@@ -77,9 +69,8 @@ export function currentTask(): TaskScope | undefined {
 }
 
 /**
- * A task that one or more requests wait for. It is stopped when the last of them has left or has
- * waited too long: the connection it uses is cut, and the database drops the statement. The same becomes
- * of what still runs when it has ended.
+ * Work that one or more requests wait for. When the last of them has left or waited too long, or it has ended, what
+ * still runs of it is stopped: connections are cut, and the database drops the statements.
  */
 export class SharedTask<Result> {
   readonly #stop = new Stop();
@@ -87,10 +78,7 @@ export class SharedTask<Result> {
   readonly #limit: number;
   #waiting = 0;
 
-  /**
-   * @param limit seconds that a request waits at most
-   * @param sender who is charged for the work
-   */
+  /** @param limit seconds that a request waits at most */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
     const scope = {
       signal: this.#stop,
@@ -126,10 +114,7 @@ export class SharedTask<Result> {
     this.#result.then(callback, callback);
   }
 
-  /**
-   * The result, for one more request.
-   * @throws HttpError 503 when the waiter has left, the time is over, or the database fails
-   */
+  /** @throws HttpError 503 when the waiter has left, the time is over, or the database fails */
   wait({ signal }: Pick<Waiter, 'signal'>): Promise<Result> {
     this.#waiting++;
     return new Promise((settle, reject) => {

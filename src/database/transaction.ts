@@ -33,8 +33,7 @@ export async function inTransaction<Result>(
 }
 
 /**
- * Gives the work a way to read that shows the database as it was at its first statement. It takes
- * one connection, and lasts as long as the work: whoever reads may be slow.
+ * Gives the work a way to read that shows the database as it was at its first statement, on one connection.
  * @param signal cuts the connection, so that a statement that waits does not hold up the end
  */
 export async function readOneSnapshot<Result>(

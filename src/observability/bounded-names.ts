@@ -15,9 +15,8 @@ interface Entry<Value> {
 }
 
 /**
- * A value for each name, for at most so many names at a time; the rest share one. The first come have
- * the places. A name gives way when it has been quiet for a day, or for a minute if it came fewer than
- * 100 times: whoever sends rubbish names keeps others out only for as long as the rubbish goes on.
+ * A value for each name, for at most so many names at a time; the rest share one. A name gives way when it has been
+ * quiet for a day, or for a minute if it came fewer than 100 times: so rubbish keeps others out only while it goes on.
  */
 export class BoundedNames<Value> {
   readonly #max: number;

@@ -37,9 +37,8 @@ const slow = 1_000;
 const pause = 1_000;
 
 /**
- * One line per answer: at error for failures, at warn for refused (502 to 504) and slow ones, and at debug
- * for all others, because two lines per request at info took a third of the throughput. There is the
- * path in it but no query string, which may hold variables.
+ * One line per answer: at error for failures, at warn for refused (502 to 504) and slow ones, and at debug for all
+ * others: two lines per request took a third of the throughput. Without the query string, which may hold variables.
  */
 export function logAnswers(app: FastifyInstance, clients: Clients): void {
   const causes = createPacer();
@@ -87,8 +86,7 @@ function bytesOf({ method }: FastifyRequest, reply: FastifyReply): number | unde
 }
 
 /**
- * Lets one line of a kind through in each pause, with the number of those before it that were left
- * out: thousands of requests may be refused in a second.
+ * Throttles: one line of a kind in each pause, with the number of those before it that were left out.
  * @param allAtDebug whether none is left out at debug
  */
 export function createPacer(allAtDebug = true) {
@@ -117,10 +115,7 @@ interface SerializedError {
   readonly cause?: SerializedError;
 }
 
-/**
- * Chooses what of an error may be in the log: never a value that came with a request. Errors of the
- * database carry such values in `detail`, `where` and `meta`, and some in their messages.
- */
+/** Never a value that came with a request: errors of the database carry such in `detail`, `where`, `meta` and messages. */
 function serializeError(error: unknown): SerializedError {
   if (!(error instanceof Error)) return { type: typeof error };
   const fields = error as Error & ErrorFields;

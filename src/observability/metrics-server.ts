@@ -20,12 +20,7 @@ export interface MetricsServer {
   close(): void;
 }
 
-/**
- * Serves `GET /metrics`, and `GET /usage` as JSON or a page, on a port of its own, which the public
- * does not reach.
- * @param port 0 takes any free port
- * @throws the error of Node when it cannot listen there
- */
+/** Serves `GET /metrics`, and `GET /usage` as JSON or a page, on a port that the public does not reach. */
 export async function serveMetrics(
   measured: Measured,
   { host, port }: { host: string; port: number },

@@ -29,10 +29,9 @@ const upsertOutfits = `
   SELECT id, coalesce(outfit.created, false) AS created FROM outfit FULL JOIN counted USING (id)`;
 
 /**
- * Writes outfits and their users by id in one transaction: new ones are created, those that differ
- * are updated, all others are left alone. Of a user or outfit that comes twice the last one counts.
- * @param options.replace whether everything that the tables held before is removed first; new ids
- *   then begin anew, at `firstId`, or else at the one that the database keeps
+ * Upserts outfits and their users in one transaction. Of one that comes twice the last counts.
+ * @param options.replace whether everything else is removed first; new ids then begin anew, at `firstId`, or else at
+ *   the one that the database keeps
  */
 export async function saveOutfits(
   pool: pg.Pool,
@@ -59,11 +58,7 @@ export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Prom
   return rowCount ?? 0;
 }
 
-/**
- * Fills a database that has no outfits, or does nothing: batches and sequences are one transaction.
- * Other writers wait for its end. One of them may do the same, and then finds that it is done.
- * @param onSaved called after each batch with the number of its rows
- */
+/** Fills a database that has no outfits, in one transaction, for the end of which other writers wait. */
 export async function saveIfEmpty(
   pool: pg.Pool,
   batches: Iterable<readonly OutfitRow[]>,
@@ -100,10 +95,8 @@ const highestId = 2_147_483_647;
 const minRoom = 1_000_000;
 
 /**
- * Moves both id sequences behind the highest id in use, so that no id is handed out twice; never
- * moves one back while it has ids left. A source may have used the last ids there are (2147483647 as
- * a mark, say): then new ones come from the largest gap that the sequence has not passed yet, and in
- * the end from the largest that there is.
+ * Moves both id sequences behind the highest id in use; never one back while it has ids left. When the last ids there
+ * are have been used, new ones come from the largest gap ahead, and in the end from the largest that there is.
  */
 export async function raiseSequences(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async (client) => {
@@ -112,10 +105,7 @@ export async function raiseSequences(pool: pg.Pool): Promise<void> {
   });
 }
 
-/**
- * Makes new ids begin at `firstId` or behind it, for all who use the database. Writers are kept
- * waiting only when there is something to do, which is once.
- */
+/** Makes new ids begin at `firstId` or behind it, for all who use the database. Writers wait once. */
 export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> {
   if (!(await lacksFirstId(pool, firstId))) return;
   await inTransaction(pool, async (client) => {
@@ -131,10 +121,7 @@ export async function readFirstId(pool: Pick<pg.Pool, 'query'>): Promise<number 
   return rows[0]?.value;
 }
 
-/**
- * Whether `reserveFirstId` has something to do. A sequence that has not come that far, or a kept id
- * that is lower, while no outfit has been made from it on.
- */
+/** Whether `reserveFirstId` has something to do. */
 async function lacksFirstId(pool: Pick<pg.Pool, 'query'>, firstId: number): Promise<boolean> {
   const { rowCount } = await pool.query(
     `SELECT FROM users_id_seq u, outfits_id_seq o
@@ -148,9 +135,8 @@ async function lacksFirstId(pool: Pick<pg.Pool, 'query'>, firstId: number): Prom
 }
 
 /**
- * Makes new ids begin at `firstId` or behind it. A lower one than that which is kept changes nothing.
- * A higher one takes its place only while no outfit was made from there on, which would not be told
- * from those of a source any more. The tables must be locked against writers.
+ * A lower id than the one that is kept changes nothing; a higher one takes its place only while no outfit was made
+ * from there on, which would not be told from those of a source any more. The tables must be locked against writers.
  */
 async function reserveFirstId(client: pg.PoolClient, firstId: number): Promise<void> {
   await client.query(

@@ -30,9 +30,8 @@ interface Batch {
 }
 
 /**
- * Adds all pending changes to the counts, and splits crowded nodes, in batches, each of which is a transaction; ends
- * as soon as another process is at it. Gives how many changes it added.
- * @param observer told only of many changes
+ * Adds all pending changes to the counts, and splits crowded nodes, a transaction for each batch, unless another
+ * process is at it. Gives how many changes it added.
  */
 export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promise<number> {
   let total = 0;
@@ -113,12 +112,7 @@ export interface Upkeep {
   close(): void;
 }
 
-/**
- * Folds changes as they come, and recounts a node of each ordering every minute. An error ends neither:
- * pages stay exact without folds, and the next one takes what is left.
- * @param onWrong told of nodes that are not what the table says
- * @param observer told of folds that take long
- */
+/** Folds changes as they come, and audits a node of each ordering every minute. An error ends neither. */
 export function createUpkeep(
   pool: pg.Pool,
   onWrong: (wrong: readonly WrongCount[]) => void,

@@ -23,11 +23,7 @@ export class KeyReusedError extends Error {
 /** Microseconds for which an answer is kept. */
 const keptFor = 24n * 3_600_000_000n;
 
-/**
- * The answer that the request got when it came first; undefined when this is the first time. Removes those of the user
- * that are too old.
- * @throws KeyReusedError
- */
+/** The answer that the request got when it came first, if it did; removes those that are too old. @throws KeyReusedError */
 export async function findFirstAnswer(
   read: ReadRows,
   { userId, key, input }: RepeatableRequest,
@@ -49,9 +45,8 @@ const firstAnswerStatement = `
   WHERE user_id = $1::int AND key = $2::text AND created >= $3::bigint`;
 
 /**
- * SQL that keeps the answer to a request: the outfit `o` with its likes `l` and user `u`, as they are now. Of two
- * requests that come at the same time, the second waits here for the first and then fails, because
- * their keys are the same row.
+ * SQL that keeps the answer: the outfit `o`, its likes `l` and user `u`. Of two requests at the same time, the second
+ * waits here for the first and then fails, because their keys are the same row.
  */
 export function keepAnswerSql(
   { userId, key, input }: RepeatableRequest,

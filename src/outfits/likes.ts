@@ -13,9 +13,7 @@ export interface Like {
 }
 
 /**
- * Sets whether a user likes an outfit, and gives the outfit with its count, in one statement. Doing
- * it again changes nothing. Neither `modified` nor the device changes: those are about the owner's
- * changes.
+ * Sets whether a user likes an outfit, in one statement. `modified` and the device are about the owner's changes.
  * @throws OutfitNotFoundError, NoSuchUserError
  */
 export async function setLike(

@@ -17,14 +17,13 @@ import {
 import { takeTimestamp } from './timestamps.ts';
 import { type Visibility, whereVisible } from './visibility.ts';
 
-/** There is no such outfit, or none that the user may see. */
+/** Or none that the user may see. */
 export class OutfitNotFoundError extends Error {
   constructor(id: number) {
     super(`There is no outfit with the id ${id}.`);
   }
 }
 
-/** The outfit is somebody else's. */
 export class NotTheOwnerError extends Error {
   constructor(id: number) {
     super(`Outfit ${id} belongs to another user.`);
@@ -99,11 +98,7 @@ async function insertOutfit(
   return rowOf(row as FlatRow);
 }
 
-/**
- * Changes what is given of an outfit, and notes when and on which device. One statement changes it and reads
- * its user, so it needs no transaction.
- * @throws OutfitNotFoundError, NotTheOwnerError
- */
+/** Changes what is given, and notes when and on which device. @throws OutfitNotFoundError, NotTheOwnerError */
 export async function updateOutfit(
   { prisma, read }: { readonly prisma: PrismaClient; readonly read: ReadRows },
   { id, userId }: OwnOutfit,
