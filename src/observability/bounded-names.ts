@@ -40,17 +40,9 @@ export class BoundedNames<Value> {
   /**
    * The value of a name, which counts as seen now.
    * @param now milliseconds since 1970
+   * @param requests 0 for one that is counted elsewhere: being logged too is no other use
    */
-  take(name: string, now: number): Value {
-    return this.#see(name, now, 1);
-  }
-
-  /** The same for who asks of a request that is counted elsewhere: being logged too is no other use. */
-  peek(name: string, now: number): Value {
-    return this.#see(name, now, 0);
-  }
-
-  #see(name: string, now: number, requests: number): Value {
+  take(name: string, now: number, requests = 1): Value {
     const known = this.#entries.get(name);
     if (known) {
       known.requests += requests;

@@ -12,8 +12,6 @@ export interface Client {
   readonly version: string;
 }
 
-type Identity = Client;
-
 const unknown = 'unknown';
 export const maxNames = 50;
 /** For each name. */
@@ -36,20 +34,18 @@ export class Clients {
     }),
   }));
   /** Headers are few and come again: reading them anew took longer than all the counting. */
-  readonly #remembered = new LRUCache<string, Identity | false>({ maxSize: maxMemory });
+  readonly #remembered = new LRUCache<string, Client | false>({ maxSize: maxMemory });
 
   /** Counts a request. At most 51 names, each with at most 11 versions, at a time. */
-  of({ headers }: { readonly headers: IncomingHttpHeaders }): Client {
+  of({ headers }: { readonly headers: IncomingHttpHeaders }, requests = 1): Client {
     const now = Date.now();
     const { name, version } = this.#identify(headers);
-    return this.#names.take(name, now).versions.take(version, now);
+    return this.#names.take(name, now, requests).versions.take(version, now, requests);
   }
 
   /** The same, when the request is not to be counted, or has been. */
-  peek({ headers }: { readonly headers: IncomingHttpHeaders }): Client {
-    const now = Date.now();
-    const { name, version } = this.#identify(headers);
-    return this.#names.peek(name, now).versions.peek(version, now);
+  peek(request: { readonly headers: IncomingHttpHeaders }): Client {
+    return this.of(request, 0);
   }
 
   /** How many names have given way to others. */
@@ -61,7 +57,7 @@ export class Clients {
     for (const { versions } of this.#names.values()) yield* versions.values();
   }
 
-  #identify(headers: IncomingHttpHeaders): Identity {
+  #identify(headers: IncomingHttpHeaders): Client {
     return (
       this.#named(headers['apollographql-client-name'], headers['apollographql-client-version']) ||
       this.#named(headers['x-client-name'], headers['x-client-version']) ||
@@ -69,16 +65,12 @@ export class Clients {
     );
   }
 
-  #named(
-    name: string | string[] | undefined,
-    version: string | string[] | undefined,
-  ): Identity | false {
+  #named(name: string | string[] | undefined, version: string | string[] = ''): Client | false {
     if (typeof name !== 'string') return false;
-    const key = typeof version === 'string' ? `${name}\n${version}` : `${name}\n`;
-    return this.#remember(key, () => identityOf(name, String(version ?? '')));
+    return this.#remember(`${name}\n${version}`, () => identityOf(name, String(version)));
   }
 
-  #product(userAgent: string | undefined): Identity | false {
+  #product(userAgent: string | undefined): Client | false {
     if (userAgent === undefined) return false;
     return this.#remember(userAgent, () => {
       const [, name = '', version = ''] = /^\s*([^\s/()]+)(?:\/([^\s()]+))?/.exec(userAgent) ?? [];
@@ -86,7 +78,7 @@ export class Clients {
     });
   }
 
-  #remember(key: string, read: () => Identity | false): Identity | false {
+  #remember(key: string, read: () => Client | false): Client | false {
     const remembered = this.#remembered.get(key);
     if (remembered !== undefined) return remembered;
     const identity = read();
@@ -96,7 +88,7 @@ export class Clients {
 }
 
 /** @returns false when there is no name */
-function identityOf(name: string, version: string): Identity | false {
+function identityOf(name: string, version: string): Client | false {
   const shown = showable(decode(name)).trim();
   return shown !== '' && { name: shown, version: showable(decode(version)).trim() || unknown };
 }

@@ -66,30 +66,28 @@ function trim(value: string): string {
   return value.slice(0, end).replace(leading, '');
 }
 
-const text = (max: number) =>
+/** @param findIssues messages for a value without white space around it */
+const checked = (findIssues: (value: string) => readonly string[]) =>
   z
     .string({ error: missing })
     .transform(trim)
     .superRefine((value, { addIssue }) => {
-      if ([...value].length > max) {
-        addIssue(`Ensure this field has no more than ${max} characters.`);
-      }
-      for (const message of findForbiddenCharacters(value)) addIssue(message);
+      for (const message of findIssues(value)) addIssue(message);
     });
 
+const text = (max: number) =>
+  checked((value) => [
+    ...([...value].length > max ? [`Ensure this field has no more than ${max} characters.`] : []),
+    ...findForbiddenCharacters(value),
+  ]);
+
 const formatted = (pattern: RegExp, message: string) =>
-  z
-    .string({ error: missing })
-    .transform(trim)
-    .superRefine((value, { addIssue }) => {
-      if (pattern.test(value)) return;
-      if (value === '') {
-        addIssue('This field may not be blank.');
-        return;
-      }
-      for (const forbidden of findForbiddenCharacters(value)) addIssue(forbidden);
-      addIssue(message);
-    });
+  checked((value) => {
+    if (pattern.test(value)) return [];
+    return value === ''
+      ? ['This field may not be blank.']
+      : [...findForbiddenCharacters(value), message];
+  });
 
 // PostgreSQL refuses NUL and cannot hold half of a surrogate pair: it would become U+FFFD.
 function findForbiddenCharacters(value: string): string[] {
