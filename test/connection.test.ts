@@ -1,5 +1,5 @@
 // The cursor connection: the rules of Relay.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import {
   ScrollOutfitsDocument,
@@ -150,24 +150,21 @@ describe('the connection', () => {
 
   test('of an empty list is empty', async () => {
     const empty = await openGateway('PostgreSQL');
-    try {
-      for (const range of [{ first: 3 }, { last: 3 }, { first: 3, after: cursors[0] ?? '' }]) {
-        const variables = { ordering: 'ID_ASC' as const, ...range };
-        expect(await empty.query(ScrollOutfitsDocument, variables)).toEqual({
-          outfitConnection: {
-            totalCount: 0,
-            edges: [],
-            pageInfo: {
-              startCursor: null,
-              endCursor: null,
-              hasNextPage: false,
-              hasPreviousPage: false,
-            },
+    onTestFinished(() => empty.close());
+    for (const range of [{ first: 3 }, { last: 3 }, { first: 3, after: cursors[0] ?? '' }]) {
+      const variables = { ordering: 'ID_ASC' as const, ...range };
+      expect(await empty.query(ScrollOutfitsDocument, variables)).toEqual({
+        outfitConnection: {
+          totalCount: 0,
+          edges: [],
+          pageInfo: {
+            startCursor: null,
+            endCursor: null,
+            hasNextPage: false,
+            hasPreviousPage: false,
           },
-        });
-      }
-    } finally {
-      await empty.close();
+        },
+      });
     }
   });
 });

@@ -1,7 +1,8 @@
 // Counts that were restored in another cluster, and counts beside transactions that stay under way: the snapshot of
 // the fold says which changes they hold.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
+import { connectTo } from './connections.ts';
 import { makeMigratedPlace } from './gateway.ts';
 import type { TestPlace } from './places.ts';
 import { makeCountsSmall } from './small-counts.ts';
@@ -14,8 +15,7 @@ afterEach(async () => {
 });
 
 async function connect(): Promise<pg.Client> {
-  const client = new pg.Client(place.environment['DATABASE_URL']);
-  await client.connect();
+  const client = await connectTo(place.environment['DATABASE_URL']);
   clients.push(client);
   return client;
 }

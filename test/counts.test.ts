@@ -650,28 +650,25 @@ const embeddedWrites = amount(120, 1_500);
 test(`on the embedded database ${embeddedWrites} random writes lead to the same counts and pages`, async () => {
   const gateway = await openGateway('embedded');
   const { pool } = gateway.database;
+  onTestFinished(() => gateway.close());
+  await pool.query(addUsers);
+  await makeCountsSmall(pool, small);
+  const random = seededRandom(3);
+  const client = await pool.connect();
   try {
-    await pool.query(addUsers);
-    await makeCountsSmall(pool, small);
-    const random = seededRandom(3);
-    const client = await pool.connect();
-    try {
-      await client.query(addOutfits(random));
-      for (let statements = 0; statements < embeddedWrites; ) {
-        const transaction = drawTransaction(random);
-        if (await send(client, transaction.text)) statements += transaction.statements;
-        if (random(20) === 0) await compare(client, random, 5);
-        if (random(10) === 0) await client.query(drawFold(random));
-      }
-      await compare(client, random, 100);
-      await expectRightCounts(client);
-      await foldAll(client, 3);
-      await compare(client, random, 100);
-      await expectRightCounts(client);
-    } finally {
-      client.release();
+    await client.query(addOutfits(random));
+    for (let statements = 0; statements < embeddedWrites; ) {
+      const transaction = drawTransaction(random);
+      if (await send(client, transaction.text)) statements += transaction.statements;
+      if (random(20) === 0) await compare(client, random, 5);
+      if (random(10) === 0) await client.query(drawFold(random));
     }
+    await compare(client, random, 100);
+    await expectRightCounts(client);
+    await foldAll(client, 3);
+    await compare(client, random, 100);
+    await expectRightCounts(client);
   } finally {
-    await gateway.close();
+    client.release();
   }
 });

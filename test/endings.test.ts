@@ -2,7 +2,7 @@
 // where nobody knows what was committed.
 import type { LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
@@ -204,21 +204,18 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
 test('on PostgreSQL, what a session with the role of a replica writes ends what it touches', async () => {
   const gateway = await openGateway('PostgreSQL', rows);
+  onTestFinished(() => gateway.close());
+  const page = async () => (await gateway.get('/api/outfits/?ordering=id')).json().results[0];
+  await page();
+  const client = await gateway.database.pool.connect();
   try {
-    const page = async () => (await gateway.get('/api/outfits/?ordering=id')).json().results[0];
-    await page();
-    const client = await gateway.database.pool.connect();
-    try {
-      await client.query('SET session_replication_role = replica');
-      await client.query(likes(12_345, oldest.id));
-      expect((await page()).likes).toBe(12_345);
-      await client.query(`UPDATE outfits SET title = 'As replicated' WHERE id = ${oldest.id}`);
-      expect((await page()).title).toBe('As replicated');
-    } finally {
-      client.release(true);
-    }
+    await client.query('SET session_replication_role = replica');
+    await client.query(likes(12_345, oldest.id));
+    expect((await page()).likes).toBe(12_345);
+    await client.query(`UPDATE outfits SET title = 'As replicated' WHERE id = ${oldest.id}`);
+    expect((await page()).title).toBe('As replicated');
   } finally {
-    await gateway.close();
+    client.release(true);
   }
 });
 

@@ -1,6 +1,7 @@
 // The gateway folds what anyone has written, watches the counts, and says when its triggers are off.
-import pg from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import type pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { connectForTest } from './connections.ts';
 import { baseOf, migratedEnvironmentOf, runServer } from './process.ts';
 import { makeCountsSmall } from './small-counts.ts';
 
@@ -11,11 +12,7 @@ const insert = `
 
 async function startBeside(settings: Record<string, string> = {}) {
   const environment = await migratedEnvironmentOf('PostgreSQL');
-  const client = new pg.Client(environment['DATABASE_URL']);
-  // It is cut when the database goes, which is first.
-  client.on('error', () => {});
-  await client.connect();
-  onTestFinished(() => client.end());
+  const client = await connectForTest(environment['DATABASE_URL']);
   return { environment: { ...environment, ...settings }, client };
 }
 
@@ -101,10 +98,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('at %s', (level) => {
 
   test('TRUNCATE of likes is refused, though this snapshot shows no outfit', async () => {
     const { environment, client } = await startBeside();
-    const other = new pg.Client(environment['DATABASE_URL']);
-    other.on('error', () => {});
-    await other.connect();
-    onTestFinished(() => other.end());
+    const other = await connectForTest(environment['DATABASE_URL']);
     await client.query(`BEGIN ISOLATION LEVEL ${level}`);
     expect((await client.query('SELECT FROM outfits')).rowCount).toBe(0);
     await other.query(insert);

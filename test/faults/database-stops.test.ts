@@ -1,6 +1,7 @@
 // PostgreSQL goes away under load, in every way there is, and comes back.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { execute } from '../connections.ts';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { baseOf, dist, type Run, run, runServer, stop } from '../process.ts';
 import { faultsOf } from './database-faults.ts';
@@ -46,13 +47,7 @@ async function pause(milliseconds: number): Promise<void> {
 async function administer(statement: string, database = 'postgres'): Promise<pg.QueryResult> {
   const url = new URL(postgres.url);
   url.pathname = `/${database}`;
-  const client = new pg.Client(url.href);
-  await client.connect();
-  try {
-    return await client.query(statement);
-  } finally {
-    await client.end();
-  }
+  return execute(url.href, statement);
 }
 
 async function statusOf(path: string): Promise<number> {

@@ -1,6 +1,7 @@
 // A gateway that starts behind very many changes: it serves exact pages while they are folded into the counts.
-import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import type pg from 'pg';
+import { expect, test } from 'vitest';
+import { connectForTest } from '../connections.ts';
 import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../process.ts';
 import { foldAll } from '../small-counts.ts';
 
@@ -18,21 +19,12 @@ const insert = `
 /** An outfit is told with its likes at first, then once more with its new likes; and all users. */
 const changes = 3 * outfits + 100;
 
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client(url);
-  // It is cut when the database is removed.
-  client.on('error', () => {});
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
-}
-
 /** A database with all those changes, and what keeps folds from ending. */
 async function startBehind() {
   const environment = await migratedEnvironmentOf('PostgreSQL');
-  const client = await connect(environment['DATABASE_URL'] ?? '');
+  const client = await connectForTest(environment['DATABASE_URL']);
   await client.query(insert);
-  const holder = await connect(environment['DATABASE_URL'] ?? '');
+  const holder = await connectForTest(environment['DATABASE_URL']);
   return {
     environment,
     client,
@@ -216,7 +208,7 @@ test.each(Object.keys(distributions))(
   async (name) => {
     const { id, user, created, likes } = distributions[name] as (typeof distributions)[string];
     const environment = await migratedEnvironmentOf('PostgreSQL');
-    const client = await connect(environment['DATABASE_URL'] ?? '');
+    const client = await connectForTest(environment['DATABASE_URL']);
     await client.query(
       `INSERT INTO users (id, username) SELECT n, 'user ' || n FROM generate_series(0, 5000) n`,
     );

@@ -1,7 +1,7 @@
 // A failover in which the old primary lives on: once a gateway has met the new one, it gives no answer of the
 // old one, and acknowledges no write of it.
-import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { connectForTest, execute as executeOn } from '../connections.ts';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { outfitId } from '../gateway.ts';
 import { hasPgBouncer, startPgBouncer } from '../pgbouncer.ts';
@@ -15,16 +15,7 @@ type Server = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 const database = 'outfits';
 const urlOn = (port: number) => `postgresql://postgres:postgres@127.0.0.1:${port}/${database}`;
 
-async function execute(port: number, statement: string): Promise<pg.QueryResult> {
-  const client = new pg.Client(urlOn(port));
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    return await client.query(statement);
-  } finally {
-    await client.end();
-  }
-}
+const execute = (port: number, statement: string) => executeOn(urlOn(port), statement);
 
 const portOf = ({ url }: Pick<Server, 'url'>) => Number(new URL(url).port);
 
@@ -37,10 +28,7 @@ let standbyPort: number;
 beforeAll(async () => {
   const primary = await startEmbeddedPostgres();
   await execute(portOf(primary), 'SELECT 1').catch(() => {});
-  const admin = new pg.Client(primary.url);
-  await admin.connect();
-  await admin.query(`CREATE DATABASE ${database}`);
-  await admin.end();
+  await executeOn(primary.url, `CREATE DATABASE ${database}`);
   oldPort = portOf(primary);
   await run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL: urlOn(oldPort) }).ended;
   const seeded = runServer({ DATABASE_URL: urlOn(oldPort), SEED: 'demo' });
@@ -175,9 +163,7 @@ test('ends answers that may be old as soon as it has met the new one', async () 
     /OLD|NEW/.exec((await send(base, '{ outfit(databaseId: 1) { title } }')).body)?.[0];
   await expect.poll(titleOf).toBe('OLD');
   // What was committed cannot be read: so the probe meets the new one, and gives no snapshot of it.
-  const locker = new pg.Client(urlOn(newPort));
-  await locker.connect();
-  onTestFinished(() => locker.end());
+  const locker = await connectForTest(urlOn(newPort));
   await locker.query('BEGIN; LOCK outfit_changes');
   network.lead(newPort);
   await end('true');

@@ -1,30 +1,21 @@
 // The role of the gateway loses a right while it runs: the gateway is not ready and says which, until it is granted.
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { connectForTest, connectTo } from '../connections.ts';
 import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
-
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client(url);
-  // It is cut when the database is removed.
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
 
 /** A gateway whose role has the given rights on all tables and sequences, and their owner. */
 async function startAs(rights: string) {
   const { DATABASE_URL = '' } = await migratedEnvironmentOf('PostgreSQL');
   const role = `gateway_${randomUUID().slice(0, 8)}`;
-  const server = await connect(inject('postgresUrl'));
+  const server = await connectTo(inject('postgresUrl'));
   await server.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
   onTestFinished(async () => {
     await server.query(`DROP ROLE ${role}`);
     await server.end();
   });
-  const owner = await connect(DATABASE_URL);
-  onTestFinished(() => owner.end());
+  const owner = await connectForTest(DATABASE_URL);
   await owner.query(`GRANT ${rights} ON ALL TABLES IN SCHEMA public TO ${role};
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role};
     INSERT INTO users (id, username, avatar_key) VALUES (7, 'seven', '')`);

@@ -1,6 +1,6 @@
 // A statement that takes too long, or that nobody waits for any more, is stopped.
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { openGateway } from '../gateway.ts';
 import { baseOf, dist, environmentOf, run, runServer } from '../process.ts';
@@ -132,72 +132,66 @@ test('a read that several wait for goes on until the last of them has left', asy
 
 test('requests to the embedded database are answered in time while a statement blocks it', async () => {
   const gateway = await openGateway('embedded', [], { REQUEST_TIMEOUT: '1' });
-  try {
-    const { pool } = gateway.database;
-    await gateway.get('/api/outfits/');
-    const long = pool.query('SELECT count(*) FROM generate_series(1, 30000000)');
-    let isOver = false;
-    const over = long.finally(() => {
-      isOver = true;
-    });
-    for (const ask of [
-      () => gateway.get('/api/outfits/'),
-      () => gateway.app.inject('/graphql?query={outfit(databaseId:1){id: databaseId}}'),
-    ]) {
-      const { statusCode, headers } = await ask();
-      expect(isOver).toBe(false);
-      expect(statusCode).toBe(503);
-      expect(headers['retry-after']).toBe('1');
-    }
-    await over;
-    expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
-  } finally {
-    await gateway.close();
+  onTestFinished(() => gateway.close());
+  const { pool } = gateway.database;
+  await gateway.get('/api/outfits/');
+  const long = pool.query('SELECT count(*) FROM generate_series(1, 30000000)');
+  let isOver = false;
+  const over = long.finally(() => {
+    isOver = true;
+  });
+  for (const ask of [
+    () => gateway.get('/api/outfits/'),
+    () => gateway.app.inject('/graphql?query={outfit(databaseId:1){id: databaseId}}'),
+  ]) {
+    const { statusCode, headers } = await ask();
+    expect(isOver).toBe(false);
+    expect(statusCode).toBe(503);
+    expect(headers['retry-after']).toBe('1');
   }
+  await over;
+  expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
 });
 
 test('a client that leaves while the database is asked what it shows has nothing read for it', async () => {
   const rows = [...generateOutfits({ outfits: 5, users: 2 })];
   const gateway = await openGateway('PostgreSQL', rows);
-  try {
-    const { pool, snapshots } = gateway.database;
-    const base = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
-    for (const [, what] of requests) expect((await send(base, what)).status).toBe(200);
-    const query = vi.spyOn(pool, 'query');
-    const take = snapshots.takeNext.bind(snapshots);
-    for (const [, what] of requests) {
-      await pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-      let ask = () => {};
-      const asked = new Promise<void>((settle) => {
-        ask = settle;
-      });
-      let answer = () => {};
-      const held = new Promise<void>((settle) => {
-        answer = settle;
-      });
-      const probe = vi.spyOn(snapshots, 'takeNext').mockImplementationOnce(async () => {
-        ask();
-        await held;
-        return take();
-      });
-      const client = new AbortController();
-      const leaving = send(base, what, client.signal);
-      await asked;
-      const others = gateway.app.server;
-      const connections = () =>
-        new Promise<number>((settle) => others.getConnections((_error, count) => settle(count)));
-      client.abort();
-      expect((await leaving).status).toBe(0);
-      await expect.poll(connections).toBe(0);
-      query.mockClear();
-      answer();
-      probe.mockRestore();
-      // Whatever was to be read for it would have been sent before.
-      expect((await send(base, '/api/outfits/?page=last')).status).toBe(200);
-      expect(query.mock.calls).toHaveLength(1);
-    }
-  } finally {
-    await gateway.close();
+  onTestFinished(() => gateway.close());
+  const { pool, snapshots } = gateway.database;
+  const base = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
+  for (const [, what] of requests) expect((await send(base, what)).status).toBe(200);
+  const query = vi.spyOn(pool, 'query');
+  const take = snapshots.takeNext.bind(snapshots);
+  for (const [, what] of requests) {
+    await pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
+    let ask = () => {};
+    const asked = new Promise<void>((settle) => {
+      ask = settle;
+    });
+    let answer = () => {};
+    const held = new Promise<void>((settle) => {
+      answer = settle;
+    });
+    const probe = vi.spyOn(snapshots, 'takeNext').mockImplementationOnce(async () => {
+      ask();
+      await held;
+      return take();
+    });
+    const client = new AbortController();
+    const leaving = send(base, what, client.signal);
+    await asked;
+    const others = gateway.app.server;
+    const connections = () =>
+      new Promise<number>((settle) => others.getConnections((_error, count) => settle(count)));
+    client.abort();
+    expect((await leaving).status).toBe(0);
+    await expect.poll(connections).toBe(0);
+    query.mockClear();
+    answer();
+    probe.mockRestore();
+    // Whatever was to be read for it would have been sent before.
+    expect((await send(base, '/api/outfits/?page=last')).status).toBe(200);
+    expect(query.mock.calls).toHaveLength(1);
   }
 });
 

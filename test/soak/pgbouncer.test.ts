@@ -1,9 +1,9 @@
 // Behind PgBouncer, in both of its modes: requests of every kind, time limits, and wrong settings.
 import { readFileSync } from 'node:fs';
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { connectTo, execute } from '../connections.ts';
 import { anyRequest, send } from '../faults/load.ts';
 import { outfitId } from '../gateway.ts';
 import { hasPgBouncer, startPgBouncer } from '../pgbouncer.ts';
@@ -21,17 +21,6 @@ async function open(mode: Mode, settings?: string) {
   return { direct, environment: { DATABASE_URL: pooler.url, DATABASE_POOLER: mode } };
 }
 
-/** Runs a statement past the pooler. */
-async function administer(direct: string, statement: string): Promise<pg.QueryResult> {
-  const client = new pg.Client(direct);
-  await client.connect();
-  try {
-    return await client.query(statement);
-  } finally {
-    await client.end();
-  }
-}
-
 /** What docs/databases.md says to do for the role, before anyone connects. */
 async function prepareRole(direct: string, limit = '30s'): Promise<void> {
   const page = readFileSync(new URL('../../docs/databases.md', import.meta.url), 'utf8');
@@ -43,7 +32,7 @@ async function prepareRole(direct: string, limit = '30s'): Promise<void> {
       `ROLE ${username} IN DATABASE ${pathname.slice(1)}`,
     )
     .replace(`statement_timeout = '30s'`, `statement_timeout = '${limit}'`);
-  await administer(direct, ours);
+  await execute(direct, ours);
 }
 
 const likes = 100;
@@ -124,13 +113,13 @@ describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mod
     const base = await baseOf(server);
     const { count: before } = await (await fetch(`${base}/api/outfits/`)).json();
     const liked = `SELECT likes FROM outfit_like_counts WHERE id = 1`;
-    const { rows: had } = await administer(direct, liked);
+    const { rows: had } = await execute(direct, liked);
     const live = await followCount(base);
     expect(await sendAll(base)).toEqual([]);
     expect(await live.grown).toBe(true);
     const { count } = await (await fetch(`${base}/api/outfits/`)).json();
     expect(count).toBe(before + likes);
-    const { rows } = await administer(direct, liked);
+    const { rows } = await execute(direct, liked);
     expect(rows[0].likes - had[0].likes).toBe(likes);
     const check = run([`${dist}commands/cli.js`, 'counts', 'check'], { DATABASE_URL: direct });
     expect(await check.ended).toBe(0);
@@ -152,15 +141,12 @@ describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mod
     const { direct, environment } = await open(mode);
     if (mode === 'transaction') await prepareRole(direct);
     const base = await baseOf(start({ ...environment, REQUEST_TIMEOUT: '1' }));
-    const blocker = new pg.Client(direct);
-    // It ends with its database.
-    blocker.on('error', () => {});
-    await blocker.connect();
+    const blocker = await connectTo(direct);
     await blocker.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
     expect((await send(base, '{ outfit(databaseId: 1) { title } }')).status).toBe(503);
     const waiting = `SELECT count(*)::int AS count FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    const countWaiting = async () => (await administer(direct, waiting)).rows[0].count;
+    const countWaiting = async () => (await execute(direct, waiting)).rows[0].count;
     await expect.poll(countWaiting, { timeout: 20_000 }).toBe(0);
   });
 });
@@ -173,8 +159,8 @@ describe.skipIf(!hasPgBouncer)('wrong settings for PgBouncer', () => {
     expect(statements).toMatch(
       /statement_timeout.*idle_in_transaction_session_timeout.*check_inte/,
     );
-    await administer(direct, statements);
-    await administer(
+    await execute(direct, statements);
+    await execute(
       direct,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid()`,

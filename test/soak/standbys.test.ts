@@ -1,6 +1,6 @@
 // Queries are read from a standby, a real one, that shows no less than the primary; else from the primary.
 import type { FastifyInstance } from 'fastify';
-import pg from 'pg';
+import type pg from 'pg';
 import {
   afterAll,
   beforeAll,
@@ -18,6 +18,7 @@ import { migrate } from '../../src/database/migrations.ts';
 import { Replicas } from '../../src/database/replicas.ts';
 import { generateOutfits } from '../../src/demo/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
+import { connectForTest, connectTo } from '../connections.ts';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { databaseKinds, openGateway, outfitId } from '../gateway.ts';
 import { baseOf, failure, listing, runServer, stop } from '../process.ts';
@@ -43,7 +44,7 @@ beforeAll(async () => {
   await saveOutfits(database.pool, rows);
   await database.close();
   standby = await primary.addStandby();
-  outside = await connect(primary.url);
+  outside = await connectTo(primary.url);
 });
 afterAll(async () => {
   await outside.end();
@@ -51,16 +52,8 @@ afterAll(async () => {
   await primary.close();
 });
 beforeEach(async () => {
-  inside = await connect(standby.url);
-  onTestFinished(() => inside.end());
+  inside = await connectForTest(standby.url);
 });
-
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client(url);
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
 
 interface Opened {
   readonly app: FastifyInstance;
@@ -116,6 +109,19 @@ async function untilRead(opened: Opened): Promise<void> {
   await expect.poll(readNext, patience).toBeGreaterThan(before);
 }
 
+/** Until the test has ended: the standby holds this lock too, and reads wait there. */
+async function lockOutfits(): Promise<void> {
+  await outside.query('BEGIN');
+  onTestFinished(async () => {
+    await outside.query('ROLLBACK');
+  });
+  await outside.query('LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
+  // Or else the lock is sent when something is committed.
+  await outside.query('CHECKPOINT');
+  const locks = `SELECT FROM pg_locks WHERE relation = 'outfits'::regclass AND mode = 'AccessExclusiveLock'`;
+  await expect.poll(async () => (await inside.query(locks)).rowCount, patience).toBe(1);
+}
+
 describe.each(['67108864', '0'])('with CACHE_MAX_BYTES=%s', (CACHE_MAX_BYTES) => {
   test('the standby answers queries, and whoever writes reads that at once', async () => {
     const opened = await open({ CACHE_MAX_BYTES });
@@ -148,20 +154,7 @@ test('a list that was too expensive for the standby is not read once more from t
   const opened = await open({ EXPENSIVE_QUERY_TIMEOUT: '1', CACHE_MAX_BYTES: '0' });
   await untilRead(opened);
   const { failed } = opened.replicas.primaryReads;
-  // The standby holds this lock too, and the list waits there until its time is over.
-  await outside.query('BEGIN');
-  onTestFinished(async () => {
-    await outside.query('ROLLBACK');
-  });
-  await outside.query('LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
-  await outside.query('CHECKPOINT');
-  const isLocked = async () => {
-    const { rows: found } = await inside.query(
-      `SELECT FROM pg_locks WHERE relation = 'outfits'::regclass AND mode = 'AccessExclusiveLock'`,
-    );
-    return found.length;
-  };
-  await expect.poll(isLocked, patience).toBe(1);
+  await lockOutfits();
   const query = '{ outfits(filter: { hasVideo: true }) { count } }';
   const answer = await opened.app.inject({ method: 'POST', url: '/graphql', payload: { query } });
   expect(answer.json().errors[0].extensions.code).toBe('TIMEOUT');
@@ -173,16 +166,7 @@ test.each(['pg_cancel_backend', 'pg_terminate_backend'])(
   async (end) => {
     const opened = await open();
     await untilRead(opened);
-    // The standby holds this lock too, and the read waits there.
-    await outside.query('BEGIN');
-    await outside.query('LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
-    onTestFinished(async () => {
-      await outside.query('ROLLBACK');
-    });
-    // Or else the lock is sent when something is committed.
-    await outside.query('CHECKPOINT');
-    const locks = `SELECT FROM pg_locks WHERE relation = 'outfits'::regclass AND mode = 'AccessExclusiveLock'`;
-    await expect.poll(async () => (await inside.query(locks)).rowCount, patience).toBe(1);
+    await lockOutfits();
     const asked = ask(opened, `{ outfits(page: 2) { results { likes } } }`);
     const endWaiting = async () => {
       const { rowCount } = await inside.query(

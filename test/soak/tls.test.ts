@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
@@ -111,14 +111,11 @@ function urlOf(query: string, host = 'localhost', user = 'postgres'): string {
 /** Whether the connection is encrypted; rejects when there is none. */
 async function isEncrypted(query: string, host?: string, user?: string): Promise<boolean> {
   const database = await openDatabase(readConfig({ DATABASE_URL: urlOf(query, host, user) }));
-  try {
-    const { rows } = await database.pool.query(
-      'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()',
-    );
-    return rows[0].ssl;
-  } finally {
-    await database.close();
-  }
+  onTestFinished(() => database.close());
+  const { rows } = await database.pool.query(
+    'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()',
+  );
+  return rows[0].ssl;
 }
 
 const byName = 'sslmode=verify-full&sslrootcert=authority.crt';

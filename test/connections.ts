@@ -1,0 +1,28 @@
+// Connections to a PostgreSQL of the tests, past any gateway.
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+
+/** Ends by itself when its server or database goes. */
+export async function connectTo(url = ''): Promise<pg.Client> {
+  const client = new pg.Client(url);
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+/** The same, until the test has ended. */
+export async function connectForTest(url = ''): Promise<pg.Client> {
+  const client = await connectTo(url);
+  onTestFinished(() => client.end());
+  return client;
+}
+
+/** Runs statements on a connection of their own. */
+export async function execute(url: string, statements: string): Promise<pg.QueryResult> {
+  const client = await connectTo(url);
+  try {
+    return await client.query(statements);
+  } finally {
+    await client.end();
+  }
+}
