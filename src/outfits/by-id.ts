@@ -1,6 +1,6 @@
 // Single records, all that a step of a request needs at once.
 import DataLoader from 'dataloader';
-import type { ReadRows } from '../database/read.ts';
+import { builtOnce, type ReadRows } from '../database/read.ts';
 import type { User } from '../generated/prisma/client.ts';
 import { createValues, type Values } from './filter.ts';
 import { madeOfRecords } from './made-of.ts';
@@ -22,13 +22,12 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility): Rec
   return {
     outfits: createLoader(async (ids) => {
       const { list, add } = createValues();
-      const statement = `
-        SELECT ${rowColumns}
-        FROM (
-          SELECT * FROM outfits s
-          WHERE s.id ${among(ids, add)} AND ${visibleOf(visibility, viewerOf(visibility, add))}
-        ) o
-        ${joinedRow}`;
+      const condition = `s.id ${among(ids, add)} AND ${visibleOf(visibility, viewerOf(visibility, add))}`;
+      const statement = builtOnce(
+        `outfits ${condition}`,
+        () =>
+          `SELECT ${rowColumns} FROM (SELECT * FROM outfits s WHERE ${condition}) o ${joinedRow}`,
+      );
       const madeOf = (rows: readonly FlatRow[]) => madeOfRecords(ids, rows);
       return (await read<FlatRow>(statement, list, { madeOf })).map(rowOf);
     }),
@@ -66,7 +65,10 @@ function among(ids: readonly number[], add: Values['add']): string {
 }
 
 function usersStatement(condition: string): string {
-  return `SELECT ${columnsOfUser} FROM users WHERE ${condition}`;
+  return builtOnce(
+    `users ${condition}`,
+    () => `SELECT ${columnsOfUser} FROM users WHERE ${condition}`,
+  );
 }
 
 const columnsOfUser = Object.entries(userColumns)

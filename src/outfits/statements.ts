@@ -1,6 +1,6 @@
 // The statements of lists: a numbered page, a range between two places, a count. Of one list, or of those of several
 // users at once. filters.md says which list is read in which way, and what that costs.
-import type { Access } from '../database/read.ts';
+import { type Access, builtOnce } from '../database/read.ts';
 import {
   accessOf,
   conditionsOf,
@@ -71,12 +71,19 @@ function rangeLimit(rows: number): number {
   return [1, 21, maxRows].find((limit) => rows <= limit) ?? rows;
 }
 
+/** Placeholders of how many outfits to skip (null: to the last page), and of the page size. */
+type Slice = readonly [skip: string, size: string];
+
 /** What the parts of a statement have in common. */
 interface Parts extends Scope, Values {
   readonly viewer: string;
   /** The users as a table, and SQL of the id of one; undefined: everyone. */
   readonly owners: string | undefined;
   readonly owner: string | undefined;
+  /** The range that the filter is, with placeholders for its ends. */
+  readonly range:
+    | { field: string; from: string | undefined; below: string | undefined }
+    | undefined;
 }
 
 function partsOf(scope: Scope): Parts {
@@ -86,12 +93,32 @@ function partsOf(scope: Scope): Parts {
   const table = users?.length === 1 ? `(SELECT ${values.add(users[0])}::int)` : undefined;
   const owners = users && `${table ?? `unnest(${values.add(users)}::int[])`} AS owner (id)`;
   const viewer = viewerOf(visibility, values.add);
-  return { ...scope, ...values, viewer, owners, owner: owners && 'owner.id' };
+  return { ...scope, ...values, viewer, owners, owner: owners && 'owner.id', range: undefined };
 }
 
-function statementOf(text: string, { list, filter, users }: Parts, isFiltered: boolean): Statement {
-  const access = isFiltered ? accessOf(users ? { ...filter, userIds: users } : filter) : 'bounded';
-  return { text, values: list, planForValues: isFiltered, access };
+/** The same of a list that the counts tell about. */
+function countedPartsOf(scope: Scope): Parts {
+  const parts = partsOf(scope);
+  const range = rangeOf(scope.filter);
+  if (!range) return parts;
+  const [from, below] = [range.from, range.below].map((end) =>
+    end === undefined ? undefined : parts.add(end),
+  );
+  return { ...parts, range: { field: range.field, from, below } };
+}
+
+/** A text of a few, which is built when it is first wanted. @param key what it depends on beside its scope */
+function prepared(parts: Parts, key: string, build: () => string): Statement {
+  const { visibility, owners = '', range, list } = parts;
+  const ends = range ? `${range.field} ${range.from} ${range.below}` : '';
+  const text = builtOnce(`${key} ${visibility.private} ${owners} ${ends}`, build);
+  return { text, values: list, planForValues: false, access: 'bounded' };
+}
+
+/** One of very many texts. */
+function planned({ list, filter, users }: Parts, text: string): Statement {
+  const access = accessOf(users ? { ...filter, userIds: users } : filter);
+  return { text, values: list, planForValues: true, access };
 }
 
 /**
@@ -99,28 +126,24 @@ function statementOf(text: string, { list, filter, users }: Parts, isFiltered: b
  * Costs the same for every page of a table of any size (counting.md), unless a filter must be read out.
  */
 export function pageStatement(scope: Scope, { ordering, page, pageSize }: PageRequest): Statement {
-  const parts = partsOf(scope);
-  const { add, owners } = parts;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
-  const nearLimit = rangeLimit(pageSize);
   const isFiltered = !isCounted(scope, ordering);
-  const isNear = skip !== null && skip + pageSize <= nearLimit;
-  const [from, order] =
-    isNear && isPlain(scope)
-      ? nearPage(
-          parts,
-          ordering,
-          nearLimit,
-          `OFFSET ${add(skip)}::bigint LIMIT ${add(pageSize)}::int`,
-        )
-      : isFiltered
-        ? matchedPage(parts, ordering, add(skip), add(pageSize))
-        : countedPage(parts, ordering, add(skip), add(pageSize));
-  const text = `
+  const parts = isFiltered ? partsOf(scope) : countedPartsOf(scope);
+  const { add, owners } = parts;
+  const slice = [add(skip), add(pageSize)] as const;
+  const pageOf = ([from, order]: readonly [string, string]) => `
     SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count, ${rowColumns}
     FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}${from}
     ORDER BY ${order}`;
-  return statementOf(text, parts, isFiltered);
+  if (isFiltered) return planned(parts, pageOf(matchedPage(parts, ordering, slice)));
+  const nearLimit = rangeLimit(pageSize);
+  const isNear = isPlain(scope) && skip !== null && skip + pageSize <= nearLimit;
+  const key = `page ${isNear && nearLimit} ${ordering.field} ${ordering.direction}`;
+  return prepared(parts, key, () =>
+    pageOf(
+      isNear ? nearPage(parts, ordering, nearLimit, slice) : countedPage(parts, ordering, slice),
+    ),
+  );
 }
 
 /** Whether a list has no filter, nor is that of a user. */
@@ -139,13 +162,14 @@ function isCounted({ filter, users }: Scope, ordering?: Ordering): boolean {
  * A page that ends within the first `limit` outfits. Those are walked over: to find their place by the counts takes
  * longer, and the first pages are those that are asked for.
  */
-function nearPage(parts: Parts, ordering: Ordering, limit: number, slice: string) {
+function nearPage(parts: Parts, ordering: Ordering, limit: number, [skip, size]: Slice) {
+  const slice = `OFFSET ${skip}::bigint LIMIT ${size}::int`;
   const rows = rowSource(ordering, rangesOf(parts, ordering, limit), slice);
   return [`(${countedTotal(parts)}) page LEFT JOIN (${rows}) ON true`, orderBy(ordering)] as const;
 }
 
 /** The functions walk in ascending order: a descending page is the mirrored range, read from its end. */
-function countedPage(parts: Parts, { field, direction }: Ordering, skip: string, size: string) {
+function countedPage(parts: Parts, { field, direction }: Ordering, [skip, size]: Slice) {
   const { visibility, viewer, owner } = parts;
   const start = direction === 'asc' ? 'skip' : `greatest(count - skip - ${size}::int, 0)`;
   const page = `(
@@ -169,23 +193,22 @@ const joinLiked = `
  * The `count` of a list, and how many outfits of the whole list are before its first one (`preceding`). It ends with
  * OFFSET 0, or else the planner would call its functions once for each use.
  */
-function countedTotal({ visibility, viewer, owner, filter, add }: Parts): string {
+function countedTotal({ visibility, viewer, owner, range }: Parts): string {
   const members = membersOf(visibility, viewer, owner);
   const whole = `count_outfits(${members})::int`;
-  const range = rangeOf(filter);
   if (!range) return `SELECT ${whole} AS count, 0 AS preceding OFFSET 0`;
-  const rank = (end: bigint) => `rank_outfits_by_${range.field}(${members}, ${add(end)}::bigint)`;
+  const rank = (end: string) => `rank_outfits_by_${range.field}(${members}, ${end}::bigint)`;
   return `
     SELECT preceding, greatest(reached - preceding, 0)::int AS count
     FROM (
-      SELECT ${range.from === undefined ? '0::bigint' : rank(range.from)} AS preceding,
-        ${range.below === undefined ? whole : rank(range.below)} AS reached
+      SELECT ${range.from ? rank(range.from) : '0::bigint'} AS preceding,
+        ${range.below ? rank(range.below) : whole} AS reached
       OFFSET 0
     ) ends`;
 }
 
 /** A page of all that a filter matches, which is read out. */
-function matchedPage(parts: Parts, ordering: Ordering, skip: string, size: string) {
+function matchedPage(parts: Parts, ordering: Ordering, [skip, size]: Slice) {
   const place = `(
       ${matches(parts, ordering)}
       SELECT total.count, found.id
@@ -213,16 +236,16 @@ function conditionsFor({ visibility, viewer, owner, filter, add }: Parts): strin
 
 /** Gives how many outfits there are in each list. */
 export function countStatement(scope: Scope): Statement {
-  const parts = partsOf(scope);
-  const { owners, filter } = parts;
   const isFiltered = !isCounted(scope);
-  const total = isFiltered
-    ? `SELECT count(*)::int AS count FROM ${sourceOf(filter)} WHERE ${conditionsFor(parts).join(' AND ')}`
-    : countedTotal(parts);
-  const text = `
+  const parts = isFiltered ? partsOf(scope) : countedPartsOf(scope);
+  const { owners, filter } = parts;
+  const countOf = (total: string) => `
     SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count
     FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(${total}) total`;
-  return statementOf(text, parts, isFiltered);
+  if (!isFiltered) return prepared(parts, 'count', () => countOf(countedTotal(parts)));
+  const conditions = conditionsFor(parts).join(' AND ');
+  const found = `SELECT count(*)::int AS count FROM ${sourceOf(filter)} WHERE ${conditions}`;
+  return planned(parts, countOf(found));
 }
 
 /**
@@ -250,20 +273,28 @@ function sliceStatement(scope: Scope, request: KeysetPageRequest): Statement {
     ...(before ? [boundOf(ordering, short, before, add)] : []),
   ];
   const slice = `LIMIT ${add(limit)}::int`;
-  const isWalk = owners !== undefined || !isSelective(filter);
-  const text = isWalk
-    ? `
+  const rows = rangeLimit(limit);
+  const walk = () => `
     SELECT ${rowColumns}
-    FROM ${owners ? `${owners} CROSS JOIN ` : ''}${rowSource(reading, rangesOf(parts, reading, rangeLimit(limit), bounds), slice)}
-    ORDER BY ${orderBy(reading)}`
-    : `
+    FROM ${owners ? `${owners} CROSS JOIN ` : ''}${rowSource(reading, rangesOf(parts, reading, rows, bounds), slice)}
+    ORDER BY ${orderBy(reading)}`;
+  if (Object.keys(filter).length === 0) {
+    const key = `range ${rows} ${reading.field} ${reading.direction} ${bounds.join()}`;
+    return prepared(parts, key, walk);
+  }
+  if (!owners && isSelective(filter)) {
+    return planned(
+      parts,
+      `
     ${matches(parts, reading, bounds)}
     SELECT ${rowColumns}
     FROM (SELECT id FROM matched s ORDER BY ${orderBy(reading, 's', 's')} ${slice}) place
     JOIN outfits o ON o.id = place.id
     ${joinedRow}
-    ORDER BY ${orderBy(reading)}`;
-  const statement = statementOf(text, parts, Object.keys(filter).length > 0);
+    ORDER BY ${orderBy(reading)}`,
+    );
+  }
+  const statement = planned(parts, walk());
   // A walk may find enough soon, whatever it reads.
   return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
 }
