@@ -153,16 +153,15 @@ interface FieldRange {
 
 /** The range that a filter is, if it is nothing else. */
 export function rangeOf(filter: OutfitFilter): FieldRange | undefined {
-  const { createdFrom, createdBefore, likesFrom, likesBelow } = filter;
-  const isOf = (...fields: (keyof OutfitFilter)[]) => {
-    const given = givenFields(filter);
-    return given.length > 0 && given.every((field) => fields.includes(field));
-  };
-  if (isOf('createdFrom', 'createdBefore')) {
-    return { field: 'created', from: createdFrom, below: createdBefore };
-  }
-  if (!isOf('likesFrom', 'likesBelow')) return undefined;
-  return { field: 'likes', from: toBigInt(likesFrom), below: toBigInt(likesBelow) };
+  const { createdFrom, createdBefore, likesFrom, likesBelow, ...others } = filter;
+  for (const field in others)
+    if (others[field as keyof typeof others] !== undefined) return undefined;
+  const isOfCreated = createdFrom !== undefined || createdBefore !== undefined;
+  const isOfLikes = likesFrom !== undefined || likesBelow !== undefined;
+  if (isOfCreated === isOfLikes) return undefined;
+  return isOfCreated
+    ? { field: 'created', from: createdFrom, below: createdBefore }
+    : { field: 'likes', from: toBigInt(likesFrom), below: toBigInt(likesBelow) };
 }
 
 function toBigInt(value: number | undefined): bigint | undefined {

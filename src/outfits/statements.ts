@@ -125,8 +125,30 @@ function planned({ list, filter, users }: Parts, text: string): Statement {
  * Gives the rows of a numbered page, each with the count of the list; one row without an outfit when the page has none.
  * Costs the same for every page of a table of any size (counting.md), unless a filter must be read out.
  */
-export function pageStatement(scope: Scope, { ordering, page, pageSize }: PageRequest): Statement {
+export function pageStatement(scope: Scope, request: PageRequest): Statement {
+  const { ordering, page, pageSize } = request;
+  const { visibility } = scope;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
+  if (!isPlain(scope)) return buildPage(scope, ordering, skip, pageSize);
+  // What is read most: its parts are made once, and here are its values in their order.
+  const nearLimit = rangeLimit(pageSize);
+  const near = skip !== null && skip + pageSize <= nearLimit ? nearLimit : undefined;
+  const text = builtOnce(
+    `page ${near} ${ordering.field} ${ordering.direction} ${visibility.private}`,
+    () => buildPage(scope, ordering, skip, pageSize, near).text,
+  );
+  const viewer = visibility.private === 'own' ? [visibility.userId] : [];
+  return { text, values: [...viewer, skip, pageSize], planForValues: false, access: 'bounded' };
+}
+
+/** @param near the limit of the index ranges that the page is among the first outfits of */
+function buildPage(
+  scope: Scope,
+  ordering: Ordering,
+  skip: number | null,
+  pageSize: number,
+  near?: number,
+): Statement {
   const isFiltered = !isCounted(scope, ordering);
   const parts = isFiltered ? partsOf(scope) : countedPartsOf(scope);
   const { add, owners } = parts;
@@ -136,13 +158,8 @@ export function pageStatement(scope: Scope, { ordering, page, pageSize }: PageRe
     FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}${from}
     ORDER BY ${order}`;
   if (isFiltered) return planned(parts, pageOf(matchedPage(parts, ordering, slice)));
-  const nearLimit = rangeLimit(pageSize);
-  const isNear = isPlain(scope) && skip !== null && skip + pageSize <= nearLimit;
-  const key = `page ${isNear && nearLimit} ${ordering.field} ${ordering.direction}`;
-  return prepared(parts, key, () =>
-    pageOf(
-      isNear ? nearPage(parts, ordering, nearLimit, slice) : countedPage(parts, ordering, slice),
-    ),
+  return prepared(parts, `page ${near} of ${ordering.field} ${ordering.direction}`, () =>
+    pageOf(near ? nearPage(parts, ordering, near, slice) : countedPage(parts, ordering, slice)),
   );
 }
 
