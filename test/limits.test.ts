@@ -59,7 +59,6 @@ describe('the size of a document', () => {
     ['fields that do not end', '{a'.repeat(3000)],
     ['lists in lists', `{outfits(page:${'['.repeat(100_000)}`],
     ['types in types', `query($a:${'['.repeat(100_000)}`],
-    ['a megabyte of one character', '{'.repeat(1_000_000)],
   ])('never overflows the stack: %s', async (_name, query) => {
     await expectRefusal(gateway, query, 'TOO_MANY_TOKENS', /1000 tokens/);
   });

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type AppConfig, buildApp } from '../src/app.ts';
+import { buildApp } from '../src/app.ts';
+import type { Config } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
@@ -58,7 +59,7 @@ describe('x-request-id', () => {
 /** A gateway on real PostgreSQL whose log is kept, line by line. */
 async function openLoggedGateway(
   level: 'debug' | 'info',
-  identity: Partial<AppConfig> = { authJwtSecret: secret },
+  identity: Partial<Config> = { authJwtSecret: secret },
 ) {
   const gateway = await openGateway('PostgreSQL', rows);
   let text = '';

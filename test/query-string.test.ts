@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { parsePageNumber } from '../src/rest/page-number.ts';
-import { formatQuery, parseQuery } from '../src/rest/query-string.ts';
+import { formatQuery, parseQuery } from '../src/rest/url.ts';
+import { parsePageNumber } from '../src/rest/variables.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 
 type Parameters = readonly (readonly [name: string, value: string])[];

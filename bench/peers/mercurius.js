@@ -31,7 +31,7 @@ const context = () => ({
   idempotencyKey,
   viewerLikes,
   visibility,
-  isShareable: true,
+  forgetPages: () => {},
   config,
   prisma,
   read,

@@ -1,5 +1,4 @@
-// Which document a request means: by its text, by an id (persisted documents of GraphQL over HTTP), or
-// by its hash (automatic persisted queries, APQ). Trusted documents come from trusted-documents.ts.
+// Which document a request means: by its text, an id (persisted documents), or its hash (APQ).
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {
@@ -27,7 +26,7 @@ export interface Documents {
    *   200 when the client is to send its text beside the hash
    */
   textOf(reference: DocumentReference): string;
-  /** Keeps a text that has been found valid under the hash that it was sent with, if it was. */
+  /** Keeps a text that is valid under the hash that it was sent with. */
   keep(reference: DocumentReference): void;
 }
 
@@ -36,12 +35,7 @@ const maxBytes = 8_388_608;
 /** A longer text is answered, but not kept: few documents within the limits are. */
 const maxBytesOfText = 65_536;
 
-/**
- * Registered texts are of this process only: a client whose request another one answers, or that comes
- * after a restart, is asked for its text once more.
- * @param trusted undefined: there are none
- * @param trustedOnly whether all others are refused
- */
+/** Registered texts are of this process only: another one asks a client for its text once more. */
 export function createDocuments(
   trusted: TrustedDocuments | undefined,
   trustedOnly: boolean,

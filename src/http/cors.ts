@@ -24,8 +24,7 @@ export function originHeaders(
 }
 
 /**
- * Lets the pages of these origins read answers, and write with a bearer token. Not with cookies:
- * there are none. Without origins nothing is added to any answer. @fastify/cors would not do: it
+ * Lets the pages of these origins read answers, and write with a bearer token; there are no cookies. @fastify/cors
  * sets `Vary` before the routes do, and takes every OPTIONS for a preflight.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {

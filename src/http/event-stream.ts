@@ -23,10 +23,7 @@ export function formatEvent(name: string, data: Buffer | string): Buffer {
   return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
 }
 
-/**
- * One open stream. It keeps one event at most beside what is on its way to the reader: a newer one
- * takes the place of one that could not be sent yet, so a slow reader skips to the newest.
- */
+/** One open stream. Of the events that could not be sent yet it keeps the newest: a slow reader skips the others. */
 export class EventStream extends Readable {
   #newest: Buffer | undefined;
   #last: Buffer | undefined;
@@ -49,10 +46,7 @@ export class EventStream extends Readable {
     this.#flush();
   }
 
-  /**
-   * Ends it, with these events behind all others. Without any, clients see a connection that broke, and
-   * connect again.
-   */
+  /** Ends it with these events. Without any, clients see a connection that broke, and connect again. */
   finish(events?: Buffer): void {
     if (this.#isFinished || this.destroyed) return;
     this.#isFinished = true;
@@ -62,7 +56,7 @@ export class EventStream extends Readable {
     this.push(null);
   }
 
-  /** Ends it now; a reader that takes nothing is cut off, as nobody can wait for it. */
+  /** Ends it now; a reader that takes nothing is cut off. */
   abandon(): void {
     if (this.#isWanted) this.finish();
     else this.destroy();
@@ -126,7 +120,8 @@ export class EventStreams {
   readonly #max: number;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  #opened = 0;
+  /** Streams that have been opened so far. */
+  opened = 0;
 
   constructor(max: number) {
     this.#max = max;
@@ -135,11 +130,6 @@ export class EventStreams {
   /** Streams that are open. */
   get open(): number {
     return this.#streams.size;
-  }
-
-  /** Streams that have been opened so far. */
-  get opened(): number {
-    return this.#opened;
   }
 
   /**
@@ -152,7 +142,7 @@ export class EventStreams {
     if (this.#isClosed) throw unavailable();
     if (this.#streams.size >= this.#max) throw tooManyStreams(this.#max);
     const stream = new EventStream(expiresAt, onExpire);
-    this.#opened += 1;
+    this.opened += 1;
     this.#streams.add(stream);
     stream.once('close', () => {
       this.#streams.delete(stream);

@@ -1,8 +1,8 @@
-// The legacy paths once more, on an app that nobody can reach: what this gateway itself would answer. So
-// asking it counts nowhere as a request, and can never lead to the old service.
+// The legacy paths once more, on an app that is not reachable: asking it counts nowhere as a request.
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify';
-import { signalLeaving } from '../http/client-signal.ts';
+import { signalLeaving } from '../http/connections.ts';
+import { ignoreQuery } from '../http/headers.ts';
 
 /** What of a request is needed for its answer. */
 export interface InnerQuestion {
@@ -29,7 +29,7 @@ export async function createInnerApp(
     exposeHeadRoutes: false,
     // As it came: `inject` would write it anew.
     rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
-    routerOptions: { querystringParser: () => ({}) },
+    routerOptions: { querystringParser: ignoreQuery },
     // It is told below what the real request was found to be.
     trustProxy: true,
   });

@@ -20,10 +20,7 @@ export interface Created {
 
 type Document<Data> = TypedDocumentNode<Data, Record<string, unknown>>;
 
-/**
- * A legacy path, and the stored GraphQL documents that answer it. Each scalar variable of a document
- * is a parameter of the query string, or of the path.
- */
+/** A legacy path, and the stored documents that answer it. Their variables are parameters of the query or path. */
 export interface Route {
   /** With the trailing slash; the path without it redirects here. `:name` is a parameter. */
   readonly path: string;

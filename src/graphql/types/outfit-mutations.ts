@@ -189,10 +189,7 @@ async function written(context: Context, writing: Promise<OutfitRow>): Promise<W
 }
 
 /** Says what the service refused in the terms of the interface. */
-async function mapErrors<Result>(
-  { userPages }: Context,
-  writing: Promise<Result>,
-): Promise<Result> {
+async function mapErrors<Result>(context: Context, writing: Promise<Result>): Promise<Result> {
   try {
     return await writing;
   } catch (error) {
@@ -203,6 +200,6 @@ async function mapErrors<Result>(
     throw error;
   } finally {
     // What a field before has read may be another now.
-    userPages.clearAll();
+    context.forgetPages();
   }
 }

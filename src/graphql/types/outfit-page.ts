@@ -7,8 +7,7 @@ import type { Context } from '../context.ts';
 import type { CountItems, WeighFilter } from '../cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
-import { filterOf, OutfitFilter } from './outfit-filter.ts';
-import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
+import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';
 import { User } from './user.ts';
 
 const OutfitPage = builder.objectRef<Page>('OutfitPage').implement({

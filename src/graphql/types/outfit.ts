@@ -1,8 +1,7 @@
 // Outfit: outfit(...).
 import type { OutfitRow } from '../../outfits/row.ts';
-import { builder } from '../builder.ts';
+import { builder, DateTime } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
-import { DateTime } from './date-time.ts';
 import { globalIdOf, Node, readGlobalId } from './node.ts';
 import { User } from './user.ts';
 

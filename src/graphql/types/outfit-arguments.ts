@@ -1,10 +1,10 @@
-// OutfitFilter: the input that narrows any list of outfits.
+// OutfitFilter and OutfitOrdering: the arguments of every list of outfits.
 import type { InputShapeFromTypeParam } from '@pothos/core';
 import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
+import { defaultOrdering, type Ordering } from '../../outfits/ordering.ts';
 import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/search.ts';
-import { builder } from '../builder.ts';
+import { builder, DateTime } from '../builder.ts';
 import { badUserInput, searchTooShort } from '../errors.ts';
-import { DateTime } from './date-time.ts';
 import { readGlobalId } from './node.ts';
 import { Device } from './outfit-input.ts';
 
@@ -118,4 +118,36 @@ function readLikes(name: string, value: number | null | undefined): number | und
   if (value === null || value === undefined) return undefined;
   if (value >= 0) return value;
   throw badUserInput(`filter.${name} must be 0 or more, but it is ${value}.`);
+}
+
+// Each value stands for its REST spelling; the REST error lists them in this order.
+const orderings = {
+  CREATED_ASC: { value: 'created', description: 'Oldest first.' },
+  CREATED_DESC: {
+    value: '-created',
+    description: 'Newest first; the default.',
+    extensions: { isDefault: true },
+  },
+  ID_ASC: { value: 'id', description: 'Lowest id first.' },
+  ID_DESC: { value: '-id', description: 'Highest id first.' },
+  LIKE_COUNT_ASC: { value: 'like_count', description: 'Fewest likes first.' },
+  LIKE_COUNT_DESC: { value: '-like_count', description: 'Most likes first.' },
+  MODIFIED_ASC: { value: 'modified', description: 'Longest unchanged first.' },
+  MODIFIED_DESC: { value: '-modified', description: 'Most recently changed first.' },
+} as const;
+
+export const OutfitOrdering = builder.enumType('OutfitOrdering', {
+  description: 'What a list of outfits is sorted by. Ties are broken by id in the same direction.',
+  values: orderings,
+});
+
+type Spelling = (typeof OutfitOrdering)['$inferType'];
+
+const fields = { created: 'created', id: 'id', like_count: 'likes', modified: 'modified' } as const;
+
+/** The ordering that an enum value stands for; the default one when there is none. */
+export function orderingOf(spelling: Spelling | null | undefined): Ordering {
+  if (!spelling) return defaultOrdering;
+  const name = spelling.replace('-', '') as keyof typeof fields;
+  return { field: fields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };
 }
