@@ -47,9 +47,7 @@ import { answerErrors, notFound, sendError } from './rest/errors.ts';
 import { routes as ownRoutes, type Route } from './rest/routes.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
-/** What a service is made with beside its configuration. */
 export interface AppOptions {
-  /** Where the log goes; nowhere when absent. */
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
   readonly tracing?: Tracing | undefined;

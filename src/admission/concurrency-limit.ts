@@ -6,9 +6,7 @@ import { overloaded } from '../errors.ts';
 
 /** Bounds the work that is done at a time. What needs none, such as a cached answer, passes by. */
 export interface ConcurrencyLimit {
-  /** Work that is being done. */
   readonly running: number;
-  /** Work that waits for its turn. */
   readonly waiting: number;
   /**
    * Does the work, at once or when its turn has come.
@@ -48,7 +46,6 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
   let queued = 0;
   /** Milliseconds that work takes: a moving average. */
   let usual = 0;
-  /** When work last began or ended. */
   let lastChange = 0;
 
   const isInVain = () => {

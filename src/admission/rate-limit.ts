@@ -16,19 +16,16 @@ export type CountRequest = (sender: string) => Promise<void> | undefined;
 interface Window {
   /** Requests that were leased and may still be used here, as long as the window lasts. */
   left: number;
-  /** Whether the database has no more to lease. */
   isUsedUp: boolean;
   /** By `performance.now()`, its end is between these two: the database took so long to answer. */
   endsAfter: number;
   endsBefore: number;
   isAsking: boolean;
-  /** Requests that the next leases are for. */
   readonly waiting: { admit(): void; refuse(error: unknown): void }[];
 }
 
 /** Most senders that are remembered; for others the database is asked. */
 const maxSenders = 50_000;
-/** Milliseconds between two clearings of what has ended. */
 const clearingInterval = 60_000;
 
 /**
@@ -68,7 +65,6 @@ function remember(windows: LRUCache<string, Window>, sender: string): Window {
   return window;
 }
 
-/** Leases, one call at a time, until nobody waits. */
 async function serveWaiting(
   window: Window,
   lease: (wanted: number) => Promise<Lease>,
@@ -106,9 +102,7 @@ function throttledUntil(moment: number, now: number) {
 interface Lease {
   /** Requests that may be admitted; 0 only if nothing was left. */
   readonly leased: number;
-  /** Whether nothing is left now. */
   readonly isUsedUp: boolean;
-  /** Until the window ends; more than 0. */
   readonly milliseconds: number;
 }
 

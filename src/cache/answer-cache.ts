@@ -6,7 +6,6 @@ import type { SharedTask, StartTask, Waiter } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
 
 export interface Answer {
-  /** Size in bytes. */
   readonly size: number;
   /** Whether it may be given to others at all: not an error, and nothing of one viewer's own. */
   readonly shareable: boolean;
@@ -29,7 +28,6 @@ export type Lookup = 'hit' | 'miss' | 'shared';
 export type Read<Value extends Answer> = (shown: Shown | undefined) => Promise<Value>;
 
 export interface CacheOptions {
-  /** Most bytes of answers to keep; 0 keeps none. */
   readonly maxBytes: number;
   /** Milliseconds by which an answer may be stale for callers that allow it. */
   readonly maxAge?: number;
@@ -90,12 +88,10 @@ export class AnswerCache {
     if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
   }
 
-  /** Bytes of answers in memory. */
   get bytes(): number {
     return this.#kept?.calculatedSize ?? 0;
   }
 
-  /** Calls back within each call. */
   observe(onLookup: (outcome: Lookup) => void): void {
     this.#onLookup = onLookup;
   }

@@ -16,7 +16,6 @@ export interface CompiledQuery {
     context: Context,
     variables: Record<string, unknown>,
   ): ExecutionResult | Promise<ExecutionResult>;
-  /** What its code takes in memory. */
   readonly bytes: number;
 }
 
@@ -28,7 +27,6 @@ const maxSelections = 300;
 /** Bytes of memory for each of them, measured once their code has run. */
 const bytesPerSelection = 5_000;
 
-/** @returns null for a query that is better interpreted */
 export function compileQuery(
   schema: GraphQLSchema,
   document: DocumentNode,

@@ -14,11 +14,9 @@ import { createViewerLikes, type ViewerLikes } from '../outfits/viewer-likes.ts'
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
 
 export interface Context {
-  /** Who is asking; undefined: nobody in particular. */
   readonly viewer: Viewer | undefined;
   /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
-  /** What the viewer likes; undefined without a viewer. */
   readonly viewerLikes: ViewerLikes | undefined;
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
@@ -39,13 +37,11 @@ export interface Context {
 
 type ContextConfig = Pick<Config, 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'videoUrl'>;
 
-/** What of a context is one request's own. */
 export type Personal = Pick<Context, 'idempotencyKey' | 'viewer'>;
 
 export interface ContextFactory {
   /** @param read how this execution reads; unset, as it writes */
   forOne(personal: Personal, read?: ReadRows): Context;
-  /** Of an answer that is given to others too. */
   forAll(read?: ReadRows): SharedContext;
   /** Whether viewers see what everyone sees, and no more. */
   readonly sharesWithViewers: boolean;
@@ -76,7 +72,6 @@ export function createContextFactory(
 
 type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'>;
 
-/** Makes loaders when they are first asked for. */
 class Loaders {
   readonly read: ReadRows;
   readonly visibility: Visibility;

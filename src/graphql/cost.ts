@@ -21,7 +21,6 @@ import type { Config } from '../config.ts';
 
 /** How many of each an operation of a valid document gives at most. */
 export interface Cost {
-  /** Objects, each item of a list for itself. */
   readonly objects: number;
   /** Fields of all these objects. */
   readonly fields: number;
@@ -47,7 +46,6 @@ export type WeighFilter = (args: Record<string, unknown>) => number;
 
 export type CostConfig = Pick<Config, 'pageSize'>;
 
-/** What is counted of each part of a document. */
 type Part = Omit<Cost, 'conditions'>;
 const nothing: Part = { objects: 0, fields: 0, selections: 0, weight: 0 };
 

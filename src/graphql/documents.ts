@@ -16,7 +16,6 @@ export interface DocumentReference {
   readonly name: { readonly id: string; readonly isAutomatic: boolean } | undefined;
 }
 
-/** The texts of trusted documents, by every id that they go by. */
 export type TrustedDocuments = ReadonlyMap<string, string>;
 
 export interface Documents {
@@ -26,7 +25,6 @@ export interface Documents {
    *   200 when the client is to send its text beside the hash
    */
   textOf(reference: DocumentReference): string;
-  /** Keeps a text that is valid under the hash that it was sent with. */
   keep(reference: DocumentReference): void;
 }
 
@@ -74,7 +72,6 @@ export function createDocuments(
   };
 }
 
-/** The id of a document of which only the text is known. */
 export function sha256Id(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }

@@ -19,7 +19,6 @@ export const forbidden = coded('FORBIDDEN');
 
 export const pageNotFound = coded('PAGE_NOT_FOUND');
 
-/** What a document can have too much of. */
 export type LimitCode =
   | 'TOO_MANY_TOKENS'
   | 'TOO_MANY_ALIASES'
@@ -43,7 +42,6 @@ export const subscriptionNeedsStream = () =>
     'A subscription is answered with server-sent events: ask with Accept: text/event-stream.',
   );
 
-/** The schema has no subscriptions. */
 export const subscriptionsNotSupported = () =>
   refusedOperation(
     400,
@@ -90,11 +88,9 @@ export const persistedQueryNotFound = () =>
     'Cache-Control': 'no-store',
   });
 
-/** A document is asked for by an id that is not known. */
 export const documentNotFound = (id: string) =>
   new HttpError(400, 'DOCUMENT_NOT_FOUND', `There is no document with the id ${shorten(id)}.`);
 
-/** A text came with an id or hash that is not its own. */
 export const documentMismatch = (id: string) =>
   new HttpError(
     400,

@@ -18,7 +18,6 @@ export interface EventOptions {
 interface Asked {
   readonly operation: Operation | { readonly errors: readonly GraphQLError[] };
   readonly variables: Record<string, unknown>;
-  /** Names the operation and the variables. */
   readonly key: string;
 }
 
@@ -71,7 +70,6 @@ export async function answerWithEvents(
 /** Its data is empty, not absent: or else EventSource would not tell of it. */
 const complete = formatEvent('complete', '');
 
-/** What ends a stream with its token. */
 const expired = onlyOne({
   errors: [
     new GraphQLError('The token has expired: ask again with a new one.', {

@@ -65,7 +65,6 @@ export function parseWithin(text: string): DocumentNode {
   }
 }
 
-/** What is wrong with a document, whatever is executed of it. */
 export function validateWithin(
   schema: GraphQLSchema,
   config: LimitConfig,
@@ -91,7 +90,6 @@ interface Executable {
   readonly node: OperationDefinitionNode;
 }
 
-/** What forbids to execute an operation with these variables. Empty: nothing does. */
 export function refuseVariables(
   schema: GraphQLSchema,
   config: LimitConfig,
@@ -191,7 +189,6 @@ function checkSize(document: DocumentNode): GraphQLError | undefined {
   );
 }
 
-/** Fields that are in one pair of braces already under the same name. */
 function countRepeats({ selections }: SelectionSetNode): number {
   const names = selections.flatMap((selection) =>
     selection.kind === Kind.FIELD ? [(selection.alias ?? selection.name).value] : [],

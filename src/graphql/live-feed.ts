@@ -6,7 +6,6 @@ import type { MadeOf } from '../database/changes.ts';
 import { HttpError } from '../errors.ts';
 import type { Asker, Question } from './engine.ts';
 
-/** An answer that can be followed. */
 export interface LiveAnswer extends Answer {
   /** What a stream sends. */
   readonly events: Buffer;

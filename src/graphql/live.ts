@@ -29,14 +29,12 @@ export interface LiveOptions {
   readonly expensivePause: number;
 }
 
-/** Someone who follows a question. */
 export interface Following {
   /**
    * Settles with the first answer.
    * @throws whatever it fails with; HttpError 503 when the follower has left
    */
   readonly first: Promise<void>;
-  /** Must be called once. */
   leave(): void;
 }
 
@@ -54,7 +52,6 @@ export class LiveAnswers {
   /** Two lanes: thousands of viewers' own answers do not hold up what is for all, nor it them. */
   readonly #forAll = new Lane(places);
   readonly #own = new Lane(places);
-  /** Feeds that wait to be read. */
   readonly #waiting = new Set<LiveFeed>();
   /** Feeds that wait or are read, by who is charged. */
   readonly #load = new Map<string, number>();
@@ -100,7 +97,6 @@ export class LiveAnswers {
         this.#leave(question, follower);
       };
     });
-    // Whoever leaves need not wait for it.
     first.catch(() => {});
     return { first, leave };
   }
@@ -177,7 +173,6 @@ export class LiveAnswers {
     try {
       await lane.enter(origin, feed.left);
     } catch {
-      // All have left before its turn came.
       this.#waiting.delete(feed);
       this.#charge(sender, -1);
       return;
@@ -211,7 +206,6 @@ export class LiveAnswers {
     }
   }
 
-  /** Gives each viewer a feed of their own. */
   #split(feed: LiveFeed): void {
     const { question } = feed;
     for (const follower of [...feed.followers]) {

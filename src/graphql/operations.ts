@@ -20,7 +20,6 @@ export interface Operation {
   readonly type: 'query' | 'mutation';
   /** Whether it is a subscription, which is answered as the query of the same fields. */
   readonly isLive: boolean;
-  /** Undefined: it has no name. */
   readonly name: string | undefined;
   readonly document: DocumentNode;
   readonly node: OperationDefinitionNode;
@@ -40,14 +39,11 @@ interface KnownDocument {
   readonly operations: ReadonlyMap<string | undefined, Operation>;
 }
 
-/** Most bytes that known documents may take together. */
 const maxBytes = 67_108_864;
 /** Bytes that a parsed document takes, for each character of its text: of `{a b c}`, up to 300. */
 const bytesPerCharacter = 300;
-/** Bytes that are kept for each of its operations. */
 const bytesPerOperation = 1_000;
 
-/** Needs no database. */
 export class Operations {
   readonly #schema: GraphQLSchema;
   readonly #config: LimitConfig;

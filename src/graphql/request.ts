@@ -90,13 +90,11 @@ function eventsFor(accept = ''): GraphQLRequest['events'] {
   return type === eventType ? 'preferred' : 'accepted';
 }
 
-/** By the weights of an `Accept` header; undefined when it takes neither type. */
 export function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';
   return preferredType(accept, answerTypes)?.type;
 }
 
-/** Whether an `Accept` header asks for GraphiQL. */
 export function prefersPage(accept: string | undefined): boolean {
   return prefersHtml(accept, answerTypes);
 }
@@ -105,7 +103,6 @@ type Parameters = Record<string, unknown>;
 
 const parameterNames = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
 
-/** What follows the first `?` of the request target, undecoded. */
 export function queryStringOf({ url }: FastifyRequest): string {
   const start = url.indexOf('?');
   return start === -1 ? '' : url.slice(start + 1);
@@ -177,7 +174,6 @@ function readReference({ query, documentId, extensions }: Parameters): DocumentR
   return { query: text as string | undefined, name: name || undefined };
 }
 
-/** The hash of automatic persisted queries; undefined: the extensions have none. */
 function readHash(extensions: unknown): string | undefined {
   const persistedQuery = isRecord(extensions) ? extensions['persistedQuery'] : undefined;
   if (!isRecord(persistedQuery)) return undefined;

@@ -47,7 +47,6 @@ export interface GraphQLOptions {
 
 const path = '/graphql';
 
-/** Serves GraphQL over HTTP, and GraphiQL to browsers, at `/graphql`. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, engine, admit, config, documents, snapshots, streams } = options;
   const live = new LiveAnswers({
@@ -135,7 +134,6 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
 }
 
-/** What Fastify finds wrong with a body, in our own words. Undefined: it is nothing of the kind. */
 function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError | undefined {
   if (statusCode === 413) return tooLarge();
   if (statusCode === 415) return unsupportedType();
@@ -152,7 +150,6 @@ function errorType({ code, status }: HttpError, accept: string | undefined): Ans
   return chooseType(accept) ?? 'application/json';
 }
 
-/** An answer as bytes. */
 interface HttpAnswer extends Answer, Compressible {
   readonly status: number;
   readonly contentType: string;

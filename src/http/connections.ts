@@ -93,7 +93,6 @@ export class Shutdown {
     await this.#finish(app, longGrace);
   }
 
-  /** Stops listening, and cuts off what is still open after so many milliseconds. */
   async #finish(app: FastifyInstance, limit: number): Promise<void> {
     const closed = app.close();
     const finished = new Promise<void>((resolve) => {

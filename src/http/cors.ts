@@ -1,7 +1,6 @@
 // Which origins' pages may read answers.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** Of the answer to a preflight. */
 export const preflightHeaders = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST',
   'Access-Control-Max-Age': '600',
@@ -51,7 +50,6 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
   });
 }
 
-/** A `Vary` header with the origin. */
 export function varyByOrigin(vary: string | undefined): string {
   return vary === undefined ? 'Origin' : `${vary}, Origin`;
 }

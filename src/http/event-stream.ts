@@ -6,16 +6,13 @@ import { tooManyStreams, unavailable } from '../errors.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Milliseconds until a stream began; undefined: the answer is none. */
     streamedAfter: number | undefined;
   }
 }
 
 /** Seconds without an event after which a comment is sent: half of what most proxies wait. */
 const heartbeat = 15;
-/** A comment, which readers pass over. */
 const comment = Buffer.from(':\n\n');
-/** Milliseconds between two looks at all streams. */
 const step = 1_000;
 
 /** An event with its data, of one line: JSON has no line breaks of its own. */
@@ -97,7 +94,6 @@ export class EventStream extends Readable {
   }
 }
 
-/** Sends events, or a stream of them, as the answer to a request. */
 export function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -120,14 +116,12 @@ export class EventStreams {
   readonly #max: number;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  /** Streams that have been opened so far. */
   opened = 0;
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Streams that are open. */
   get open(): number {
     return this.#streams.size;
   }

@@ -30,7 +30,6 @@ export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | un
  */
 export function toOriginForm(request: IncomingMessage): string {
   const { url = '/', rawHeaders, headers } = request;
-  // Almost all are in origin form.
   if (url.startsWith('/')) return url;
   const [prefix, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
   if (prefix === undefined || authority === undefined) return url;
@@ -64,7 +63,6 @@ export function createRequestNamer(): NameRequest {
   };
 }
 
-/** Tells the client the id under which its request is in the log. */
 export function answerRequestIds(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdHeader, request.id);

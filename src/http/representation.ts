@@ -14,7 +14,6 @@ export interface Compressible {
   forms?: Forms;
 }
 
-/** An answer, compressed or not. */
 interface Form {
   readonly bytes: Buffer;
   readonly encoding: Encoding | undefined;
@@ -142,15 +141,11 @@ class Forms {
   }
 }
 
-/** What a client takes, by its `Accept-Encoding`. */
 interface Accepted {
-  /** Undefined: the answer as it is. */
   readonly encoding: Encoding | undefined;
-  /** Whether the answer as it is would do, too. */
   readonly takesPlain: boolean;
 }
 
-/** Headers are few and come again. */
 const parsed = new LRUCache<string, Accepted>({ max: 100 });
 
 function readAccepted(header: string): Accepted {

@@ -86,7 +86,6 @@ export interface Place {
   readonly port: number;
   /** The address in the form of a URL, for the machine that it runs on. */
   readonly url: string;
-  /** To be called right before listening. */
   release(): Promise<void>;
 }
 
@@ -171,7 +170,6 @@ function sendError(
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** @param code of Node's error */
 function httpErrorOf(code: string | undefined): HttpError {
   if (code === 'HPE_HEADER_OVERFLOW') return headTooLarge();
   return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? arrivedTooSlowly() : notHttp();

@@ -28,7 +28,6 @@ export interface RestOptions extends ReaderOptions {
   readonly config: DeprecationConfig & Pick<Config, 'compression' | 'unknownParameters'>;
 }
 
-/** Serves the legacy paths, which all begin with `/api/`. */
 export async function serveRest(app: FastifyInstance, options: RestOptions): Promise<void> {
   const { publicUrl } = options.config;
   announceDeprecation(app, options.config);
@@ -91,7 +90,6 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       const form = await findForm(answer, request, compresses && shareable);
       return sendForm(request, reply, form, { contentType: 'application/json', tag, shareable });
     },
-    // Only POST comes as far as here.
     handler: async (request, reply) => {
       if (!create) throw internalError();
       const body = readBody(request.headers, request.body as Buffer | undefined);
@@ -100,12 +98,10 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   });
 }
 
-/** The `Vary` header of the legacy paths. */
 export function varyOf(compression: Config['compression']): string {
   return compression === 'all' ? 'Accept, Accept-Encoding' : 'Accept';
 }
 
-/** The path without its slash leads to the one with it. */
 function addRedirect(app: FastifyInstance, { path }: Route, publicUrl: string | undefined): void {
   app.route({
     method: app.supportedMethods,

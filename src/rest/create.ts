@@ -30,10 +30,8 @@ import type { Created, Route } from './routes.ts';
 import { parseQuery } from './url.ts';
 import { parseBoolean } from './variables.ts';
 
-/** The body of a request, read as its type says. */
 export interface Body {
   readonly value: unknown;
-  /** Whether it is a form, in which every value is text. */
   readonly isForm: boolean;
 }
 
@@ -66,7 +64,6 @@ function parseJson(bytes: Buffer): unknown {
 
 /** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */
 export interface WritableField {
-  /** Its name on the wire. */
   readonly name: string;
   readonly input: GraphQLInputField;
   readonly type: GraphQLNamedType;
@@ -96,7 +93,6 @@ export function findFields(schema: GraphQLSchema, document: DocumentNode): Writa
  */
 export type Create = (body: Body, asker: Asker) => Promise<unknown>;
 
-/** @throws when the document does not fit the schema */
 export function storeCreate(
   engine: Engine,
   document: NonNullable<Route['create']>,

@@ -21,12 +21,10 @@ export function announceDeprecation(app: FastifyInstance, config: DeprecationCon
   });
 }
 
-/** What pages of other origins may read, with these headers. */
 export function exposeAlso(exposed: string, headers: Readonly<Record<string, string>>): string {
   return [exposed, ...Object.keys(headers)].join(', ');
 }
 
-/** Those headers; undefined without a date. */
 export function deprecationHeaders({
   restDeprecated,
   restSunset,

@@ -14,7 +14,6 @@ import {
 } from 'graphql';
 import type { WritableField } from './create.ts';
 
-/** What OPTIONS says of a field, in the terms of Django REST Framework. */
 interface FieldDescription {
   readonly type: string;
   readonly required: boolean;

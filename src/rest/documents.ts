@@ -66,7 +66,6 @@ function createParser({ config }: ReaderOptions, route: Route): (raw: string) =>
   };
 }
 
-/** What a query string asks for. */
 interface PageRequest {
   readonly query: string;
   readonly parameters: QueryParameters;
@@ -111,7 +110,6 @@ function createPageReader(
 
 /** A page without what depends on the address and parameters of a request. */
 interface KeptPage extends Answer, Omit<Page, 'results'> {
-  /** The JSON of the records. */
   readonly results: Buffer;
   readonly resultsTag: string;
   /** The envelope of the latest request: most clients use the same address. */

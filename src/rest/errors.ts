@@ -4,11 +4,9 @@ import type { ExecutionResult, GraphQLError } from 'graphql';
 import { httpErrorFor } from '../database/errors.ts';
 import { encodeJson } from '../http/json.ts';
 
-/** An error that is meant for the client of the REST interface. */
 export class RestError extends Error {
   constructor(
     readonly statusCode: number,
-    /** The whole body, in the shapes of Django REST Framework. */
     readonly body: Readonly<Record<string, unknown>>,
   ) {
     super(JSON.stringify(body));
@@ -49,7 +47,6 @@ export const notAnObject = (value: unknown) =>
     ],
   });
 
-/** What Django REST Framework calls the type of a JSON value. */
 function pythonTypeOf(value: unknown): string {
   if (Array.isArray(value)) return 'list';
   if (typeof value === 'number') return Number.isInteger(value) ? 'int' : 'float';
@@ -67,7 +64,6 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
     ],
   });
 
-/** What is wrong with a parameter of the query string. */
 export const invalidParameter = (parameter: string, message: string) =>
   new RestError(400, { [parameter]: [message] });
 

@@ -4,13 +4,11 @@ import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fast
 import { signalLeaving } from '../http/connections.ts';
 import { ignoreQuery } from '../http/headers.ts';
 
-/** What of a request is needed for its answer. */
 export interface InnerQuestion {
   readonly method?: 'GET' | 'OPTIONS';
   readonly headers: IncomingHttpHeaders;
   readonly protocol: string;
   readonly host: string;
-  /** Path and query. */
   readonly target: string;
 }
 
@@ -21,7 +19,6 @@ export interface InnerApp {
 
 const targetHeader = 'x-target';
 
-/** @param serve adds the legacy paths */
 export async function createInnerApp(
   serve: (app: FastifyInstance) => Promise<void>,
 ): Promise<InnerApp> {

@@ -12,7 +12,6 @@ export interface Page {
 
 /** What a create document must give under the alias `created`; null only with an error. */
 export interface Created {
-  /** Null when the input is wrong. */
   readonly record: unknown;
   /** What is wrong, by the names of the fields of the GraphQL input. */
   readonly errors: readonly { readonly field: string; readonly messages: readonly string[] }[];
@@ -37,7 +36,6 @@ export interface Route {
   readonly create?: Document<{ created: Created | null }>;
 }
 
-/** The `Allow` header of a path, in its order. */
 export function allowOf({ create }: Route): string {
   return create ? 'GET, POST, HEAD, OPTIONS' : 'GET, HEAD, OPTIONS';
 }

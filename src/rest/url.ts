@@ -37,7 +37,6 @@ export function parseQuery(raw: string): QueryParameters {
   return [...new URLSearchParams(`?${raw}`)];
 }
 
-/** The value of a parameter; the last one wins when it is repeated. */
 export function readParameter(parameters: QueryParameters, name: string): string | undefined {
   return parameters.findLast(([parameterName]) => parameterName === name)?.[1];
 }

@@ -107,7 +107,6 @@ export function parsePageNumber(value: string | undefined): number | 'last' | un
   return digits !== undefined && Number(digits) <= maxPage ? Number(digits) : undefined;
 }
 
-/** There is nothing at a path that names nothing. */
 function readFromPath(type: Leaf, name: string, text: string): unknown {
   try {
     return readValue(type, name, text);
@@ -163,7 +162,6 @@ function readScalar(type: GraphQLScalarType, name: string, text: string): string
   }
 }
 
-/** An enum's inner values are the spellings on the wire. */
 function readChoice(type: GraphQLEnumType, name: string, text: string): string {
   const choices = type.getValues();
   const choice = choices.find(({ value }) => value === text);

@@ -20,7 +20,6 @@ import type { Clients } from '../observability/clients.ts';
 import { maxNameLength } from '../observability/log.ts';
 import { RestError } from '../rest/errors.ts';
 
-/** Header names of W3C Trace Context. */
 export const traceHeaders = ['traceparent', 'tracestate'] as const;
 
 export function followRequests(app: FastifyInstance, tracer: Tracer, clients: Clients): void {
@@ -125,7 +124,6 @@ function describeErrors(span: Span, { errors }: ExecutionResult): void {
   if (codes.includes('INTERNAL_SERVER_ERROR')) fail(span);
 }
 
-/** Says of each answer whether it came from memory. */
 export function followCache(cache: AnswerCache): void {
   cache.observe((outcome) => {
     const span = trace.getActiveSpan();

@@ -42,7 +42,6 @@ export interface Tracing {
 
 /** Milliseconds between two lines about a collector that takes nothing. */
 const pause = 60_000;
-/** Milliseconds for what is left at the end. */
 const grace = 1_000;
 
 /** @param endpoint of an OpenTelemetry collector, without a trailing slash */
@@ -55,7 +54,6 @@ export function startTracing(endpoint: string, log: FastifyBaseLogger): Tracing 
     // It keeps a bounded number of spans and drops what is more, so a collector that is down costs nothing.
     spanProcessors: [new BatchSpanProcessor(warnOfFailures(exporter, endpoint, log))],
   });
-  // AsyncLocalStorage, and the headers of W3C Trace Context.
   provider.register();
   const tracer: Tracer = provider.getTracer('outfit-gateway');
   return {

@@ -8,10 +8,9 @@ import { badUserInput, searchTooShort } from '../errors.ts';
 import { readGlobalId } from './node.ts';
 import { Device } from './outfit-input.ts';
 
-/** Most values of one condition. */
 const maxValues = 100;
 
-const alternatives = `At most ${maxValues}; an empty list matches nothing.`;
+const alternatives = `At most ${maxValues}; [] matches nothing.`;
 const slow =
   'No index serves it: in a very long list it may take longer than such a list may, which is an error with the code TIMEOUT.';
 
@@ -21,7 +20,7 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
   fields: (t) => ({
     ids: t.idList({ description: `Outfits with one of these ids. ${alternatives}` }),
     userIds: t.idList({
-      description: `Outfits of the users with one of these ids. ${alternatives}`,
+      description: `Outfits of the users with these ids. ${alternatives}`,
     }),
     createdFrom: t.field({ type: DateTime, description: 'Published at this moment or later.' }),
     createdBefore: t.field({ type: DateTime, description: 'Published before this moment.' }),
@@ -137,7 +136,7 @@ const orderings = {
 } as const;
 
 export const OutfitOrdering = builder.enumType('OutfitOrdering', {
-  description: 'What a list of outfits is sorted by. Ties are broken by id in the same direction.',
+  description: 'What a list is sorted by, ties by id in the same direction.',
   values: orderings,
 });
 

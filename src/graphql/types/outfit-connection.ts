@@ -23,7 +23,6 @@ const maxPerRequest = maxRows - 1;
 const countItems: CountItems = ({ first, last }, config) =>
   Math.min(Math.max(Number(first ?? last ?? defaultSize(config)), 1), maxPerRequest);
 
-/** A range of a list. */
 interface Connection {
   readonly list: ScrollableList;
   readonly edges: readonly { readonly cursor: string; readonly node: OutfitRow }[];
@@ -104,8 +103,7 @@ builder.prismaObjectField(User, 'outfitConnection', (t) =>
 builder.objectField(Viewer, 'likedOutfits', (t) =>
   t.field({
     type: OutfitConnection,
-    description:
-      'The outfits that the viewer likes, of those that the viewer sees, as a Relay connection.',
+    description: 'The visible outfits that the viewer likes, as a Relay connection.',
     args: connectionArguments,
     // Also unfiltered, all likes of the viewer are read.
     extensions: {

@@ -49,7 +49,6 @@ const pageArguments = builder.args((t) => ({
 /** Only `results` has objects below it, as many as a page can have. */
 const countItems: CountItems = (_args, { pageSize }) => pageSize;
 
-/** What the filter of a list may cost the database. */
 export const weighFilter: WeighFilter = ({ filter, ordering }: ListArguments) =>
   weightOf(filterOf(filter), orderingOf(ordering));
 
@@ -62,8 +61,7 @@ type PageArguments = InputShapeFromFields<typeof pageArguments>;
 builder.queryField('outfits', (t) =>
   t.field({
     type: OutfitPage,
-    description:
-      'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
+    description: 'One page of all outfits; past the end, the error PAGE_NOT_FOUND.',
     args: pageArguments,
     extensions: { countItems, weighFilter },
     resolve: (_root, args, context) =>

@@ -65,8 +65,7 @@ builder.queryField('outfit', (t) =>
   t.field({
     type: Outfit,
     nullable: true,
-    description:
-      'One outfit by its id or its number, or null if the viewer sees none. Give exactly one of the two.',
+    description: 'One visible outfit or null, by exactly one of id and number.',
     args: {
       id: t.arg.id({ description: 'Global identifier of the outfit.' }),
       databaseId: t.arg.int({ description: 'Number of the outfit.' }),
