@@ -1,18 +1,14 @@
 // Entity tags: whoever has the answer already is told so, and whoever has not is never told so.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const graphqlPath = `/graphql?${new URLSearchParams({ query: '{ outfits { results { id: databaseId likes } } }' })}`;
 
 describe.each(laneKinds)('conditional requests on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows);
 
   const head = (url: string, headers: Record<string, string> = {}) =>
     gateway.app.inject({ method: 'HEAD', url, headers: { host: 'shop.test', ...headers } });

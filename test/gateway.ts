@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { print } from 'graphql';
-import { inject } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 import { type AppOptions, buildApp } from '../src/app.ts';
 import { type Config, readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
@@ -133,4 +133,16 @@ export async function openGateway(
       await place.remove();
     },
   };
+}
+
+/** The same for all tests of a file or group: open from before the first one until after the last one. */
+export function useGateway(...given: Parameters<typeof openGateway>): TestGateway {
+  let opened: TestGateway | undefined;
+  beforeAll(async () => {
+    opened = await openGateway(...given);
+  });
+  afterAll(() => opened?.close());
+  return new Proxy({} as TestGateway, {
+    get: (_target, name) => opened && Reflect.get(opened, name),
+  });
 }

@@ -3,24 +3,17 @@
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 import { sendRaw } from './raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
-let open: TestGateway;
+const open = useGateway('PostgreSQL', rows);
 /** With introspection and GraphiQL switched off. */
-let closed: TestGateway;
-beforeAll(async () => {
-  open = await openGateway('PostgreSQL', rows);
-  closed = await openGateway('PostgreSQL', rows, { GRAPHQL_INTROSPECTION: 'off', GRAPHIQL: 'off' });
-});
-afterAll(async () => {
-  await open.close();
-  await closed.close();
-});
+const off = { GRAPHQL_INTROSPECTION: 'off', GRAPHIQL: 'off' };
+const closed = useGateway('PostgreSQL', rows, off);
 
 const post = ({ app }: TestGateway, payload: object): Promise<LightMyRequestResponse> =>
   app.inject({ method: 'POST', url: '/graphql', payload });

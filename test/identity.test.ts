@@ -17,17 +17,13 @@ import * as tokenCommand from '../src/commands/token.ts';
 import { readConfig } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { callCommand } from './commands.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { useGateway } from './gateway.ts';
 import { sendRaw } from './raw-http.ts';
 
 const secret = 'a secret of this test, long enough';
 
 // Every viewer is counted, and so known by what was counted.
-let owner: TestGateway;
-beforeAll(async () => {
-  owner = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
-});
-afterAll(() => owner.close());
+const owner = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
 
 async function open(environment: Record<string, string>): Promise<FastifyInstance> {
   await owner.database.pool.query('TRUNCATE rate_limits');

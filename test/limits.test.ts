@@ -1,9 +1,9 @@
 // What a GraphQL document may have, what it may cost, and the words for what is too much.
 import type { LightMyRequestResponse } from 'fastify';
 import { buildClientSchema, getIntrospectionQuery, printSchema } from 'graphql';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -39,11 +39,7 @@ async function expectData(gateway: TestGateway, query: string): Promise<void> {
 }
 
 describe('the size of a document', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows);
 
   const times = (count: number, text: (index: number) => string) =>
     Array.from({ length: count }, (_, index) => text(index)).join(' ');
@@ -171,11 +167,7 @@ describe('the size of a document', () => {
 });
 
 describe('the cost of a document', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows, { GRAPHQL_MAX_COST: '3', PAGE_SIZE: '7' });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows, { GRAPHQL_MAX_COST: '3', PAGE_SIZE: '7' });
 
   const connection = (args: string) => `outfitConnection${args} { edges { node { id } } }`;
   test.each<[string, string, number, object?]>([
@@ -261,11 +253,7 @@ describe('the cost of a document', () => {
 });
 
 describe('the words for what is wrong', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows);
 
   const query = '{ outfits { count } }';
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;

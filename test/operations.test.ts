@@ -2,14 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { SignJWT } from 'jose';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../src/app.ts';
 import type { Config } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { version } from '../src/version.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, useGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';
 
@@ -17,11 +17,7 @@ const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const secret = 'a secret that is at least 32 bytes long';
 
 describe('x-request-id', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows);
 
   const idOf = async (method: 'GET' | 'POST', url: string, headers: Record<string, string> = {}) =>
     (await gateway.app.inject({ method, url, headers })).headers['x-request-id'];
