@@ -9,14 +9,13 @@ import Fastify, {
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createAdmission, createWriteGuard } from './admission/admission.ts';
-import { createConcurrencyLimit } from './admission/concurrency-limit.ts';
+import { createConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
 import { createViewerReader } from './admission/viewer.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/replicas.ts';
-import { SharedTask, type StartTask } from './database/task.ts';
 import { createContextFactory } from './graphql/context.ts';
 import { createDocuments } from './graphql/documents.ts';
 import { createEngine } from './graphql/engine.ts';
@@ -149,17 +148,7 @@ export async function buildApp(
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));
   }
-  const startTask: StartTask = (work, sender, after) =>
-    new SharedTask(
-      requestTimeout,
-      async (scope) => {
-        await after;
-        const result = await limit.run(work, scope);
-        database.checkServers(scope);
-        return result;
-      },
-      sender,
-    );
+  const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
   const cache = new AnswerCache(probes, startTask, {
     maxBytes: config.cacheMaxBytes,

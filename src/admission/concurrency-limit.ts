@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FairQueue, type Origin } from '../database/fair-queue.ts';
 import type { StopSignal } from '../database/stop-signal.ts';
+import { SharedTask, type StartTask, type TaskScope } from '../database/task.ts';
 import { overloaded } from '../errors.ts';
 
 /** Bounds the work that is done at a time. What needs none, such as a cached answer, passes by. */
@@ -128,6 +129,27 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
         if (request.isRefused) await lateRefusals.delay();
       }
     },
+  };
+}
+
+/**
+ * Starts the tasks that requests wait for, within the limit.
+ * @param timeout seconds that one may take
+ * @param checkServers throws when statements of a task ran on a server that is not the current one
+ */
+export function createTaskStarter(
+  limit: ConcurrencyLimit,
+  timeout: number,
+  checkServers: (scope: TaskScope) => void,
+): StartTask {
+  return (work, sender, after) => {
+    const limited = async (scope: TaskScope) => {
+      await after;
+      const result = await limit.run(work, scope);
+      checkServers(scope);
+      return result;
+    };
+    return new SharedTask(timeout, limited, sender);
   };
 }
 
