@@ -8,33 +8,33 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { senderOf } from './admission/address.ts';
-import { createAdmission } from './admission/admission.ts';
-import { createConcurrencyLimit } from './admission/concurrency-limit.ts';
+import { createAdmission, createWriteGuard } from './admission/admission.ts';
+import { createConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
-import { createViewerReader, type Viewer } from './admission/viewer.ts';
-import { createWriteGuard } from './admission/write-guard.ts';
+import { createViewerReader } from './admission/viewer.ts';
 import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/replicas.ts';
-import { SharedTask, type StartTask, type Waiter } from './database/task.ts';
 import { createContextFactory } from './graphql/context.ts';
 import { createDocuments } from './graphql/documents.ts';
-import { type Asker, createEngine } from './graphql/engine.ts';
+import { createEngine } from './graphql/engine.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
-import { signalLeaving } from './http/client-signal.ts';
+import { type Shutdown, signalLeaving } from './http/connections.ts';
 import { allowOrigins } from './http/cors.ts';
 import { EventStreams } from './http/event-stream.ts';
+import {
+  answerRequestIds,
+  createRequestNamer,
+  ignoreQuery,
+  requestIdHeader,
+  securityHeaders,
+  setSecurityHeaders,
+  toOriginForm,
+} from './http/headers.ts';
 import { serveHealth } from './http/health.ts';
-import { encodeJson } from './http/json.ts';
-import { answerRequestIds, createRequestNamer, requestIdHeader } from './http/request-id.ts';
-import { toOriginForm } from './http/request-target.ts';
-import { securityHeaders, setSecurityHeaders } from './http/security-headers.ts';
-import { createServer } from './http/server.ts';
-import type { Shutdown } from './http/shutdown.ts';
-import { answerUnreadable } from './http/unreadable.ts';
+import { answerUnreadable, createServer } from './http/server.ts';
 import { Clients } from './observability/clients.ts';
 import { logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -42,31 +42,11 @@ import { createRequestLog } from './observability/request-log.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
 import { serveOpenApi } from './openapi/route.ts';
 import { serveRest } from './rest/adapter.ts';
+import { answerErrors, notFound, sendError } from './rest/errors.ts';
 import { routes as ownRoutes, type Route } from './rest/routes.ts';
-import { answerErrors } from './rest/send.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
-/** What of the configuration is not about the process and its database. */
-export type AppConfig = Omit<
-  Config,
-  | 'databasePoolMax'
-  | 'databasePooler'
-  | 'databaseReadUrls'
-  | 'databaseUrl'
-  | 'dataDir'
-  | 'hasMediaUrl'
-  | 'host'
-  | 'logFormat'
-  | 'metricsPort'
-  | 'otlpEndpoint'
-  | 'port'
-  | 'seed'
-  | 'workers'
->;
-
-/** What a service is made with beside its configuration. */
 export interface AppOptions {
-  /** Where the log goes; nowhere when absent. */
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
   readonly tracing?: Tracing | undefined;
@@ -87,7 +67,7 @@ export interface AppOptions {
  * database open: whoever opened that closes it.
  */
 export async function buildApp(
-  config: AppConfig,
+  config: Config,
   database: Pick<Database, 'checkServers' | 'pool' | 'prisma' | 'read' | 'snapshots'>,
   {
     logger,
@@ -116,8 +96,7 @@ export async function buildApp(
     // What comes while the service closes, on a connection that is still open, is answered.
     return503OnClosing: false,
     rewriteUrl: toOriginForm,
-    // REST and GraphQL read the query string themselves, each by its own rules.
-    routerOptions: { querystringParser: () => ({}) },
+    routerOptions: { querystringParser: ignoreQuery },
     clientErrorHandler: answerUnreadable(
       nameRequest,
       logger,
@@ -130,7 +109,7 @@ export async function buildApp(
         return;
       // No hook has set them.
       reply.header(requestIdHeader, id).headers(securityHeaders);
-      sendNotFound(reply as unknown as FastifyReply);
+      sendError(reply as unknown as FastifyReply, notFound());
     },
   });
   app.setChildLoggerFactory(createRequestLog);
@@ -169,17 +148,7 @@ export async function buildApp(
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));
   }
-  const startTask: StartTask = (work, sender, after) =>
-    new SharedTask(
-      requestTimeout,
-      async (scope) => {
-        await after;
-        const result = await limit.run(work, scope);
-        database.checkServers(scope);
-        return result;
-      },
-      sender,
-    );
+  const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
   const cache = new AnswerCache(probes, startTask, {
     maxBytes: config.cacheMaxBytes,
@@ -212,7 +181,7 @@ export async function buildApp(
             engine,
           );
     const documents = createDocuments(trusted, config.trustedDocumentsOnly);
-    const shared = { engine, admit, guardWrite, askerOf, config };
+    const shared = { engine, admit, guardWrite, config };
     scope.decorateRequest('viewer', undefined);
     const { snapshots } = database;
     const graphql = { ...shared, schema, documents, snapshots, streams };
@@ -230,7 +199,7 @@ export async function buildApp(
       pages?.show(inner);
       answerErrors(inner);
       // Before the body is read: a path that there is not must not fail for its body first.
-      inner.addHook('onRequest', (_request, reply, _done) => void sendNotFound(reply));
+      inner.addHook('onRequest', (_request, reply, _done) => void sendError(reply, notFound()));
       inner.setNotFoundHandler(() => {});
     });
     await scope.register((inner) => serveOpenApi(inner, rest));
@@ -239,42 +208,4 @@ export async function buildApp(
     await legacy?.compareWith((inner) => serveRest(inner, { ...rest, admit: admitAll }));
   });
   return app;
-}
-
-/** Who asks, and with what: all that the engine knows of a request. */
-function askerOf(request: FastifyRequest, viewer: Viewer | undefined): Asker {
-  const { headers, log } = request;
-  const idempotencyKey = headers['idempotency-key']?.toString();
-  const waiter = new RequestWaiter(request, viewer);
-  // A viewer reads what has been written, by the viewer too, through whichever gateway.
-  return { viewer, idempotencyKey, waiter, log, mayBeOld: viewer === undefined };
-}
-
-/**
- * Works out both when they are first asked for: answers from memory need neither. A class, since V8 makes a hidden
- * class of its own for each object literal with getters, which keeps the request until a full garbage collection.
- */
-class RequestWaiter implements Waiter {
-  readonly #request: FastifyRequest;
-  readonly #viewer: Viewer | undefined;
-
-  constructor(request: FastifyRequest, viewer: Viewer | undefined) {
-    this.#request = request;
-    this.#viewer = viewer;
-  }
-
-  get signal(): AbortSignal {
-    return this.#request.signal;
-  }
-
-  get sender(): string {
-    return senderOf(this.#viewer, this.#request.ip);
-  }
-}
-
-function sendNotFound(reply: FastifyReply): FastifyReply {
-  return reply
-    .code(404)
-    .header('Content-Type', 'application/json')
-    .send(encodeJson({ detail: 'Not found.' }));
 }

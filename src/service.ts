@@ -8,7 +8,7 @@ import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
 import type { Ground } from './ground.ts';
-import { createShutdown, type Shutdown } from './http/shutdown.ts';
+import { Shutdown } from './http/connections.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { createUpkeep, type Upkeep, type WrongCount } from './outfits/fold.ts';
 
@@ -40,7 +40,7 @@ export async function buildService(
   { log, monitor, findProblem, drawsPictures, refusesStrangers = true }: ServiceOptions,
 ): Promise<Service> {
   await replicas?.start(refusesStrangers);
-  const shutdown = createShutdown();
+  const shutdown = new Shutdown();
   const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
   if (replicas) metrics?.followReplicas(replicas);
   const app = await buildApp(config, database, {

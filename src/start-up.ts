@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream, Logger } from 'pino';
 import { logAddresses } from './addresses.ts';
-import { findWriteObstacle } from './admission/write-guard.ts';
+import { findWriteObstacle } from './admission/admission.ts';
 import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';

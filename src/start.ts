@@ -65,10 +65,10 @@ export async function start(config: Config): Promise<void> {
 /** @throws ConfigError for documents that the service would refuse once it has a database */
 async function checkTrustedDocuments(config: Config): Promise<void> {
   if (config.trustedDocuments === undefined) return;
-  const [{ readTrustedDocuments }, { createFinder }, { schema }] = await Promise.all([
+  const [{ readTrustedDocuments }, { Operations }, { schema }] = await Promise.all([
     import('./graphql/trusted-documents.ts'),
-    import('./graphql/engine.ts'),
+    import('./graphql/operations.ts'),
     import('./graphql/schema.ts'),
   ]);
-  await readTrustedDocuments(config.trustedDocuments, createFinder({ schema, config }));
+  await readTrustedDocuments(config.trustedDocuments, new Operations(schema, config));
 }

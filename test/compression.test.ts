@@ -3,7 +3,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -108,11 +108,7 @@ describe.each([
 });
 
 describe('what is not compressed', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
   const takesAll = { 'accept-encoding': 'br, gzip' };
 
   test('REST by default, whose Vary is that of the contract', async () => {

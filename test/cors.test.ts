@@ -1,7 +1,7 @@
 // Which pages of other origins may read answers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 5, users: 2 })];
 const listed = 'https://app.example.com';
@@ -14,11 +14,7 @@ const corsHeaders = (headers: object) =>
   );
 
 describe('without CORS_ORIGINS', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows);
 
   test('no answer has a header for other origins, nor varies by them', async () => {
     for (const url of paths) {

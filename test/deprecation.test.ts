@@ -1,9 +1,9 @@
 // Every answer of the legacy paths says since when they are deprecated, and when they end.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { buildApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { useGateway } from './gateway.ts';
 import { failure, migratedEnvironmentOf, runServer } from './process.ts';
 import { secret, signIn } from './tokens.ts';
 
@@ -40,15 +40,11 @@ const requests = [
 ] as const;
 
 describe('with REST_DEPRECATED and REST_SUNSET', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows, {
-      ...dates,
-      AUTH_JWT_SECRET: secret,
-      CORS_ORIGINS: origin,
-    });
+  const gateway = useGateway('PostgreSQL', rows, {
+    ...dates,
+    AUTH_JWT_SECRET: secret,
+    CORS_ORIGINS: origin,
   });
-  afterAll(() => gateway.close());
 
   test.each(requests)('%s %s %j is a %i that says so', async (method, url, headers, status) => {
     const response = await gateway.app.inject({ method, url, headers });
@@ -90,11 +86,7 @@ describe('with REST_DEPRECATED and REST_SUNSET', () => {
 });
 
 describe('without one of them', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
 
   test('or both, no answer of REST has such a header', async () => {
     for (const [method, url, headers, status] of requests) {

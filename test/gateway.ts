@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { print } from 'graphql';
-import { inject } from 'vitest';
-import { type AppConfig, type AppOptions, buildApp } from '../src/app.ts';
-import { readConfig } from '../src/config.ts';
+import { afterAll, beforeAll, inject } from 'vitest';
+import { type AppOptions, buildApp } from '../src/app.ts';
+import { type Config, readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { migrate } from '../src/database/migrations.ts';
 import { raiseSequences, saveOutfits } from '../src/outfits/bulk.ts';
@@ -69,7 +69,7 @@ async function copyEmbedded(files: string, { environment }: TestPlace): Promise<
 export interface TestGateway {
   readonly app: FastifyInstance;
   readonly database: Database;
-  readonly config: AppConfig;
+  readonly config: Config;
   get(url: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
   /** Runs a document and gives `data`; throws on errors. */
   query<Data, Variables>(
@@ -130,4 +130,16 @@ export async function openGateway(
       await place.remove();
     },
   };
+}
+
+/** The same for all tests of a file or group: open from before the first one until after the last one. */
+export function useGateway(...given: Parameters<typeof openGateway>): TestGateway {
+  let opened: TestGateway | undefined;
+  beforeAll(async () => {
+    opened = await openGateway(...given);
+  });
+  afterAll(() => opened?.close());
+  return new Proxy({} as TestGateway, {
+    get: (_target, name) => opened && Reflect.get(opened, name),
+  });
 }

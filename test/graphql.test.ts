@@ -12,7 +12,7 @@ import {
   lexicographicSortSchema,
   printSchema,
 } from 'graphql';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { buildApp } from '../src/app.ts';
 import { openDatabase } from '../src/database/database.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
@@ -22,7 +22,7 @@ import {
   FindUserDocument,
 } from '../src/generated/test-client.ts';
 import { schema } from '../src/graphql/schema.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { databaseKinds, openGateway, useGateway } from './gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 3 })];
 
@@ -44,11 +44,7 @@ interface RestRecord {
 }
 
 describe.each(databaseKinds)('GraphQL on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows);
 
   const restRecords = async (query: string): Promise<RestRecord[]> =>
     (await gateway.get(`/api/outfits/${query}`)).json().results;

@@ -17,17 +17,13 @@ import * as tokenCommand from '../src/commands/token.ts';
 import { readConfig } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { callCommand } from './commands.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { useGateway } from './gateway.ts';
 import { sendRaw } from './raw-http.ts';
 
 const secret = 'a secret of this test, long enough';
 
 // Every viewer is counted, and so known by what was counted.
-let owner: TestGateway;
-beforeAll(async () => {
-  owner = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
-});
-afterAll(() => owner.close());
+const owner = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
 
 async function open(environment: Record<string, string>): Promise<FastifyInstance> {
   await owner.database.pool.query('TRUNCATE rate_limits');
@@ -117,24 +113,17 @@ describe('with a secret', () => {
     expect(await senders()).toEqual([sender]);
   });
 
-  test.each(['Bearer', 'bearer', 'BEARER'])('the scheme may be written %s', async (scheme) => {
+  test('the scheme has no case, and ends with any white space that HTTP allows', async () => {
     const fresh = await open({ AUTH_JWT_SECRET: secret });
     const token = await sign({ sub: '7' });
-    for (const [, request] of doors) {
-      expect((await ask(fresh, `${scheme}  ${token} `, request)).statusCode).toBe(200);
-    }
-    expect(await senders()).toEqual(['user 7']);
-  });
-
-  test('the scheme ends with any white space that HTTP allows in a header', async () => {
-    const fresh = await open({ AUTH_JWT_SECRET: secret });
-    const token = await sign({ sub: '7' });
-    for (const space of [' ', '\t', ' \t', '\t \t ']) {
+    const schemes = ['Bearer', 'bearer', 'BEARER', 'bEARER'];
+    for (const [index, space] of [' ', '\t', ' \t', '\t \t '].entries()) {
+      const scheme = schemes[index];
       const statuses = async (sent: string) =>
         (
           await sendRaw(
             fresh,
-            `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\nAuthorization:${space}Bearer${space}${sent}${space}\r\nConnection: close\r\n\r\n`,
+            `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\nAuthorization:${space}${scheme}${space}${sent}${space}\r\nConnection: close\r\n\r\n`,
           )
         ).slice(9, 12);
       expect(await statuses(token)).toBe('200');
@@ -176,35 +165,15 @@ describe('with a secret', () => {
     ['with "none" and a signature', signByHand({ alg: 'none' }, { sub: '7' })],
     ['with "None"', `${base64({ alg: 'None' })}.${base64({ sub: '7' })}.`],
     ['without an algorithm', signByHand({ typ: 'JWT' }, { sub: '7' })],
-    ['with an algorithm that is a number', signByHand({ alg: 256 }, { sub: '7' })],
     ['with another secret', sign({ sub: '7' }, { key: encode(`${secret}!`) })],
-    ['with an empty secret', signByHand({ alg: 'HS256' }, { sub: '7' }, '')],
     ['with a private key', sign({ sub: '7' }, { alg: 'RS256', key: rsa.privateKey })],
     ['with its signature under another name', signByHand({ alg: 'HS512' }, { sub: '7' })],
-    [
-      'with a key of its own',
-      sign({ sub: '7' }, { key: encode('x'.repeat(32)), header: { jwk: {} } }),
-    ],
-    [
-      'with a header that must be understood',
-      signByHand({ alg: 'HS256', crit: ['x'], x: 1 }, { sub: '7' }),
-    ],
-    [
-      'with a header that must be understood and is not there',
-      signByHand({ alg: 'HS256', crit: ['exp'] }, { sub: '7' }),
-    ],
-    [
-      'with an unencoded payload',
-      signByHand({ alg: 'HS256', crit: ['b64'], b64: false }, { sub: '7' }),
-    ],
+    ['with an unknown crit', signByHand({ alg: 'HS256', crit: ['x'], x: 1 }, { sub: '7' })],
     ['with an exp that is text', signByHand({ alg: 'HS256' }, { sub: '7', exp: '9999999999' })],
     ['whose payload is an array', signByHand({ alg: 'HS256' }, ['7'])],
-    ['whose payload is null', signByHand({ alg: 'HS256' }, null)],
     ['that is encrypted', `${base64({ alg: 'dir', enc: 'A256GCM' })}..${base64('iv')}.x.y`],
     ['of one part', 'token'],
     ['of two parts', 'a.b'],
-    ['of empty parts', '..'],
-    ['of other characters', 'ä.ö.ü'],
     ['of a megabyte', `${base64({ alg: 'HS256' })}.${'A'.repeat(2 ** 20)}.AAAA`],
     ['of 100,000 parts', '.'.repeat(100_000)],
   ])('a token %s is refused', async (_name, token) => {
@@ -216,23 +185,17 @@ describe('with a secret', () => {
     ['null', null],
     ['empty', ''],
     ['a name', 'anna'],
-    ['a UUID', '3f2504e0-4f89-11d3-9a0c-0305e82c3301'],
     ['2^31', '2147483648'],
     ['2^31 as a number', 2_147_483_648],
     ['below -2^31', '-2147483649'],
     ['a fraction', 7.5],
-    ['a fraction as text', '7.0'],
     ['in exponents', '1e1'],
     ['hexadecimal', '0x7'],
     ['padded', '07'],
     ['signed', '+7'],
-    ['minus zero', '-0'],
     ['with white space', ' 7'],
-    ['with a newline', '7\n'],
     ['of other digits', '٧'],
     ['an array', ['7']],
-    ['an object', { toString: '7' }],
-    ['true', true],
   ])('a sub that is %s names nobody: 401', async (_name, sub) => {
     expect(await statusOf(app, signByHand({ alg: 'HS256' }, { sub }))).toBe(401);
   });
@@ -251,14 +214,11 @@ describe('with a secret', () => {
     }
   });
 
-  test.each(['Bearer', 'Bearer ', 'bearer    '])('%j without a token is refused', async (empty) => {
-    for (const [, request] of doors) expect((await ask(app, empty, request)).statusCode).toBe(401);
-  });
-
-  test('more than one token is refused, also if each holds', async () => {
+  test('no token is refused, and more than one, also if each holds', async () => {
     const token = await sign({ sub: '7' });
-    for (const both of [`Bearer ${token} ${token}`, `Bearer ${token}, Bearer ${token}`]) {
-      for (const [, request] of doors) expect((await ask(app, both, request)).statusCode).toBe(401);
+    const two = [`Bearer ${token} ${token}`, `Bearer ${token}, Bearer ${token}`];
+    for (const sent of ['Bearer', 'bearer    ', ...two]) {
+      for (const [, request] of doors) expect((await ask(app, sent, request)).statusCode).toBe(401);
     }
   });
 
@@ -589,7 +549,6 @@ describe('with a key set', () => {
   });
 
   test.each<[string, RequestListener]>([
-    ['breaks off', (request) => request.socket.destroy()],
     ['fails', (_request, response) => response.writeHead(500).end('broken')],
     [
       'leads elsewhere',

@@ -1,8 +1,8 @@
 // Global object identification: every outfit and user has an id of its own, and is found by it.
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, outfitId, type TestGateway } from './gateway.ts';
+import { outfitId, useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';
 
@@ -15,11 +15,7 @@ const isNoNumber = (text: string) => !/^-?\d+$/.test(text);
 const userId = (id: number) => Buffer.from(`User:${id}`).toString('base64');
 
 describe.each(laneKinds)('on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows, { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows, { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret });
 
   // biome-ignore lint/suspicious/noExplicitAny: the documents of this file give many shapes
   const ask = async (query: string, variables = {}, headers = {}): Promise<any> =>

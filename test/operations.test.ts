@@ -2,13 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { SignJWT } from 'jose';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type AppConfig, buildApp } from '../src/app.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { buildApp } from '../src/app.ts';
+import type { Config } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { version } from '../src/version.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, useGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';
 
@@ -16,11 +17,7 @@ const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const secret = 'a secret that is at least 32 bytes long';
 
 describe('x-request-id', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows);
 
   const idOf = async (method: 'GET' | 'POST', url: string, headers: Record<string, string> = {}) =>
     (await gateway.app.inject({ method, url, headers })).headers['x-request-id'];
@@ -58,7 +55,7 @@ describe('x-request-id', () => {
 /** A gateway on real PostgreSQL whose log is kept, line by line. */
 async function openLoggedGateway(
   level: 'debug' | 'info',
-  identity: Partial<AppConfig> = { authJwtSecret: secret },
+  identity: Partial<Config> = { authJwtSecret: secret },
 ) {
   const gateway = await openGateway('PostgreSQL', rows);
   let text = '';
@@ -71,6 +68,10 @@ async function openLoggedGateway(
   const app = await buildApp({ ...gateway.config, ...identity }, gateway.database, {
     logger: log,
     metrics,
+  });
+  onTestFinished(async () => {
+    await app.close();
+    await gateway.close();
   });
   return {
     app,
@@ -97,10 +98,6 @@ async function openLoggedGateway(
         .split('\n')
         .filter(Boolean)
         .map((line) => JSON.parse(line)),
-    async close() {
-      await app.close();
-      await gateway.close();
-    },
   };
 }
 
@@ -108,8 +105,7 @@ describe('the log', () => {
   const byUsername = 'query Find($name: String) { user(username: $name) { id: databaseId } }';
 
   test('has a line for each answer at debug, with the id, the operation and no query string', async () => {
-    const { app, lines, text, close } = await openLoggedGateway('debug');
-    onTestFinished(() => close());
+    const { app, lines, text } = await openLoggedGateway('debug');
     await app.inject({
       url: '/api/outfits/?page=2&token=hidden-1',
       headers: { 'x-request-id': 'one' },
@@ -128,8 +124,7 @@ describe('the log', () => {
   });
 
   test('tells at debug who asked, and the bytes of the answer', async () => {
-    const { app, lines, close } = await openLoggedGateway('debug');
-    onTestFinished(() => close());
+    const { app, lines } = await openLoggedGateway('debug');
     const token = await new SignJWT()
       .setProtectedHeader({ alg: 'HS256' })
       .setSubject('7')
@@ -151,8 +146,7 @@ describe('the log', () => {
   });
 
   test('has a line at debug for bytes that are no request, with the id in the answer', async () => {
-    const { app, lines, close } = await openLoggedGateway('debug');
-    onTestFinished(() => close());
+    const { app, lines } = await openLoggedGateway('debug');
     const tooLong = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
     const answers = [await sendRaw(app, 'nonsense\r\n\r\n'), await sendRaw(app, tooLong)];
     const ids = answers.map((answer) => /\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1]);
@@ -164,8 +158,7 @@ describe('the log', () => {
   });
 
   test('has nothing about answers that are as they should be at info', async () => {
-    const { app, text, close } = await openLoggedGateway('info');
-    onTestFinished(() => close());
+    const { app, text } = await openLoggedGateway('info');
     for (const url of ['/api/outfits/', '/api/outfits/?page=0', '/nothing', '/graphql']) {
       await app.inject(url);
     }
@@ -173,8 +166,7 @@ describe('the log', () => {
   });
 
   test('tells of an unexpected error with the id of its request, and of no token or variable', async () => {
-    const { app, execute, failWith, lines, text, close } = await openLoggedGateway('debug');
-    onTestFinished(() => close());
+    const { app, execute, failWith, lines, text } = await openLoggedGateway('debug');
     const token = await new SignJWT()
       .setProtectedHeader({ alg: 'HS256' })
       .setSubject('1')
@@ -260,42 +252,36 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
   };
 
   test('has a line a second for causes and one for answers, with the number left out', async () => {
-    const { app, lines, close } = await openLoggedGateway('info', withoutKeys);
+    const { app, lines } = await openLoggedGateway('info', withoutKeys);
     let moment = Date.now();
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => moment);
-    try {
-      await askOften(app, 5);
-      const isCause = expect.objectContaining({ type: 'TypeError', stack: expect.any(String) });
-      const msg = 'Service temporarily unavailable, try again later.';
-      const firstOnes = [
-        { level: 'error', msg, err: isCause, leftOut: 0 },
-        { level: 'warn', msg: 'refused', status: 503, leftOut: 0 },
-      ];
-      expect(lines()).toMatchObject(firstOnes);
-      moment += 1_000;
-      await askOften(app, 1);
-      expect(lines()).toMatchObject([
-        ...firstOnes,
-        { level: 'error', msg, err: isCause, leftOut: 9 },
-        { level: 'warn', msg: 'refused', status: 503, leftOut: 9 },
-      ]);
-    } finally {
-      clock.mockRestore();
-      await close();
-    }
+    onTestFinished(() => clock.mockRestore());
+    await askOften(app, 5);
+    const isCause = expect.objectContaining({ type: 'TypeError', stack: expect.any(String) });
+    const msg = 'Service temporarily unavailable, try again later.';
+    const firstOnes = [
+      { level: 'error', msg, err: isCause, leftOut: 0 },
+      { level: 'warn', msg: 'refused', status: 503, leftOut: 0 },
+    ];
+    expect(lines()).toMatchObject(firstOnes);
+    moment += 1_000;
+    await askOften(app, 1);
+    expect(lines()).toMatchObject([
+      ...firstOnes,
+      { level: 'error', msg, err: isCause, leftOut: 9 },
+      { level: 'warn', msg: 'refused', status: 503, leftOut: 9 },
+    ]);
   });
 
   test('has all of them at debug', async () => {
-    const { app, lines, close } = await openLoggedGateway('debug', withoutKeys);
-    onTestFinished(() => close());
+    const { app, lines } = await openLoggedGateway('debug', withoutKeys);
     await askOften(app, 5);
     expect(lines().filter(({ level }) => level === 'error')).toHaveLength(10);
     expect(lines().filter(({ msg }) => msg === 'refused')).toHaveLength(10);
   });
 
   test('has slow answers beside refused ones', async () => {
-    const { app, lines, lockOutfits, close } = await openLoggedGateway('info', withoutKeys);
-    onTestFinished(() => close());
+    const { app, lines, lockOutfits } = await openLoggedGateway('info', withoutKeys);
     const unlock = await lockOutfits();
     const slow = app.inject('/api/outfits/');
     // An answer is slow after a second.
@@ -311,8 +297,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
 
 describe('metrics', () => {
   test('count and time answers by route and operation, and follow cache, pool and probes', async () => {
-    const { app, metrics, close } = await openLoggedGateway('info');
-    onTestFinished(() => close());
+    const { app, metrics } = await openLoggedGateway('info');
     for (let time = 0; time < 3; time += 1) await app.inject('/api/outfits/?page=2');
     await app.inject('/api/outfits/?page=0');
     await app.inject('/nothing/at/all');
@@ -358,7 +343,7 @@ describe('metrics', () => {
   });
 
   test('tell answers in memory that a commit has touched from those that nobody knows about', async () => {
-    const { app, metrics, execute, close } = await openLoggedGateway('info');
+    const { app, metrics, execute } = await openLoggedGateway('info');
     const pages = ['/api/outfits/', '/api/outfits/?page=2'];
     const ended = async () => {
       const { text } = await metrics.print();
@@ -367,7 +352,6 @@ describe('metrics', () => {
       );
       return { touched, cleared };
     };
-    onTestFinished(() => close());
     for (const page of pages) await app.inject(page);
     expect(await ended()).toEqual({ touched: 0, cleared: 0 });
     // Of the first page alone.
@@ -382,8 +366,7 @@ describe('metrics', () => {
   });
 
   test('tell only so many operation names apart, since clients choose them', async () => {
-    const { app, metrics, close } = await openLoggedGateway('info');
-    onTestFinished(() => close());
+    const { app, metrics } = await openLoggedGateway('info');
     for (let number = 0; number < 150; number += 1) {
       const payload = { query: `query Name${number} { __typename }` };
       await app.inject({ method: 'POST', url: '/graphql', payload });
@@ -395,8 +378,7 @@ describe('metrics', () => {
   });
 
   test('have no name that is longer than 64 characters, and the log cuts it', async () => {
-    const { app, lines, metrics, close } = await openLoggedGateway('debug');
-    onTestFinished(() => close());
+    const { app, lines, metrics } = await openLoggedGateway('debug');
     for (const length of [64, 65, 1_000_000]) {
       const payload = { query: `query ${'x'.repeat(length)} { __typename }` };
       const response = await app.inject({ method: 'POST', url: '/graphql', payload });

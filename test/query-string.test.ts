@@ -1,10 +1,10 @@
 // What a client may write after the `?`, held against an independent reading of the decided rules.
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { parsePageNumber } from '../src/rest/page-number.ts';
-import { formatQuery, parseQuery } from '../src/rest/query-string.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { formatQuery, parseQuery } from '../src/rest/url.ts';
+import { parsePageNumber } from '../src/rest/variables.ts';
+import { useGateway } from './gateway.ts';
 
 type Parameters = readonly (readonly [name: string, value: string])[];
 
@@ -166,11 +166,7 @@ describe('the page parameter', () => {
 });
 
 describe('over HTTP', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 45, users: 9 })]);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 45, users: 9 })]);
 
   test('any page text gives that page or 404', async () => {
     await fc.assert(

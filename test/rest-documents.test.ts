@@ -1,10 +1,10 @@
 // REST is data: documents that only a test has, with variables of every type, become legacy paths.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
 import type { Route } from '../src/rest/routes.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { databaseKinds, openGateway, useGateway } from './gateway.ts';
 import { extend } from './schema-extension.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
@@ -79,11 +79,7 @@ const routes: readonly Route[] = [
 ];
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows, {}, { schema, routes });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows, {}, { schema, routes });
 
   const get = async (url: string) => {
     const response = await gateway.get(url);

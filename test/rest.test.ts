@@ -1,8 +1,8 @@
 // The listing at the front door: every row of the decided table, on both databases.
 import type { LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
+import { databaseKinds, openGateway, useGateway } from './gateway.ts';
 import { sendRaw } from './raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -18,11 +18,7 @@ function wire(response: LightMyRequestResponse): string {
 }
 
 describe.each(databaseKinds)('the listing on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows);
 
   describe('answers exactly the golden bytes and headers', () => {
     test.each([
@@ -304,17 +300,13 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
 });
 
 describe('settings of the listing', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows, {
-      PUBLIC_URL: 'https://shop.test/base/',
-      MEDIA_URL: 'https://new-media.test/m',
-      VIDEO_URL: 'https://new-video.test',
-      PAGE_SIZE: '7',
-      TRUST_PROXY: '127.0.0.1',
-    });
+  const gateway = useGateway('PostgreSQL', rows, {
+    PUBLIC_URL: 'https://shop.test/base/',
+    MEDIA_URL: 'https://new-media.test/m',
+    VIDEO_URL: 'https://new-video.test',
+    PAGE_SIZE: '7',
+    TRUST_PROXY: '127.0.0.1',
   });
-  afterAll(() => gateway.close());
 
   test('PUBLIC_URL is the base of links, whatever the Host header says', async () => {
     const response = await gateway.get('/api/outfits/?page=2', { host: '<bad>' });

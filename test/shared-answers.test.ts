@@ -1,8 +1,8 @@
 // An answer that is given to others depends on nothing of the viewer, whatever a field's author does.
 import type { LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { extend } from './schema-extension.ts';
 import { secret, signIn } from './tokens.ts';
@@ -49,11 +49,7 @@ const documents = {
 } as const;
 
 describe.each(laneKinds)('on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret }, { schema });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret }, { schema });
 
   const viewers = [undefined, rows[0]?.userId, rows[1]?.userId, undefined, rows[0]?.userId];
 

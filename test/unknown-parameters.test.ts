@@ -2,7 +2,8 @@
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { parse } from 'graphql';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type AppConfig, buildApp } from '../src/app.ts';
+import { buildApp } from '../src/app.ts';
+import type { Config } from '../src/config.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
@@ -49,7 +50,7 @@ afterEach(async () => {
 });
 
 /** A service on the database of the gateway that has counted and logged nothing yet. */
-async function open(unknownParameters: AppConfig['unknownParameters']) {
+async function open(unknownParameters: Config['unknownParameters']) {
   let text = '';
   const logger = createLog('info', {
     write(chunk) {

@@ -1,7 +1,7 @@
 // What a viewer is told of themselves: who they are, what they like, what is theirs.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../src/demo/generate.ts';
-import { databaseKinds, openGateway, outfitId, type TestGateway } from './gateway.ts';
+import { databaseKinds, outfitId, useGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
@@ -15,11 +15,7 @@ interface Shown {
 }
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret });
 
   const ask = async (query: string, userId?: number) => {
     const headers = userId === undefined ? {} : await signIn(userId);

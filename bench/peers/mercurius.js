@@ -29,7 +29,7 @@ const context = () => ({
   idempotencyKey,
   viewerLikes,
   visibility,
-  isShareable: true,
+  forgetPages: () => {},
   config,
   prisma,
   read,

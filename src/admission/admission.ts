@@ -1,10 +1,19 @@
-// The one door of REST and GraphQL: 401, 429.
-import type { FastifyRequest } from 'fastify';
-import { HttpError, invalidToken, notAuthenticated } from '../errors.ts';
+// The one door of REST and GraphQL: who asks, 401, 429; and whether anyone may write.
+import { isIP } from 'node:net';
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import ipaddr from 'ipaddr.js';
+import type { Config } from '../config.ts';
+import type { Waiter } from '../database/task.ts';
+import {
+  HttpError,
+  invalidToken,
+  legacyOwnsWrites,
+  notAuthenticated,
+  writesOff,
+} from '../errors.ts';
 import { isRepeated } from '../http/headers.ts';
-import { senderOf } from './address.ts';
 import type { CountRequest } from './rate-limit.ts';
-import type { ReadViewer, Viewer } from './viewer.ts';
+import { canIdentify, type IdentityConfig, type ReadViewer, type Viewer } from './viewer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -23,10 +32,7 @@ export type Admit = (
   needsViewer?: boolean,
 ) => Promise<Viewer | undefined> | undefined;
 
-/**
- * Makes the one door that REST and GraphQL requests come in by.
- * @param countRequest undefined: senders may send any number of requests
- */
+/** @param countRequest undefined: senders may send any number of requests */
 export function createAdmission(
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
@@ -57,4 +63,84 @@ export function createAdmission(
     const isOpen = !countRequest && !needsViewer && request.headers.authorization === undefined;
     return isOpen ? undefined : admit(request, needsViewer);
   };
+}
+
+/**
+ * Who asks, and with what: all that the engine knows of a request that was let in. Signal and sender are made when
+ * they are first read: answers from memory need neither. A class, since V8 makes a hidden class of its own for each
+ * object literal with getters, which keeps the request until a full garbage collection.
+ */
+export class Asker implements Waiter {
+  readonly viewer: Viewer | undefined;
+  /** The key that the client chose for this request, so that it can be sent again. */
+  readonly idempotencyKey: string | undefined;
+  readonly log: FastifyBaseLogger;
+  /** Whether READ_MAX_STALENESS holds: a viewer reads all that has been written, through whichever gateway. */
+  readonly mayBeOld: boolean;
+  readonly #request: FastifyRequest;
+
+  constructor(request: FastifyRequest) {
+    this.viewer = request.viewer;
+    this.idempotencyKey = request.headers['idempotency-key']?.toString();
+    this.log = request.log;
+    this.mayBeOld = request.viewer === undefined;
+    this.#request = request;
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  get sender(): string {
+    return senderOf(this.viewer, this.#request.ip);
+  }
+}
+
+/** Whose request it is, for the rate limit and the queues: its viewer's, or else its address's. */
+function senderOf(viewer: Viewer | undefined, address: string): string {
+  return viewer ? `user ${viewer.userId}` : `address ${groupAddress(address)}`;
+}
+
+/**
+ * An IPv4 address stands for itself, also when it is mapped into IPv6; an IPv6 address for its network of 64 bits,
+ * which is what one subscriber has.
+ * @param address as text; anything else than an address, as a proxy may send, is one group
+ */
+export function groupAddress(address: string): string {
+  // Asked first: ipaddr.js reads 1.2.3 and 0x7f.1 as IPv4, too. And in one spelling: or else ::1.2.3.4 is mapped.
+  if (isIP(address) === 4) return address;
+  if (isIP(address) === 0) return 'unknown';
+  const { hostname } = new URL(`http://[${address.replace(/%.*/, '')}]`);
+  const parsed = ipaddr.process(hostname.slice(1, -1));
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(':')}::/64`;
+}
+
+export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
+
+/**
+ * Refuses whatever would write: never beside another owner of the data.
+ * @throws HttpError 503 while nobody may write, 403 while the old service owns the data
+ */
+export type GuardWrite = () => void;
+
+export function createWriteGuard(config: WriteConfig): GuardWrite {
+  const owner = findOtherOwner(config);
+  return () => {
+    if (owner === 'off') throw writesOff();
+    if (owner === 'legacy') throw legacyOwnsWrites();
+  };
+}
+
+/** Why nobody can write here: WRITES=off, the old service, or no way to sign in; undefined: somebody can. */
+export function findWriteObstacle(
+  config: IdentityConfig & WriteConfig,
+): 'off' | 'legacy' | 'identity' | undefined {
+  return findOtherOwner(config) ?? (canIdentify(config) ? undefined : 'identity');
+}
+
+function findOtherOwner({ legacyMode, writes }: WriteConfig): 'off' | 'legacy' | undefined {
+  if (!writes) return 'off';
+  return legacyMode.kind === 'shadow' || legacyMode.kind === 'canary' ? 'legacy' : undefined;
 }

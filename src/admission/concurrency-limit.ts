@@ -1,40 +1,40 @@
 // How much work is done at a time, who waits for a turn, and who is refused.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { FairQueue, type Origin } from '../database/fair-queue.ts';
 import type { StopSignal } from '../database/stop-signal.ts';
-import { afterWork, beforeWork, Refusals } from './refusals.ts';
+import { SharedTask, type StartTask, type TaskScope } from '../database/task.ts';
+import { overloaded } from '../errors.ts';
 
-/** Bounds the work that is done at a time. Whatever needs none, such as a cached answer, passes by. */
+/** Bounds the work that is done at a time. What needs none, such as a cached answer, passes by. */
 export interface ConcurrencyLimit {
-  /** Work that is being done. */
   readonly running: number;
-  /** Work that waits for its turn. */
   readonly waiting: number;
   /**
    * Does the work, at once or when its turn has come.
-   * @param request its sender waits in turn with others; its signal is aborted when all of its clients have
-   *   left: then it leaves the queue
    * @throws HttpError 503 as soon as waiting would be in vain
    */
   run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result>;
 }
 
+/** Waits in turn with the requests of its sender and of others. */
 interface Waiting extends Origin {
+  /** Aborted when all clients have left: then it leaves the queue. */
   readonly signal: StopSignal;
-  /** Whether the work was refused: then the end of it is delayed, in no place. */
+  /** Whether the work was refused: then the end of it is delayed, outside the limit. */
   readonly isRefused: boolean;
 }
 
 /** How many times the work that is done at a time a burst may bring to the queue. */
 const burst = 8;
-/** Pieces of work that the usual time is that of, about. */
+/** Over how many pieces of work the usual duration is averaged, about. */
 const averaged = 20;
 
 /**
  * A queue that tells a burst from an overload (as in controlled delay, CoDel): an overload is a
  * queue that does not get empty. Since it was last empty, a number of requests that one burst may
  * have is let in; from then on only half as many may wait as are worked on, so that an answer takes
- * about one and a half times its usual time (and what refusing the others takes), however many ask.
- * Senders are served in turn, and the one with the most waiting requests is refused first.
+ * about one and a half times its usual time, however many ask. The sender with the most waiting requests is
+ * refused first.
  * @param max work that is done at a time
  * @param timeout milliseconds that work may take together with waiting for it
  */
@@ -47,7 +47,6 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
   let queued = 0;
   /** Milliseconds that work takes: a moving average. */
   let usual = 0;
-  /** When work last began or ended. */
   let lastChange = 0;
 
   const isInVain = () => {
@@ -98,7 +97,7 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
 
   const endTurn = () => {
     const next = queue.next();
-    // The turn is handed on, so that nobody who has just come is faster.
+    // Handed on, so that a request that has just come is not faster.
     if (next) next.begin();
     else running -= 1;
   };
@@ -131,4 +130,62 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
       }
     },
   };
+}
+
+/**
+ * Starts the tasks that requests wait for, within the limit.
+ * @param timeout seconds that one may take
+ * @param checkServers throws when statements of a task ran on a server that is not the current one
+ */
+export function createTaskStarter(
+  limit: ConcurrencyLimit,
+  timeout: number,
+  checkServers: (scope: TaskScope) => void,
+): StartTask {
+  return (work, sender, after) => {
+    const limited = async (scope: TaskScope) => {
+      await after;
+      const result = await limit.run(work, scope);
+      checkServers(scope);
+      return result;
+    };
+    return new SharedTask(timeout, limited, sender);
+  };
+}
+
+interface Pace {
+  /** Refusals per second that leave most of the time for work. */
+  readonly rate: number;
+  /** Milliseconds that a client waits at most to be refused. */
+  readonly maxDelay: number;
+}
+
+const beforeWork: Pace = { rate: 750, maxDelay: 500 };
+/** Of documents that were parsed, or even begun, which takes three times as long. */
+const afterWork: Pace = { rate: 250, maxDelay: 2000 };
+
+/**
+ * Backpressure: the more are being refused, the later each is, since clients may retry at once. Without it, 1,280
+ * clients of which 128 were let in made an answer take 1,200 ms instead of 8.
+ */
+class Refusals {
+  readonly #pace: Pace;
+  #underWay = 0;
+
+  constructor(pace: Pace) {
+    this.#pace = pace;
+  }
+
+  async delay(): Promise<void> {
+    this.#underWay += 1;
+    const { rate, maxDelay } = this.#pace;
+    await sleep(Math.min((this.#underWay * 1000) / rate, maxDelay));
+    this.#underWay -= 1;
+  }
+
+  /** @throws HttpError 503, after the delay */
+  async refuse(): Promise<never> {
+    await this.delay();
+    throw overloaded();
+  }
 }

@@ -12,39 +12,32 @@ import { throttled } from '../errors.ts';
  */
 export type CountRequest = (sender: string) => Promise<void> | undefined;
 
-/**
- * What is known here about the window of a sender, which begins with its first request and is the
- * same for all gateways on one database. Moments are milliseconds of `performance.now()`.
- */
+/** The window of a sender: it begins with its first request, and is the same for all gateways on one database. */
 interface Window {
   /** Requests that were leased and may still be used here, as long as the window lasts. */
   left: number;
-  /** Whether the database has no more to lease. */
   isUsedUp: boolean;
-  /** The window lasts at least until then, and ... */
+  /** By `performance.now()`, its end is between these two: the database took so long to answer. */
   endsAfter: number;
-  /** ... at most until then: how long the database took to answer lies between. */
   endsBefore: number;
   isAsking: boolean;
-  /** Requests that the next leases are for. */
   readonly waiting: { admit(): void; refuse(error: unknown): void }[];
 }
 
 /** Most senders that are remembered; for others the database is asked. */
 const maxSenders = 50_000;
-/** Milliseconds between two clearings of what has ended. */
 const clearingInterval = 60_000;
 
 /**
- * Counts requests in the database, so that all gateways on it share one limit. They lease several
- * requests at a time: one write per request would cost more than most answers. Leases shrink with what is left, and what is never used is lost, so
- * together the gateways never admit more than the limit.
+ * Counts requests in the database, so that all gateways on it share one limit. They lease several requests at a time:
+ * one write per request would cost more than most answers. Leases shrink with what is left, and what is never used
+ * is lost, so together the gateways never admit more than the limit.
  * @param timeout seconds that a lease may take
  */
 export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: number): CountRequest {
   const windows = new LRUCache<string, Window>({ max: maxSenders });
   const leaseNow = createLessor(limit, read);
-  // It is never aborted: a lease that one client waits for serves the next requests of its sender.
+  // Never aborted: a lease that one client waits for serves the next requests of its sender.
   const patience = new AbortController();
   const lease = (sender: string, wanted: number) =>
     new SharedTask(timeout, () => leaseNow(sender, wanted), sender).wait(patience);
@@ -72,7 +65,6 @@ function remember(windows: LRUCache<string, Window>, sender: string): Window {
   return window;
 }
 
-/** Leases, one call at a time, until nobody waits. */
 async function serveWaiting(
   window: Window,
   lease: (wanted: number) => Promise<Lease>,
@@ -83,7 +75,7 @@ async function serveWaiting(
       const sent = performance.now();
       const { leased, isUsedUp, milliseconds } = await lease(window.waiting.length);
       const now = performance.now();
-      // Whoever waited is served even if the window has ended meanwhile: the lease was for them.
+      // Served even if the window has ended meanwhile: the lease was for them.
       const served = window.waiting.splice(0, leased);
       for (const { admit } of served) admit();
       window.left = leased - served.length;
@@ -110,9 +102,7 @@ function throttledUntil(moment: number, now: number) {
 interface Lease {
   /** Requests that may be admitted; 0 only if nothing was left. */
   readonly leased: number;
-  /** Whether nothing is left now. */
   readonly isUsedUp: boolean;
-  /** Until the window ends; more than 0. */
   readonly milliseconds: number;
 }
 
@@ -148,10 +138,9 @@ function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
   return async (sender: string, wanted: number): Promise<Lease> => {
     if (performance.now() - cleared > clearingInterval) {
       cleared = performance.now();
-      // Nobody waits for it, and the next one makes up for one that fails.
       startOutside(() => read(clearStatement, [])).catch(() => {});
     }
-    // With another limit everyone begins anew: what is left of the old one says nothing.
+    // With another limit every sender begins anew.
     const key = `${requests}/${seconds} ${sender}`;
     const [lease] = await read<Lease>(leaseStatement, [key, requests, wanted, seconds]);
     if (!lease) throw new Error('The rate limit gave no lease.');

@@ -4,8 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { typed } from '../command-line.ts';
 import { ConfigError } from '../config.ts';
-import { encloseFor } from '../rest/page-answers.ts';
-import { parseQuery } from '../rest/query-string.ts';
+import { encloseResults } from '../rest/documents.ts';
+import { parseQuery } from '../rest/url.ts';
 import { orSay } from './whole.ts';
 
 const listingPath = '/api/outfits/';
@@ -39,17 +39,13 @@ export async function writePages(
     page++;
     written += results.length;
     const query = page === 1 ? '' : `page=${page}`;
-    const asked = { query, parameters: parseQuery(query), variables: {}, key: '' };
     const kept = {
       count,
       next: page < pageCount ? page + 1 : null,
       previous: page > 1 ? page - 1 : null,
       results: toList(results),
-      resultsTag: '',
-      size: 0,
-      shareable: false,
     };
-    const { body } = encloseFor(base + listingPath, kept, asked);
+    const { body } = encloseResults(base + listingPath, kept, parseQuery(query));
     const file = `page-${String(page).padStart(digits, '0')}.json`;
     await orSay(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
   }

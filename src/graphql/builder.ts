@@ -1,10 +1,12 @@
-// Pothos and its plugins.
+// Pothos, its plugins, and the scalar that all types share.
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
 import type PrismaTypes from '../generated/pothos-types.ts';
 import { getDatamodel } from '../generated/pothos-types.ts';
+import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
 import type { Context } from './context.ts';
+import { badUserInput } from './errors.ts';
 
 export const builder = new SchemaBuilder<{
   Context: Context;
@@ -41,3 +43,16 @@ export const builder = new SchemaBuilder<{
 });
 
 builder.queryType({ description: 'Everything that can be read.' });
+
+export const DateTime = builder.scalarType('DateTime', {
+  description:
+    'A moment as ISO 8601 UTC with six digits of fraction and a trailing `Z`, such as `2024-05-01T09:30:00.000000Z`.',
+  serialize: (micros) => formatTimestamp(micros),
+  parseValue: (value) => {
+    const micros = typeof value === 'string' ? parseTimestamp(value) : undefined;
+    if (micros !== undefined) return micros;
+    throw badUserInput(
+      'A DateTime is an ISO 8601 UTC timestamp such as "2024-05-01T09:30:00.000000Z".',
+    );
+  },
+});

@@ -1,10 +1,8 @@
 // What every resolver gets, the same for GraphQL and REST.
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
-import type { MadeOf } from '../database/changes.ts';
 import type { Database } from '../database/database.ts';
-import type { ReadRows } from '../database/read.ts';
-import { recordReads } from '../database/read.ts';
+import { type ReadRows, type RecordedReads, recordReads } from '../database/read.ts';
 import { holdScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { raiseSequences } from '../outfits/bulk.ts';
@@ -14,11 +12,9 @@ import { createUserLists, type UserLists } from '../outfits/list.ts';
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
 
 export interface Context {
-  /** Who is asking; undefined: nobody in particular. */
   readonly viewer: Viewer | undefined;
   /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
-  /** What the viewer likes; undefined without a viewer. */
   readonly viewerLikes: ViewerLikes | undefined;
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
@@ -35,23 +31,14 @@ export interface Context {
 
 type ContextConfig = Pick<Config, 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'videoUrl'>;
 
-/** What of a context is one request's own. */
 export type Personal = Pick<Context, 'idempotencyKey' | 'viewer'>;
-
-/** A context of an answer that is given to others too. */
-export interface SharedContext {
-  readonly context: Context;
-  /** Whether a resolver has asked for something personal: then the answer must not be shared. */
-  isPersonal(): boolean;
-  /** What was read with it; undefined: something that does not say what it is of. */
-  madeOf(): MadeOf | undefined;
-}
 
 export interface ContextFactory {
   /** @param read how this execution reads; unset, as it writes */
   forOne(personal: Personal, read?: ReadRows): Context;
-  /** Undefined when this viewer sees what others do not. */
-  shared(viewer: Viewer | undefined): ((read?: ReadRows) => SharedContext) | undefined;
+  forAll(read?: ReadRows): SharedContext;
+  /** Whether viewers see what everyone sees, and no more. */
+  readonly sharesWithViewers: boolean;
 }
 
 /** Makes the context of each execution: loaders in it remember what they have read. */
@@ -59,58 +46,107 @@ export function createContextFactory(
   config: ContextConfig,
   { pool, prisma, read: readPrimary }: Pick<Database, 'pool' | 'prisma' | 'read'>,
 ): ContextFactory {
+  const { privateOutfits } = config;
+  const visibleToAll = visibilityFor(privateOutfits, undefined);
+  const parts = { config, prisma, raiseSequences: () => raiseSequences(pool) };
   const held =
     (read: ReadRows): ReadRows =>
     (...statement) =>
       holdScope(() => read(...statement));
-  const impersonal = (visibility: Visibility, read: ReadRows) => ({
-    visibility,
-    prisma,
-    read,
-    raiseSequences: () => raiseSequences(pool),
-    records: createRecordLoaders(read, visibility),
-    userLists: createUserLists(read, visibility),
-    config,
-  });
-
-  /** Has nothing personal to give, and notes that it was asked: a resolver cannot forget to say so. */
-  const createShared = (visibility: Visibility, read: ReadRows): SharedContext => {
-    let isPersonal = false;
-    const recorded = recordReads(held(read));
-    const note = () => {
-      isPersonal = true;
-      return undefined;
-    };
-    const context = Object.defineProperties(impersonal(visibility, recorded.read), {
-      // Enumerable, so that a copy of the context has asked too.
-      viewer: { get: note, enumerable: true },
-      idempotencyKey: { get: note, enumerable: true },
-      viewerLikes: { get: note, enumerable: true },
-      // Nothing tells what is read with it.
-      prisma: {
-        get: () => {
-          recorded.noteAnything();
-          return prisma;
-        },
-        enumerable: true,
-      },
-    }) as Context;
-    return { context, isPersonal: () => isPersonal, madeOf: recorded.madeOf };
-  };
-
   return {
-    forOne(personal, given = readPrimary) {
-      const read = held(given);
-      return {
-        ...personal,
-        viewerLikes: personal.viewer && createViewerLikes(read, personal.viewer.userId),
-        ...impersonal(visibilityFor(config.privateOutfits, personal.viewer), read),
-      };
-    },
-    shared(viewer) {
-      const visibility = visibilityFor(config.privateOutfits, viewer);
-      if (!isShareable(visibility)) return undefined;
-      return (read = readPrimary) => createShared(visibility, read);
-    },
+    forOne: ({ viewer, idempotencyKey }, read = readPrimary) =>
+      new OwnContext(parts, held(read), visibilityFor(privateOutfits, viewer), {
+        viewer,
+        idempotencyKey,
+      }),
+    forAll: (read = readPrimary) => new SharedContext(parts, recordReads(held(read)), visibleToAll),
+    sharesWithViewers: isShareable(visibilityFor(privateOutfits, { userId: 0 })),
   };
 }
+
+type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'>;
+
+class Loaders {
+  readonly read: ReadRows;
+  readonly visibility: Visibility;
+  readonly config: ContextConfig;
+  readonly raiseSequences: () => Promise<void>;
+  #records: RecordLoaders | undefined;
+  #userLists: UserLists | undefined;
+
+  constructor({ config, raiseSequences }: Parts, read: ReadRows, visibility: Visibility) {
+    this.config = config;
+    this.raiseSequences = raiseSequences;
+    this.read = read;
+    this.visibility = visibility;
+  }
+
+  get records(): RecordLoaders {
+    this.#records ??= createRecordLoaders(this.read, this.visibility);
+    return this.#records;
+  }
+
+  get userLists(): UserLists {
+    this.#userLists ??= createUserLists(this.read, this.visibility);
+    return this.#userLists;
+  }
+}
+
+class OwnContext extends Loaders implements Context {
+  readonly viewer: Viewer | undefined;
+  readonly idempotencyKey: string | undefined;
+  readonly prisma: PrismaClient;
+  #viewerLikes: ViewerLikes | undefined;
+
+  constructor(parts: Parts, read: ReadRows, visibility: Visibility, personal: Personal) {
+    super(parts, read, visibility);
+    this.viewer = personal.viewer;
+    this.idempotencyKey = personal.idempotencyKey;
+    this.prisma = parts.prisma;
+  }
+
+  get viewerLikes(): ViewerLikes | undefined {
+    if (this.viewer) this.#viewerLikes ??= createViewerLikes(this.read, this.viewer.userId);
+    return this.#viewerLikes;
+  }
+}
+
+/**
+ * The context of an answer that is given to others too. It has nothing personal to give, and notes that it was
+ * asked: a resolver cannot forget to say so.
+ */
+export class SharedContext extends Loaders implements Context {
+  declare readonly viewer: undefined;
+  declare readonly idempotencyKey: undefined;
+  declare readonly viewerLikes: undefined;
+  declare readonly prisma: PrismaClient;
+  readonly client: PrismaClient;
+  readonly recorded: RecordedReads;
+  /** Whether a resolver has asked for something personal: then the answer must not be shared. */
+  isPersonal = false;
+
+  constructor(parts: Parts, recorded: RecordedReads, visibility: Visibility) {
+    super(parts, recorded.read, visibility);
+    this.client = parts.prisma;
+    this.recorded = recorded;
+    Object.defineProperties(this, noted);
+  }
+}
+
+function notePersonal(this: SharedContext): undefined {
+  this.isPersonal = true;
+}
+
+/** Nothing tells what is read with it. */
+function notePrisma(this: SharedContext): PrismaClient {
+  this.recorded.noteAnything();
+  return this.client;
+}
+
+/** Own and enumerable, so that a copy of the context has asked too. */
+const noted: PropertyDescriptorMap = {
+  viewer: { get: notePersonal, enumerable: true },
+  idempotencyKey: { get: notePersonal, enumerable: true },
+  viewerLikes: { get: notePersonal, enumerable: true },
+  prisma: { get: notePrisma, enumerable: true },
+};

@@ -21,7 +21,6 @@ import type { Config } from '../config.ts';
 
 /** How many of each an operation of a valid document gives at most. */
 export interface Cost {
-  /** Objects, each item of a list for itself. */
   readonly objects: number;
   /** Fields of all these objects. */
   readonly fields: number;
@@ -34,28 +33,24 @@ export interface Cost {
 }
 
 /**
- * The items that a field gives at most: what is selected below it counts as many times. Stands in the
- * `extensions` of a field as `countItems`; without it, a field is one object or value.
- * @param args as the document and its variables have them, defaults included
+ * The items that a field gives at most: what is selected below it counts as many times. In the `extensions` of a
+ * field as `countItems`; without it, a field is one object or value.
  */
 export type CountItems = (args: Record<string, unknown>, config: CostConfig) => number;
 
 /**
- * What the filter of a list may cost the database. Stands in the `extensions` of a field as
- * `weighFilter`, beside `countItems`.
+ * What the filter of a list may cost the database. In the `extensions` of a field as `weighFilter`.
  * @throws GraphQLError for a filter that cannot be: nothing is read then
  */
 export type WeighFilter = (args: Record<string, unknown>) => number;
 
 export type CostConfig = Pick<Config, 'pageSize'>;
 
-const nothing = { objects: 0, fields: 0, selections: 0, weight: 0 };
-/** What is counted of each part of a document. */
-type Part = typeof nothing;
+type Part = Omit<Cost, 'conditions'>;
+const nothing: Part = { objects: 0, fields: 0, selections: 0, weight: 0 };
 
 /**
- * Counts an operation. Each selection set is counted once, however often a fragment with it is
- * spread, so this takes no longer than the document is.
+ * Counts each selection set once, however often a fragment with it is spread.
  * @param count coerced variables; undefined: a list counts as one item, as the document does not tell
  */
 export function countCost(
@@ -76,7 +71,7 @@ export function countCost(
   const countSet = (set: SelectionSetNode, type: GraphQLCompositeType): Part => {
     const known = counted.get(set);
     if (known) return known;
-    const total = { objects: 0, fields: 0, selections: 0, weight: 0 };
+    const total = { ...nothing };
     for (const selection of set.selections) {
       const { objects, fields, selections, weight } =
         selection.kind === Kind.FIELD

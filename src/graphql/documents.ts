@@ -1,5 +1,4 @@
-// Which document a request means: by its text, by an id (persisted documents of GraphQL over HTTP), or
-// by its hash (automatic persisted queries, APQ). Trusted documents come from trusted-documents.ts.
+// Which document a request means: by its text, an id (persisted documents), or its hash (APQ).
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {
@@ -17,7 +16,6 @@ export interface DocumentReference {
   readonly name: { readonly id: string; readonly isAutomatic: boolean } | undefined;
 }
 
-/** The texts of trusted documents, by every id that they go by. */
 export type TrustedDocuments = ReadonlyMap<string, string>;
 
 export interface Documents {
@@ -27,7 +25,6 @@ export interface Documents {
    *   200 when the client is to send its text beside the hash
    */
   textOf(reference: DocumentReference): string;
-  /** Keeps a text that has been found valid under the hash that it was sent with, if it was. */
   keep(reference: DocumentReference): void;
 }
 
@@ -36,12 +33,7 @@ const maxBytes = 8_388_608;
 /** A longer text is answered, but not kept: few documents within the limits are. */
 const maxBytesOfText = 65_536;
 
-/**
- * Registered texts are of this process only: a client whose request another one answers, or that comes
- * after a restart, is asked for its text once more.
- * @param trusted undefined: there are none
- * @param trustedOnly whether all others are refused
- */
+/** Registered texts are of this process only: another one asks a client for its text once more. */
 export function createDocuments(
   trusted: TrustedDocuments | undefined,
   trustedOnly: boolean,
@@ -80,7 +72,6 @@ export function createDocuments(
   };
 }
 
-/** The id of a document of which only the text is known. */
 export function sha256Id(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }

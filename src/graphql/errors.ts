@@ -2,32 +2,23 @@
 import { GraphQLError } from 'graphql';
 import { HttpError } from '../errors.ts';
 
-/** An argument has a value that is not allowed; `message` names it. */
-export function badUserInput(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT' } });
-}
+const coded = (code: string) => (message: string) =>
+  new GraphQLError(message, { extensions: { code } });
+
+/** An argument has a value that is not allowed; the message names it. */
+export const badUserInput = coded('BAD_USER_INPUT');
 
 /** A search that no index serves, as it could mean nearly everything. */
-export function searchTooShort(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'SEARCH_TOO_SHORT' } });
-}
+export const searchTooShort = coded('SEARCH_TOO_SHORT');
 
 /** There is nothing with that identifier, or nothing that the viewer may see. */
-export function notFound(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'NOT_FOUND' } });
-}
+export const notFound = coded('NOT_FOUND');
 
 /** The viewer may see it, but not change it. */
-export function forbidden(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'FORBIDDEN' } });
-}
+export const forbidden = coded('FORBIDDEN');
 
-/** A list has no page of that number. */
-export function pageNotFound(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'PAGE_NOT_FOUND' } });
-}
+export const pageNotFound = coded('PAGE_NOT_FOUND');
 
-/** What a document can have too much of. */
 export type LimitCode =
   | 'TOO_MANY_TOKENS'
   | 'TOO_MANY_ALIASES'
@@ -41,20 +32,42 @@ export function overLimit(code: LimitCode, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
 }
 
-/** The operation that is meant is a subscription, but the answer may not be a stream. */
-export function subscriptionNeedsStream(): GraphQLError {
-  const message =
-    'A subscription is answered with server-sent events: ask with Accept: text/event-stream.';
-  return new GraphQLError(message, {
-    extensions: { code: 'SUBSCRIPTION_NEEDS_EVENT_STREAM', http: { status: 400 } },
-  });
-}
+const refusedOperation = (status: number, code: string, message: string) =>
+  new GraphQLError(message, { extensions: { code, http: { status } } });
 
-/** The operation that is meant is a subscription, and the schema has none. */
-export function subscriptionsNotSupported(): GraphQLError {
-  return new GraphQLError('Subscriptions are not supported: ask with a query from time to time.', {
-    extensions: { code: 'SUBSCRIPTIONS_NOT_SUPPORTED', http: { status: 400 } },
-  });
+export const subscriptionNeedsStream = () =>
+  refusedOperation(
+    400,
+    'SUBSCRIPTION_NEEDS_EVENT_STREAM',
+    'A subscription is answered with server-sent events: ask with Accept: text/event-stream.',
+  );
+
+export const subscriptionsNotSupported = () =>
+  refusedOperation(
+    400,
+    'SUBSCRIPTIONS_NOT_SUPPORTED',
+    'Subscriptions are not supported: ask with a query from time to time.',
+  );
+
+/** The document has no operation of that name, or several and no name was given. */
+export const operationNotFound = () =>
+  refusedOperation(
+    400,
+    'OPERATION_RESOLUTION_FAILURE',
+    'Could not determine what operation to execute.',
+  );
+
+export const mutationNeedsPost = () =>
+  refusedOperation(
+    405,
+    'BAD_REQUEST',
+    'Can only perform a mutation operation from a POST request.',
+  );
+
+/** Marks what cannot be parsed or is not valid: 400, but 200 to clients of the older media type. */
+export function invalidDocument(error: GraphQLError, code: string): GraphQLError {
+  Object.assign(error.extensions, { code, http: { spec: true, status: 400 } });
+  return error;
 }
 
 /** The variables do not fit the document: 400, but 200 to clients of the older media type. */
@@ -75,11 +88,9 @@ export const persistedQueryNotFound = () =>
     'Cache-Control': 'no-store',
   });
 
-/** A document is asked for by an id that is not known. */
 export const documentNotFound = (id: string) =>
   new HttpError(400, 'DOCUMENT_NOT_FOUND', `There is no document with the id ${shorten(id)}.`);
 
-/** A text came with an id or hash that is not its own. */
 export const documentMismatch = (id: string) =>
   new HttpError(
     400,

@@ -3,10 +3,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import { invalidToken } from '../errors.ts';
 import { type EventStreams, formatEvent, sendEvents } from '../http/event-stream.ts';
-import type { Asker, Engine, Operation } from './engine.ts';
+import type { Asker, Engine } from './engine.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer } from './live-feed.ts';
-import { encodeResult } from './result-body.ts';
+import type { Operation } from './operations.ts';
+import { encodeResult } from './request.ts';
 
 export interface EventOptions {
   readonly engine: Engine;
@@ -17,7 +18,6 @@ export interface EventOptions {
 interface Asked {
   readonly operation: Operation | { readonly errors: readonly GraphQLError[] };
   readonly variables: Record<string, unknown>;
-  /** Names the operation and the variables. */
   readonly key: string;
 }
 
@@ -49,15 +49,10 @@ export async function answerWithEvents(
     toAnswer: toLive,
   };
   const stream = streams.add(request.viewer?.expiresAt, expired);
-  const following = live.follow(
-    question,
-    request.viewer,
-    asker.waiter.sender,
-    ({ events, isFinal }) => {
-      if (isFinal) stream.finish(events);
-      else stream.offer(events);
-    },
-  );
+  const following = live.follow(question, request.viewer, asker.sender, ({ events, isFinal }) => {
+    if (isFinal) stream.finish(events);
+    else stream.offer(events);
+  });
   stream.once('close', following.leave);
   const { signal } = request;
   const onLeave = () => stream.destroy();
@@ -75,7 +70,6 @@ export async function answerWithEvents(
 /** Its data is empty, not absent: or else EventSource would not tell of it. */
 const complete = formatEvent('complete', '');
 
-/** What ends a stream with its token. */
 const expired = onlyOne({
   errors: [
     new GraphQLError('The token has expired: ask again with a new one.', {
@@ -98,10 +92,7 @@ function toLive(result: ExecutionResult, isForAll: boolean): LiveAnswer {
   return { events, isForAll, isFinal, size: events.length, shareable };
 }
 
-/**
- * Variables as text that is equal only for equal ones, whatever the order of their fields. Numbers too
- * large for JavaScript are told apart from null, as which JSON would write them.
- */
+/** Variables as text that is equal for equal ones, in any order. JSON would write 1e400, read as Infinity, as null. */
 function writeCanonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
   if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);

@@ -1,9 +1,7 @@
 // GraphiQL from this process, as one page.
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Compressible, findForm } from '../http/compression.ts';
-import { entityTag } from '../http/etag.ts';
-import { sendForm } from '../http/send-form.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import { logo } from '../logo.ts';
 import { completePage } from './graphiql-bundle.ts';
 import { examples } from './graphiql-examples.ts';

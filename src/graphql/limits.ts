@@ -1,51 +1,47 @@
 // How much a document may have and cost: checked before it is parsed, validated and executed.
 import {
+  type ASTNode,
   type DocumentNode,
-  type GraphQLError,
+  GraphQLError,
   type GraphQLInputType,
   GraphQLInt,
   type GraphQLSchema,
   getNullableType,
   getVariableValues,
   isListType,
+  Kind,
   type NamedTypeNode,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
+  parse,
+  type SelectionSetNode,
   specifiedRules,
   typeFromAST,
   validate,
   valueFromAST,
+  visit,
 } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
-import { type Cost, countCost } from './cost.ts';
-import { countOccurrences, countTokens, measureDepth } from './document-size.ts';
-import { invalidVariables, type LimitCode, overLimit } from './errors.ts';
+import { countCost } from './cost.ts';
+import { invalidDocument, invalidVariables, type LimitCode, overLimit } from './errors.ts';
 
 /**
- * How much of each a document may have: far more than a screen of an app needs, and so little that
- * the worst document is refused or validated within a tenth of a second. What its lists may give
- * is limited by GRAPHQL_MAX_COST, and the lists in lists of introspection by graphql itself.
+ * Far more than a screen of an app needs, and so little that the worst document is refused or validated within a
+ * tenth of a second. graphql itself limits the lists in lists of introspection.
  */
 const limits = {
   tokens: 1000,
   /** Fields in fields; the introspection query of tools has 15. */
   depth: 20,
   aliases: 50,
-  /** Aliases in introspection, which has no cost. Tools use none. */
+  /** Aliases of `__schema`, and of what is inside `__schema` and `__type`, which have no cost. Tools use none. */
   introspectionAliases: 2,
   directives: 50,
   /** Fields of one name in one pair of braces, each compared with each. No tool writes any. */
   repeats: 20,
-  /**
-   * Fields for each object of GRAPHQL_MAX_COST: an outfit and its user have 23. Aliases could give an
-   * object fifty more, and nothing else is answered while the fields of a list are.
-   */
+  /** For each object of GRAPHQL_MAX_COST: an outfit and its user have 23. Aliases could give an object fifty more. */
   fieldsPerObject: 12,
-  /**
-   * What the filters of a document may weigh for the database (`weightOf` of outfits/list.ts): three lists
-   * that no index serves, six searches, or twelve of one user or hashtag.
-   */
+  /** By `weightOf` of outfits/list.ts: three lists that no index serves, six searches, or twelve of one user. */
   filterWeight: 12,
   /** Errors that are told of one document, or of its variables. */
   errors: 5,
@@ -53,30 +49,70 @@ const limits = {
 
 export type LimitConfig = Pick<Config, 'graphqlIntrospection' | 'graphqlMaxCost' | 'pageSize'>;
 
-/** Finds what forbids to execute an operation with these variables. Empty: nothing does. */
-export type CheckVariables = (
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  variables: Record<string, unknown>,
-) => readonly GraphQLError[];
+/** @throws GraphQLError for a document that has too many tokens or cannot be parsed */
+export function parseWithin(text: string): DocumentNode {
+  try {
+    return parse(text, { maxTokens: limits.tokens });
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    if (!error.message.endsWith('tokens. Parsing aborted.')) {
+      throw invalidDocument(error, 'GRAPHQL_PARSE_FAILED');
+    }
+    throw overLimit(
+      'TOO_MANY_TOKENS',
+      `The document has more than the ${limits.tokens} tokens that are allowed.`,
+    );
+  }
+}
 
-/** What depends on the variables of a request, and so is asked each time before a read. */
-export function createVariableCheck(schema: GraphQLSchema, config: LimitConfig): CheckVariables {
-  const options = { maxErrors: limits.errors, hideSuggestions: !config.graphqlIntrospection };
-  return (document, operation, given) => {
-    const definitions = operation.variableDefinitions ?? [];
-    const { errors, coerced: variables } = getVariableValues(schema, definitions, given, options);
-    if (errors) return errors.map(invalidVariables);
-    const error = findExcess(countCost(schema, document, operation, { variables, config }), config);
-    return error ? [error] : [];
-  };
+export function validateWithin(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  document: DocumentNode,
+): readonly GraphQLError[] {
+  const error = checkSize(document);
+  if (error) return [error];
+  const rules = config.graphqlIntrospection ? specifiedRules : hiding;
+  const errors = validate(schema, document, rules, tellingOf(config));
+  return errors.map((invalid) => invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'));
+}
+
+const hiding = [...specifiedRules, NoSchemaIntrospectionCustomRule];
+
+/** Suggestions would tell the names that introspection may not tell. */
+const tellingOf = ({ graphqlIntrospection }: LimitConfig) => ({
+  maxErrors: limits.errors,
+  hideSuggestions: !graphqlIntrospection,
+});
+
+interface Executable {
+  readonly document: DocumentNode;
+  readonly node: OperationDefinitionNode;
+}
+
+export function refuseVariables(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { document, node }: Executable,
+  given: Record<string, unknown>,
+): readonly GraphQLError[] {
+  const definitions = node.variableDefinitions ?? [];
+  const { errors, coerced } = getVariableValues(schema, definitions, given, tellingOf(config));
+  if (errors) return errors.map(invalidVariables);
+  const error = findExcess(schema, config, { document, node }, coerced);
+  return error ? [error] : [];
 }
 
 function findExcess(
-  { objects, fields, weight, conditions }: Cost,
-  { graphqlMaxCost }: LimitConfig,
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { document, node }: Executable,
+  variables: Record<string, unknown>,
 ): GraphQLError | undefined {
+  const { graphqlMaxCost } = config;
   const maxFields = limits.fieldsPerObject * graphqlMaxCost;
+  const cost = countCost(schema, document, node, { variables, config });
+  const { objects, fields, weight, conditions } = cost;
   return (
     compare('QUERY_TOO_COSTLY', objects, graphqlMaxCost, 'objects') ??
     compare('QUERY_TOO_COSTLY', fields, maxFields, 'fields') ??
@@ -93,13 +129,13 @@ function findExcess(
  * What forbids an operation whatever its variables are: those with a default count with it, others with what
  * makes it cheapest. Undefined: some request of it may be answered.
  */
-export function findUnanswerable(
+export function findExcessOf(
   schema: GraphQLSchema,
   config: LimitConfig,
-  { document, node }: { readonly document: DocumentNode; readonly node: OperationDefinitionNode },
+  operation: Executable,
 ): GraphQLError | undefined {
   const variables: Record<string, unknown> = {};
-  for (const { variable, defaultValue, type } of node.variableDefinitions ?? []) {
+  for (const { variable, defaultValue, type } of operation.node.variableDefinitions ?? []) {
     const inputType = typeFromAST(schema, type as NamedTypeNode) as GraphQLInputType;
     const least = getNullableType(inputType);
     const name = variable.name.value;
@@ -107,58 +143,97 @@ export function findUnanswerable(
     else if (least === GraphQLInt) variables[name] = 1;
     else if (isListType(least)) variables[name] = [];
   }
-  return findExcess(countCost(schema, document, node, { variables, config }), config);
+  return findExcess(schema, config, operation, variables);
 }
 
 /** What GRAPHQL_MAX_COST limits. Undefined: the variables do not fit the operation. */
 export function countObjects(
   schema: GraphQLSchema,
   config: LimitConfig,
-  { document, node }: { readonly document: DocumentNode; readonly node: OperationDefinitionNode },
+  { document, node }: Executable,
   given: Record<string, unknown>,
 ): number | undefined {
   const { coerced } = getVariableValues(schema, node.variableDefinitions ?? [], given);
   return coerced && countCost(schema, document, node, { variables: coerced, config }).objects;
 }
 
-/** Keeps documents that nobody has seen yet within the limits. */
-export function useLimits(config: Pick<LimitConfig, 'graphqlIntrospection'>): Plugin {
-  const introspection = config.graphqlIntrospection;
-  const rules = [...specifiedRules, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])];
-  // Suggestions would tell the names that introspection may not tell.
-  const options = { maxErrors: limits.errors, hideSuggestions: !introspection };
-  return {
-    onParse({ params: { source } }) {
-      const tokens = countTokens(String(source), limits.tokens);
-      if (tokens <= limits.tokens) return;
-      throw overLimit(
-        'TOO_MANY_TOKENS',
-        `The document has more than the ${limits.tokens} tokens that are allowed.`,
-      );
-    },
-    onValidate({ params, setResult }) {
-      const document: DocumentNode = params.documentAST;
-      const error = checkSize(document);
-      setResult(error ? [error] : validate(params.schema, document, rules, options));
-    },
-  };
-}
-
-/** What forbids even to validate a document. */
+/** What forbids even to validate a document: counts what is written in it, whether or not it is used. */
 function checkSize(document: DocumentNode): GraphQLError | undefined {
-  const { aliases, introspectionAliases, directives, repeats } = countOccurrences(document);
+  let aliases = 0;
+  let introspectionAliases = 0;
+  let directives = 0;
+  let repeats = 0;
+  let levelsOfIntrospection = 0;
+  visit(document, {
+    enter(node) {
+      if (node.kind === Kind.DIRECTIVE) directives++;
+      if (node.kind === Kind.SELECTION_SET) repeats += countRepeats(node);
+      if (node.kind === Kind.FIELD && node.alias) {
+        aliases++;
+        if (levelsOfIntrospection > 0 || node.name.value === '__schema') introspectionAliases++;
+      }
+      if (isIntrospection(node)) levelsOfIntrospection++;
+    },
+    leave(node) {
+      if (isIntrospection(node)) levelsOfIntrospection--;
+    },
+  });
+  const depth = measureDepth(document);
+  const { introspectionAliases: maxAliases } = limits;
   return (
-    compare('QUERY_TOO_DEEP', measureDepth(document), limits.depth, 'levels of fields') ??
+    compare('QUERY_TOO_DEEP', depth, limits.depth, 'levels of fields') ??
     compare('TOO_MANY_ALIASES', aliases, limits.aliases, 'aliases') ??
-    compare(
-      'TOO_MANY_ALIASES',
-      introspectionAliases,
-      limits.introspectionAliases,
-      'aliases in introspection',
-    ) ??
+    compare('TOO_MANY_ALIASES', introspectionAliases, maxAliases, 'aliases in introspection') ??
     compare('TOO_MANY_DIRECTIVES', directives, limits.directives, 'directives') ??
     compare('TOO_MANY_REPEATS', repeats, limits.repeats, 'repeated fields')
   );
+}
+
+function countRepeats({ selections }: SelectionSetNode): number {
+  const names = selections.flatMap((selection) =>
+    selection.kind === Kind.FIELD ? [(selection.alias ?? selection.name).value] : [],
+  );
+  return names.length - new Set(names).size;
+}
+
+/** A field or fragment in which everything is of the schema's own types. */
+function isIntrospection(node: ASTNode): boolean {
+  if (node.kind === Kind.FIELD) return ['__schema', '__type'].includes(node.name.value);
+  return node.kind === Kind.FRAGMENT_DEFINITION && node.typeCondition.name.value.startsWith('__');
+}
+
+/** The most fields in fields, through fragments. */
+function measureDepth({ definitions }: DocumentNode): number {
+  const fragments = new Map(
+    definitions
+      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+      .map((fragment) => [fragment.name.value, fragment.selectionSet]),
+  );
+  const depths = new Map<string, number>();
+
+  const depthOfFragment = (name: string): number => {
+    const depth = depths.get(name);
+    if (depth !== undefined) return depth;
+    // Also ends a cycle, which validation reports.
+    depths.set(name, 0);
+    depths.set(name, depthOf(fragments.get(name)));
+    return depths.get(name) ?? 0;
+  };
+  const depthOf = (set: SelectionSetNode | undefined): number => {
+    let deepest = 0;
+    for (const selection of set?.selections ?? []) {
+      const depth =
+        selection.kind === Kind.FRAGMENT_SPREAD
+          ? depthOfFragment(selection.name.value)
+          : depthOf(selection.selectionSet) + (selection.kind === Kind.FIELD ? 1 : 0);
+      deepest = Math.max(deepest, depth);
+    }
+    return deepest;
+  };
+  const sets = definitions.flatMap((definition) =>
+    'selectionSet' in definition ? [definition.selectionSet] : [],
+  );
+  return Math.max(0, ...sets.map(depthOf));
 }
 
 function compare(

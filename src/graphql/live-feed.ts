@@ -5,7 +5,6 @@ import type { ChangeLog, MadeOf } from '../database/changes.ts';
 import { HttpError } from '../errors.ts';
 import type { Asker, Question } from './engine.ts';
 
-/** An answer that can be followed. */
 export interface LiveAnswer extends Answer {
   /** What a stream sends. */
   readonly events: Buffer;
@@ -36,13 +35,12 @@ type Changes = Pick<ChangeLog, 'isTouched' | 'now'>;
 
 export type Read = (
   question: LiveQuestion,
-  asker: Pick<Asker, 'viewer' | 'waiter'>,
+  asker: Pick<Asker, 'sender' | 'signal' | 'viewer'>,
 ) => Promise<LiveAnswer>;
 
 /**
- * Never gives an answer older than one before: each reading begins when the one before it has ended,
- * and reads what was committed by then or later; a follower gets only readings that began after it
- * came, in their order.
+ * Never gives an answer older than one before: each reading begins when the one before it has ended; a follower gets
+ * only readings that began after it came, in their order.
  */
 export class LiveFeed {
   readonly question: LiveQuestion;
@@ -53,7 +51,7 @@ export class LiveFeed {
   readonly #left = new AbortController();
   #readings = 0;
   readonly #changes: Changes;
-  /** A moment before the last answer was read; undefined: there is none. */
+  /** A version of the database before the last answer was read; undefined: there is none. */
   #moment: number | undefined;
   #madeOf: MadeOf | undefined;
   #isReading = false;
@@ -97,8 +95,8 @@ export class LiveFeed {
   }
 
   /**
-   * The follower's sender who is charged for the next reading: whoever keeps the gateway busy must not delay it.
-   * @param loadOf what a sender is charged for already
+   * The follower's sender who is charged for the next reading: the one with the least load, so that one who keeps
+   * the gateway busy does not delay it.
    */
   findPayer(loadOf: (sender: string) => number): string {
     let payer = '';
@@ -119,7 +117,6 @@ export class LiveFeed {
 
   remove(follower: Follower): void {
     this.followers.delete(follower);
-    // Nobody waits for what is being read.
     if (this.followers.size === 0) this.#left.abort();
   }
 
@@ -135,7 +132,7 @@ export class LiveFeed {
   /**
    * Reads once, and tells the followers.
    * @param sender who is charged
-   * @throws what the reading fails with: whoever has an answer keeps it
+   * @throws what the reading fails with: followers keep the answer that they have
    */
   async read(read: Read, sender: string): Promise<void> {
     // What is committed during the reading will be known to have come after this.
@@ -145,9 +142,8 @@ export class LiveFeed {
     this.#readings += 1;
     const number = this.#readings;
     try {
-      const waiter = { signal: this.left, sender };
-      const answer = await read(this.question, { viewer: this.#viewer, waiter });
-      // Found to be of one viewer: nobody else may have it.
+      const asker = { viewer: this.#viewer, signal: this.left, sender };
+      const answer = await read(this.question, asker);
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
       this.#moment = moment;
       this.#madeOf = answer.madeOf;
@@ -179,8 +175,8 @@ export class LiveFeed {
   }
 
   /**
-   * Takes an answer that cannot be had for known, until the database shows something else.
-   * @param moment one before it was read
+   * Does not read again until something is committed.
+   * @param moment a version before the failed reading
    */
   giveUp(moment: number): void {
     this.#moment = moment;
@@ -190,6 +186,4 @@ export class LiveFeed {
 }
 
 /** What was thought to be the same for all has something of one viewer in it. */
-export class PersonalAnswerError extends Error {
-  override readonly name = 'PersonalAnswerError';
-}
+export class PersonalAnswerError extends Error {}

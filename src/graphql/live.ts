@@ -18,10 +18,7 @@ import {
 
 /** Milliseconds between two looks at what the database shows. */
 const interval = 250;
-/**
- * Feeds of each kind that are read at a time: together fewer than there are connections, so that requests find
- * one, too. One sender has half of them, since its readings may wait for the lane of expensive statements.
- */
+/** Feeds of each kind that are read at a time: together fewer than there are connections. */
 const places = { slots: 4, perSender: 2 };
 
 export interface LiveOptions {
@@ -32,21 +29,18 @@ export interface LiveOptions {
   readonly expensivePause: number;
 }
 
-/** Someone who follows a question. */
 export interface Following {
   /**
    * Settles with the first answer.
    * @throws whatever it fails with; HttpError 503 when the follower has left
    */
   readonly first: Promise<void>;
-  /** Must be called once. */
   leave(): void;
 }
 
 /**
- * Asks the database what it shows, four times a second, once for all who follow anything, and only while
- * there are any. Each distinct question that a change touches is read again, and those of one viewer
- * whenever anything has changed.
+ * Asks the database what was committed, four times a second, once for all followers, and only while there are any.
+ * Each distinct question that a change invalidates is read again, those of one viewer after any change.
  */
 export class LiveAnswers {
   readonly #snapshots: LiveOptions['snapshots'];
@@ -55,11 +49,9 @@ export class LiveAnswers {
   readonly #engine: Engine;
   readonly #read: Read;
   readonly #feeds = new Map<string, LiveFeed>();
-  /** Feeds that wait to be read, in the order in which they came: those for all, and those of one viewer. */
-  /** Thousands of viewers' own answers do not hold up what is for all, nor it them. */
+  /** Two lanes: thousands of viewers' own answers do not hold up what is for all, nor it them. */
   readonly #forAll = new Lane(places);
   readonly #own = new Lane(places);
-  /** Feeds that wait to be read. */
   readonly #waiting = new Set<LiveFeed>();
   /** Feeds that wait or are read, by who is charged. */
   readonly #load = new Map<string, number>();
@@ -105,7 +97,6 @@ export class LiveAnswers {
         this.#leave(question, follower);
       };
     });
-    // Whoever leaves need not wait for it.
     first.catch(() => {});
     return { first, leave };
   }
@@ -140,8 +131,7 @@ export class LiveAnswers {
       const feed = this.#feeds.get(key);
       if (!feed?.followers.has(follower)) continue;
       feed.remove(follower);
-      if (feed.followers.size > 0) continue;
-      this.#feeds.delete(key);
+      if (feed.followers.size === 0) this.#feeds.delete(key);
     }
     if (this.#feeds.size > 0) return;
     clearTimeout(this.#timer);
@@ -183,7 +173,6 @@ export class LiveAnswers {
     try {
       await lane.enter(origin, feed.left);
     } catch {
-      // All have left before its turn came.
       this.#waiting.delete(feed);
       this.#charge(sender, -1);
       return;
@@ -217,7 +206,6 @@ export class LiveAnswers {
     }
   }
 
-  /** Gives each viewer a feed of their own. */
   #split(feed: LiveFeed): void {
     const { question } = feed;
     for (const follower of [...feed.followers]) {
@@ -227,7 +215,6 @@ export class LiveAnswers {
   }
 }
 
-/** Whoever has the same key gets the same answers: nobody shares one with a viewer's own. */
 function keyOf({ key }: LiveQuestion, { viewer }: Follower, isForAll: boolean): string {
   return isForAll ? key : `${key} ${viewer ? `user ${viewer.userId}` : 'nobody'}`;
 }

@@ -1,5 +1,7 @@
-// What a request asks of GraphQL; methods, types and bodies that are not taken.
+// GraphQL over HTTP: what a request asks; methods, types and bodies that are not taken; a result as bytes.
 import type { FastifyRequest } from 'fastify';
+import type { ExecutionResult } from 'graphql';
+import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import { preferredType, prefersHtml } from '../http/accept.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
@@ -15,7 +17,6 @@ import {
 
 export const allow = 'GET, HEAD, POST, OPTIONS';
 
-/** What a request asks of GraphQL. */
 export interface GraphQLRequest {
   readonly reference: DocumentReference;
   readonly operationName: string | undefined;
@@ -37,9 +38,8 @@ const maxBytesOfText = 262_144;
 const bytesPerCharacter = 16;
 
 /**
- * Makes what reads a GraphQL request, and does so once for those that are the same, as an app's are.
- * A body has the one type that a page of another origin cannot send without a preflight, so no page
- * writes behind its visitor's back.
+ * Makes what reads a request, once for those that are the same, as an app's are. A body has the one type that a page
+ * of another origin cannot send without a preflight, so that no page writes behind its visitor's back.
  * @returns a function that throws HttpError 405, 406, 415 or 400, in this order
  */
 export function createRequestReader(): (request: FastifyRequest) => GraphQLRequest {
@@ -90,13 +90,11 @@ function eventsFor(accept = ''): GraphQLRequest['events'] {
   return type === eventType ? 'preferred' : 'accepted';
 }
 
-/** By the weights of an `Accept` header; undefined when it takes neither type. */
 export function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';
   return preferredType(accept, answerTypes)?.type;
 }
 
-/** Whether an `Accept` header asks for GraphiQL. */
 export function prefersPage(accept: string | undefined): boolean {
   return prefersHtml(accept, answerTypes);
 }
@@ -105,7 +103,6 @@ type Parameters = Record<string, unknown>;
 
 const parameterNames = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
 
-/** What follows the first `?` of the request target, undecoded. */
 export function queryStringOf({ url }: FastifyRequest): string {
   const start = url.indexOf('?');
   return start === -1 ? '' : url.slice(start + 1);
@@ -177,7 +174,6 @@ function readReference({ query, documentId, extensions }: Parameters): DocumentR
   return { query: text as string | undefined, name: name || undefined };
 }
 
-/** The hash of automatic persisted queries; undefined: the extensions have none. */
 function readHash(extensions: unknown): string | undefined {
   const persistedQuery = isRecord(extensions) ? extensions['persistedQuery'] : undefined;
   if (!isRecord(persistedQuery)) return undefined;
@@ -192,3 +188,34 @@ function readHash(extensions: unknown): string | undefined {
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+export interface ResultBody {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Buffer;
+}
+
+/** Yoga knows which status an error has for which type: GraphQL over HTTP. */
+export function encodeResult(result: ExecutionResult, answerType: AnswerType): ResultBody {
+  const response: unknown = processRegularResult(result as never, fetchApi, answerType);
+  const { body, status, contentType } = response as PlainResponse;
+  return { status, contentType, body: Buffer.from(body) };
+}
+
+/** A response as yoga makes it, but without the streams of a real one. */
+class PlainResponse {
+  readonly body: string;
+  readonly status: number;
+  readonly contentType: string;
+
+  constructor(
+    body: string,
+    init: { readonly status: number; readonly headers: Readonly<Record<'Content-Type', string>> },
+  ) {
+    this.body = body;
+    this.status = init.status;
+    this.contentType = init.headers['Content-Type'];
+  }
+}
+
+const fetchApi = { Response: PlainResponse } as unknown as FetchAPI;

@@ -1,18 +1,15 @@
 // /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
-import type { Admit } from '../admission/admission.ts';
-import type { Viewer } from '../admission/viewer.ts';
+import { type Admit, Asker } from '../admission/admission.ts';
 import type { Answer, Probes } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
-import { type Compressible, findForm } from '../http/compression.ts';
-import { entityTag } from '../http/etag.ts';
 import type { EventStreams } from '../http/event-stream.ts';
-import { sendForm } from '../http/send-form.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import type { Documents } from './documents.ts';
-import type { Asker, Engine, Operation } from './engine.ts';
+import type { Engine } from './engine.ts';
 import {
   badRequest,
   internalError,
@@ -24,17 +21,18 @@ import { answerWithEvents } from './events.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { countObjects, type LimitConfig } from './limits.ts';
 import { LiveAnswers } from './live.ts';
+import type { Operation } from './operations.ts';
 import {
   type AnswerType,
   allow,
   chooseType,
   createRequestReader,
+  encodeResult,
   type GraphQLRequest,
   isRead,
   prefersPage,
   queryStringOf,
 } from './request.ts';
-import { encodeResult } from './result-body.ts';
 import { serveSdl } from './sdl.ts';
 
 export interface GraphQLOptions {
@@ -42,7 +40,6 @@ export interface GraphQLOptions {
   readonly engine: Engine;
   readonly documents: Documents;
   readonly admit: Admit;
-  readonly askerOf: (request: FastifyRequest, viewer: Viewer | undefined) => Asker;
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
   readonly snapshots: Probes;
   readonly streams: EventStreams;
@@ -50,9 +47,8 @@ export interface GraphQLOptions {
 
 const path = '/graphql';
 
-/** Serves GraphQL over HTTP, and GraphiQL to browsers, at `/graphql`. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { schema, engine, admit, askerOf, config, documents, snapshots, streams } = options;
+  const { schema, engine, admit, config, documents, snapshots, streams } = options;
   const live = new LiveAnswers({
     engine,
     snapshots,
@@ -95,7 +91,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       if (config.graphiql && isRead(request) && prefersPage(request.headers.accept)) {
         return sendGraphiQL(request, reply);
       }
-      const asker = askerOf(request, request.viewer);
+      const asker = new Asker(request);
       const asked = readRequest(request);
       const operation = engine.find(
         documents.textOf(asked.reference),
@@ -138,7 +134,6 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
 }
 
-/** What Fastify finds wrong with a body, in our own words. Undefined: it is nothing of the kind. */
 function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError | undefined {
   if (statusCode === 413) return tooLarge();
   if (statusCode === 415) return unsupportedType();
@@ -147,16 +142,14 @@ function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError 
 }
 
 /**
- * Clients read the code of an error only in the type of GraphQL that they prefer: in JSON, a status
- * of 400 and more is a failure of the network to them. That is what the links of clients that send
- * again after 429 and 503 wait for, and those that send batches, as one error answers no batch.
+ * In JSON, a status of 400 and more is a failure of the network to clients. That is what their links wait for that
+ * send again after 429 and 503, and those that send batches, as one error answers no batch.
  */
 function errorType({ code, status }: HttpError, accept: string | undefined): AnswerType {
   if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
   return chooseType(accept) ?? 'application/json';
 }
 
-/** An answer as bytes. */
 interface HttpAnswer extends Answer, Compressible {
   readonly status: number;
   readonly contentType: string;

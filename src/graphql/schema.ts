@@ -3,10 +3,26 @@ import './types/outfit-connection.ts';
 import './types/outfit-mutations.ts';
 import './types/outfit-page.ts';
 import './types/viewer.ts';
+import { GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { builder } from './builder.ts';
-import { addSubscription } from './subscription.ts';
+
+/** The fields of `Query` that can be followed. */
+const liveFields = ['outfits', 'outfitConnection', 'outfit'];
 
 export const schema = addSubscription(builder.toSchema());
+
+/** The same schema with live fields: those of `Query` themselves, so that they cannot differ. */
+function addSubscription(base: GraphQLSchema): GraphQLSchema {
+  const all = base.getQueryType()?.toConfig().fields ?? {};
+  const fields = Object.entries(all).filter(([name]) => liveFields.includes(name));
+  const subscription = new GraphQLObjectType({
+    name: 'Subscription',
+    description:
+      'Answers that stay true: each comes at once, and again whenever it has changed, whoever wrote. They are sent as server-sent events, to requests with `Accept: text/event-stream`.',
+    fields: Object.fromEntries(fields),
+  });
+  return new GraphQLSchema({ ...base.toConfig(), subscription });
+}
 
 // Pothos has no option for it. GraphiQL opens its documentation with this.
 schema.description = `Outfits and the users who publish them: the same data as the REST listing \`/api/outfits/\`.

@@ -2,9 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
-import { type Compressible, findForm } from '../http/compression.ts';
-import { entityTag } from '../http/etag.ts';
-import { sendForm } from '../http/send-form.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import { methodNotAllowed } from './errors.ts';
 import { isRead } from './request.ts';
 

@@ -89,7 +89,6 @@ function isHashOf(id: string, text: string): boolean {
   return createHash(algorithm).update(text).digest('hex') === digits.toLowerCase();
 }
 
-/** Why not all operations of a document can be run; undefined: they can. */
 function findProblem(
   text: string,
   engine: Pick<Engine, 'find' | 'findUnanswerable'>,
@@ -100,7 +99,6 @@ function findProblem(
     const found = engine.find(text, name, false);
     const excess = 'errors' in found ? undefined : engine.findUnanswerable(found);
     const errors = 'errors' in found ? found.errors : excess ? [excess] : [];
-    // The sentence goes on.
     if (errors.length > 0) {
       return errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
     }

@@ -1,17 +1,35 @@
-// Proactive negotiation by the Accept header, and whether it prefers a page for people.
+// Proactive negotiation by the Accept header (RFC 9110 §12.5.1).
+
+/** An element of Accept or Accept-Encoding, with its quality value. */
+interface Range {
+  /** Ends with a semicolon when the range has parameters other than `q`. */
+  readonly name: string;
+  readonly weight: number;
+}
+
+export function parseRanges(header: string): Range[] {
+  return header.toLowerCase().split(',').map(parseRange);
+}
+
+function parseRange(text: string): Range {
+  const [name = '', ...parameters] = text.split(';').map((piece) => piece.trim());
+  const q = parameters.findIndex((parameter) => parameter.startsWith('q='));
+  return {
+    name: q > 0 || (q < 0 && parameters.length > 0) ? `${name};` : name,
+    weight: q < 0 ? 1 : Number(parameters[q]?.slice(2)) || 0,
+  };
+}
 
 /**
- * The type with the greatest quality value, by the most specific range that matches it: its own, then
- * `application/*`, then the range of all types. Of equals, the one whose range comes first, then the first
- * of `types`. Parameters other than `q` do not matter, but a range without any goes before one with some.
- * @see RFC 9110 §12.5.1
+ * The type with the greatest quality value, by the most specific range that matches it. Of equals, the one whose
+ * range comes first, then the first of `types`. A range without parameters goes before one with some.
  * @returns undefined when no type is acceptable
  */
 export function preferredType<Type extends string>(
   accept: string,
   types: readonly Type[],
 ): { readonly type: Type; readonly weight: number } | undefined {
-  const ranges = accept.split(',').map(parseRange);
+  const ranges = parseRanges(accept);
   let best: { type: Type; weight: number; place: number } | undefined;
   for (const type of types) {
     const names = [type, `${type};`, `${type.split('/', 1)[0]}/*`, '*/*'];
@@ -23,19 +41,6 @@ export function preferredType<Type extends string>(
     }
   }
   return best;
-}
-
-/** @returns a name that ends with a semicolon when the range has parameters other than `q` */
-function parseRange(text: string): { readonly name: string; readonly weight: number } {
-  const [name = '', ...parameters] = text
-    .toLowerCase()
-    .split(';')
-    .map((piece) => piece.trim());
-  const q = parameters.findIndex((parameter) => parameter.startsWith('q='));
-  return {
-    name: q > 0 || (q < 0 && parameters.length > 0) ? `${name};` : name,
-    weight: q < 0 ? 1 : Number(parameters[q]?.slice(2)) || 0,
-  };
 }
 
 /** What programs in Java send that have asked for nothing in particular. */
@@ -53,4 +58,14 @@ export function prefersHtml(
   if (!/text\/html/i.test(accept) || java.test(accept)) return false;
   const page = preferredType(accept, ['text/html']);
   return page !== undefined && page.weight > (preferredType(accept, others)?.weight ?? 0);
+}
+
+const json = new Set(['*/*', 'application/*', 'application/json']);
+
+/** Whether an `Accept` header takes JSON. Parameters do not count, not even `q=0`: as in DRF. */
+export function acceptsJson(header: string | undefined): boolean {
+  if (header === undefined || header.trim() === '' || json.has(header)) return true;
+  return header
+    .split(',')
+    .some((part) => json.has((part.split(';')[0] ?? '').trim().toLowerCase()));
 }

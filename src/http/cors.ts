@@ -1,7 +1,6 @@
 // Which origins' pages may read answers.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** Of the answer to a preflight. */
 export const preflightHeaders = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST',
   'Access-Control-Max-Age': '600',
@@ -24,8 +23,7 @@ export function originHeaders(
 }
 
 /**
- * Lets the pages of these origins read answers, and write with a bearer token. Not with cookies:
- * there are none. Without origins nothing is added to any answer. @fastify/cors would not do: it
+ * Lets the pages of these origins read answers, and write with a bearer token; there are no cookies. @fastify/cors
  * sets `Vary` before the routes do, and takes every OPTIONS for a preflight.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
@@ -52,7 +50,6 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
   });
 }
 
-/** A `Vary` header with the origin. */
 export function varyByOrigin(vary: string | undefined): string {
   return vary === undefined ? 'Origin' : `${vary}, Origin`;
 }

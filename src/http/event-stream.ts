@@ -6,16 +6,13 @@ import { tooManyStreams, unavailable } from '../errors.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Milliseconds until a stream began; undefined: the answer is none. */
     streamedAfter: number | undefined;
   }
 }
 
 /** Seconds without an event after which a comment is sent: half of what most proxies wait. */
 const heartbeat = 15;
-/** A comment, which readers pass over. */
 const comment = Buffer.from(':\n\n');
-/** Milliseconds between two looks at all streams. */
 const step = 1_000;
 
 /** An event with its data, of one line: JSON has no line breaks of its own. */
@@ -23,10 +20,7 @@ export function formatEvent(name: string, data: Buffer | string): Buffer {
   return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
 }
 
-/**
- * One open stream. It keeps one event at most beside what is on its way to the reader: a newer one
- * takes the place of one that could not be sent yet, so a slow reader skips to the newest.
- */
+/** One open stream. Of the events that could not be sent yet it keeps the newest: a slow reader skips the others. */
 export class EventStream extends Readable {
   #newest: Buffer | undefined;
   #last: Buffer | undefined;
@@ -49,10 +43,7 @@ export class EventStream extends Readable {
     this.#flush();
   }
 
-  /**
-   * Ends it, with these events behind all others. Without any, clients see a connection that broke, and
-   * connect again.
-   */
+  /** Ends it with these events. Without any, clients see a connection that broke, and connect again. */
   finish(events?: Buffer): void {
     if (this.#isFinished || this.destroyed) return;
     this.#isFinished = true;
@@ -62,7 +53,7 @@ export class EventStream extends Readable {
     this.push(null);
   }
 
-  /** Ends it now; a reader that takes nothing is cut off, as nobody can wait for it. */
+  /** Ends it now; a reader that takes nothing is cut off. */
   abandon(): void {
     if (this.#isWanted) this.finish();
     else this.destroy();
@@ -103,7 +94,6 @@ export class EventStream extends Readable {
   }
 }
 
-/** Sends events, or a stream of them, as the answer to a request. */
 export function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -126,20 +116,14 @@ export class EventStreams {
   readonly #max: number;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  #opened = 0;
+  opened = 0;
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Streams that are open. */
   get open(): number {
     return this.#streams.size;
-  }
-
-  /** Streams that have been opened so far. */
-  get opened(): number {
-    return this.#opened;
   }
 
   /**
@@ -152,7 +136,7 @@ export class EventStreams {
     if (this.#isClosed) throw unavailable();
     if (this.#streams.size >= this.#max) throw tooManyStreams(this.#max);
     const stream = new EventStream(expiresAt, onExpire);
-    this.#opened += 1;
+    this.opened += 1;
     this.#streams.add(stream);
     stream.once('close', () => {
       this.#streams.delete(stream);

@@ -1,6 +1,7 @@
-// What a header says that Node does not tell by itself.
-import type { IncomingHttpHeaders } from 'node:http';
-import type { FastifyRequest } from 'fastify';
+// Header fields: of requests those that Node does not tell by itself, of answers those that every one has.
+import { randomBytes } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /**
  * Whether a header has more than one line. Of those that may have only one, Node gives the first,
@@ -16,8 +17,73 @@ export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string
   return lines > 1;
 }
 
-/** The encoding of a body that is not sent as it is, as its header names it: none such is taken. */
+/** The content coding of a body, as its header names it: none is taken but `identity`. */
 export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | undefined {
   const encoding = headers['content-encoding']?.trim();
   return encoding && encoding.toLowerCase() !== 'identity' ? encoding : undefined;
+}
+
+/**
+ * The origin form of a request target: path and query. A client sends the absolute form to a proxy; its
+ * authority replaces the `Host` that was received, here and for the old service.
+ * @see RFC 9112 §3.2.2
+ */
+export function toOriginForm(request: IncomingMessage): string {
+  const { url = '/', rawHeaders, headers } = request;
+  if (url.startsWith('/')) return url;
+  const [prefix, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (prefix === undefined || authority === undefined) return url;
+  headers.host = authority;
+  const name = rawHeaders.findIndex((text, index) => index % 2 === 0 && /^host$/i.test(text));
+  if (name === -1) rawHeaders.push('Host', authority);
+  else rawHeaders[name + 1] = authority;
+  const rest = url.slice(prefix.length);
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** For `querystringParser`: REST and GraphQL read the query string themselves, each by its own rules. */
+export const ignoreQuery = () => ({});
+
+export const requestIdHeader = 'x-request-id';
+
+/** What goes into logs and back to clients as it came: nothing that could be more than a name. */
+const wellFormed = /^[\w.:+/=-]{1,64}$/;
+
+/** Names each request: as its sender did, or else anew, unlike any other of any process. */
+export type NameRequest = (request: Pick<IncomingMessage, 'headers'>) => string;
+
+export function createRequestNamer(): NameRequest {
+  const prefix = randomBytes(6).toString('hex');
+  let count = 0;
+  return ({ headers }) => {
+    const given = headers[requestIdHeader];
+    if (typeof given === 'string' && wellFormed.test(given)) return given;
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
+  };
+}
+
+export function answerRequestIds(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header(requestIdHeader, request.id);
+    done();
+  });
+}
+
+/** What browsers are told about every answer: to guess nothing, embed nothing and pass nothing on. */
+export const securityHeaders = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+};
+
+/** A hook with a callback, as it runs for the fastest answers too. */
+export function setSecurityHeaders(
+  _request: FastifyRequest,
+  reply: FastifyReply,
+  done: () => void,
+): void {
+  reply.headers(securityHeaders);
+  done();
 }

@@ -2,11 +2,9 @@
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from './json.ts';
 
-/** What readiness depends on. */
 export interface Health {
   /** Why requests would fail, in one sentence; undefined: they would not. */
   readonly findProblem?: (() => string | undefined) | undefined;
-  /** Whether the process is about to end. */
   readonly isClosing?: () => boolean;
 }
 

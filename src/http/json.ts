@@ -13,7 +13,7 @@ export function encodeJson(value: unknown): Buffer {
   );
 }
 
-/** Input that is not the JSON it should be; the message is a sentence for whoever sent it. */
+/** The message is a sentence for the client. */
 export class JsonInputError extends Error {
   override readonly name = 'JsonInputError';
 }
@@ -53,7 +53,6 @@ function parse(text: string, what: string): unknown {
   }
 }
 
-/** Whether a value is nested deeper than so many levels. */
 export function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));

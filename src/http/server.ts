@@ -1,9 +1,18 @@
-// How the service listens, and on which addresses; time limits of slow clients.
+// How the service listens, on which addresses; time limits of slow clients; answers to what is not HTTP.
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, isIPv6 } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+import {
+  createServer as createHttpServer,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, isIPv6, type Socket } from 'node:net';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../errors.ts';
+import { type NameRequest, requestIdHeader, securityHeaders } from './headers.ts';
+import { encodeJson } from './json.ts';
 
 /** Milliseconds that a client has, so that slow ones do not hold connections for good. */
 const timeLimits = {
@@ -17,10 +26,7 @@ const timeLimits = {
 };
 /** Milliseconds in which nothing is sent or read. */
 const connectionTimeout = 90_000;
-/**
- * Connections that may wait to be accepted: Node's 511 are fewer than come in a burst, and the system lets the
- * others wait for a second, or breaks them off. More than this needs the system's own limit raised, too.
- */
+/** Connections that may wait to be accepted: Node's 511 are fewer than come in a burst. 4,096 is Linux' own limit. */
 const backlog = 4_096;
 
 /** For Fastify's `serverFactory`, which then sets none of its own limits. */
@@ -80,7 +86,6 @@ export interface Place {
   readonly port: number;
   /** The address in the form of a URL, for the machine that it runs on. */
   readonly url: string;
-  /** To be called right before listening. */
   release(): Promise<void>;
 }
 
@@ -110,4 +115,62 @@ export async function reservePlace({
 export function urlOf(host: string, port: number): string {
   const shown = /^(::1?|127\.0\.0\.1|0\.0\.0\.0)$/.test(host) ? 'localhost' : host;
   return `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`;
+}
+
+type OnClientError = (error: Error & { code?: string }, socket: Socket) => void;
+
+/** Answers bytes that Node cannot read as an HTTP request. @param added headers beside those of all answers */
+export function answerUnreadable(
+  nameRequest: NameRequest,
+  log: FastifyBaseLogger | undefined,
+  added: Readonly<Record<string, string>> = {},
+): OnClientError {
+  const known = new WeakSet<Socket>();
+  return (error, socket) => {
+    // Node says it again for all that comes after it.
+    if (known.has(socket)) return;
+    known.add(socket);
+    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
+    else whenAnswered(socket, () => sendError(error, socket, nameRequest, log, added));
+  };
+}
+
+/** What Node keeps on a socket: the answer that is due, of the oldest of the pipelined requests. */
+interface Pipelined {
+  readonly _httpMessage?: ServerResponse | null;
+}
+
+/** Calls back when all requests have been answered that came before and are whole. */
+function whenAnswered(socket: Socket, callback: () => void): void {
+  const due = (socket as Pipelined)._httpMessage;
+  if (due?.req.complete) due.once('close', () => whenAnswered(socket, callback));
+  else if (socket.writable) callback();
+}
+
+function sendError(
+  error: Error & { code?: string },
+  socket: Socket,
+  nameRequest: NameRequest,
+  log: FastifyBaseLogger | undefined,
+  added: Readonly<Record<string, string>>,
+): void {
+  const { status, message: detail } = httpErrorOf(error.code);
+  const requestId = nameRequest({ headers: {} });
+  log?.debug({ requestId, status, code: error.code }, 'unreadable');
+  const body = encodeJson({ detail });
+  const headers = {
+    [requestIdHeader]: requestId,
+    ...securityHeaders,
+    ...added,
+    'content-type': 'application/json',
+    'content-length': body.length,
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+}
+
+function httpErrorOf(code: string | undefined): HttpError {
+  if (code === 'HPE_HEADER_OVERFLOW') return headTooLarge();
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? arrivedTooSlowly() : notHttp();
 }

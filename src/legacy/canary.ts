@@ -1,7 +1,7 @@
 // Which clients this gateway answers in canary.
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { groupAddress } from '../admission/address.ts';
+import { groupAddress } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 
 /** Percent of clients to whom this gateway itself answers a method of one of its legacy paths. */

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { leavingSignal } from '../http/client-signal.ts';
+import { leavingSignal } from '../http/connections.ts';
 import { legacyBrokeOff, legacyTimedOut, legacyUnreachable } from './errors.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 import { pairsOf, type Upstream } from './upstream.ts';

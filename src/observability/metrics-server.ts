@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { preferredType } from '../http/accept.ts';
-import { securityHeaders } from '../http/security-headers.ts';
+import { securityHeaders } from '../http/headers.ts';
 import type { UsageReport } from './usage.ts';
 import { usagePage, usagePageHeaders } from './usage-page.ts';
 

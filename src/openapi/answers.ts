@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpError } from '../errors.ts';
 import { shareOf } from '../legacy/canary.ts';
-import { mediaTypes } from '../rest/body.ts';
+import { mediaTypes } from '../rest/create.ts';
 import type { RestError } from '../rest/errors.ts';
 import type { Route } from '../rest/routes.ts';
 import type { DocumentOptions } from './document.ts';

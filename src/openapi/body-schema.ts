@@ -1,6 +1,6 @@
 // JSON Schemas of bodies: the variables of a stored create document, by the fields of its input.
 import { isEnumType } from 'graphql';
-import type { WritableField } from '../rest/fields.ts';
+import type { WritableField } from '../rest/create.ts';
 import {
   describeChoices,
   describedBy,

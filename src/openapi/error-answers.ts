@@ -20,7 +20,7 @@ import {
 import { shareOf } from '../legacy/canary.ts';
 import { legacyLoop, legacyTimedOut, legacyUnreachable } from '../legacy/errors.ts';
 import { KeyReusedError } from '../outfits/idempotency.ts';
-import { mediaTypes, readBody } from '../rest/body.ts';
+import { coerceField, mediaTypes, readBody, type WritableField } from '../rest/create.ts';
 import {
   bodyTooLarge,
   internalError,
@@ -37,7 +37,6 @@ import {
   unsupportedEncoding,
   unsupportedMediaType,
 } from '../rest/errors.ts';
-import { coerceField, type WritableField } from '../rest/fields.ts';
 import type { Route } from '../rest/routes.ts';
 import type { HeaderSets, Headers } from './headers.ts';
 

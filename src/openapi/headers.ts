@@ -2,9 +2,8 @@
 // who gives it. Their values are from where they are set. Those of HTTP's own framing, such as
 // Content-Length, are not told, and OpenAPI has another place for Content-Type.
 import { exposedHeaders, preflightHeaders, varyByOrigin } from '../http/cors.ts';
-import { requestIdHeader } from '../http/request-id.ts';
-import { securityHeaders } from '../http/security-headers.ts';
-import { cacheControls } from '../http/send-form.ts';
+import { requestIdHeader, securityHeaders } from '../http/headers.ts';
+import { cacheControls } from '../http/representation.ts';
 import { servedByHeader } from '../legacy/forwarded-headers.ts';
 import { varyOf } from '../rest/adapter.ts';
 import { deprecationHeaders, exposeAlso } from '../rest/deprecation.ts';

@@ -1,10 +1,9 @@
 // The operations of a legacy path: GET, HEAD, POST and OPTIONS.
 import { type DocumentNode, getOperationAST } from 'graphql';
+import { findWriteObstacle } from '../admission/admission.ts';
 import { canIdentify } from '../admission/viewer.ts';
-import { findWriteObstacle } from '../admission/write-guard.ts';
 import { invalidKey } from '../errors.ts';
-import { mediaTypes } from '../rest/body.ts';
-import { findFields } from '../rest/create-document.ts';
+import { findFields, mediaTypes } from '../rest/create.ts';
 import { allowOf, type Route } from '../rest/routes.ts';
 import {
   answersOf,

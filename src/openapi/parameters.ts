@@ -19,9 +19,8 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import { RestError } from '../rest/errors.ts';
-import { maxPage } from '../rest/page-number.ts';
 import type { Route } from '../rest/routes.ts';
-import { createVariableReader } from '../rest/variables.ts';
+import { createVariableReader, maxPage } from '../rest/variables.ts';
 import {
   describeChoices,
   describedBy,

@@ -1,16 +1,13 @@
 // GET /api/openapi.json: the OpenAPI document of the legacy paths; and its viewer.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.ts';
-import { type Compressible, findForm } from '../http/compression.ts';
-import { entityTag } from '../http/etag.ts';
 import { encodeJson } from '../http/json.ts';
-import { sendForm } from '../http/send-form.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import { type RestOptions, serveRest } from '../rest/adapter.ts';
-import { readBaseUrl } from '../rest/base-url.ts';
 import { announceDeprecation } from '../rest/deprecation.ts';
-import { methodNotAllowed } from '../rest/errors.ts';
+import { answerErrors, methodNotAllowed } from '../rest/errors.ts';
 import { createInnerApp, type InnerApp } from '../rest/inner-app.ts';
-import { answerErrors } from '../rest/send.ts';
+import { readBaseUrl } from '../rest/url.ts';
 import type { DocumentOptions } from './document.ts';
 import { type Audience, takeSamples } from './samples.ts';
 

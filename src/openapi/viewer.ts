@@ -2,12 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { prefersHtml } from '../http/accept.ts';
-import { type Compressible, findForm } from '../http/compression.ts';
-import { entityTag } from '../http/etag.ts';
-import { sendForm } from '../http/send-form.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import { logo } from '../logo.ts';
-import { readBaseUrl } from '../rest/base-url.ts';
 import { notFound } from '../rest/errors.ts';
+import { readBaseUrl } from '../rest/url.ts';
 import type { OpenApiOptions } from './route.ts';
 import { page } from './viewer-page.ts';
 import { showDocument } from './viewer-script.js';

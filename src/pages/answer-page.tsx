@@ -1,6 +1,7 @@
 // The page of one REST answer: a list as pictures, an error in words, and any other as its JSON.
-import type { QueryParameters } from '../rest/query-string.ts';
+
 import type { Route } from '../rest/routes.ts';
+import type { QueryParameters } from '../rest/url.ts';
 import {
   type Answer,
   AnswerSection,

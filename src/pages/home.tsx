@@ -1,11 +1,11 @@
 // `/`: what this service is. A page for people, JSON for programs.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'graphql';
+import { Asker } from '../admission/admission.ts';
 import type { Answer } from '../cache/answer-cache.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import { readBaseUrl } from '../rest/base-url.ts';
-import { dataOf, methodNotAllowed } from '../rest/errors.ts';
-import { answerErrors, send } from '../rest/send.ts';
+import { answerErrors, dataOf, methodNotAllowed, send } from '../rest/errors.ts';
+import { readBaseUrl } from '../rest/url.ts';
 import { version } from '../version.ts';
 import { type HomeAnswer, HomePage, homeQuery } from './home-page.tsx';
 import type { KeptPages } from './kept-pages.ts';
@@ -27,7 +27,7 @@ interface HomeOptions extends PagesOptions {
 type KeptHome = Answer & Partial<HomeAnswer>;
 
 export function serveHome(app: FastifyInstance, options: HomeOptions): void {
-  const { engine, askerOf, config, routes, drawsPictures, visits, kept } = options;
+  const { engine, config, routes, drawsPictures, visits, kept } = options;
   const root = config.publicUrl ?? '';
   const media = mediaOf(config, root, drawsPictures);
   const operation = engine.store(parse(homeQuery));
@@ -49,7 +49,7 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
             return { outfits, size: 1_000 * outfits.results.length, shareable: isForAll };
           },
         },
-        askerOf(request, undefined),
+        new Asker(request),
       );
       return answer.outfits;
     } catch (error) {

@@ -1,7 +1,7 @@
 // Pages as they were last made: to make one takes ten times as long as the answer that it shows, and a burst
 // asks for the same one again and again.
 import { LRUCache } from 'lru-cache';
-import { entityTag } from '../http/etag.ts';
+import { entityTag } from '../http/representation.ts';
 
 export interface Page {
   readonly body: Buffer;

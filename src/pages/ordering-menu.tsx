@@ -7,8 +7,8 @@ import {
   type TypeNode,
   typeFromAST,
 } from 'graphql';
-import { type QueryParameters, readParameter } from '../rest/query-string.ts';
 import type { Route } from '../rest/routes.ts';
+import { type QueryParameters, readParameter } from '../rest/url.ts';
 
 const parameter = 'ordering';
 

@@ -2,15 +2,13 @@
 // program would get, as in Django REST Framework, so that nothing on it can differ.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
-import type { Asker, Engine } from '../graphql/engine.ts';
-import { entityTag } from '../http/etag.ts';
-import { requestIdHeader } from '../http/request-id.ts';
-import { readBaseUrl } from '../rest/base-url.ts';
+import type { Engine } from '../graphql/engine.ts';
+import { requestIdHeader } from '../http/headers.ts';
+import { entityTag } from '../http/representation.ts';
 import { RestError } from '../rest/errors.ts';
-import { parseQuery } from '../rest/query-string.ts';
 import type { Route } from '../rest/routes.ts';
+import { parseQuery, readBaseUrl } from '../rest/url.ts';
 import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
 import type { Answer } from './answer-sections.tsx';
@@ -43,7 +41,6 @@ export interface PagesOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
   readonly engine: Engine;
-  readonly askerOf: (request: FastifyRequest, viewer: Viewer | undefined) => Asker;
   readonly config: PagesConfig;
   /** Whether pictures are drawn by this process, below `/media/`. */
   readonly drawsPictures: boolean;

@@ -1,6 +1,7 @@
 // First, previous, next and last, by the links of an answer itself.
-import { formatQuery, type QueryParameters, readParameter } from '../rest/query-string.ts';
+
 import type { Page } from '../rest/routes.ts';
+import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
 import { webAddressOf } from './text.tsx';
 
 /** A page of a list as it is on the wire. */

@@ -1,10 +1,9 @@
 // The question that a REST request asks, in GraphQL: the stored document, and its variables.
 import { type GraphQLSchema, getOperationAST, print, separateOperations } from 'graphql';
 import { RestError } from '../rest/errors.ts';
-import { createListReader } from '../rest/list-document.ts';
-import type { QueryParameters } from '../rest/query-string.ts';
 import type { Route } from '../rest/routes.ts';
-import { createVariableReader, type PathParameters } from '../rest/variables.ts';
+import type { QueryParameters } from '../rest/url.ts';
+import { createListReader, createVariableReader, type PathParameters } from '../rest/variables.ts';
 import { shownJson } from './text.tsx';
 
 export interface Question {

@@ -1,7 +1,7 @@
 // Requests that are answered with a page: how each begins, and how it ends.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { prefersHtml } from '../http/accept.ts';
-import { isUnchanged } from '../http/etag.ts';
+import { isUnchanged } from '../http/representation.ts';
 import type { Page } from './kept-pages.ts';
 import { pageHeaders } from './layout.tsx';
 

@@ -1,6 +1,7 @@
 // Whether anything can be written here, and with what, in a sentence for whoever is new.
+
+import { findWriteObstacle, type WriteConfig } from '../admission/admission.ts';
 import type { IdentityConfig } from '../admission/viewer.ts';
-import { findWriteObstacle, type WriteConfig } from '../admission/write-guard.ts';
 import { legacyOwnsWrites, writesOff } from '../errors.ts';
 
 export interface Writing {

@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.ts';
 
 /**
- * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and a `Link` to what comes instead, on errors and
- * redirects too. Without a date nothing is added. To be called before the routes of `app` are added.
+ * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and a `Link` to what comes instead, on errors too, if there is a
+ * date. To be called before the routes of `app` are added.
  */
 export function announceDeprecation(app: FastifyInstance, config: DeprecationConfig): void {
   const headers = deprecationHeaders(config);
@@ -21,12 +21,10 @@ export function announceDeprecation(app: FastifyInstance, config: DeprecationCon
   });
 }
 
-/** What pages of other origins may read, with these headers. */
 export function exposeAlso(exposed: string, headers: Readonly<Record<string, string>>): string {
   return [exposed, ...Object.keys(headers)].join(', ');
 }
 
-/** Those headers; undefined without a date. */
 export function deprecationHeaders({
   restDeprecated,
   restSunset,

@@ -12,9 +12,8 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import type { WritableField } from './fields.ts';
+import type { WritableField } from './create.ts';
 
-/** What OPTIONS says of a field, in the terms of Django REST Framework. */
 interface FieldDescription {
   readonly type: string;
   readonly required: boolean;

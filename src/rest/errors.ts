@@ -1,43 +1,42 @@
-// Every error body of REST.
+// Every error body of REST, and how answers that are not kept are sent: JSON, and no charset in its type.
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ExecutionResult, GraphQLError } from 'graphql';
+import { httpErrorFor } from '../database/errors.ts';
+import { encodeJson } from '../http/json.ts';
 
-/** An error that is meant for the client of the REST interface. */
 export class RestError extends Error {
   constructor(
     readonly statusCode: number,
-    /** The whole body, in the shapes of Django REST Framework. */
     readonly body: Readonly<Record<string, unknown>>,
   ) {
     super(JSON.stringify(body));
   }
 }
 
-export const invalidHost = () => new RestError(400, { detail: 'Invalid Host header.' });
+const refusal = (status: number, detail: string) => new RestError(status, { detail });
 
-export const notFound = () => new RestError(404, { detail: 'Not found.' });
+export const invalidHost = () => refusal(400, 'Invalid Host header.');
 
-export const invalidPage = () => new RestError(404, { detail: 'Invalid page.' });
+export const notFound = () => refusal(404, 'Not found.');
 
-export const methodNotAllowed = (method: string) =>
-  new RestError(405, { detail: `Method "${method}" not allowed.` });
+export const invalidPage = () => refusal(404, 'Invalid page.');
 
-export const notAcceptable = () =>
-  new RestError(406, { detail: 'Could not satisfy the request Accept header.' });
+export const methodNotAllowed = (method: string) => refusal(405, `Method "${method}" not allowed.`);
+
+export const notAcceptable = () => refusal(406, 'Could not satisfy the request Accept header.');
 
 export const unsupportedMediaType = (type: string) =>
-  new RestError(415, { detail: `Unsupported media type "${type}" in request.` });
+  refusal(415, `Unsupported media type "${type}" in request.`);
 
 export const unsupportedEncoding = (encoding: string) =>
-  new RestError(415, { detail: `Unsupported content encoding "${encoding}" in request.` });
+  refusal(415, `Unsupported content encoding "${encoding}" in request.`);
 
-export const parseError = (reason: string) =>
-  new RestError(400, { detail: `JSON parse error - ${reason}` });
+export const parseError = (reason: string) => refusal(400, `JSON parse error - ${reason}`);
 
 /** The body is not as long as it said, or does not keep its encoding. */
-export const unreadableBody = () =>
-  new RestError(400, { detail: 'The request body cannot be read.' });
+export const unreadableBody = () => refusal(400, 'The request body cannot be read.');
 
-export const bodyTooLarge = () => new RestError(413, { detail: 'Request body is too large.' });
+export const bodyTooLarge = () => refusal(413, 'Request body is too large.');
 
 export const notAnObject = (value: unknown) =>
   new RestError(400, {
@@ -48,7 +47,6 @@ export const notAnObject = (value: unknown) =>
     ],
   });
 
-/** What Django REST Framework calls the type of a JSON value. */
 function pythonTypeOf(value: unknown): string {
   if (Array.isArray(value)) return 'list';
   if (typeof value === 'number') return Number.isInteger(value) ? 'int' : 'float';
@@ -66,7 +64,6 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
     ],
   });
 
-/** What is wrong with a parameter of the query string. */
 export const invalidParameter = (parameter: string, message: string) =>
   new RestError(400, { [parameter]: [message] });
 
@@ -74,7 +71,7 @@ export const invalidParameter = (parameter: string, message: string) =>
 export const unknownParameters = (names: readonly string[]) =>
   new RestError(400, Object.fromEntries(names.map((name) => [name, ['Unknown parameter.']])));
 
-export const internalError = () => new RestError(500, { detail: 'Internal server error.' });
+export const internalError = () => refusal(500, 'Internal server error.');
 
 /** @throws what the first error of a stored document is to the client of a legacy path */
 export function dataOf<Data>({ data, errors }: ExecutionResult): Data {
@@ -90,13 +87,41 @@ function restErrorFor(error: GraphQLError): Error {
     case 'NOT_FOUND':
       return notFound();
     case 'FORBIDDEN':
-      return new RestError(403, { detail: error.message });
+      return refusal(403, error.message);
     case 'BAD_USER_INPUT':
-      return new RestError(400, { detail: error.message });
+      return refusal(400, error.message);
     // Masked, and in the log.
     case 'INTERNAL_SERVER_ERROR':
       return internalError();
     default:
       return error;
   }
+}
+
+/** Answers whatever the routes of `app` throw; to be called before they are added. */
+export function answerErrors(app: FastifyInstance): void {
+  app.setErrorHandler<{ statusCode?: number }>((error, request, reply) => {
+    if (error instanceof RestError) return sendError(reply, error);
+    if (error.statusCode === 413) return sendError(reply, bodyTooLarge());
+    if (error.statusCode === 415) {
+      return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
+    }
+    if (error.statusCode === 400) return sendError(reply, unreadableBody());
+    const httpError = httpErrorFor(error);
+    if (httpError) {
+      app.logHttpError(request.log, httpError);
+      const { headers, message: detail, status } = httpError;
+      return send(reply.headers(headers), status, { detail });
+    }
+    request.log.error({ err: error }, 'unexpected error');
+    return sendError(reply, internalError());
+  });
+}
+
+export function send(reply: FastifyReply, statusCode: number, body: unknown): FastifyReply {
+  return reply.code(statusCode).header('Content-Type', 'application/json').send(encodeJson(body));
+}
+
+export function sendError(reply: FastifyReply, { statusCode, body }: RestError): FastifyReply {
+  return send(reply, statusCode, body);
 }

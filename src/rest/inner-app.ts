@@ -1,16 +1,14 @@
-// The legacy paths once more, on an app that nobody can reach: what this gateway itself would answer. So
-// asking it counts nowhere as a request, and can never lead to the old service.
+// The legacy paths once more, on an app that is not reachable: asking it counts nowhere as a request.
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify';
-import { signalLeaving } from '../http/client-signal.ts';
+import { signalLeaving } from '../http/connections.ts';
+import { ignoreQuery } from '../http/headers.ts';
 
-/** What of a request is needed for its answer. */
 export interface InnerQuestion {
   readonly method?: 'GET' | 'OPTIONS';
   readonly headers: IncomingHttpHeaders;
   readonly protocol: string;
   readonly host: string;
-  /** Path and query. */
   readonly target: string;
 }
 
@@ -21,7 +19,6 @@ export interface InnerApp {
 
 const targetHeader = 'x-target';
 
-/** @param serve adds the legacy paths */
 export async function createInnerApp(
   serve: (app: FastifyInstance) => Promise<void>,
 ): Promise<InnerApp> {
@@ -29,7 +26,7 @@ export async function createInnerApp(
     exposeHeadRoutes: false,
     // As it came: `inject` would write it anew.
     rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
-    routerOptions: { querystringParser: () => ({}) },
+    routerOptions: { querystringParser: ignoreQuery },
     // It is told below what the real request was found to be.
     trustProxy: true,
   });

@@ -12,7 +12,6 @@ export interface Page {
 
 /** What a create document must give under the alias `created`; null only with an error. */
 export interface Created {
-  /** Null when the input is wrong. */
   readonly record: unknown;
   /** What is wrong, by the names of the fields of the GraphQL input. */
   readonly errors: readonly { readonly field: string; readonly messages: readonly string[] }[];
@@ -20,10 +19,7 @@ export interface Created {
 
 type Document<Data> = TypedDocumentNode<Data, Record<string, unknown>>;
 
-/**
- * A legacy path, and the stored GraphQL documents that answer it. Each scalar variable of a document
- * is a parameter of the query string, or of the path.
- */
+/** A legacy path, and the stored documents that answer it. Their variables are parameters of the query or path. */
 export interface Route {
   /** With the trailing slash; the path without it redirects here. `:name` is a parameter. */
   readonly path: string;
@@ -40,7 +36,6 @@ export interface Route {
   readonly create?: Document<{ created: Created | null }>;
 }
 
-/** The `Allow` header of a path, in its order. */
 export function allowOf({ create }: Route): string {
   return create ? 'GET, POST, HEAD, OPTIONS' : 'GET, HEAD, OPTIONS';
 }

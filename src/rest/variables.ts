@@ -13,9 +13,8 @@ import {
   print,
   typeFromAST,
 } from 'graphql';
-import { invalidChoice, invalidParameter, notFound, RestError } from './errors.ts';
-import { parseBoolean } from './fields.ts';
-import { type QueryParameters, readParameter } from './query-string.ts';
+import { invalidChoice, invalidPage, invalidParameter, notFound, RestError } from './errors.ts';
+import { type QueryParameters, readParameter } from './url.ts';
 
 export type Variables = Record<string, unknown>;
 
@@ -80,7 +79,34 @@ export function createVariableReader(
   };
 }
 
-/** There is nothing at a path that names nothing. */
+/** `page` has rules of its own: they give 404, and `last` is no number. */
+export function createListReader(
+  schema: GraphQLSchema,
+  operation: OperationDefinitionNode,
+): ReadVariables {
+  const readOthers = createVariableReader(schema, operation, ['page', 'last']);
+  return (parameters) => {
+    const variables = readOthers(parameters);
+    const page = parsePageNumber(readParameter(parameters, 'page'));
+    if (page === undefined) throw invalidPage();
+    return Object.assign(variables, page === 'last' ? { last: true } : { page });
+  };
+}
+
+const pagePattern = /^\s*\+?0*([1-9][0-9]*)\s*$/;
+
+/** The largest page that GraphQL's 32-bit Int can name; no table has as many. */
+export const maxPage = 2_147_483_647;
+
+/** @returns the number of a page, 'last', or undefined when there can be no such page */
+export function parsePageNumber(value: string | undefined): number | 'last' | undefined {
+  if (value === undefined || value === '') return 1;
+  if (value === 'last') return 'last';
+  const digits = pagePattern.exec(value)?.[1];
+  // Hundreds of digits become Infinity, which is past every end.
+  return digits !== undefined && Number(digits) <= maxPage ? Number(digits) : undefined;
+}
+
 function readFromPath(type: Leaf, name: string, text: string): unknown {
   try {
     return readValue(type, name, text);
@@ -108,6 +134,19 @@ function readValue(type: Leaf, name: string, text: string): unknown {
   }
 }
 
+const trueWords = words('t T y Y yes Yes YES true True TRUE on On ON 1', 1, true);
+const falseWords = words('f F n N no No NO false False FALSE off Off OFF 0', 0, false);
+
+function words(spellings: string, ...values: readonly unknown[]): ReadonlySet<unknown> {
+  return new Set([...spellings.split(' '), ...values]);
+}
+
+/** Undefined for a word that stands for neither. */
+export function parseBoolean(value: unknown): boolean | undefined {
+  if (trueWords.has(value)) return true;
+  return falseWords.has(value) ? false : undefined;
+}
+
 function readNumber(text: string): number | undefined {
   const number = /^\s*[+-]?\d+(?:\.\d+)?\s*$/.test(text) ? Number(text) : Number.NaN;
   return Number.isFinite(number) ? number : undefined;
@@ -123,7 +162,6 @@ function readScalar(type: GraphQLScalarType, name: string, text: string): string
   }
 }
 
-/** An enum's inner values are the spellings on the wire. */
 function readChoice(type: GraphQLEnumType, name: string, text: string): string {
   const choices = type.getValues();
   const choice = choices.find(({ value }) => value === text);

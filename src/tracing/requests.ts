@@ -1,4 +1,5 @@
-// A span for each request, in the trace that its sender has begun.
+// Spans within this process: one for each request, in the trace that its sender has begun, each operation, and each
+// probe of the state of the database.
 import type { ServerResponse } from 'node:http';
 import {
   context,
@@ -11,14 +12,19 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ExecutionResult } from 'graphql';
+import type { AnswerCache, Probes } from '../cache/answer-cache.ts';
+import { HttpError } from '../errors.ts';
+import type { Engine } from '../graphql/engine.ts';
 import type { Clients } from '../observability/clients.ts';
+import { maxNameLength } from '../observability/log.ts';
+import { RestError } from '../rest/errors.ts';
 
-/** Header names of W3C Trace Context. */
 export const traceHeaders = ['traceparent', 'tracestate'] as const;
 
 export function followRequests(app: FastifyInstance, tracer: Tracer, clients: Clients): void {
   app.addHook('onRequest', (request, reply, done) => {
-    // Probes come every few seconds, and nobody looks for them.
+    // Probes come every few seconds.
     if (request.routeOptions.url?.startsWith('/health/')) return done();
     const parent = propagation.extract(ROOT_CONTEXT, traceHeadersOf(request));
     const span = tracer.startSpan(nameOf(request), { kind: SpanKind.SERVER }, parent);
@@ -34,11 +40,13 @@ export function followRequests(app: FastifyInstance, tracer: Tracer, clients: Cl
 function end(span: Span, { headersSent, statusCode, writableFinished }: ServerResponse): void {
   if (headersSent) span.setAttribute('http.response.status_code', statusCode);
   if (!writableFinished) span.setAttribute('gateway.client.left', true);
-  if (headersSent && statusCode >= 500) {
-    span.setAttribute('error.type', String(statusCode));
-    span.setStatus({ code: SpanStatusCode.ERROR });
-  }
+  if (headersSent && statusCode >= 500) fail(span, String(statusCode));
   span.end();
+}
+
+export function fail(span: Span, type?: string): void {
+  if (type) span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
 function traceHeadersOf({ headers }: FastifyRequest): Record<string, string> {
@@ -64,4 +72,90 @@ function describe(request: FastifyRequest, clients: Clients) {
     'gateway.client.version': client.version,
     ...(routeOptions.url === undefined || is404 ? {} : { 'http.route': routeOptions.url }),
   };
+}
+
+/** Operation names that may name a span: clients choose them, and backends keep each for good. */
+const maxNames = 100;
+
+/** The same engine, with a span for each answer. No document and no variable: they may hold secrets. */
+export function traceEngine(engine: Engine, tracer: Tracer): Engine {
+  const names = new Set<string>();
+  const isNamed = (name: string) => {
+    if (names.size < maxNames) names.add(name);
+    return names.has(name);
+  };
+  return {
+    ...engine,
+    async answer(question, asker) {
+      const { operation, toAnswer } = question;
+      const type = operation.isLive ? 'subscription' : operation.type;
+      const name = operation.name?.slice(0, maxNameLength);
+      const span = tracer.startSpan(name && isNamed(name) ? `${type} ${name}` : type);
+      span.setAttribute('graphql.operation.type', type);
+      if (name) span.setAttribute('graphql.operation.name', name);
+      const traced: typeof question = {
+        ...question,
+        toAnswer(result, isForAll) {
+          describeErrors(span, result);
+          return toAnswer(result, isForAll);
+        },
+      };
+      try {
+        const active = trace.setSpan(context.active(), span);
+        return await context.with(active, () => engine.answer(traced, asker));
+      } catch (error) {
+        // A client error of REST, such as a page past the end, is no failure; its code is in the span.
+        if (!(error instanceof RestError) || error.statusCode >= 500) {
+          fail(span, error instanceof HttpError ? error.code : 'internal');
+        }
+        throw error;
+      } finally {
+        span.end();
+      }
+    },
+  };
+}
+
+/** Their codes only: the words may quote values. */
+function describeErrors(span: Span, { errors }: ExecutionResult): void {
+  if (!errors) return;
+  const codes = errors.map(({ extensions }) => String(extensions['code'] ?? 'BAD_USER_INPUT'));
+  span.setAttribute('gateway.graphql.error.codes', [...new Set(codes)]);
+  if (codes.includes('INTERNAL_SERVER_ERROR')) fail(span);
+}
+
+export function followCache(cache: AnswerCache): void {
+  cache.observe((outcome) => {
+    const span = trace.getActiveSpan();
+    span?.addEvent('snapshot known');
+    span?.setAttribute('gateway.cache', outcome);
+  });
+}
+
+/** One probe answers many requests: so it is a trace of its own, linked to and from those that wait for it. */
+export function traceSnapshots(snapshots: Probes, tracer: Tracer): Probes {
+  const probes = new WeakMap<Promise<unknown>, Span>();
+  return {
+    changes: snapshots.changes,
+    takeNext() {
+      const taken = context.with(ROOT_CONTEXT, () => snapshots.takeNext());
+      const asker = trace.getActiveSpan();
+      if (!asker?.isRecording()) return taken;
+      const probe = probes.get(taken) ?? startProbe(taken, tracer);
+      probes.set(taken, probe);
+      probe.addLink({ context: asker.spanContext() });
+      asker.addLink({ context: probe.spanContext() });
+      return taken;
+    },
+  };
+}
+
+function startProbe(taken: Promise<unknown>, tracer: Tracer): Span {
+  const span = tracer.startSpan('snapshot probe', {
+    kind: SpanKind.CLIENT,
+    root: true,
+    attributes: { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' },
+  });
+  taken.catch(() => fail(span)).finally(() => span.end());
+  return span;
 }

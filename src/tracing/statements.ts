@@ -4,12 +4,12 @@ import {
   context,
   type Span,
   SpanKind,
-  SpanStatusCode,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
+import { fail } from './requests.ts';
 
 type Callback = (error: Error | null | undefined, result?: unknown) => void;
 /** Of its many forms, what they have in common. */
@@ -57,22 +57,16 @@ function traceClient(client: pg.PoolClient, tracer: Tracer): void {
 function end(span: Span, error: unknown): void {
   if (error) {
     const { code, name } = error as Error & { readonly code?: string };
-    span.setAttribute('error.type', code ?? name);
     if (code) span.setAttribute('db.response.status_code', code);
-    span.setStatus({ code: SpanStatusCode.ERROR });
+    fail(span, code ?? name);
   }
   span.end();
 }
 
-interface Description {
-  readonly name: string;
-  readonly attributes: Attributes;
-}
-
-const descriptions = new LRUCache<string, Description>({ max: 1000 });
+const descriptions = new LRUCache<string, { name: string; attributes: Attributes }>({ max: 1000 });
 
 /** Statements have their values as parameters, so the text holds none. */
-function describe(text: string): Description {
+function describe(text: string) {
   const known = descriptions.get(text);
   if (known) return known;
   const operation = /\b(select|insert|update|delete|merge|begin|commit|rollback|set)\b/i

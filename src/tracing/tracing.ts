@@ -18,26 +18,22 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { AnswerCache } from '../cache/answer-cache.ts';
+import type { AnswerCache, Probes } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
-import type { Snapshots } from '../database/snapshots.ts';
 import type { Engine } from '../graphql/engine.ts';
 import type { Upstream } from '../legacy/upstream.ts';
 import type { Clients } from '../observability/clients.ts';
-import { followCache, traceEngine, traceSnapshots } from './answers.ts';
-import { followRequests } from './requests.ts';
+import { followCache, followRequests, traceEngine, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
 import { traceUpstream } from './upstream.ts';
 
-/** What of a gateway is traced, each part where it is made. */
 export interface Tracing {
   /** A span for each request; to be called before all other hooks, which then run within it. */
   followRequests(app: FastifyInstance, clients: Clients): void;
   /** A span for each statement; to be called before the first one is sent. */
   followStatements(pool: Database['pool']): void;
-  /** Says of each answer whether it came from memory. */
   followCache(cache: AnswerCache): void;
-  traceSnapshots(snapshots: Snapshots): Pick<Snapshots, 'changes' | 'takeNext'>;
+  traceSnapshots(snapshots: Probes): Probes;
   traceEngine(engine: Engine): Engine;
   traceUpstream(upstream: Upstream): Upstream;
   /** Sends what is left, as far as that is quick. */
@@ -46,7 +42,6 @@ export interface Tracing {
 
 /** Milliseconds between two lines about a collector that takes nothing. */
 const pause = 60_000;
-/** Milliseconds for what is left at the end. */
 const grace = 1_000;
 
 /** @param endpoint of an OpenTelemetry collector, without a trailing slash */
@@ -59,7 +54,6 @@ export function startTracing(endpoint: string, log: FastifyBaseLogger): Tracing 
     // It keeps a bounded number of spans and drops what is more, so a collector that is down costs nothing.
     spanProcessors: [new BatchSpanProcessor(warnOfFailures(exporter, endpoint, log))],
   });
-  // AsyncLocalStorage, and the headers of W3C Trace Context.
   provider.register();
   const tracer: Tracer = provider.getTracer('outfit-gateway');
   return {

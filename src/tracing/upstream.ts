@@ -1,15 +1,8 @@
 // A span for each request to the old service, which is told the trace.
-import {
-  context,
-  propagation,
-  SpanKind,
-  SpanStatusCode,
-  type Tracer,
-  trace,
-} from '@opentelemetry/api';
+import { context, propagation, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { HttpError } from '../errors.ts';
 import { type Asked, pairsOf, type Upstream } from '../legacy/upstream.ts';
-import { traceHeaders } from './requests.ts';
+import { fail, traceHeaders } from './requests.ts';
 
 /** The same way to the old service, with `traceparent` of this gateway in place of that of the client. */
 export function traceUpstream(upstream: Upstream, tracer: Tracer): Upstream {
@@ -33,8 +26,8 @@ export function traceUpstream(upstream: Upstream, tracer: Tracer): Upstream {
         answer.once('close', () => span.end());
         return answer;
       } catch (error) {
-        span.setAttribute('error.type', error instanceof HttpError ? error.code : 'unknown');
-        span.setStatus({ code: SpanStatusCode.ERROR }).end();
+        fail(span, error instanceof HttpError ? error.code : 'unknown');
+        span.end();
         throw error;
       }
     },

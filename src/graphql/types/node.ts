@@ -13,7 +13,6 @@ const loaders = {
 
 type NodeType = keyof typeof loaders;
 
-/** Most ids of one request for `nodes`. */
 const maxNodes = 100;
 
 export const Node = builder.interfaceRef<{ readonly id: number }>('Node').implement({
@@ -29,7 +28,6 @@ export const Node = builder.interfaceRef<{ readonly id: number }>('Node').implem
   }),
 });
 
-/** The global id of a record. */
 export function globalIdOf(type: NodeType, id: number): string {
   return encodeGlobalID(type, id);
 }
@@ -90,7 +88,7 @@ builder.queryField('nodes', (t) =>
   t.field({
     type: [Node],
     nullable: { list: false, items: true },
-    description: `Whatever has these ids, in their order: null for each that the viewer does not see. At most ${maxNodes}.`,
+    description: `What has these ids, in their order, or null; at most ${maxNodes}.`,
     args: { ids: t.arg.idList({ required: true, description: 'The ids of nodes.' }) },
     extensions: {
       countItems: ({ ids }: Record<string, unknown>) => (Array.isArray(ids) ? ids.length : 1),

@@ -16,8 +16,7 @@ import type { Context } from '../context.ts';
 import type { CostConfig, CountItems } from '../cost.ts';
 import { badUserInput } from '../errors.ts';
 import { Outfit } from './outfit.ts';
-import { filterOf, OutfitFilter } from './outfit-filter.ts';
-import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
+import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';
 import { weighFilter, weighFilterOfUser } from './outfit-page.ts';
 import { User } from './user.ts';
 import { Viewer } from './viewer.ts';
@@ -29,7 +28,6 @@ const maxPerRequest = maxRows - 1;
 const countItems: CountItems = ({ first, last }, config) =>
   Math.min(Math.max(Number(first ?? last ?? defaultSize(config)), 1), maxPerRequest);
 
-/** A range of a list. */
 interface Connection {
   readonly list: OutfitList;
   readonly edges: readonly { readonly cursor: string; readonly node: OutfitRow }[];
@@ -110,8 +108,7 @@ builder.prismaObjectField(User, 'outfitConnection', (t) =>
 builder.objectField(Viewer, 'likedOutfits', (t) =>
   t.field({
     type: OutfitConnection,
-    description:
-      'The outfits that the viewer likes, of those that the viewer sees, as a Relay connection.',
+    description: 'The visible outfits that the viewer likes, as a Relay connection.',
     args: connectionArguments,
     // Also unfiltered, all likes of the viewer are read.
     extensions: {

@@ -29,7 +29,6 @@ builder.mutationType({
     'Everything that can be written. Needs a bearer token, which names the user. A field that fails is null, and those before it have been done.',
 });
 
-/** The outfit as it was written, or what was wrong with the input. */
 interface Written {
   readonly outfit: OutfitRow | null;
   readonly errors: readonly InputError[];
@@ -118,8 +117,7 @@ builder.mutationField('deleteOutfit', (t) =>
   t.field({
     type: DeleteOutfitPayload,
     nullable: true,
-    description:
-      'Deletes an outfit of the viewer. The outfit of another user is an error with the code FORBIDDEN.',
+    description: 'Deletes an outfit of the viewer; that of another user is FORBIDDEN.',
     args: { id: t.arg.id(outfitId) },
     resolve: async (_root, { id: globalId }, context) => {
       const { userId } = requireViewer(context);

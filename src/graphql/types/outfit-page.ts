@@ -12,8 +12,7 @@ import type { Context } from '../context.ts';
 import type { CountItems, WeighFilter } from '../cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
-import { filterOf, OutfitFilter } from './outfit-filter.ts';
-import { OutfitOrdering, orderingOf } from './outfit-ordering.ts';
+import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';
 import { User } from './user.ts';
 
 const OutfitPage = builder.objectRef<Page>('OutfitPage').implement({
@@ -55,7 +54,6 @@ const pageArguments = builder.args((t) => ({
 /** Only `results` has objects below it, as many as a page can have. */
 const countItems: CountItems = (_args, { pageSize }) => pageSize;
 
-/** What the filter of a list may cost the database. */
 export const weighFilter: WeighFilter = ({ filter, ordering }: ListArguments) =>
   weightOf(filterOf(filter), orderingOf(ordering));
 
@@ -68,8 +66,7 @@ type PageArguments = InputShapeFromFields<typeof pageArguments>;
 builder.queryField('outfits', (t) =>
   t.field({
     type: OutfitPage,
-    description:
-      'One page of all outfits. A page past the end is an error with the code PAGE_NOT_FOUND.',
+    description: 'One page of all outfits; past the end, the error PAGE_NOT_FOUND.',
     args: pageArguments,
     extensions: { countItems, weighFilter },
     resolve: (_root, args, context) =>

@@ -1,8 +1,7 @@
 // Outfit: outfit(...).
 import type { OutfitRow } from '../../outfits/row.ts';
-import { builder } from '../builder.ts';
+import { builder, DateTime } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
-import { DateTime } from './date-time.ts';
 import { globalIdOf, Node, readGlobalId } from './node.ts';
 import { User } from './user.ts';
 
@@ -66,8 +65,7 @@ builder.queryField('outfit', (t) =>
   t.field({
     type: Outfit,
     nullable: true,
-    description:
-      'One outfit by its id or its number, or null if the viewer sees none. Give exactly one of the two.',
+    description: 'One visible outfit or null, by exactly one of id and number.',
     args: {
       id: t.arg.id({ description: 'Global identifier of the outfit.' }),
       databaseId: t.arg.int({ description: 'Number of the outfit.' }),

@@ -22,13 +22,12 @@ builder.queryField('user', (t) =>
   t.field({
     type: User,
     nullable: true,
-    description:
-      'One user by id, number or username, or null if there is none. Give exactly one of the three.',
+    description: 'One user or null, by exactly one of id, number and username.',
     args: {
       id: t.arg.id({ description: 'Global identifier of the user.' }),
       databaseId: t.arg.int({ description: 'Number of the user.' }),
       username: t.arg.string({
-        description: 'Exact handle. Should several users have it, the one with the lowest id.',
+        description: 'Exact handle; of several users with it, the one with the lowest id.',
       }),
     },
     resolve: (_root, { id, databaseId, username }, { records }) => {

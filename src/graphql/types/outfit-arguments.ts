@@ -1,17 +1,16 @@
-// OutfitFilter: the input that narrows any list of outfits.
+// OutfitFilter and OutfitOrdering: the arguments of every list of outfits.
 import type { InputShapeFromTypeParam } from '@pothos/core';
 import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
 import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/filter.ts';
-import { builder } from '../builder.ts';
+import { defaultOrdering, type Ordering } from '../../outfits/ordering.ts';
+import { builder, DateTime } from '../builder.ts';
 import { badUserInput, searchTooShort } from '../errors.ts';
-import { DateTime } from './date-time.ts';
 import { readGlobalId } from './node.ts';
 import { Device } from './outfit-input.ts';
 
-/** Most values of one condition. */
 const maxValues = 100;
 
-const alternatives = `At most ${maxValues}; an empty list matches nothing.`;
+const alternatives = `At most ${maxValues}; [] matches nothing.`;
 const slow =
   'No index serves it: in a very long list it may take longer than such a list may, which is an error with the code TIMEOUT.';
 
@@ -21,7 +20,7 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
   fields: (t) => ({
     ids: t.idList({ description: `Outfits with one of these ids. ${alternatives}` }),
     userIds: t.idList({
-      description: `Outfits of the users with one of these ids. ${alternatives}`,
+      description: `Outfits of the users with these ids. ${alternatives}`,
     }),
     createdFrom: t.field({ type: DateTime, description: 'Published at this moment or later.' }),
     createdBefore: t.field({ type: DateTime, description: 'Published before this moment.' }),
@@ -118,4 +117,36 @@ function readLikes(name: string, value: number | null | undefined): number | und
   if (value === null || value === undefined) return undefined;
   if (value >= 0) return value;
   throw badUserInput(`filter.${name} must be 0 or more, but it is ${value}.`);
+}
+
+// Each value stands for its REST spelling; the REST error lists them in this order.
+const orderings = {
+  CREATED_ASC: { value: 'created', description: 'Oldest first.' },
+  CREATED_DESC: {
+    value: '-created',
+    description: 'Newest first; the default.',
+    extensions: { isDefault: true },
+  },
+  ID_ASC: { value: 'id', description: 'Lowest id first.' },
+  ID_DESC: { value: '-id', description: 'Highest id first.' },
+  LIKE_COUNT_ASC: { value: 'like_count', description: 'Fewest likes first.' },
+  LIKE_COUNT_DESC: { value: '-like_count', description: 'Most likes first.' },
+  MODIFIED_ASC: { value: 'modified', description: 'Longest unchanged first.' },
+  MODIFIED_DESC: { value: '-modified', description: 'Most recently changed first.' },
+} as const;
+
+export const OutfitOrdering = builder.enumType('OutfitOrdering', {
+  description: 'What a list is sorted by, ties by id in the same direction.',
+  values: orderings,
+});
+
+type Spelling = (typeof OutfitOrdering)['$inferType'];
+
+const fields = { created: 'created', id: 'id', like_count: 'likes', modified: 'modified' } as const;
+
+/** The ordering that an enum value stands for; the default one when there is none. */
+export function orderingOf(spelling: Spelling | null | undefined): Ordering {
+  if (!spelling) return defaultOrdering;
+  const name = spelling.replace('-', '') as keyof typeof fields;
+  return { field: fields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };
 }

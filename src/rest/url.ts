@@ -1,4 +1,29 @@
-// Decodes the query string, and writes that of next and previous.
+// URLs: the base of links, and the query string, as it is read and as next and previous have it.
+import type { FastifyRequest } from 'fastify';
+import { isRepeated } from '../http/headers.ts';
+import { invalidHost } from './errors.ts';
+
+const hostPattern = /^([a-z0-9.-]+|\[[a-f0-9:.]+\])(:\d+)?$/;
+
+/**
+ * The scheme and host of a request, for links. Fastify looks at `X-Forwarded-*` only when the
+ * connection comes from a proxy that TRUST_PROXY names.
+ * @param publicUrl is taken instead, when there is one
+ * @throws RestError 400 for a host that no link may repeat, and for more than one
+ */
+export function readBaseUrl(request: FastifyRequest, publicUrl: string | undefined): string {
+  if (isRepeated(request, 'host')) throw invalidHost();
+  if (publicUrl !== undefined) return publicUrl;
+  const { host, protocol } = request;
+  // Host names have no case; the link keeps the one that was sent.
+  if (!hostPattern.test(host.toLowerCase())) throw invalidHost();
+  return `${protocol === 'https' ? 'https' : 'http'}://${host}`;
+}
+
+/** What follows the first `?` of the request target, undecoded, up to a fragment that does not belong. */
+export function rawQuery({ url = '' }: { readonly url?: string | undefined }): string {
+  return /^[^?]*\?([^#]*)/.exec(url)?.[1] ?? '';
+}
 
 /** Query parameters in the order they were sent, names and values decoded. */
 export type QueryParameters = readonly (readonly [name: string, value: string])[];
@@ -12,7 +37,6 @@ export function parseQuery(raw: string): QueryParameters {
   return [...new URLSearchParams(`?${raw}`)];
 }
 
-/** The value of a parameter; the last one wins when it is repeated. */
 export function readParameter(parameters: QueryParameters, name: string): string | undefined {
   return parameters.findLast(([parameterName]) => parameterName === name)?.[1];
 }

@@ -1,0 +1,170 @@
+// POST: a stored document that creates a record from a body, of JSON or of a form.
+import type { IncomingHttpHeaders } from 'node:http';
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  GraphQLBoolean,
+  type GraphQLInputField,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isInputObjectType,
+  Kind,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
+import type { Asker, Engine } from '../graphql/engine.ts';
+import { unsupportedEncodingOf } from '../http/headers.ts';
+import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
+import {
+  dataOf,
+  invalidFields,
+  notAnObject,
+  parseError,
+  unsupportedEncoding,
+  unsupportedMediaType,
+} from './errors.ts';
+import type { Created, Route } from './routes.ts';
+import { parseQuery } from './url.ts';
+import { parseBoolean } from './variables.ts';
+
+export interface Body {
+  readonly value: unknown;
+  readonly isForm: boolean;
+}
+
+export const mediaTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
+
+/**
+ * Reads a body. An empty one is an empty object, whatever its type, as in DRF.
+ * @param bytes undefined when the request has none
+ * @throws RestError 415 for another encoding or type, 400 for what cannot be read as that type
+ */
+export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined): Body {
+  if (bytes === undefined || bytes.length === 0) return { value: {}, isForm: false };
+  const encoding = unsupportedEncodingOf(headers);
+  if (encoding) throw unsupportedEncoding(encoding);
+  const contentType = headers['content-type'];
+  const mediaType = contentType?.split(';')[0]?.trim().toLowerCase();
+  if (mediaType === mediaTypes[0]) return { value: parseJson(bytes), isForm: false };
+  if (mediaType !== mediaTypes[1]) throw unsupportedMediaType(contentType ?? '');
+  // The last of a repeated name wins.
+  return { value: Object.fromEntries(parseQuery(bytes.toString('utf8'))), isForm: true };
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return readJson(decodeBody(bytes), 'The body');
+  } catch (error) {
+    throw error instanceof JsonInputError ? parseError(error.message) : error;
+  }
+}
+
+/** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */
+export interface WritableField {
+  readonly name: string;
+  readonly input: GraphQLInputField;
+  readonly type: GraphQLNamedType;
+}
+
+/** The variables that go into fields of the input, in the order of the document. */
+export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
+  const fields: WritableField[] = [];
+  const typeInfo = new TypeInfo(schema);
+  visit(
+    document,
+    visitWithTypeInfo(typeInfo, {
+      ObjectField({ name, value }) {
+        const parent = getNamedType(typeInfo.getParentInputType());
+        const input = isInputObjectType(parent) ? parent.getFields()[name.value] : undefined;
+        if (!input || value.kind !== Kind.VARIABLE) return;
+        fields.push({ name: value.name.value, input, type: getNamedType(input.type) });
+      },
+    }),
+  );
+  return fields;
+}
+
+/**
+ * Creates what a body asks for; gives the record.
+ * @throws RestError 400 with what is wrong with every field, HttpError
+ */
+export type Create = (body: Body, asker: Asker) => Promise<unknown>;
+
+export function storeCreate(
+  engine: Engine,
+  document: NonNullable<Route['create']>,
+  fields: readonly WritableField[],
+): Create {
+  const operation = engine.store(document);
+  const toAnswer = (result: ExecutionResult) => ({
+    ...dataOf<{ created: Created }>(result),
+    size: 0,
+    shareable: false,
+  });
+
+  return async ({ value, isForm }, asker) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw notAnObject(value);
+    }
+    const variables: Record<string, unknown> = {};
+    const wrong = new Map<string, readonly string[]>();
+    for (const field of fields) {
+      if (!Object.hasOwn(value, field.name)) continue;
+      const given: unknown = Reflect.get(value, field.name);
+      const coerced = coerceField(field, given, isForm);
+      if (coerced.message !== undefined) wrong.set(field.name, [coerced.message]);
+      else if (coerced.value !== undefined) variables[field.name] = coerced.value;
+    }
+    // Wrong ones are left out, but the others are checked too: all errors are told at once.
+    if (wrong.size > 0) variables['validate_only'] = true;
+    const { created } = await engine.answer({ operation, variables, key: '', toAnswer }, asker);
+    for (const { field, messages } of created.errors) {
+      const name = fields.find(({ input }) => input.name === field)?.name ?? field;
+      if (!wrong.has(name)) wrong.set(name, messages);
+    }
+    if (wrong.size === 0) return created.record;
+    const inOrder = fields.filter(({ name }) => wrong.has(name));
+    throw invalidFields(
+      Object.fromEntries(inOrder.map(({ name }) => [name, wrong.get(name) ?? []])),
+    );
+  };
+}
+
+type Coerced =
+  | { readonly value: unknown; readonly message?: never }
+  | { readonly value?: never; readonly message: string };
+
+/**
+ * Reads a value as Django REST Framework does, with its messages; what a right type holds is checked behind the schema.
+ * @returns the value for the variable (undefined: as if it were not given), or what is wrong
+ */
+export function coerceField(
+  { input, type }: WritableField,
+  value: unknown,
+  isForm: boolean,
+): Coerced {
+  const { mayBeBlank = false, required = false } = input.extensions;
+  // A form sends every field that it shows, filled in or not.
+  if (isForm && value === '' && !mayBeBlank && !required) return { value: undefined };
+  if (value === null) return { value };
+  if (type === GraphQLBoolean) {
+    const read = parseBoolean(value);
+    return read === undefined ? { message: 'Must be a valid boolean.' } : { value: read };
+  }
+  if (isEnumType(type)) {
+    const choice = type.getValues().find((candidate) => candidate.value === value);
+    return choice ? { value: choice.name } : { message: `"${show(value)}" is not a valid choice.` };
+  }
+  // Beyond these a number is not the text any more that was sent.
+  const isExact = typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+  if (typeof value === 'string' || isExact) return { value: String(value) };
+  return { message: 'Not a valid string.' };
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}

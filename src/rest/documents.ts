@@ -1,0 +1,167 @@
+// The stored documents that answer GET: pages of a list, kept without their envelopes, and single records.
+import type { FastifyRequest } from 'fastify';
+import { type ExecutionResult, type GraphQLSchema, getOperationAST } from 'graphql';
+import { LRUCache } from 'lru-cache';
+import type { Answer } from '../cache/answer-cache.ts';
+import type { Config } from '../config.ts';
+import type { Asker, Engine } from '../graphql/engine.ts';
+import { encodeJson } from '../http/json.ts';
+import { type Compressible, entityTag } from '../http/representation.ts';
+import { dataOf, notFound, unknownParameters } from './errors.ts';
+import type { Page, Route } from './routes.ts';
+import { formatQuery, parseQuery, type QueryParameters, rawQuery } from './url.ts';
+import { createListReader, createVariableReader, type PathParameters } from './variables.ts';
+
+export interface RestAnswer extends Compressible {
+  readonly tag: string;
+  readonly shareable: boolean;
+}
+
+/**
+ * Reads what answers GET and HEAD of a path.
+ * @throws RestError 400 for parameters that cannot be read, 404 for a page or record that there is not
+ */
+export type ReadAnswer = (
+  request: FastifyRequest,
+  base: string,
+  asker: Asker,
+) => Promise<RestAnswer>;
+
+export interface ReaderOptions {
+  readonly engine: Engine;
+  readonly schema: GraphQLSchema;
+  readonly config: Pick<Config, 'unknownParameters'>;
+}
+
+/** @throws when the document does not fit the schema, or has a variable that cannot be read */
+export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
+  const { list, record } = route;
+  if (list) return createPageReader(options, { ...route, list });
+  if (record) return createRecordReader(options, { ...route, record });
+  throw new Error(`The path ${route.path} has neither a list nor a record.`);
+}
+
+/**
+ * The query parameters that a path reads: the variables of its stored document. A list reads `page`, and never
+ * `last`; what stands in the path is not read from the query string.
+ */
+export function knownParametersOf({ path, list, record }: Route): ReadonlySet<string> {
+  const document = list ?? record;
+  const definitions = document && getOperationAST(document)?.variableDefinitions;
+  const known = new Set(definitions?.map(({ variable }) => variable.name.value));
+  if (list) known.add('page').delete('last');
+  else for (const [, name = ''] of path.matchAll(/:(\w+)/g)) known.delete(name);
+  return known;
+}
+
+/** Decodes a query string. @throws RestError 400 for unknown parameters, if they are refused */
+function createParser({ config }: ReaderOptions, route: Route): (raw: string) => QueryParameters {
+  if (config.unknownParameters !== 'refuse') return parseQuery;
+  const known = knownParametersOf(route);
+  return (raw) => {
+    const parameters = parseQuery(raw);
+    const names = parameters.map(([name]) => name).filter((name) => !known.has(name));
+    if (names.length > 0) throw unknownParameters(names);
+    return parameters;
+  };
+}
+
+interface PageRequest {
+  readonly query: string;
+  readonly parameters: QueryParameters;
+  readonly variables: Record<string, unknown>;
+  /** Of the cache: parameters that are no variables are not in it. */
+  readonly key: string;
+}
+
+function createPageReader(
+  options: ReaderOptions,
+  route: Route & Required<Pick<Route, 'list'>>,
+): ReadAnswer {
+  const { engine, schema } = options;
+  const operation = engine.store(route.list);
+  const parse = createParser(options, route);
+  const readVariables = createListReader(schema, operation.node);
+  // Query strings are few and come again: reading one anew took as long as sending the page.
+  const requests = new LRUCache<string, PageRequest>({ maxSize: 1_000_000 });
+  const readRequest = (query: string): PageRequest => {
+    const parameters = parse(query);
+    const variables = readVariables(parameters);
+    const key = `${route.path} ${JSON.stringify(variables)}`;
+    const request = { query, parameters, variables, key };
+    requests.set(query, request, { size: 1000 + 4 * query.length });
+    return request;
+  };
+
+  return async ({ raw }, base, asker) => {
+    const query = rawQuery(raw);
+    const request = requests.get(query) ?? readRequest(query);
+    const { variables, key } = request;
+    const page = await engine.answer({ operation, variables, key, toAnswer: toKeptPage }, asker);
+    const path = `${base}${route.path}`;
+    const address = `${path}?${query}`;
+    if (page.latest?.address === address) return page.latest;
+    const { head, body } = encloseResults(path, page, request.parameters);
+    const tag = entityTag(head + page.resultsTag);
+    page.latest = { address, body, tag, shareable: page.shareable };
+    return page.latest;
+  };
+}
+
+/** A page without what depends on the address and parameters of a request. */
+interface KeptPage extends Answer, Omit<Page, 'results'> {
+  readonly results: Buffer;
+  readonly resultsTag: string;
+  /** The envelope of the latest request: most clients use the same address. */
+  latest?: RestAnswer & { readonly address: string };
+}
+
+function toKeptPage(result: ExecutionResult, isForAll: boolean): KeptPage {
+  const { count, next, previous, results } = dataOf<{ page: Page }>(result).page;
+  const bytes = encodeJson(results);
+  return {
+    count,
+    next,
+    previous,
+    results: bytes,
+    resultsTag: entityTag(bytes),
+    // With room for an envelope and its compressed forms.
+    size: 3 * bytes.length,
+    shareable: isForAll,
+  };
+}
+
+/** @param path scheme, host and path of the links */
+export function encloseResults(
+  path: string,
+  { count, next, previous, results }: Pick<KeptPage, 'count' | 'next' | 'previous' | 'results'>,
+  parameters: QueryParameters,
+): { readonly head: string; readonly body: Buffer } {
+  const link = (number: number | null) =>
+    number === null ? null : `${path}?${formatQuery(parameters, 'page', String(number))}`;
+  const empty = { count, next: link(next), previous: link(previous), results: null };
+  const head = JSON.stringify(empty).slice(0, -'null}'.length);
+  return { head, body: Buffer.concat([Buffer.from(head), results, Buffer.from('}')]) };
+}
+
+function createRecordReader(
+  options: ReaderOptions,
+  route: Route & Required<Pick<Route, 'record'>>,
+): ReadAnswer {
+  const { engine, schema } = options;
+  const operation = engine.store(route.record);
+  const parse = createParser(options, route);
+  const readVariables = createVariableReader(schema, operation.node, []);
+  return async ({ raw, params }, _base, asker) => {
+    const variables = readVariables(parse(rawQuery(raw)), params as PathParameters);
+    const key = `${route.path} ${JSON.stringify(variables)}`;
+    return engine.answer({ operation, variables, key, toAnswer: toKeptRecord }, asker);
+  };
+}
+
+function toKeptRecord(result: ExecutionResult, isForAll: boolean): Answer & RestAnswer {
+  const { record } = dataOf<{ record: unknown }>(result);
+  if (record === null) throw notFound();
+  const body = encodeJson(record);
+  return { body, tag: entityTag(body), size: 2 * body.length, shareable: isForAll };
+}
