@@ -121,32 +121,27 @@ test('counts as a request of whoever asks for it', async () => {
   });
 });
 
-test('agrees with keys that cannot be fetched', async () => {
-  const settings = { AUTH_JWKS_URL: 'http://127.0.0.1:1/jwks.json' };
-  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const authorization = `Bearer ${part({ alg: 'RS256', kid: 'a' })}.${part({ sub: '1' })}.AA`;
-  await withGateway(settings, async (gateway) => {
-    const check = createChecker(await documentOf(gateway));
-    for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE'] as const) {
-      const headers = { authorization };
-      const response = await gateway.app.inject({ method, url: path, headers });
-      expect(response.statusCode).toBe(503);
-      check(method, path, response);
-    }
-  });
-});
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const unknown = `Bearer ${part({ alg: 'RS256', kid: 'a' })}.${part({ sub: '1' })}.AA`;
 
 test.each([
-  [401, {}],
-  [503, { WRITES: 'off', AUTH_JWT_SECRET: secret }],
-])('says that nobody can write, who gets %s', async (status, settings) => {
+  ['nobody can sign in', {}, {}, ['POST'], 401],
+  ['WRITES=off', { WRITES: 'off', AUTH_JWT_SECRET: secret }, {}, ['POST'], 503],
+  [
+    'keys cannot be fetched',
+    { AUTH_JWKS_URL: 'http://127.0.0.1:1/jwks.json' },
+    { authorization: unknown },
+    ['GET', 'POST', 'OPTIONS', 'DELETE'],
+    503,
+  ],
+])('no answer contradicts it where %s', async (_case, settings, headers, methods, status) => {
   await withGateway(settings, async (gateway) => {
-    const document = await documentOf(gateway);
-    const { description } = document['paths']?.[path]?.['post'] ?? {};
-    expect(description).toContain('this gateway itself creates nothing.');
-    const response = await gateway.app.inject({ method: 'POST', url: path });
-    expect(response.statusCode).toBe(status);
-    createChecker(document)('POST', path, response);
+    const check = createChecker(await documentOf(gateway));
+    for (const method of methods) {
+      const response = await gateway.app.inject({ method: method as 'GET', url: path, headers });
+      expect(response.statusCode).toBe(status);
+      check(method, path, response);
+    }
   });
 });
 
@@ -282,10 +277,6 @@ test('describes paths of any documents', async () => {
       expect([url, `${response.statusCode}`]).toEqual([url, status]);
       check('GET', name, response);
     }
-    const { id } = (await gateway.get('/api/outfits/')).json().results[0];
-    expect(
-      one?.['get']?.['responses']?.['200']?.['content']?.['application/json']?.['example'],
-    ).toEqual((await gateway.get(`/api/outfits/${id}/`)).json());
   };
   await withGateway({}, work, { schema, routes });
 });

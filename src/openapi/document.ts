@@ -1,8 +1,5 @@
 // The OpenAPI document of the REST paths: from their table, the stored documents and the GraphQL schema.
 import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
-import type { IdentityConfig } from '../admission/viewer.ts';
-import { findWriteObstacle, type WriteConfig } from '../admission/write-guard.ts';
-import type { Config } from '../config.ts';
 import { invalidKey } from '../errors.ts';
 import { mediaTypes } from '../rest/body.ts';
 import { findFields } from '../rest/create-document.ts';
@@ -11,14 +8,16 @@ import { allowOf, type Route } from '../rest/routes.ts';
 import { version } from '../version.ts';
 import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from './answers.ts';
 import { describeParameters, readDocumentOf } from './parameters.ts';
-import { recordsOf, type Samples } from './samples.ts';
 import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
 
 export interface DocumentOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
-  readonly config: DeprecationConfig & IdentityConfig & WriteConfig & Pick<Config, 'browsable'>;
+  readonly config: DeprecationConfig;
 }
+
+/** Bodies of answers to GET, by the path in the table; none where there was no answer. */
+export type Samples = ReadonlyMap<string, { readonly results?: readonly object[] }>;
 
 /** What operations are made of. */
 interface Parts extends DocumentOptions {
@@ -57,14 +56,19 @@ export function createDocument(options: DocumentOptions, samples: Samples): Json
       schemas: schemas.components,
       headers: describeHeaders(),
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'Its `sub` is the id of a user. Without a key for tokens, none is valid.',
+        },
       },
     },
   };
 }
 
 function describeRead(parts: Parts, route: Route): JsonSchema {
-  const { schema, schemas, samples, config } = parts;
+  const { schema, schemas, samples } = parts;
   const document = readDocumentOf(route);
   const link = (which: string) => ({
     type: ['string', 'null'],
@@ -81,7 +85,7 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
   return {
     ...describeOperation(parts, route, 'get', document, [
       route.description,
-      config.browsable && 'A request that prefers HTML gets the same answer as a page.',
+      'A request that prefers HTML may get the same answer as a page.',
       'HEAD gives the same without a body. OPTIONS describes the path, or answers a CORS preflight (204).',
       `Methods other than ${allowOf(route)} get 405.`,
       'The path without its last slash redirects here: with 301 for GET and HEAD, or else 308.',
@@ -105,7 +109,7 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
 }
 
 function describeCreate(parts: Parts, route: Route, document: DocumentNode): JsonSchema {
-  const { schema, schemas, config } = parts;
+  const { schema, schemas } = parts;
   const fields = findFields(schema, document);
   const record = schemas.ofField(schemas.findField(document, 'created', 'record'));
   const example = findRecord(parts, route, record);
@@ -115,7 +119,6 @@ function describeCreate(parts: Parts, route: Route, document: DocumentNode): Jso
   });
   const operation = describeOperation(parts, route, 'post', document, [
     schemas.findField(document, 'created').description,
-    findWriteObstacle(config) && 'As it is set up now, this gateway itself creates nothing.',
   ]);
   const name = `${operation.operationId.replace(/^./, (first) => first.toUpperCase())}Body`;
   const body = schemas.refer(name, schemas.ofBody(fields));
@@ -148,7 +151,7 @@ function describeOperation(
   { name, path }: Route,
   method: string,
   document: DocumentNode,
-  texts: readonly (string | false | null | undefined)[],
+  texts: readonly (string | null | undefined)[],
 ) {
   const camelCased = path.replace(/\W+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
   const own = getOperationAST(document)?.name?.value ?? `${method}${camelCased}`;
@@ -170,7 +173,7 @@ function describeOperation(
 function findRecord({ schemas, samples }: Parts, { path, list }: Route, record: JsonSchema) {
   const results = list && schemas.ofField(schemas.findField(list, 'page', 'results'));
   const isSame = JSON.stringify(results?.['items']) === JSON.stringify(record);
-  return isSame ? recordsOf(samples.get(path))[0] : undefined;
+  return isSame ? samples.get(path)?.results?.[0] : undefined;
 }
 
 function withExample(schema: JsonSchema, example: unknown): JsonSchema {

@@ -10,12 +10,12 @@ import { readBaseUrl } from '../rest/base-url.ts';
 import { announceDeprecation } from '../rest/deprecation.ts';
 import { methodNotAllowed } from '../rest/errors.ts';
 import { createInnerApp, type InnerApp } from '../rest/inner-app.ts';
+import type { Route } from '../rest/routes.ts';
 import { answerErrors } from '../rest/send.ts';
-import type { DocumentOptions } from './document.ts';
-import { takeSamples } from './samples.ts';
+import type { Samples } from './document.ts';
 
 export interface OpenApiOptions extends RestOptions {
-  readonly config: RestOptions['config'] & DocumentOptions['config'] & Pick<Config, 'graphiql'>;
+  readonly config: RestOptions['config'] & Pick<Config, 'browsable' | 'graphiql'>;
 }
 
 /** The document as it was last sent. */
@@ -61,4 +61,24 @@ export async function serveOpenApi(app: FastifyInstance, options: OpenApiOptions
     handler: () => {},
   });
   if (config.browsable) (await import('./viewer.ts')).serveViewer(app, options);
+}
+
+/** Records of a page in an example: as many as pages have by default. */
+const maxRecords = 20;
+
+/** Real answers, as examples: asked for each time, so that they are never older than the listing. */
+async function takeSamples(
+  { ask }: InnerApp,
+  routes: readonly Route[],
+  audience: { readonly protocol: string; readonly host: string },
+): Promise<Samples> {
+  const samples = new Map<string, { results?: object[] }>();
+  for (const { path, list } of routes.filter(({ path }) => !path.includes(':'))) {
+    const answer = await ask({ headers: {}, ...audience, target: path });
+    if (answer.statusCode !== 200) continue;
+    const body: { results?: object[] } = answer.json();
+    if (list) body.results?.splice(maxRecords);
+    samples.set(path, body);
+  }
+  return samples;
 }

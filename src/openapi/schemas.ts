@@ -185,7 +185,7 @@ export class Schemas {
 }
 
 /** No key at all where there is no description. */
-export function describedBy(...texts: readonly (string | false | null | undefined)[]): JsonSchema {
+export function describedBy(...texts: readonly (string | null | undefined)[]): JsonSchema {
   const description = texts.filter(Boolean).join('\n\n');
   return description === '' ? {} : { description };
 }
