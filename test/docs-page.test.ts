@@ -1,4 +1,4 @@
-// /api/docs: the document for people, and for browsers alone.
+// /api/docs: the document for people, and for whoever takes HTML.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openGateway, type TestGateway } from './gateway.ts';
 
@@ -77,6 +77,15 @@ test('a page that has not changed is not sent again', async () => {
   });
 });
 
+test.each([undefined, '', '*/*', 'text/html;q=0.5, application/json'])(
+  'Accept: %s gets the page too',
+  async (header) => {
+    const headers = header === undefined ? {} : { accept: header };
+    const { statusCode, body } = await gateway.get('/api/docs', headers);
+    expect([statusCode, body]).toEqual([200, expect.stringContaining('<title>REST API')]);
+  },
+);
+
 test('the path with a slash leads to the one without', async () => {
   const { statusCode, headers } = await gateway.get('/api/docs/', { accept });
   expect([statusCode, headers['location']]).toEqual([301, '/api/docs']);
@@ -84,9 +93,7 @@ test('the path with a slash leads to the one without', async () => {
 
 test.each([
   ['/api/docs', 'application/json'],
-  ['/api/docs', '*/*'],
-  ['/api/docs', ''],
-  ['/api/docs', 'text/html;q=0.5, application/json'],
+  ['/api/docs', 'text/html;q=0, */*'],
   ['/api/docs/', 'application/json'],
   ['/api/docs/x/page.js', '*/*'],
   ['/api/docs/x', '*/*'],

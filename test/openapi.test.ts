@@ -23,6 +23,25 @@ const documentOf = async (gateway: TestGateway, headers = {}): Promise<Json> => 
   return response.json();
 };
 
+/** A gateway for one test. */
+async function withGateway(
+  environment: Record<string, string>,
+  work: (gateway: TestGateway) => Promise<void>,
+  options = {},
+): Promise<void> {
+  const gateway = await openGateway('PostgreSQL', rows, environment, options);
+  try {
+    await work(gateway);
+  } finally {
+    await gateway.close();
+  }
+}
+
+const exampleOf = (document: Json, method: string, status: string) =>
+  document['paths']?.[path]?.[method]?.['responses']?.[status]?.['content']?.['application/json']?.[
+    'example'
+  ];
+
 describe.each(laneKinds)('the document on %s', (kind) => {
   let gateway: TestGateway;
   let document: Json;
@@ -34,9 +53,26 @@ describe.each(laneKinds)('the document on %s', (kind) => {
   });
   afterAll(() => gateway.close());
 
-  test('is valid OpenAPI 3.1', async () => {
+  test('is valid OpenAPI 3.1, and has what linters ask for', async () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true });
-    expect(document['openapi']).toBe('3.1.0');
+    expect(document).toMatchObject({
+      openapi: '3.1.0',
+      info: { license: { identifier: 'MIT' }, contact: { name: expect.any(String) } },
+      servers: [{ url: '/' }],
+    });
+    expect(Object.keys(document['paths'] ?? {})).toEqual([path]);
+    const { get, post } = document['paths']?.[path] ?? {};
+    expect(Object.keys(document['paths']?.[path] ?? {})).toEqual(['get', 'post']);
+    const tags = ['Outfit List'];
+    const summary = 'The outfits that users have published, page by page.';
+    const security = [{}, { bearer: [] }];
+    expect(get).toMatchObject({ operationId: 'listOutfits', tags, summary, security });
+    expect(post).toMatchObject({
+      operationId: 'createOutfit',
+      tags,
+      summary: 'Publishes an outfit of the viewer.',
+      security: [{ bearer: [] }],
+    });
   });
 
   test('has real answers for its examples, as they are now', async () => {
@@ -45,16 +81,10 @@ describe.each(laneKinds)('the document on %s', (kind) => {
     const posted = await gateway.app.inject({ method: 'POST', url: path, headers, payload });
     expect(posted.statusCode).toBe(201);
     const now = await documentOf(gateway);
-    const exampleOf = (method: string, status: string) =>
-      now['paths']?.[path]?.[method]?.['responses']?.[status]?.['content']?.['application/json']?.[
-        'example'
-      ];
     const page = (await gateway.get(path)).json();
     expect(page.results.some(({ title }: { title: string }) => title === 'A 👗')).toBe(true);
-    expect(exampleOf('get', '200')).toEqual(page);
-    expect(exampleOf('post', '201')).toEqual(page.results[0]);
-    const options = await gateway.app.inject({ method: 'OPTIONS', url: path });
-    expect(exampleOf('options', '200')).toEqual(options.json());
+    expect(exampleOf(now, 'get', '200')).toEqual(page);
+    expect(exampleOf(now, 'post', '201')).toEqual(page.results[0]);
   });
 
   test('has an example of a body that is taken, in both types', async () => {
@@ -73,28 +103,13 @@ describe.each(laneKinds)('the document on %s', (kind) => {
   });
 });
 
-/** A gateway for one test. */
-async function withGateway(
-  environment: Record<string, string>,
-  work: (gateway: TestGateway) => Promise<void>,
-  options = {},
-): Promise<void> {
-  const gateway = await openGateway('PostgreSQL', rows, environment, options);
-  try {
-    await work(gateway);
-  } finally {
-    await gateway.close();
-  }
-}
-
 test('has no examples while there are no answers', async () => {
   const fail = () => {
     throw unavailable();
   };
   const schema = extend('extend type Query { unused: Int }', { 'Query.outfits': fail });
   const work = async (gateway: TestGateway) => {
-    const { responses } = (await documentOf(gateway))['paths']?.[path]?.['get'] ?? {};
-    expect(responses?.['200']?.['content']?.['application/json']).not.toHaveProperty('example');
+    expect(exampleOf(await documentOf(gateway), 'get', '200')).toBeUndefined();
   };
   await withGateway({}, work, { schema });
 });
@@ -106,56 +121,37 @@ test('counts as a request of whoever asks for it', async () => {
   });
 });
 
-/** The statuses of a method of the listing. */
-const statusesOf = (document: Json, method: string) =>
-  Object.keys(document['paths']?.[path]?.[method]?.['responses'] ?? {});
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const unknown = `Bearer ${part({ alg: 'RS256', kid: 'a' })}.${part({ sub: '1' })}.AA`;
 
-test('promises no writing to those who cannot', async () => {
-  await withGateway({}, async (gateway) => {
-    const document = await documentOf(gateway);
-    expect(document['components']).not.toHaveProperty('securitySchemes');
-    expect(document['paths']?.[path]?.['post']).not.toHaveProperty('security');
-    expect(statusesOf(document, 'post')).toEqual(['400', '401', '406', '408', '431']);
-    const response = await gateway.app.inject({ method: 'POST', url: path });
-    expect(response.statusCode).toBe(401);
-    createChecker(document).check({ path, method: 'POST', example: 'notAuthenticated' }, response);
-  });
-});
-
-test('tells of keys that cannot be fetched', async () => {
-  const settings = { AUTH_JWKS_URL: 'http://127.0.0.1:1/jwks.json' };
-  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const authorization = `Bearer ${part({ alg: 'RS256', kid: 'a' })}.${part({ sub: '1' })}.AA`;
+test.each([
+  ['nobody can sign in', {}, {}, ['POST'], 401],
+  ['WRITES=off', { WRITES: 'off', AUTH_JWT_SECRET: secret }, {}, ['POST'], 503],
+  [
+    'keys cannot be fetched',
+    { AUTH_JWKS_URL: 'http://127.0.0.1:1/jwks.json' },
+    { authorization: unknown },
+    ['GET', 'POST', 'OPTIONS', 'DELETE'],
+    503,
+  ],
+])('no answer contradicts it where %s', async (_case, settings, headers, methods, status) => {
   await withGateway(settings, async (gateway) => {
-    const { check } = createChecker(await documentOf(gateway));
-    for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE'] as const) {
-      const headers = { authorization };
-      const response = await gateway.app.inject({ method, url: path, headers });
-      expect(response.statusCode).toBe(503);
-      check({ path, method, example: 'unavailable' }, response);
+    const check = createChecker(await documentOf(gateway));
+    for (const method of methods) {
+      const response = await gateway.app.inject({ method: method as 'GET', url: path, headers });
+      expect(response.statusCode).toBe(status);
+      check(method, path, response);
     }
   });
 });
 
-test('says what the settings say', async () => {
-  const settings = {
-    UNKNOWN_PARAMETERS: 'refuse',
-    WRITES: 'off',
-    COMPRESSION: 'all',
-    REST_DEPRECATED: '2027-01-31',
-    PUBLIC_URL: 'https://shop.example',
-  };
+test('says where the paths are, and that they are deprecated', async () => {
+  const settings = { REST_DEPRECATED: '2027-01-31', PUBLIC_URL: 'https://shop.example' };
   await withGateway(settings, async (gateway) => {
     const document = await documentOf(gateway);
     expect(document['servers']).toEqual([{ url: 'https://shop.example' }]);
-    expect(document['components']).not.toHaveProperty('securitySchemes');
-    const { get, post } = document['paths']?.[path] ?? {};
-    expect(get).toMatchObject({ deprecated: true });
-    expect(post).not.toHaveProperty('security');
-    expect(statusesOf(document, 'post')).toEqual(['400', '406', '408', '431', '503']);
-    const write = await gateway.app.inject({ method: 'POST', url: path });
-    expect(write.statusCode).toBe(503);
-    createChecker(document).check({ path, method: 'POST', example: 'writesOff' }, write);
+    const operations = Object.values(document['paths']?.[path] ?? {});
+    expect(operations.map(({ deprecated }) => deprecated)).toEqual([true, true]);
   });
 });
 
@@ -168,17 +164,17 @@ test('never shows what only its owner sees, whoever asks', async () => {
       expect(own.body).toContain('"private":true');
       expect(own.headers['cache-control']).toBe('private, no-cache');
       const document = await gateway.get('/api/openapi.json', headers);
-      createChecker(document.json()).check({ path, method: 'GET' }, own);
+      createChecker(document.json())('GET', path, own);
       expect(document.body).not.toContain('"private":true');
     }
   });
 });
 
-test('is a file like others: its own base, 304, HEAD, and no other method', async () => {
+test('is a file like others: links to its own host, 304, HEAD, and no other method', async () => {
   await withGateway({}, async ({ app, get }) => {
     const here = await get('/api/openapi.json', { host: 'one.test' });
     const there = await get('/api/openapi.json', { host: 'two.test:81' });
-    expect(here.json().servers).toEqual([{ url: 'http://one.test' }]);
+    expect(here.body).toContain('"next":"http://one.test/api/outfits/?page=2"');
     expect(there.body).toBe(here.body.replaceAll('http://one.test', 'http://two.test:81'));
     expect(here.headers).toMatchObject({
       'content-type': 'application/json',
@@ -250,7 +246,7 @@ test('describes paths of any documents', async () => {
   const work = async (gateway: TestGateway) => {
     const document = await documentOf(gateway);
     expect(await new Validator().validate(document)).toEqual({ valid: true });
-    const { check } = createChecker(document);
+    const check = createChecker(document);
     const told = document['paths']?.['/api/told/']?.['get'];
     expect(told?.['operationId']).toBe('getApiTold');
     expect(told?.['parameters']).toMatchObject([
@@ -279,12 +275,8 @@ test('describes paths of any documents', async () => {
     ] as const) {
       const response = await gateway.get(url);
       expect([url, `${response.statusCode}`]).toEqual([url, status]);
-      check({ path: name, method: 'GET' }, response);
+      check('GET', name, response);
     }
-    const { id } = (await gateway.get('/api/outfits/')).json().results[0];
-    expect(
-      one?.['get']?.['responses']?.['200']?.['content']?.['application/json']?.['example'],
-    ).toEqual((await gateway.get(`/api/outfits/${id}/`)).json());
   };
   await withGateway({}, work, { schema, routes });
 });
@@ -299,15 +291,10 @@ test('tells paths apart that ask the same document, or have the same name', asyn
       const document = await documentOf(gateway);
       expect(await new Validator().validate(document)).toEqual({ valid: true });
       const ids = Object.values(document['paths'] ?? {}).flatMap((item) =>
-        ['get', 'head', 'options', 'post'].map((method) => item[method]?.['operationId']),
+        ['get', 'post'].map((method) => item[method]?.['operationId']),
       );
-      expect(ids).toHaveLength(16);
-      expect(new Set(ids).size).toBe(16);
-      expect(ids).toContain('listOutfits');
-      expect(document['tags']).toEqual([
-        { name: own.name, description: own.description },
-        { name: 'Redirects', description: expect.any(String) },
-      ]);
+      expect(ids).toEqual(['listOutfits', 'createOutfit', 'listOutfits2', 'createOutfit2']);
+      expect(document['tags']).toEqual([{ name: own.name, description: own.description }]);
     },
     { routes },
   );
@@ -325,6 +312,20 @@ test.each([
     for (const url of [path, '/api/openapi.json']) {
       expect((await gateway.get(url)).headers['x-served-by']).toBe(server);
     }
+    if (server === 'legacy') return;
+    const { body } = await gateway.get('/api/openapi.json');
+    expect(body).not.toMatch(/legacy|served-by|old service/i);
+    if (mode === 'mirror') return;
+    service.fault = 'closing early';
+    const write = await gateway.app.inject({ method: 'POST', url: path });
+    const { 'x-served-by': _side, ...headers } = write.headers;
+    expect(write.statusCode).toBe(502);
+    createChecker(JSON.parse(body))(
+      'POST',
+      path,
+      { ...write, body: write.body, headers },
+      'default',
+    );
   } finally {
     await gateway.close();
     await service.close();

@@ -1,152 +1,108 @@
-// The answers of a path by their statuses, whoever gives them: headers, bodies, examples.
-import { STATUS_CODES } from 'node:http';
-import { HttpError } from '../errors.ts';
-import { shareOf } from '../legacy/canary.ts';
+// The answers of the REST paths: one table of their headers, one of the statuses of errors, for any settings.
 import { mediaTypes } from '../rest/create.ts';
-import type { RestError } from '../rest/errors.ts';
-import type { Route } from '../rest/routes.ts';
-import type { DocumentOptions } from './document.ts';
-import {
-  type Errors,
-  findOuterRefusals,
-  findPathRefusals,
-  type Refusals,
-} from './error-answers.ts';
-import { describeHeaders, fixed, type HeaderSets, type Headers } from './headers.ts';
-import type { JsonSchema, NamedHeaders, NamedSchemas } from './json-schema.ts';
-import type { Samples } from './samples.ts';
+import type { JsonSchema } from './schemas.ts';
 
-/** What the operations of a path are made from. */
-export interface PathContext extends DocumentOptions {
-  readonly route: Route;
-  readonly named: Named;
-  readonly samples: Samples;
-  readonly headers: HeaderSets;
+interface Header {
+  readonly description: string;
+  readonly type?: 'integer';
+  /** The statuses that always have it; undefined: any may have it. */
+  readonly on?: 'all' | readonly number[];
 }
 
-export type Responses = Readonly<Record<string, JsonSchema>>;
+/** Those of HTTP's own framing, such as `Content-Length`, are left out. */
+const headers: Readonly<Record<string, Header>> = {
+  'Access-Control-Allow-Origin': { description: 'The origin whose pages may read the answer.' },
+  'Access-Control-Expose-Headers': { description: 'Headers that these pages may read.' },
+  Allow: { description: 'The methods of the path.' },
+  'Cache-Control': { description: 'Who may store the answer, to revalidate it.', on: [200, 304] },
+  'Content-Encoding': { description: 'How the body is compressed.' },
+  'Cross-Origin-Opener-Policy': { description: 'Isolates it from other origins.', on: 'all' },
+  Deprecation: { description: 'When the path is or was deprecated (RFC 9745).' },
+  ETag: { description: 'Entity tag of these bytes, for `If-None-Match`.', on: [200, 304] },
+  Link: { description: 'The successor of a deprecated path.' },
+  'Referrer-Policy': { description: 'Keeps its address from other origins.', on: 'all' },
+  'Retry-After': { description: 'Seconds to wait.', type: 'integer', on: [429, 503] },
+  Sunset: { description: 'When the path ends (RFC 8594).' },
+  Vary: { description: 'Headers of the request that the answer depends on.' },
+  'WWW-Authenticate': { description: 'The scheme, and what is wrong (RFC 6750).', on: [401] },
+  'X-Content-Type-Options': { description: 'Forbids to sniff its type.', on: 'all' },
+  'X-Frame-Options': { description: 'Forbids to embed it.', on: 'all' },
+  'X-Request-Id': { description: 'Id in the log: that of the request, or a new one.', on: 'all' },
+};
 
-export interface OwnAnswers {
-  /** What this gateway answers when nothing is wrong. */
-  readonly own: Responses;
-  readonly errors: Errors;
-  readonly ofErrors: Headers;
+interface ErrorStatus {
+  readonly when: string;
+  /** Undefined: of both. */
+  readonly method?: 'get' | 'post';
 }
 
-/** Whatever a method of a path can be answered with: by this gateway, the old service, or both. */
-export function answersOf(
-  { route, config, headers, named }: PathContext,
-  method: string,
-  { own, errors, ofErrors }: OwnAnswers,
-): Responses {
-  const outer = findOuterRefusals(method, config, headers);
-  const share = shareOf(config.legacyMode, method);
-  const ofGateway = [{ headers: ofErrors, errors }, ...findPathRefusals(route, headers)];
-  const isPassed = share < 100 && (config.writes || method !== 'POST');
-  return {
-    ...(share > 0 ? own : {}),
-    ...describeErrors([...(share > 0 ? ofGateway : []), ...outer], named),
-    ...(isPassed
-      ? {
-          default: {
-            description: 'Whatever the old service answers, as it is.',
-            headers: nameHeaders({ legacy: headers.ofLegacy }, named),
-          },
-        }
-      : {}),
-  };
-}
+const errors: Readonly<Record<string, ErrorStatus>> = {
+  400: { when: 'A parameter, a header, the body or the request as a whole cannot be read.' },
+  401: { when: 'The token is invalid, or missing where one is needed.' },
+  404: { when: 'There is no such page or record.', method: 'get' },
+  406: { when: '`Accept` excludes JSON.' },
+  408: { when: 'The request did not arrive in time.' },
+  413: { when: 'The body is too large.', method: 'post' },
+  415: { when: 'The type or encoding of the body is not supported.', method: 'post' },
+  422: { when: 'The `Idempotency-Key` belongs to another request.', method: 'post' },
+  429: { when: 'The rate limit is exceeded.' },
+  431: { when: 'The request target or a header is too large.' },
+  500: { when: 'A fault of the gateway.' },
+  503: { when: 'The gateway or its database is busy or away, or writing is switched off.' },
+  default: { when: 'Any other error.' },
+};
 
-/** How a browser asks for a page of another origin, before the request itself. */
-export function describePreflight({ config, headers, named }: PathContext): Responses {
-  const isOurs = shareOf(config.legacyMode, 'OPTIONS') > 0;
-  if (config.corsOrigins.length === 0 || !isOurs) return {};
-  return { 204: describeAnswer(204, { preflight: headers.ofPreflight }, named) };
-}
-
-/** The parts that answers share. */
-export interface Named {
-  readonly schemas: NamedSchemas;
-  readonly headers: NamedHeaders;
-}
-
-/** An answer. The parts that it shares with others are referred to. */
-export function describeAnswer(
-  status: number,
-  headers: Readonly<Record<string, Headers>>,
-  named: Named,
-  content?: object,
-): JsonSchema {
-  return {
-    description: STATUS_CODES[status],
-    headers: nameHeaders(headers, named),
-    ...(content ? { content: { [mediaTypes[0]]: content } } : {}),
-  };
-}
-
-export function nameHeaders(
-  headers: Readonly<Record<string, Headers>>,
-  named: Named,
-): Readonly<Record<string, JsonSchema>> {
-  return Object.fromEntries(
-    Object.entries(describeHeaders(headers)).map(([name, header]) => [
-      name,
-      named.headers.refer(name, header as JsonSchema),
-    ]),
-  );
-}
-
-interface NamedRefusal {
-  readonly name: string;
-  readonly error: HttpError | RestError;
-  readonly headers: Headers;
-}
-
-/** The answers that errors become, by status. */
-export function describeErrors(refusals: readonly Refusals[], named: Named): Responses {
-  const byStatus = new Map<number, NamedRefusal[]>();
-  for (const { errors, headers: common } of refusals) {
-    for (const [name, error] of Object.entries(errors)) {
-      const status = statusOf(error);
-      const own = error instanceof HttpError ? fixed(error.headers) : {};
-      const refusal = { name, error, headers: { ...common, ...own } };
-      byStatus.set(status, [...(byStatus.get(status) ?? []), refusal]);
-    }
-  }
-  return Object.fromEntries(
-    [...byStatus].map(([status, ofStatus]) => {
-      const headers = Object.fromEntries(ofStatus.map(({ name, headers }) => [name, headers]));
-      const examples = ofStatus.map(({ name, error }) => [name, { value: bodyOf(error) }]);
-      const content = {
-        schema: schemaOfErrors(ofStatus, named.schemas),
-        examples: Object.fromEntries(examples),
-      };
-      return [status, describeAnswer(status, headers, named, content)];
-    }),
-  );
-}
-
-function statusOf(error: HttpError | RestError): number {
-  return error instanceof HttpError ? error.status : error.statusCode;
-}
-
-function bodyOf(error: HttpError | RestError): Readonly<Record<string, unknown>> {
-  return error instanceof HttpError ? { detail: error.message } : error.body;
-}
-
-function schemaOfErrors(refusals: readonly NamedRefusal[], named: NamedSchemas): JsonSchema {
-  const detail = named.refer('Error', {
+/** Components that answers refer to. */
+export const errorSchemas: Readonly<Record<string, JsonSchema>> = {
+  Error: {
     type: 'object',
     description: 'What is wrong with the request as a whole.',
     properties: { detail: { type: 'string' } },
     required: ['detail'],
-  });
-  const fields = named.refer('FieldErrors', {
+    examples: [{ detail: 'Not found.' }],
+  },
+  FieldErrors: {
     type: 'object',
     description: 'What is wrong, by the names of fields or parameters.',
     additionalProperties: { type: 'array', items: { type: 'string' } },
-  });
-  const isDetail = refusals.map(({ error }) => typeof bodyOf(error)['detail'] === 'string');
-  if (isDetail.every(Boolean)) return detail;
-  return isDetail.some(Boolean) ? { anyOf: [detail, fields] } : fields;
+    examples: [{ image_key: ['Enter a valid URL.'] }],
+  },
+};
+
+export function describeHeaders(): JsonSchema {
+  const described = Object.entries(headers).map(([name, { description, type = 'string', on }]) => [
+    name,
+    { description, required: on !== undefined, schema: { type } },
+  ]);
+  return Object.fromEntries(described);
+}
+
+/** @param body schema and example; undefined: there is none */
+export function describeAnswer(
+  status: number | string,
+  description: string,
+  body?: JsonSchema,
+): JsonSchema {
+  const names = Object.entries(headers).flatMap(([name, { on = 'all' }]) =>
+    on === 'all' || on.includes(Number(status)) ? [name] : [],
+  );
+  const references = names.map((name) => [name, { $ref: `#/components/headers/${name}` }]);
+  return {
+    description,
+    headers: Object.fromEntries(references),
+    ...(body ? { content: { [mediaTypes[0]]: body } } : {}),
+  };
+}
+
+/** The answers to what is wrong, by status. */
+export function describeErrors(method: 'get' | 'post'): JsonSchema {
+  const detail = { $ref: '#/components/schemas/Error' };
+  const fields = { $ref: '#/components/schemas/FieldErrors' };
+  const answers = Object.entries(errors)
+    .filter(([, error]) => (error.method ?? method) === method)
+    .map(([status, { when }]) => {
+      const schema = status === '400' ? { anyOf: [detail, fields] } : detail;
+      return [status, describeAnswer(status, when, { schema })];
+    });
+  return Object.fromEntries(answers);
 }

@@ -1,47 +1,42 @@
-// The OpenAPI document of the legacy paths: from their table, the stored documents and the schema.
-import type { GraphQLSchema } from 'graphql';
-import { canIdentify, type IdentityConfig } from '../admission/viewer.ts';
-import type { Config } from '../config.ts';
+// The OpenAPI document of the REST paths: from their table, the stored documents and the GraphQL schema.
+import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
+import { invalidKey } from '../errors.ts';
+import { findFields, mediaTypes } from '../rest/create.ts';
 import type { DeprecationConfig } from '../rest/deprecation.ts';
-import type { Route } from '../rest/routes.ts';
+import { allowOf, type Route } from '../rest/routes.ts';
 import { version } from '../version.ts';
-import { findHeaders } from './headers.ts';
-import { type JsonSchema, NamedHeaders, NamedSchemas } from './json-schema.ts';
-import { describePath } from './operations.ts';
-import { describeRedirect, redirects } from './redirects.ts';
-import type { Samples } from './samples.ts';
+import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from './answers.ts';
+import { describeParameters, readDocumentOf } from './parameters.ts';
+import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
 
 export interface DocumentOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
-  readonly config: DeprecationConfig &
-    IdentityConfig &
-    Pick<
-      Config,
-      | 'browsable'
-      | 'compression'
-      | 'corsOrigins'
-      | 'legacyMode'
-      | 'rateLimit'
-      | 'unknownParameters'
-      | 'writes'
-    >;
+  readonly config: DeprecationConfig;
 }
 
-/** @param base scheme and host of the links, where the paths are */
-export function createDocument(options: DocumentOptions, base: string, samples: Samples) {
-  const { config, routes } = options;
-  const named = { schemas: new NamedSchemas(), headers: new NamedHeaders() };
-  const described = routes.map((route) => {
-    const headers = findHeaders(route, config);
-    const context = { ...options, route, named, samples, headers };
-    const key = route.path.replace(/:(\w+)/g, '{$1}');
-    return { key, path: describePath(context), redirect: describeRedirect(context) };
+/** Bodies of answers to GET, by the path in the table; none where there was no answer. */
+export type Samples = ReadonlyMap<string, { readonly results?: readonly object[] }>;
+
+/** What operations are made of. */
+interface Parts extends DocumentOptions {
+  readonly schemas: Schemas;
+  readonly samples: Samples;
+  /** Those that are taken. */
+  readonly operationIds: Set<string>;
+}
+
+export function createDocument(options: DocumentOptions, samples: Samples): JsonSchema {
+  const { config, routes, schema } = options;
+  const schemas = new Schemas(schema, errorSchemas);
+  const parts = { ...options, schemas, samples, operationIds: new Set<string>() };
+  const paths = routes.map((route) => {
+    const get = describeRead(parts, route);
+    const post = route.create && describeCreate(parts, route, route.create);
+    return [route.path.replace(/:(\w+)/g, '{$1}'), post ? { get, post } : { get }];
   });
-  const paths = [
-    ...described.map(({ key, path }) => [key, path] as const),
-    ...described.map(({ key, redirect }) => [key.slice(0, -1), redirect] as const),
-  ];
+  // Of paths with the same name, the first one describes it.
+  const tags = new Map(routes.toReversed().map(({ name, description }) => [name, description]));
   return {
     openapi: '3.1.0',
     info: {
@@ -49,56 +44,137 @@ export function createDocument(options: DocumentOptions, base: string, samples: 
       version,
       description:
         'The REST paths. Everything that they give, and more, is in the GraphQL schema at `/graphql` too.',
+      contact: { name: 'The operator of this gateway' },
+      license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: base }],
-    // Paths may share a name: the first of them describes it.
-    tags: [
-      ...[...new Map(routes.toReversed().map((route) => [route.name, route])).values()]
-        .toReversed()
-        .map(({ name, description }) => ({ name, description })),
-      redirects,
-    ],
-    paths: Object.fromEntries(nameDistinctly(paths)),
+    // Relative to the address of the document.
+    servers: [{ url: config.publicUrl ?? '/' }],
+    tags: [...tags].map(([name, description]) => ({ name, description })).toReversed(),
+    paths: Object.fromEntries(paths),
     components: {
-      schemas: named.schemas.toObject(),
-      headers: named.headers.toObject(),
-      ...(canIdentify(config)
-        ? {
-            securitySchemes: {
-              bearer: {
-                type: 'http',
-                scheme: 'bearer',
-                bearerFormat: 'JWT',
-                description: 'Needed to write only. Its `sub` is the id of a user.',
-              },
-            },
-          }
-        : {}),
+      schemas: schemas.components,
+      headers: describeHeaders(),
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'Its `sub` is the id of a user. Without a key for tokens, none is valid.',
+        },
+      },
     },
   };
 }
 
-/** Two paths may ask the same document, but an operation is known by its name: the second gets a number. */
-function nameDistinctly(paths: readonly (readonly [string, JsonSchema])[]): [string, JsonSchema][] {
-  const taken = new Set<string>();
-  const distinct = (name: string) => {
-    let free = name;
-    for (let number = 2; taken.has(free); number += 1) free = `${name}${number}`;
-    taken.add(free);
-    return free;
+function describeRead(parts: Parts, route: Route): JsonSchema {
+  const { schema, schemas, samples } = parts;
+  const document = readDocumentOf(route);
+  const link = (which: string) => ({
+    type: ['string', 'null'],
+    format: 'uri',
+    description: `Address of the ${which} page with the same parameters; null where there is none.`,
+  });
+  const links = { next: link('next'), previous: link('previous') };
+  const body = route.list
+    ? schemas.refer(
+        route.name.replaceAll(/\W/g, ''),
+        schemas.ofField(schemas.findField(document, 'page'), links),
+      )
+    : schemas.ofField(schemas.findField(document, 'record'));
+  return {
+    ...describeOperation(parts, route, 'get', document, [
+      route.description,
+      'A request that prefers HTML may get the same answer as a page.',
+      'HEAD gives the same without a body. OPTIONS describes the path, or answers a CORS preflight (204).',
+      `Methods other than ${allowOf(route)} get 405.`,
+      'The path without its last slash redirects here: with 301 for GET and HEAD, or else 308.',
+    ]),
+    security: [{}, { bearer: [] }],
+    parameters: [
+      ...describeParameters(schema, route, schemas),
+      {
+        name: 'If-None-Match',
+        in: 'header',
+        description: 'The `ETag` of an answer: when nothing has changed since, there is a 304.',
+        schema: { type: 'string' },
+      },
+    ],
+    responses: {
+      200: describeAnswer(200, 'OK', withExample(body, samples.get(route.path))),
+      304: describeAnswer(304, 'It has not changed.'),
+      ...describeErrors('get'),
+    },
   };
-  return paths.map(([path, item]) => [
-    path,
-    Object.fromEntries(
-      Object.entries(item).map(([key, operation]) =>
-        isOperation(operation)
-          ? [key, { ...operation, operationId: distinct(operation.operationId) }]
-          : [key, operation],
-      ),
-    ),
-  ]);
 }
 
-function isOperation(value: unknown): value is { readonly operationId: string } {
-  return typeof value === 'object' && value !== null && 'operationId' in value;
+function describeCreate(parts: Parts, route: Route, document: DocumentNode): JsonSchema {
+  const { schema, schemas } = parts;
+  const fields = findFields(schema, document);
+  const record = schemas.ofField(schemas.findField(document, 'created', 'record'));
+  const example = findRecord(parts, route, record);
+  const given = fields.flatMap(({ name }) => {
+    const value: unknown = example && Reflect.get(example, name);
+    return value === null || value === undefined ? [] : [[name, value]];
+  });
+  const operation = describeOperation(parts, route, 'post', document, [
+    schemas.findField(document, 'created').description,
+  ]);
+  const name = `${operation.operationId.replace(/^./, (first) => first.toUpperCase())}Body`;
+  const body = schemas.refer(name, schemas.ofBody(fields));
+  const content = withExample(body, example && Object.fromEntries(given));
+  return {
+    ...operation,
+    security: [{ bearer: [] }],
+    parameters: [
+      {
+        name: 'Idempotency-Key',
+        in: 'header',
+        description: `Names the request, so that it may be sent again. ${invalidKey().message}`,
+        schema: { type: 'string', minLength: 1, maxLength: 255 },
+      },
+    ],
+    requestBody: {
+      required: fields.some(({ input }) => input.extensions['required']),
+      content: Object.fromEntries(mediaTypes.map((type) => [type, content])),
+    },
+    responses: {
+      201: describeAnswer(201, 'Created', withExample(record, example)),
+      ...describeErrors('post'),
+    },
+  };
+}
+
+/** @param texts of the description; the summary is the first sentence of the first one */
+function describeOperation(
+  { config, operationIds }: Parts,
+  { name, path }: Route,
+  method: string,
+  document: DocumentNode,
+  texts: readonly (string | null | undefined)[],
+) {
+  const camelCased = path.replace(/\W+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
+  const own = getOperationAST(document)?.name?.value ?? `${method}${camelCased}`;
+  const base = own.replace(/^./, (first) => first.toLowerCase());
+  // Paths may have the same document: the second operation gets a number.
+  let operationId = base;
+  for (let number = 2; operationIds.has(operationId); number += 1) operationId = base + number;
+  operationIds.add(operationId);
+  return {
+    operationId,
+    tags: [name],
+    summary: (texts[0] || name).split(/(?<=\.)\s/, 1)[0],
+    ...describedBy(...texts),
+    ...(config.restDeprecated || config.restSunset ? { deprecated: true } : {}),
+  };
+}
+
+/** A record of the list at this path, if it has the schema of what is created here. */
+function findRecord({ schemas, samples }: Parts, { path, list }: Route, record: JsonSchema) {
+  const results = list && schemas.ofField(schemas.findField(list, 'page', 'results'));
+  const isSame = JSON.stringify(results?.['items']) === JSON.stringify(record);
+  return isSame ? samples.get(path)?.results?.[0] : undefined;
+}
+
+function withExample(schema: JsonSchema, example: unknown): JsonSchema {
+  return { schema, ...(example === undefined ? {} : { example }) };
 }

@@ -1,4 +1,4 @@
-// GET /api/openapi.json: the OpenAPI document of the legacy paths; and its viewer.
+// GET /api/openapi.json: the OpenAPI document of the REST paths; and its viewer.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.ts';
 import { encodeJson } from '../http/json.ts';
@@ -7,28 +7,27 @@ import { type RestOptions, serveRest } from '../rest/adapter.ts';
 import { announceDeprecation } from '../rest/deprecation.ts';
 import { answerErrors, methodNotAllowed } from '../rest/errors.ts';
 import { createInnerApp, type InnerApp } from '../rest/inner-app.ts';
+import type { Route } from '../rest/routes.ts';
 import { readBaseUrl } from '../rest/url.ts';
-import type { DocumentOptions } from './document.ts';
-import { type Audience, takeSamples } from './samples.ts';
+import type { Samples } from './document.ts';
 
 export interface OpenApiOptions extends RestOptions {
-  readonly config: RestOptions['config'] &
-    DocumentOptions['config'] &
-    Pick<Config, 'browsable' | 'graphiql'>;
+  readonly config: RestOptions['config'] & Pick<Config, 'browsable' | 'graphiql'>;
 }
 
-/** A document as it was last given. */
-interface KeptDocument extends Compressible {
-  /** What it was made of. */
+/** The document as it was last sent. */
+interface Latest extends Compressible {
+  /** The samples in it: it is made anew when they have changed. */
   readonly key: string;
   readonly tag: string;
 }
 
-/** Serves the document, and a viewer of it for people. */
 export async function serveOpenApi(app: FastifyInstance, options: OpenApiOptions): Promise<void> {
-  const { admit, config } = options;
-  const provide = createProvider(app, options);
+  const { admit, config, routes } = options;
   const compresses = config.compression !== 'off';
+  let inner: Promise<InnerApp> | undefined;
+  let latest: Latest | undefined;
+  app.addHook('onClose', async () => (await inner)?.close());
   announceDeprecation(app, config);
   answerErrors(app);
   app.route({
@@ -37,43 +36,46 @@ export async function serveOpenApi(app: FastifyInstance, options: OpenApiOptions
     onRequest: async (request, reply) => {
       reply.header('Allow', 'GET, HEAD');
       if (compresses) reply.header('Vary', 'Accept-Encoding');
-      const base = readBaseUrl(request, config.publicUrl);
+      readBaseUrl(request, config.publicUrl);
       const { method, protocol, host } = request;
       if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method);
       // It takes as much as the first page of each list.
       await admit(request);
-      const document = await provide(base, { protocol, host });
-      const form = await findForm(document, request, compresses);
-      return sendForm(request, reply, form, {
-        contentType: 'application/json',
-        tag: document.tag,
-        shareable: true,
-      });
+      // What it asks counts as no request of anyone.
+      inner ??= createInnerApp((scope) => serveRest(scope, { ...options, admit: () => undefined }));
+      const samples = await takeSamples(await inner, routes, { protocol, host });
+      const key = JSON.stringify([...samples]);
+      let answer = latest;
+      if (answer?.key !== key) {
+        const { createDocument } = await import('./document.ts');
+        const body = encodeJson(createDocument(options, samples));
+        answer = latest = { key, body, tag: entityTag(body) };
+      }
+      const form = await findForm(answer, request, compresses);
+      const contentType = 'application/json';
+      return sendForm(request, reply, form, { contentType, tag: answer.tag, shareable: true });
     },
     handler: () => {},
   });
   if (config.browsable) (await import('./viewer.ts')).serveViewer(app, options);
 }
 
-/** Makes the document when it is asked for, and anew when the answers in it have changed. */
-function createProvider(
-  app: FastifyInstance,
-  options: OpenApiOptions,
-): (base: string, audience: Audience) => Promise<KeptDocument> {
-  let inner: Promise<InnerApp> | undefined;
-  let latest: KeptDocument | undefined;
-  app.addHook('onClose', async () => (await inner)?.close());
+/** Records of a page in an example: as many as pages have by default. */
+const maxRecords = 20;
 
-  return async (base, audience) => {
-    // Nobody in particular asks, and it counts as no request.
-    inner ??= createInnerApp((scope) => serveRest(scope, { ...options, admit: () => undefined }));
-    const samples = await takeSamples(await inner, options.routes, audience);
-    const key = JSON.stringify([base, ...samples]);
-    if (latest?.key !== key) {
-      const { createDocument } = await import('./document.ts');
-      const body = encodeJson(createDocument(options, base, samples));
-      latest = { key, body, tag: entityTag(body) };
-    }
-    return latest;
-  };
+/** Real answers, as examples: asked for each time, so that they are never older than the listing. */
+async function takeSamples(
+  { ask }: InnerApp,
+  routes: readonly Route[],
+  audience: { readonly protocol: string; readonly host: string },
+): Promise<Samples> {
+  const samples = new Map<string, { results?: object[] }>();
+  for (const { path, list } of routes.filter(({ path }) => !path.includes(':'))) {
+    const answer = await ask({ headers: {}, ...audience, target: path });
+    if (answer.statusCode !== 200) continue;
+    const body: { results?: object[] } = answer.json();
+    if (list) body.results?.splice(maxRecords);
+    samples.set(path, body);
+  }
+  return samples;
 }

@@ -1,15 +1,13 @@
 // /api/docs: the document in Swagger UI, for people; from this process alone.
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { prefersHtml } from '../http/accept.ts';
+import { preferredType } from '../http/accept.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import { logo } from '../logo.ts';
 import { notFound } from '../rest/errors.ts';
 import { readBaseUrl } from '../rest/url.ts';
 import type { OpenApiOptions } from './route.ts';
-import { page } from './viewer-page.ts';
-import { showDocument } from './viewer-script.js';
-import { style } from './viewer-style.ts';
+import { page, showDocument, style } from './viewer-page.js';
 
 /** What the page may do: run its own files, and ask this gateway. */
 const policy = [
@@ -32,23 +30,18 @@ interface Viewer {
   readonly version: string;
 }
 
-/** Serves the page to browsers: for all others there is nothing, as everywhere below `/api/`. */
+/** Serves the page to whoever takes HTML: for all others there is nothing, as everywhere below `/api/`. */
 export function serveViewer(app: FastifyInstance, { config }: OpenApiOptions): void {
   const compresses = config.compression !== 'off';
-  // Read on first use and then kept: most processes are never asked for it.
-  let viewer: Promise<Viewer> | undefined;
-
-  const getViewer = () => {
-    // What fails now may be there the next time.
-    viewer ??= readViewer(config.graphiql).catch((error) => {
-      viewer = undefined;
-      throw error;
-    });
+  // Read on first use: most processes are never asked for it.
+  let viewer: Viewer | undefined;
+  const getViewer = async () => {
+    viewer ??= await readViewer(config.graphiql);
     return viewer;
   };
   const wantsPage = (request: FastifyRequest) => {
     readBaseUrl(request, config.publicUrl);
-    if (!prefersHtml(request.headers.accept)) throw notFound();
+    if (!preferredType(request.headers.accept || '*/*', ['text/html'])) throw notFound();
   };
 
   app.get('/api/docs', { exposeHeadRoute: true }, async (request, reply) => {
@@ -79,34 +72,29 @@ export function serveViewer(app: FastifyInstance, { config }: OpenApiOptions): v
       const found = files.get(file);
       if (!found || version !== current) throw notFound();
       const type = file.endsWith('.css') ? 'text/css' : 'text/javascript';
+      const contentType = `${type}; charset=utf-8`;
       reply.header('Cache-Control', 'public, max-age=31536000, immutable');
       if (compresses) reply.header('Vary', 'Accept-Encoding');
       const form = await findForm(found, request, compresses);
-      const contentType = `${type}; charset=utf-8`;
       return sendForm(request, reply, form, { contentType, tag: undefined, shareable: true });
     },
   );
 }
 
 async function readViewer(hasGraphiQL: boolean): Promise<Viewer> {
-  const files = new Map<string, Buffer>([
-    [
-      'swagger-ui.css',
-      await readFile(new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))),
-    ],
-    [
-      'swagger-ui.js',
-      await readFile(new URL(import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'))),
-    ],
-    ['page.css', Buffer.from(style)],
-    ['page.js', Buffer.from(`(${showDocument})();`)],
-  ]);
-  const version = entityTag(Buffer.concat([...files.values()])).slice(1, 9);
+  const read = (url: string) => readFile(new URL(url));
+  const files = {
+    'swagger-ui.css': await read(import.meta.resolve('swagger-ui-dist/swagger-ui.css')),
+    'swagger-ui.js': await read(import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js')),
+    'page.css': Buffer.from(style),
+    'page.js': Buffer.from(`(${showDocument})();`),
+  };
+  const version = entityTag(Buffer.concat(Object.values(files))).slice(1, 9);
   const html = Buffer.from(page({ folder: `docs/${version}`, logo, hasGraphiQL }));
   return {
     html: { body: html },
     tag: entityTag(html),
-    files: new Map([...files].map(([name, body]) => [name, { body }])),
+    files: new Map(Object.entries(files).map(([name, body]) => [name, { body }])),
     version,
   };
 }
