@@ -1,10 +1,7 @@
 // @ts-nocheck: part of it runs in browsers, whose types this project does not have.
 // The page at /api/docs: its HTML, what it adds to the style of Swagger UI, and its script.
 
-/**
- * @param {{ folder: string; logo: string; hasGraphiQL: boolean }} options where the files are, relative to
- *   the page; an SVG
- */
+/** @param {{ folder: string; logo: string; hasGraphiQL: boolean }} options `folder` has the files; `logo` is SVG */
 export const page = ({ folder, logo, hasGraphiQL }) => `<!doctype html>
 <html lang="en">
 <head>
