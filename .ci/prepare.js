@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-if (existsSync('node_modules/@graphql-codegen/cli')) {
+if (existsSync('node_modules/esbuild')) {
   process.exitCode = spawnSync('npm', ['run', 'build'], { stdio: 'inherit' }).status ?? 1;
 } else {
   console.log(

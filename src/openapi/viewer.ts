@@ -6,6 +6,7 @@ import { type Compressible, findForm } from '../http/compression.ts';
 import { entityTag } from '../http/etag.ts';
 import { sendForm } from '../http/send-form.ts';
 import { logo } from '../logo.ts';
+import { packageFolder } from '../package-folder.ts';
 import { readBaseUrl } from '../rest/base-url.ts';
 import { notFound } from '../rest/errors.ts';
 import type { OpenApiOptions } from './route.ts';
@@ -90,16 +91,15 @@ export function serveViewer(app: FastifyInstance, { config }: OpenApiOptions): v
   );
 }
 
+/** A file that the build copies, so that what runs needs no packages. */
+function readBuilt(name: string): Promise<Buffer> {
+  return readFile(new URL(`dist/openapi/${name}`, packageFolder));
+}
+
 async function readViewer(hasGraphiQL: boolean): Promise<Viewer> {
   const files = new Map<string, Buffer>([
-    [
-      'swagger-ui.css',
-      await readFile(new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))),
-    ],
-    [
-      'swagger-ui.js',
-      await readFile(new URL(import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'))),
-    ],
+    ['swagger-ui.css', await readBuilt('swagger-ui.css')],
+    ['swagger-ui.js', await readBuilt('swagger-ui-bundle.js')],
     ['page.css', Buffer.from(style)],
     ['page.js', Buffer.from(`(${showDocument})();`)],
   ]);

@@ -14,7 +14,11 @@ export default mergeConfig(
   { ...base, test: { ...base.test, include: [], exclude: [], provide: {} } },
   defineConfig({
     test: {
-      include: [...files.map((name) => `test/${name}.test.ts`), 'test/soak/*.test.ts'],
+      include: [
+        ...files.map((name) => `test/${name}.test.ts`),
+        'test/clients/*.test.ts',
+        'test/soak/*.test.ts',
+      ],
       provide: { lane: 'soak' },
       // Two cores: one file more than in npm test, since more of it waits.
       maxWorkers: 5,
