@@ -42,6 +42,7 @@ await bundle({
 await bundle({ entryPoints: ['src/database/embedded-worker.ts'] });
 const pglite = 'node_modules/@electric-sql/pglite/dist';
 copy(pglite, 'dist/database', ['pglite.wasm', 'pglite.data', 'initdb.wasm']);
+copy('src/demo', 'dist/demo', ['outfits.ndjson', 'garments.ndjson']);
 copy('node_modules/swagger-ui-dist', 'dist/openapi', ['swagger-ui.css', 'swagger-ui-bundle.js']);
 
 writeFileSync(join(root, 'dist/licences.txt'), collectLicences(inputs));

@@ -1,7 +1,7 @@
 // REST is data: what a route answers is what its stored document gives over /graphql.
 import { type GraphQLEnumType, print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { schema } from '../src/graphql/schema.ts';
 import { type Page, routes } from '../src/rest/routes.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';

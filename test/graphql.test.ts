@@ -13,9 +13,9 @@ import {
   printSchema,
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
 import { openDatabase } from '../src/database/database.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
 import {
   BrowsePageDocument,
   FindOutfitDocument,

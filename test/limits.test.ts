@@ -2,7 +2,7 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { buildClientSchema, getIntrospectionQuery, printSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];

@@ -3,7 +3,7 @@
 import type { AddressInfo } from 'node:net';
 import createClient, { type Client } from 'openapi-fetch';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import type { components, paths } from './golden/openapi.ts';
 import { secret, signIn } from './tokens.ts';

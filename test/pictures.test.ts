@@ -1,7 +1,7 @@
 // The pictures of the demonstration set: what they are, and when they come from this process.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { drawPicture } from '../src/demo/picture.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { baseOf, migratedEnvironmentOf, runServer } from './process.ts';

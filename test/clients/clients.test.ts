@@ -7,7 +7,7 @@ import type { Client, OperationResult } from '@urql/core';
 import { type DocumentNode, parse } from 'graphql';
 import type { Environment } from 'relay-runtime';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { generateOutfits } from '../../src/demo/generate.ts';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway, outfitId, type TestGateway } from '../gateway.ts';
 import { secret, signIn } from '../tokens.ts';
 import { type ClientApp, load as loadPackage, makeClientApp } from './app.ts';
