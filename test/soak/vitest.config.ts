@@ -5,9 +5,8 @@ import base from '../../vitest.config.ts';
 const files = [
   ...['cache', 'counts', 'differential', 'fuzz', 'made-of'],
   // Their twins on the embedded database.
-  ...['conditional', 'export', 'filters', 'import', 'migrations', 'nodes', 'openapi'],
-  ...['openapi-answers', 'rate-limit', 'shared-answers', 'statements', 'timestamps'],
-  ...['unknown-parameters', 'visibility', 'walks'],
+  ...['conditional', 'export', 'filters', 'import', 'migrations', 'nodes', 'rate-limit'],
+  ...['shared-answers', 'statements', 'timestamps', 'visibility', 'walks'],
 ];
 
 export default mergeConfig(
