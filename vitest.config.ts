@@ -11,7 +11,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // npm run test:soak, test:faults, test:versions and test:browser have configurations of their own.
-    exclude: ['test/browser/**', 'test/faults/**', 'test/soak/**'],
+    exclude: ['test/browser/**', 'test/clients/**', 'test/faults/**', 'test/soak/**'],
     provide: { lane: 'fast' },
     setupFiles: ['test/setup.ts'],
     // Each file would load all modules anew, a tenth of the time.

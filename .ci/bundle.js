@@ -1,46 +1,68 @@
-// A step of npm run build: dist/, of what runs. Packages are bundled with it, since a start would
-// otherwise find, read and link 1,700 files, which took more than half of its time.
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// A step of npm run build: dist/, which runs with Node.js alone. A start from node_modules would find, read and
+// link 1,700 files, which took more than half of its time.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const outputs = ['dist/licences.txt'];
+const inputs = [];
 
-const { metafile } = await build({
-  absWorkingDir: root,
-  entryPoints: [
-    'src/server.ts',
-    'src/commands/cli.ts',
-    'src/cluster/gateway-worker.ts',
-    'src/database/embedded-worker.ts',
-  ],
-  outbase: 'src',
-  outdir: 'dist',
-  chunkNames: 'chunks/[name]-[hash]',
-  bundle: true,
+/** @param {import('esbuild').BuildOptions} options */
+async function bundle(options) {
+  const { metafile } = await build({
+    absWorkingDir: root,
+    outbase: 'src',
+    outdir: 'dist',
+    chunkNames: 'chunks/[name]-[hash]',
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+    external: ['pg-native'],
+    // Older packages ask for Node's own modules by require.
+    banner: {
+      js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);",
+    },
+    metafile: true,
+    logLevel: 'warning',
+    ...options,
+  });
+  outputs.push(...Object.keys(metafile.outputs));
+  inputs.push(...Object.keys(metafile.inputs));
+}
+
+await bundle({
+  entryPoints: ['src/server.ts', 'src/commands/cli.ts', 'src/cluster/gateway-worker.ts'],
   // What is imported late is loaded late.
   splitting: true,
-  format: 'esm',
-  platform: 'node',
-  target: 'node20.19',
-  // They read files beside them, or are large and seldom asked for.
-  external: ['@electric-sql/*', '@graphql-yoga/render-graphiql', 'pg-native'],
-  // Older packages ask for Node's own modules by require.
-  banner: {
-    js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);",
-  },
-  metafile: true,
-  logLevel: 'warning',
 });
-writeFileSync(join(root, 'dist/licences.txt'), collectLicences(Object.keys(metafile.inputs)));
-removeOthers(['dist/licences.txt', ...Object.keys(metafile.outputs)]);
+// In one piece: PGlite looks for its files beside its code.
+await bundle({ entryPoints: ['src/database/embedded-worker.ts'] });
+const pglite = 'node_modules/@electric-sql/pglite/dist';
+copy(pglite, 'dist/database', ['pglite.wasm', 'pglite.data', 'initdb.wasm']);
+copy('src/demo', 'dist/demo', ['outfits.ndjson', 'garments.ndjson']);
+copy('node_modules/swagger-ui-dist', 'dist/openapi', ['swagger-ui.css', 'swagger-ui-bundle.js']);
+
+writeFileSync(join(root, 'dist/licences.txt'), collectLicences(inputs));
+removeOthers();
 
 /**
- * Removes what an earlier build has made, now that all is there: a gateway may run from it.
- * @param {readonly string[]} outputs paths below the root
+ * Copies what is read as a file.
+ * @param {string} from
+ * @param {string} to
+ * @param {readonly string[]} names
  */
-function removeOthers(outputs) {
+function copy(from, to, names) {
+  mkdirSync(join(root, to), { recursive: true });
+  for (const name of names) copyFileSync(join(root, from, name), join(root, to, name));
+  inputs.push(...names.map((name) => `${from}/${name}`));
+  outputs.push(...names.map((name) => `${to}/${name}`));
+}
+
+/** Removes what an earlier build has made, now that all is there: a gateway may run from it. */
+function removeOthers() {
   const kept = new Set(outputs.map((path) => join(root, path)));
   for (const entry of readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);

@@ -7,8 +7,8 @@ register();
 /** @param {string} file below src */
 const load = (file) => import(new URL(`../src/${file}`, import.meta.url).href);
 
-/** @returns {Promise<typeof import('../src/demo/generate.ts')>} */
-export const importGenerate = () => load('demo/generate.ts');
+/** @returns {Promise<typeof import('./outfits/generate.ts')>} */
+export const importGenerate = () => load('../bench/outfits/generate.ts');
 
 /** @returns {Promise<typeof import('../src/outfits/ordering.ts')>} */
 export const importOrdering = () => load('outfits/ordering.ts');

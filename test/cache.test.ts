@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { type DatabaseKind, openGateway, type TestGateway } from './gateway.ts';
 import { amount, describeOnce, laneKinds } from './lane.ts';

@@ -1,6 +1,6 @@
 // A query that comes again is compiled at some point: nobody may notice.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];

@@ -2,7 +2,7 @@
 // where nobody else's commits end what memory has.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
 

@@ -1,6 +1,6 @@
 // Entity tags: whoever has the answer already is told so, and whoever has not is never told so.
 import { describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 

@@ -1,6 +1,6 @@
 // The cursor connection: the rules of Relay.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import {
   ScrollOutfitsDocument,
   type ScrollOutfitsQueryVariables,

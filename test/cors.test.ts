@@ -1,6 +1,6 @@
 // Which pages of other origins may read answers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 5, users: 2 })];

@@ -1,8 +1,8 @@
 // Every answer of the legacy paths says since when they are deprecated, and when they end.
 import { describe, expect, test } from 'vitest';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
 import { useGateway } from './gateway.ts';
 import { failure, migratedEnvironmentOf, runServer } from './process.ts';
 import { secret, signIn } from './tokens.ts';

@@ -1,6 +1,6 @@
 // The engine against plain graphql, on random documents.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { compareWithGraphql } from './differential.ts';
 import { openGateway, outfitId, type TestGateway } from './gateway.ts';
 import { amount } from './lane.ts';

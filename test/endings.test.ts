@@ -3,7 +3,7 @@
 import type { LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { databaseKinds, openGateway, type TestGateway } from './gateway.ts';
 import { extend } from './schema-extension.ts';

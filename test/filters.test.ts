@@ -1,7 +1,7 @@
 // Filters of lists: every list, ordering and viewer against plain JavaScript on the same rows.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { compareKeys, formatCursor, sortKeyOf } from '../src/outfits/ordering.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { anyFilterOf, type Filter, matches, texts } from './filter-model.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { examples } from '../src/graphql/graphiql-examples.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';

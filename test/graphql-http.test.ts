@@ -6,7 +6,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { GraphQLSchema } from 'graphql';
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { schema } from '../src/graphql/schema.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { extend } from './schema-extension.ts';

@@ -1,4 +1,5 @@
 // What GraphQL answers, held against the REST records of the same database.
+
 import { readFileSync } from 'node:fs';
 import {
   buildClientSchema,
@@ -13,9 +14,9 @@ import {
   printSchema,
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
 import { openDatabase } from '../src/database/database.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
 import {
   BrowsePageDocument,
   FindOutfitDocument,

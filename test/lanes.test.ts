@@ -2,11 +2,11 @@
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { createConcurrencyLimit } from '../src/admission/concurrency-limit.ts';
 import type { AppOptions } from '../src/app.ts';
 import { Lane } from '../src/database/lane.ts';
 import { SharedTask } from '../src/database/task.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
 import { type Follower, LiveFeed } from '../src/graphql/live-feed.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { routes } from '../src/rest/routes.ts';

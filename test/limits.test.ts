@@ -2,7 +2,7 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { buildClientSchema, getIntrospectionQuery, printSchema } from 'graphql';
 import { describe, expect, test, vi } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];

@@ -5,9 +5,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of all lanes that take longer than their size lets expect, longest first. */
 const longest = [
-  ...['differential', 'switching', 'docs', 'costly-documents', 'visibility', 'follow', 'workers'],
-  ...['first-start', 'live', 'filter-plans', 'walks', 'tracing', 'endings-storm', 'cache'],
-  ...['import', 'command-line', 'server', 'kills', 'identity', 'migrations'],
+  ...['clients', 'differential', 'switching', 'docs', 'costly-documents', 'visibility', 'follow'],
+  ...['workers', 'first-start', 'live', 'filter-plans', 'walks', 'tracing', 'endings-storm'],
+  ...['cache', 'import', 'command-line', 'server', 'kills', 'identity', 'migrations'],
 ];
 
 export class LongestFirst extends BaseSequencer {

@@ -1,7 +1,7 @@
 // Global object identification: every outfit and user has an id of its own, and is found by it.
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { outfitId, useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';

@@ -2,7 +2,7 @@
 // is really answered; with as few settings as possible and with many.
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { overloaded, timedOut, unavailable } from '../src/errors.ts';
 import { schema as ownSchema } from '../src/graphql/schema.ts';
 import { openGateway, type TestGateway } from './gateway.ts';

@@ -2,7 +2,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { unavailable } from '../src/errors.ts';
 import { routes as ownRoutes, type Route } from '../src/rest/routes.ts';
 import { openGateway, type TestGateway } from './gateway.ts';

@@ -12,7 +12,10 @@ export const pages = ['README.md', ...readdirSync(join(root, 'docs')).map((name)
 
 /** What cannot be typed in here, and why; a test says when a line is no longer needed. */
 export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
-  [/^npm install |relay-compiler/, 'test/soak/clients.test.ts runs the tools that are installed'],
+  [
+    /^npm install |relay-compiler/,
+    'test/clients/clients.test.ts runs the tools that are installed',
+  ],
   [/npm run package|outfit-gateway-[\d.]+\.tar\.gz/, 'test/soak/package.test.ts makes and runs it'],
   [/^(?:pg_dump|createdb|pg_restore|psql) /, 'test/soak/running.test.ts runs them where they are'],
   [/^docker |\ndocker /, 'there is no Docker where tests run'],

@@ -1,7 +1,7 @@
 // What a client may write after the `?`, held against an independent reading of the decided rules.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { formatQuery, parseQuery } from '../src/rest/url.ts';
 import { parsePageNumber } from '../src/rest/variables.ts';
 import { useGateway } from './gateway.ts';

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { describeOnce, laneKinds } from './lane.ts';
 import { secret, signIn } from './tokens.ts';

@@ -2,7 +2,7 @@
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { parse } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import type { Route } from '../src/rest/routes.ts';
 import { databaseKinds, openGateway, useGateway } from './gateway.ts';
 import { extend } from './schema-extension.ts';

@@ -1,7 +1,7 @@
 // The listing at the front door: every row of the decided table, on both databases.
 import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { databaseKinds, openGateway, useGateway } from './gateway.ts';
 import { sendRaw } from './raw-http.ts';
 

@@ -1,7 +1,7 @@
 // An answer that is given to others depends on nothing of the viewer, whatever a field's author does.
 import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { extend } from './schema-extension.ts';

@@ -1,7 +1,7 @@
 // What is sent to the database for a list, on both databases: how many statements, and which.
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { type Ordering, orderings, sortIds } from './orderings.ts';

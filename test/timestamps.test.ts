@@ -1,7 +1,7 @@
 // Moments keep their microseconds, from the text that comes in to the text that goes out.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { formatTimestamp, parseTimestamp } from '../src/outfits/timestamps.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';

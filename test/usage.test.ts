@@ -1,8 +1,8 @@
 // Who calls what: clients told apart, in the log, in metrics, and as a table on the metrics port.
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { serveMetrics } from '../src/observability/metrics-server.ts';

@@ -1,6 +1,6 @@
 // What a viewer is told of themselves: who they are, what they like, what is theirs.
 import { describe, expect, test, vi } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { databaseKinds, outfitId, useGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
 

@@ -1,9 +1,10 @@
 // Who sees which private outfits: a matrix of viewers, settings and ways to read, and a plain model.
+
 import fc from 'fast-check';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
-import { generateOutfits } from '../src/demo/generate.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { openGateway, outfitId, type TestGateway } from './gateway.ts';

@@ -1,6 +1,6 @@
 // Walking a whole list, page by page or with cursors, meets every outfit exactly once.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import {
   type OutfitOrdering,
   ScrollOutfitsDocument,

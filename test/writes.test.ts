@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { generateOutfits } from '../src/demo/generate.ts';
+import { generateOutfits } from '../bench/outfits/generate.ts';
 import { saveOutfits } from '../src/outfits/bulk.ts';
 import { databaseKinds, openGateway, outfitId, type TestGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';

@@ -1,18 +1,8 @@
 // Draws the demonstration's pictures as SVG, from nothing but their keys: outfits, avatars, and a still of
 // each video.
 import { createHash } from 'node:crypto';
-import { drawFace } from './face.ts';
-import {
-  bags,
-  boots,
-  bottoms,
-  dresses,
-  extras,
-  type Garment,
-  jackets,
-  shoes,
-  tops,
-} from './garments.ts';
+import { readFileSync } from 'node:fs';
+import { packageFolder } from '../package-folder.ts';
 import { at, below, createRandom, pick, type Random } from './random.ts';
 
 /** A background, and colours for clothes that go with it and with each other. */
@@ -58,11 +48,8 @@ function drawOutfit(random: Random, mark: string): string {
   const order = below(random, clothes.length);
   const colors = clothes.map((_color, index) => at(clothes, index + order));
   const pattern = drawPattern(random, at(colors, 0), at(colors, 3));
-  const pieces = pick(
-    layouts,
-    random,
-  )(random)
-    .map((piece, index) => drawPiece(piece, colors, index === 0 && pattern !== ''))
+  const pieces = pick(layouts, random)
+    .map((place, index) => drawPiece(place, colors, index === 0 && pattern !== '', random))
     .join('');
   return `<svg xmlns="http://www.w3.org/2000/svg" width="600" height="800" viewBox="0 0 300 400"><defs><filter id="s" x="-20%" y="-20%" width="140%" height="140%"><feDropShadow dx="2" dy="4" stdDeviation="4" flood-color="#3a2c20" flood-opacity=".28"/></filter>${pattern}</defs><path d="M0 0H300V400H0Z" fill="${background}"/><path d="${pick(backdrops, random)}" fill="#fff" opacity=".42"/>${pieces}${mark}</svg>`;
 }
@@ -77,93 +64,102 @@ const backdrops = [
   'M30 120Q60 20 170 40T280 190 190 370 40 300 30 120Z',
 ];
 
-interface Piece {
-  readonly garment: Garment;
-  readonly x: number;
-  readonly y: number;
-  readonly turn: number;
-  readonly size: number;
-  /** Its place among the colours of the picture; that of its trim is the next one. */
-  readonly color: number;
-  /** Shoes come in pairs: the other one lies behind. */
-  readonly isPair?: boolean;
+/**
+ * A piece of a picture, drawn in this order. Pieces stand around an origin of their own: clothes hang from it, at
+ * the neck or the waist; shoes stand on it.
+ */
+interface Garment {
+  readonly kind: string;
+  readonly outline: string;
+  /** Parts in a second colour: collars, soles, bands. */
+  readonly trim?: string;
+  /** Straps and handles, in the colour of the piece. */
+  readonly straps?: string;
+  /** Seams and folds. */
+  readonly lines?: string;
+  /** Round buttons: each a path of no length. */
+  readonly buttons?: string;
 }
 
-/** Where the clothes of a picture lie; the first one has the pattern. */
-const layouts: readonly ((random: Random) => Piece[])[] = [
+let wardrobe: readonly Garment[] | undefined;
+
+/** Those of some kinds; read on first use. */
+function garmentsOf(kinds: string): Garment[] {
+  wardrobe ??= readFileSync(new URL('dist/demo/garments.ndjson', packageFolder), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line): Garment => JSON.parse(line));
+  return wardrobe.filter(({ kind }) => kinds.split(' ').includes(kind));
+}
+
+/**
+ * Where a garment of some kinds lies. `color` is its place among the colours of the picture; that of its trim is the
+ * next one. `turn` is in degrees, give or take `tilt`. Shoes have none: they come in pairs, one behind the other.
+ */
+type Place = readonly [
+  kinds: string,
+  x: number,
+  y: number,
+  size: number,
+  color: number,
+  turn?: number,
+  tilt?: number,
+];
+
+/** The first garment has the pattern. */
+const layouts: readonly (readonly Place[])[] = [
   // One above the other.
-  (random) => [
-    place(pick(tops, random), 150, 58, tilt(random, 3), 1.12, 0),
-    place(pick(bottoms, random), 150, 196, tilt(random, 3), 1.06, 1),
-    place(pick(bags, random), 48, 250, tilt(random, 10), 0.95, 3),
-    pair(pick(shoes, random), 248, 344, 1.1, 2),
-    place(pick(extras, random), 250, 236, tilt(random, 14), 0.85, 2),
+  [
+    ['tops', 150, 58, 1.12, 0, 0, 3],
+    ['bottoms', 150, 196, 1.06, 1, 0, 3],
+    ['bags', 48, 250, 0.95, 3, 0, 10],
+    ['shoes', 248, 344, 1.1, 2],
+    ['extras', 250, 236, 0.85, 2, 0, 14],
   ],
   // Side by side.
-  (random) => [
-    place(pick(tops, random), 98, 62, -6 + tilt(random, 3), 1.14, 0),
-    place(pick(bottoms, random), 210, 150, 6 + tilt(random, 3), 1.1, 1),
-    pair(pick(shoes, random), 76, 348, 1.15, 2),
-    place(pick(bags, random), 72, 250, tilt(random, 8), 0.9, 3),
-    place(pick(extras, random), 226, 84, tilt(random, 14), 0.95, 2),
+  [
+    ['tops', 98, 62, 1.14, 0, -6, 3],
+    ['bottoms', 210, 150, 1.1, 1, 6, 3],
+    ['shoes', 76, 348, 1.15, 2],
+    ['bags', 72, 250, 0.9, 3, 0, 8],
+    ['extras', 226, 84, 0.95, 2, 0, 14],
   ],
   // A dress.
-  (random) => [
-    place(pick(dresses, random), 142, 56, tilt(random, 3), 1.2, 0),
-    place(pick(bags, random), 252, 190, tilt(random, 10), 1, 1),
-    pair(pick([...shoes, ...boots], random), 248, 346, 1.1, 2),
-    place(pick(extras, random), 50, 84, tilt(random, 14), 0.9, 3),
+  [
+    ['dresses', 142, 56, 1.2, 0, 0, 3],
+    ['bags', 252, 190, 1, 1, 0, 10],
+    ['shoes boots', 248, 346, 1.1, 2],
+    ['extras', 50, 84, 0.9, 3, 0, 14],
   ],
-  // A jacket over a top, and what goes with it.
-  (random) => [
-    place(pick(bottoms, random), 216, 150, 5 + tilt(random, 3), 1.08, 1),
-    place(pick(jackets, random), 100, 60, -4 + tilt(random, 3), 1.14, 0),
-    pair(pick([...shoes, ...boots], random), 78, 352, 1.1, 2),
-    place(pick(extras, random), 224, 84, tilt(random, 14), 0.95, 3),
+  // A jacket, and what goes with it.
+  [
+    ['bottoms', 216, 150, 1.08, 1, 5, 3],
+    ['jackets', 100, 60, 1.14, 0, -4, 3],
+    ['shoes boots', 78, 352, 1.1, 2],
+    ['extras', 224, 84, 0.95, 3, 0, 14],
   ],
 ];
 
-function place(
-  garment: Garment,
-  x: number,
-  y: number,
-  turn: number,
-  size: number,
-  color: number,
-): Piece {
-  return { garment, x, y, turn, size, color };
-}
-
-function pair(garment: Garment, x: number, y: number, size: number, color: number): Piece {
-  return { garment, x, y, turn: 0, size, color, isPair: true };
-}
-
-/** Whole degrees, to either side. */
-function tilt(random: Random, most: number): number {
-  return below(random, 2 * most + 1) - most;
-}
-
 function drawPiece(
-  { garment, x, y, turn, size, color, isPair }: Piece,
+  [kinds, x, y, size, color, turn = 0, tilt]: Place,
   colors: readonly string[],
   isPatterned: boolean,
+  random: Random,
 ): string {
-  const { outline, straps, trim, lines, buttons } = garment;
+  const { outline, straps, trim, lines, buttons } = pick(garmentsOf(kinds), random);
+  const angle = tilt === undefined ? 0 : turn + below(random, 2 * tilt + 1) - tilt;
   const fill = at(colors, color);
   const line = isDark(fill) ? '#fff' : '#000';
   const shapes = [
-    straps ? `<path d="${straps}" fill="none" stroke="${fill}" stroke-width="3.4"/>` : '',
+    straps && `<path d="${straps}" fill="none" stroke="${fill}" stroke-width="3.4"/>`,
     `<path d="${outline}" fill="${isPatterned ? 'url(#p)' : fill}" stroke="#000" stroke-opacity=".2"/>`,
-    trim
-      ? `<path d="${trim}" fill="${at(colors, color + 1)}" stroke="#000" stroke-opacity=".2"/>`
-      : '',
-    lines ? `<path d="${lines}" fill="none" stroke="${line}" stroke-opacity=".4"/>` : '',
-    buttons
-      ? `<path d="${buttons}" stroke="${line}" stroke-opacity=".65" stroke-width="3.4" stroke-linecap="round"/>`
-      : '',
+    trim && `<path d="${trim}" fill="${at(colors, color + 1)}" stroke="#000" stroke-opacity=".2"/>`,
+    lines && `<path d="${lines}" fill="none" stroke="${line}" stroke-opacity=".4"/>`,
+    buttons &&
+      `<path d="${buttons}" stroke="${line}" stroke-opacity=".65" stroke-width="3.4" stroke-linecap="round"/>`,
   ].join('');
-  const transform = `translate(${x} ${y})${turn ? ` rotate(${turn})` : ''} scale(${size})`;
-  if (!isPair) return `<g filter="url(#s)" transform="${transform}">${shapes}</g>`;
+  const transform = `translate(${x} ${y})${angle ? ` rotate(${angle})` : ''} scale(${size})`;
+  if (tilt !== undefined) return `<g filter="url(#s)" transform="${transform}">${shapes}</g>`;
   return `<g filter="url(#s)" transform="${transform}"><g id="f">${shapes}</g><use href="#f" x="-8" y="18"/></g>`;
 }
 
@@ -211,3 +207,54 @@ const patterns = [
     opacity: 0.85,
   },
 ];
+
+const skins = ['#f6d7c0', '#edbd98', '#d99b6c', '#b5744a', '#8a5335', '#5f3823'];
+const hairColors = ['#2a211d', '#4b3326', '#7a4a2a', '#b8783a', '#d9b36a', '#8f8f94', '#a3402e'];
+
+/** Hair behind the head, and in front of it. */
+const hair: readonly (readonly [behind: string, front: string])[] = [
+  // Short
+  ['', 'M58 92Q54 46 100 44T142 92Q136 70 118 68 92 74 74 68 62 74 58 92Z'],
+  // Long
+  [
+    'M52 150Q44 42 100 42T148 150Q120 160 100 160T52 150Z',
+    'M60 96Q60 56 100 56T140 96Q120 88 108 66 92 88 60 96Z',
+  ],
+  // Bob
+  [
+    'M54 128Q44 44 100 44T146 128Q124 136 100 136T54 128Z',
+    'M60 92Q62 60 100 60T140 92Q100 78 60 92Z',
+  ],
+  // Bun
+  [
+    'M78 40A22 22 0 1 1 122 40 22 22 0 1 1 78 40Z',
+    'M58 94Q54 50 100 48T142 94Q128 66 100 64T58 94Z',
+  ],
+  // Curls
+  [
+    'M60 116A20 20 0 0 1 48 84 22 22 0 0 1 66 54 24 24 0 0 1 100 40 24 24 0 0 1 134 54 22 22 0 0 1 152 84 20 20 0 0 1 140 116Z',
+    'M60 88A14 14 0 0 1 78 66 14 14 0 0 1 100 60 14 14 0 0 1 122 66 14 14 0 0 1 140 88Q128 72 100 76T60 88Z',
+  ],
+  // Headscarf
+  ['M50 178Q40 42 100 40T150 178Z', 'M60 108Q58 58 100 58T140 108Q144 60 100 50T60 108Z'],
+  // Bald
+  ['', ''],
+];
+
+const mouths = ['M84 118Q100 134 116 118', 'M86 120Q100 128 114 120', 'M82 116Q100 142 118 116Z'];
+
+/** @param palette a background, and colours for clothes */
+function drawFace(random: Random, palette: readonly string[]): string {
+  const [background, ...clothes] = palette;
+  const skin = pick(skins, random);
+  const style = below(random, hair.length);
+  const [behind, front] = at(hair, style);
+  const shirt = pick(clothes, random);
+  const hairColor =
+    style === 5 ? at(clothes, clothes.indexOf(shirt) + 1) : pick(hairColors, random);
+  const glasses =
+    below(random, 4) === 0
+      ? '<path d="M70 98a13 13 0 1 0 26 0a13 13 0 1 0-26 0M104 98a13 13 0 1 0 26 0a13 13 0 1 0-26 0M96 96Q100 93 104 96" fill="none" stroke="#2b2b2e" stroke-width="3"/>'
+      : '';
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="200" height="200" viewBox="0 0 200 200"><path d="M0 0H200V200H0Z" fill="${background}"/><path d="${behind}" fill="${hairColor}"/><path d="M30 204Q32 156 82 152V132H118V152Q168 156 170 204Z" fill="${shirt}"/><path d="M83 126H117V154Q100 170 83 154Z" fill="${skin}"/><path d="M83 138Q100 150 117 138V144Q100 156 83 144Z" opacity=".12"/><path d="M60 92Q60 52 100 52T140 92Q140 142 100 142T60 92Z" fill="${skin}"/><path d="${front}" fill="${hairColor}"/><path d="M83 99h0M117 99h0" stroke="#2b211d" stroke-width="8" stroke-linecap="round"/><path d="M74 112h0M126 112h0" stroke="#e2574c" stroke-opacity=".28" stroke-width="13" stroke-linecap="round"/><path d="${pick(mouths, random)}" fill="none" stroke="#7a2e2e" stroke-width="3.4" stroke-linecap="round"/>${glasses}</svg>`;
+}

@@ -1,11 +1,35 @@
-// Puts the demonstration set into an empty database.
+// The demonstration set, a listing like any other: put into an empty database, and recognised there.
+import { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
+import type { ReadRows } from '../database/read.ts';
+import { readEntries } from '../import/entries.ts';
+import { createCheck } from '../import/record.ts';
 import { saveIfEmpty } from '../outfits/bulk.ts';
 import { foldChanges } from '../outfits/fold.ts';
 import type { OutfitRow } from '../outfits/row.ts';
-import { generateOutfits } from './generate.ts';
+import { packageFolder } from '../package-folder.ts';
 
 const batchSize = 1000;
+
+/** The outfits that tell the set from others: some may have been changed or deleted. */
+const sampleSize = 20;
+
+/** The outfits of the set, oldest first. */
+export async function* readDemo(): AsyncGenerator<OutfitRow> {
+  const file = fileURLToPath(new URL('dist/demo/outfits.ndjson', packageFolder));
+  const check = createCheck({
+    media: 'https://media.example.com',
+    video: 'https://video.example.com',
+  });
+  const noInput = Readable.from([]);
+  for await (const entry of readEntries(file, noInput, new AbortController().signal)) {
+    const { row, reasons = [] } =
+      'value' in entry ? check(entry.value) : { reasons: [entry.reason] };
+    if (!row) throw new Error(`${entry.where}: ${reasons.join('; ')}`);
+    yield row;
+  }
+}
 
 /**
  * Fills an empty database with the whole demonstration set, or leaves it empty.
@@ -13,20 +37,45 @@ const batchSize = 1000;
  */
 export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => void): Promise<void> {
   let saved = 0;
-  await saveIfEmpty(pool, batchesOf(generateOutfits()), (rows) => {
+  await saveIfEmpty(pool, readBatches(), (rows) => {
     saved += rows;
     onProgress(saved);
   });
   await foldChanges(pool);
 }
 
-function* batchesOf(outfits: Iterable<OutfitRow>): Generator<OutfitRow[]> {
-  let batch: OutfitRow[] = [];
-  for (const outfit of outfits) {
-    batch.push(outfit);
-    if (batch.length < batchSize) continue;
+/** The set in batches; each is read while the one before is saved. */
+async function* readBatches(): AsyncGenerator<OutfitRow[]> {
+  const outfits = readDemo();
+  let coming = takeBatch(outfits);
+  for (let batch = await coming; batch.length > 0; batch = await coming) {
+    coming = takeBatch(outfits);
+    // If it fails meanwhile, that is soon enough to know afterwards.
+    coming.catch(() => {});
     yield batch;
-    batch = [];
   }
-  if (batch.length > 0) yield batch;
+}
+
+async function takeBatch(outfits: AsyncGenerator<OutfitRow>): Promise<OutfitRow[]> {
+  const batch: OutfitRow[] = [];
+  while (batch.length < batchSize) {
+    const { value, done } = await outfits.next();
+    if (done) break;
+    batch.push(value);
+  }
+  return batch;
+}
+
+/** Whether a database holds any of the first outfits of the set, with its own picture. */
+export async function isDemo(read: ReadRows): Promise<boolean> {
+  const sample: OutfitRow[] = [];
+  for await (const outfit of readDemo()) {
+    if (sample.push(outfit) === sampleSize) break;
+  }
+  const found = await read(
+    `SELECT FROM outfits JOIN unnest($1::int[], $2::text[]) AS demo (id, image_key)
+     USING (id, image_key) LIMIT 1`,
+    [sample.map(({ id }) => id), sample.map(({ imageKey }) => imageKey)],
+  );
+  return found.length > 0;
 }

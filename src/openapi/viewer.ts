@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { preferredType } from '../http/accept.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import { logo } from '../logo.ts';
+import { packageFolder } from '../package-folder.ts';
 import { notFound } from '../rest/errors.ts';
 import { readBaseUrl } from '../rest/url.ts';
 import type { OpenApiOptions } from './route.ts';
@@ -81,11 +82,15 @@ export function serveViewer(app: FastifyInstance, { config }: OpenApiOptions): v
   );
 }
 
+/** A file that the build copies, so that what runs needs no packages. */
+function readBuilt(name: string): Promise<Buffer> {
+  return readFile(new URL(`dist/openapi/${name}`, packageFolder));
+}
+
 async function readViewer(hasGraphiQL: boolean): Promise<Viewer> {
-  const read = (url: string) => readFile(new URL(url));
   const files = {
-    'swagger-ui.css': await read(import.meta.resolve('swagger-ui-dist/swagger-ui.css')),
-    'swagger-ui.js': await read(import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js')),
+    'swagger-ui.css': await readBuilt('swagger-ui.css'),
+    'swagger-ui.js': await readBuilt('swagger-ui-bundle.js'),
     'page.css': Buffer.from(style),
     'page.js': Buffer.from(`(${showDocument})();`),
   };

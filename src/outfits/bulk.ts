@@ -61,14 +61,14 @@ export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Prom
 /** Fills a database that has no outfits, in one transaction, for the end of which other writers wait. */
 export async function saveIfEmpty(
   pool: pg.Pool,
-  batches: Iterable<readonly OutfitRow[]>,
+  batches: AsyncIterable<readonly OutfitRow[]>,
   onSaved: (rows: number) => void,
 ): Promise<void> {
   await inTransaction(pool, async (client) => {
     await client.query(lockTables);
     const { rowCount } = await client.query('SELECT FROM outfits LIMIT 1');
     if (rowCount !== 0) return;
-    for (const batch of batches) {
+    for await (const batch of batches) {
       await saveBatch(client, batch);
       onSaved(batch.length);
     }

@@ -1,7 +1,7 @@
 // A connection that breaks in the middle of a transaction ends nothing but that transaction.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { httpErrorFor } from '../../src/database/errors.ts';
-import { generateOutfits } from '../../src/demo/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
 import { openGateway, type TestGateway } from '../gateway.ts';
 

@@ -1,6 +1,7 @@
 // The database that a gateway of these tests begins with.
+
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { generateOutfits } from '../../src/demo/generate.ts';
 import { raiseSequences, saveOutfits } from '../../src/outfits/bulk.ts';
 import { migratedEnvironmentOf } from '../process.ts';
 

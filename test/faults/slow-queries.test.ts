@@ -1,7 +1,7 @@
 // A statement that takes too long, or that nobody waits for any more, is stopped.
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { generateOutfits } from '../../src/demo/generate.ts';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway } from '../gateway.ts';
 import { baseOf, dist, environmentOf, run, runServer } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';

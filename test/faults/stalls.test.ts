@@ -2,7 +2,7 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { generateOutfits } from '../../src/demo/generate.ts';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway } from '../gateway.ts';
 
 const never = new Int32Array(new SharedArrayBuffer(4));

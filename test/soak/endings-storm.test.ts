@@ -3,8 +3,8 @@
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { generateOutfits } from '../../src/demo/generate.ts';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';
 import { type DatabaseKind, openGateway } from '../gateway.ts';
 import { amount } from '../lane.ts';

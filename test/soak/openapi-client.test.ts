@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { generateOutfits } from '../../src/demo/generate.ts';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway } from '../gateway.ts';
 import { secret, signIn } from '../tokens.ts';
 

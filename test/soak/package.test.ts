@@ -94,9 +94,8 @@ describe('the package', () => {
   });
 
   test('holds what runs, and none of what builds', () => {
-    // The others are bundled, and their licences go with them.
-    const packages = readdirSync(join(folder, 'node_modules'));
-    expect(packages.sort()).toEqual(['@electric-sql', '@graphql-yoga', 'swagger-ui-dist']);
+    // All packages are bundled, and their licences go with them.
+    expect(readdirSync(folder)).not.toContain('node_modules');
     const licences = readFileSync(join(folder, 'dist/licences.txt'), 'utf8');
     expect(licences).toMatch(/^fastify [\d.]+: MIT\n\n.*^Copyright .*^----/ms);
     for (const name of ['typescript', 'prisma', 'vitest', 'react-dom']) {
@@ -108,6 +107,6 @@ describe('the package', () => {
     const bytes = files
       .filter((file) => file.isFile())
       .reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
-    expect(bytes).toBeLessThan(60e6);
+    expect(bytes).toBeLessThan(50e6);
   });
 });

@@ -1,6 +1,6 @@
 // Search and hashtags: every script of the demonstration set, short words, hostile texts, and writes.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { generateOutfits } from '../../src/demo/generate.ts';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { databaseKinds, openGateway, type TestGateway } from '../gateway.ts';

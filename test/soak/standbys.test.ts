@@ -11,12 +11,12 @@ import {
   onTestFinished,
   test,
 } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
 import { Replicas } from '../../src/database/replicas.ts';
-import { generateOutfits } from '../../src/demo/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
 import { connectForTest, connectTo } from '../connections.ts';
 import { startEmbeddedPostgres } from '../embedded-postgres.js';

@@ -1,11 +1,24 @@
 // The app of docs/clients.md: its files as they stand on the page, generated and type-checked.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { run } from './process.ts';
+import { promisify } from 'node:util';
+import { run } from '../process.ts';
 
-const root = fileURLToPath(new URL('../', import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const clients = fileURLToPath(new URL('.', import.meta.url));
+const packages = join(clients, 'node_modules');
 
 export interface ClientApp {
   readonly folder: string;
@@ -14,25 +27,32 @@ export interface ClientApp {
   remove(): void;
 }
 
+/** What has been installed here; loaded late, as a test file is read before. */
+export const load = createRequire(import.meta.url);
+
 /** @throws when a tool that the page names fails, with what it says */
 export async function makeClientApp(): Promise<ClientApp> {
+  await install();
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-app-'));
   const write = (path: string, text: string) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   };
   for (const [path, text] of filesOfPage()) write(path, text);
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  symlinkSync(packages, join(folder, 'node_modules'));
   write('schema.graphql', readFileSync(join(root, 'src/graphql/schema.graphql'), 'utf8'));
   write('package.json', '{"type":"module"}');
   write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['codegen.ts', 'src'] }));
   write('persisted-queries.json', '{}');
   for (const name of ['__generated__', '__persisted__']) mkdirSync(join(folder, 'src', name));
 
-  await runTool(folder, '@graphql-codegen/cli/cjs/bin.js', '--config', 'codegen.ts');
-  await runTool(folder, 'relay-compiler/cli.js');
-  await runTool(folder, 'relay-compiler/cli.js', 'relay.persisted.json');
-  await runTool(folder, 'typescript/bin/tsc', '-p', '.');
+  await runTool(folder, packages, '@graphql-codegen/cli/cjs/bin.js', '--config', 'codegen.ts');
+  await runTool(folder, packages, 'relay-compiler/cli.js');
+  await runTool(folder, packages, 'relay-compiler/cli.js', 'relay.persisted.json');
+  // The app, and the tests beside this file, which npm run check leaves out.
+  for (const checked of ['.', clients]) {
+    await runTool(folder, join(root, 'node_modules'), 'typescript/bin/tsc', '-p', checked);
+  }
   // What babel-plugin-relay makes of the file once it is bundled.
   const relay = join(folder, 'src/relay.ts');
   writeFileSync(relay, importArtifacts(readFileSync(relay, 'utf8')));
@@ -63,8 +83,22 @@ function filesOfPage(): [path: string, text: string][] {
   );
 }
 
-async function runTool(folder: string, tool: string, ...args: string[]): Promise<void> {
-  const { ended, errors, output } = run([join(root, 'node_modules', tool), ...args], {}, folder);
+/** Installs the packages, if none or others are installed. */
+async function install(): Promise<void> {
+  const changed = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const lock = changed(join(clients, 'package-lock.json'));
+  if (changed(join(packages, '.package-lock.json')) > lock) return;
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund'];
+  await promisify(execFile)('npm', ['ci', ...options], { cwd: clients });
+}
+
+async function runTool(
+  folder: string,
+  installed: string,
+  tool: string,
+  ...args: string[]
+): Promise<void> {
+  const { ended, errors, output } = run([join(installed, tool), ...args], {}, folder);
   const code = await ended;
   if (code !== 0) throw new Error(`${tool} ended with ${code}: ${output()}${errors()}`);
 }

@@ -1,7 +1,8 @@
 // The demonstration set, the same on every machine.
-import type { User } from '../generated/prisma/client.ts';
-import type { OutfitRow } from '../outfits/row.ts';
-import { at, below, createRandom, draw, pick, type Random } from './random.ts';
+
+import { at, below, createRandom, draw, pick, type Random } from '../../src/demo/random.ts';
+import type { User } from '../../src/generated/prisma/client.ts';
+import type { OutfitRow } from '../../src/outfits/row.ts';
 import {
   emoji,
   english,

@@ -5,18 +5,12 @@ import { join } from 'node:path';
 import type { ApolloClient, ObservableQuery } from '@apollo/client';
 import type { Client, OperationResult } from '@urql/core';
 import { type DocumentNode, parse } from 'graphql';
-import {
-  createOperationDescriptor,
-  type Environment,
-  fetchQuery,
-  getRequest,
-  getSingularSelector,
-} from 'relay-runtime';
+import type { Environment } from 'relay-runtime';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { generateOutfits } from '../../src/demo/generate.ts';
-import { type ClientApp, makeClientApp } from '../client-app.ts';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway, outfitId, type TestGateway } from '../gateway.ts';
 import { secret, signIn } from '../tokens.ts';
+import { type ClientApp, load as loadPackage, makeClientApp } from './app.ts';
 
 const rows = [...generateOutfits({ outfits: 12, users: 3 })];
 
@@ -46,7 +40,7 @@ const otherDocuments = [
 let app: ClientApp;
 beforeAll(async () => {
   app = await makeClientApp();
-}, 120_000);
+}, 300_000);
 afterAll(() => app.remove());
 
 /** A gateway that listens, and what it has been asked. */
@@ -304,6 +298,15 @@ describe('Relay', () => {
     readonly cardFragment: never;
   }
   const load = async () => (await app.load('src/relay.ts')) as unknown as RelayModule;
+  type Runtime = typeof import('relay-runtime');
+  let createOperationDescriptor: Runtime['createOperationDescriptor'];
+  let fetchQuery: Runtime['fetchQuery'];
+  let getRequest: Runtime['getRequest'];
+  let getSingularSelector: Runtime['getSingularSelector'];
+  beforeAll(() => {
+    ({ createOperationDescriptor, fetchQuery, getRequest, getSingularSelector } =
+      loadPackage('relay-runtime'));
+  });
   const artifact = async (name: string) =>
     (await app.load(`src/__generated__/${name}.graphql.ts`))['default'] as never;
 
