@@ -25,7 +25,7 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20.19',
   // They read files beside them, or are large and seldom asked for.
-  external: ['@electric-sql/*', '@graphql-yoga/render-graphiql', 'pg-native'],
+  external: ['@electric-sql/*', 'pg-native'],
   // Older packages ask for Node's own modules by require.
   banner: {
     js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);",
@@ -33,8 +33,24 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 });
-writeFileSync(join(root, 'dist/licences.txt'), collectLicences(Object.keys(metafile.inputs)));
-removeOthers(['dist/licences.txt', ...Object.keys(metafile.outputs)]);
+// GraphiQL, for browsers.
+const browser = await build({
+  absWorkingDir: root,
+  entryPoints: ['src/pages/graphiql/main.jsx'],
+  outdir: 'dist/graphiql',
+  entryNames: '[name]-[hash]',
+  bundle: true,
+  minify: true,
+  format: 'iife',
+  target: 'es2022',
+  define: { 'process.env.NODE_ENV': '"production"' },
+  metafile: true,
+  logLevel: 'warning',
+});
+const of = (/** @type {'inputs' | 'outputs'} */ kind) =>
+  [metafile, browser.metafile].flatMap((file) => Object.keys(file[kind]));
+writeFileSync(join(root, 'dist/licences.txt'), collectLicences(of('inputs')));
+removeOthers(['dist/licences.txt', ...of('outputs')]);
 
 /**
  * Removes what an earlier build has made, now that all is there: a gateway may run from it.

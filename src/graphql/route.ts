@@ -1,5 +1,5 @@
 // /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
@@ -21,7 +21,6 @@ import {
   unsupportedType,
 } from './errors.ts';
 import { answerWithEvents } from './events.ts';
-import { createGraphiQL } from './graphiql.ts';
 import { countObjects, type LimitConfig } from './limits.ts';
 import { LiveAnswers } from './live.ts';
 import {
@@ -46,13 +45,18 @@ export interface GraphQLOptions {
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
   readonly snapshots: Probes;
   readonly streams: EventStreams;
+  /** Answers a browser with GraphiQL; undefined: it is off. */
+  readonly sendPage?:
+    | ((request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>)
+    | undefined;
 }
 
 const path = '/graphql';
 
 /** Serves GraphQL over HTTP, and GraphiQL to browsers, at `/graphql`. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { schema, engine, admit, askerOf, config, documents, snapshots, streams } = options;
+  const { schema, engine, admit, askerOf, config, documents, snapshots, streams, sendPage } =
+    options;
   const live = new LiveAnswers({
     engine,
     snapshots,
@@ -61,9 +65,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
   const readRequest = createRequestReader();
   const compresses = config.compression !== 'off';
-  const hasSdl = config.graphiql && config.graphqlIntrospection;
-  const sendGraphiQL = createGraphiQL({ hasSchema: hasSdl, compresses });
-  if (hasSdl) serveSdl(app, { schema, admit, compresses });
+  if (config.graphiql && config.graphqlIntrospection) serveSdl(app, { schema, admit, compresses });
 
   // Bodies are read in request.ts, which knows the answer to the types that are not taken.
   app.removeAllContentTypeParsers();
@@ -92,8 +94,8 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     },
     handler: async (request, reply) => {
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
-      if (config.graphiql && isRead(request) && prefersPage(request.headers.accept)) {
-        return sendGraphiQL(request, reply);
+      if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
+        return sendPage(request, reply);
       }
       const asker = askerOf(request, request.viewer);
       const asked = readRequest(request);

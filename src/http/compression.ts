@@ -40,6 +40,8 @@ export interface Form {
 /** An answer that is kept, and its forms as soon as one is asked for. */
 export interface Compressible {
   readonly body: Buffer;
+  /** Whether it is worth it for whoever asks first: what is fetched once by each client, and kept. */
+  readonly isCompressedAtOnce?: boolean;
   forms?: Forms;
 }
 
@@ -50,7 +52,7 @@ export function findForm(
   isAllowed: boolean,
 ): Form | Promise<Form> {
   if (!isAllowed) return { bytes: answer.body, encoding: undefined };
-  answer.forms ??= new Forms(answer.body);
+  answer.forms ??= new Forms(answer);
   return answer.forms.find(headers['accept-encoding']?.toString());
 }
 
@@ -60,9 +62,9 @@ class Forms {
   readonly #forms = new Map<Encoding, Form | Promise<Form>>();
   #isKnown: boolean;
 
-  constructor(bytes: Buffer) {
+  constructor({ body: bytes, isCompressedAtOnce = bytes.length >= largeBytes }: Compressible) {
     this.#plain = { bytes, encoding: undefined };
-    this.#isKnown = bytes.length >= largeBytes;
+    this.#isKnown = isCompressedAtOnce;
   }
 
   /**

@@ -130,7 +130,10 @@ export function meanOfDays(
 
 function interfaceOf(route: string | undefined): Interface | undefined {
   if (route?.startsWith('/api/')) return 'rest';
-  return route?.startsWith('/graphql') ? 'graphql' : undefined;
+  // The files of GraphiQL are no question of anyone.
+  return route?.startsWith('/graphql') && !route.startsWith('/graphql/assets/')
+    ? 'graphql'
+    : undefined;
 }
 
 class Count {
