@@ -15,9 +15,8 @@ p { max-width: 45rem; color: var(--soft) }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 caption { text-align: start; font-weight: 600 }
 th, td { padding: .375rem .75rem; border-bottom: 1px solid var(--line); text-align: start; vertical-align: top; overflow-wrap: anywhere; min-width: 6rem }
-thead th { color: var(--soft); font-weight: 600 }
-td.number { text-align: end; white-space: nowrap; min-width: 0 }
-th:nth-child(n + 4):nth-child(-n + 9) { text-align: end; min-width: 0 }
+thead th { color: var(--soft); font-weight: 600; overflow-wrap: normal }
+td.number, th:nth-child(n + 4):nth-child(-n + 9) { text-align: end; white-space: nowrap; min-width: 0 }
 ul { margin: 0; padding: 0; list-style: none }
 .unknown { color: var(--warn); font-weight: 600 }
 `;
