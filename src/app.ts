@@ -224,7 +224,7 @@ export async function buildApp(
     if (graphiql) await scope.register(async (inner) => graphiql.serveFiles(inner));
     const rest = { ...shared, schema, routes };
     const pages = config.browsable
-      ? (await import('./pages/pages.tsx')).createPages({ ...rest, drawsPictures })
+      ? new (await import('./pages/pages.tsx')).Pages({ ...rest, drawsPictures })
       : undefined;
     await scope.register(async (inner) => {
       pages?.show(inner);
