@@ -1,11 +1,10 @@
 // What GraphiQL offers to begin with, named by its operations; the first one is there on the first visit.
 
 export const examples: readonly { readonly query: string }[] = [
-  `# Outfits with the most likes, and
-# who published them. To run it,
-# press the play button, or
-# Ctrl-Enter. Ctrl-Space gives
-# suggestions.
+  `# Outfits with most likes, and
+# their users. To run it, press
+# the play button or Ctrl-Enter.
+# Ctrl-Space gives suggestions.
 query MostLiked {
   outfits(ordering: LIKE_COUNT_DESC, page: 1) {
     count
