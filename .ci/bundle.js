@@ -40,6 +40,19 @@ await bundle({
 });
 // In one piece: PGlite looks for its files beside its code.
 await bundle({ entryPoints: ['src/database/embedded-worker.ts'] });
+// GraphiQL, for browsers.
+await bundle({
+  entryPoints: ['src/pages/graphiql/main.jsx'],
+  outbase: 'src/pages',
+  entryNames: '[dir]/[name]-[hash]',
+  platform: 'browser',
+  minify: true,
+  format: 'iife',
+  target: 'es2022',
+  define: { 'process.env.NODE_ENV': '"production"' },
+  external: [],
+  banner: {},
+});
 const pglite = 'node_modules/@electric-sql/pglite/dist';
 copy(pglite, 'dist/database', ['pglite.wasm', 'pglite.data', 'initdb.wasm']);
 copy('src/demo', 'dist/demo', ['outfits.ndjson', 'garments.ndjson']);

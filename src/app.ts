@@ -184,11 +184,16 @@ export async function buildApp(
     const shared = { engine, admit, guardWrite, config };
     scope.decorateRequest('viewer', undefined);
     const { snapshots } = database;
-    const graphql = { ...shared, schema, documents, snapshots, streams };
+    const graphiql = config.graphiql
+      ? (await import('./pages/graphiql/graphiql.ts')).createGraphiQL(config)
+      : undefined;
+    const { sendPage } = graphiql ?? {};
+    const graphql = { ...shared, schema, documents, snapshots, streams, sendPage };
     await scope.register((inner) => serveGraphQL(inner, graphql));
+    if (graphiql) await scope.register(async (inner) => graphiql.serveFiles(inner));
     const rest = { ...shared, schema, routes };
     const pages = config.browsable
-      ? (await import('./pages/pages.tsx')).createPages({ ...rest, drawsPictures })
+      ? new (await import('./pages/pages.tsx')).Pages({ ...rest, drawsPictures })
       : undefined;
     await scope.register(async (inner) => {
       pages?.show(inner);

@@ -1,10 +1,13 @@
-// GraphiQL beyond its page: the schema as text, the cost of a question, and the examples.
+// GraphiQL: its page and files, the schema as text, the cost of a question, and the examples.
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
-import { examples } from '../src/graphql/graphiql-examples.ts';
+import { examples } from '../src/pages/graphiql/examples.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
+import { elementsOf } from './html.ts';
 import { secret, signIn } from './tokens.ts';
 
 const sdlPath = '/graphql/schema.graphql';
@@ -57,15 +60,13 @@ describe('the schema as text', () => {
   });
 
   test.each([{ GRAPHIQL: 'off' }, { GRAPHQL_INTROSPECTION: 'off' }])(
-    'is not there with %j, and is not linked',
+    'is not there with %j',
     async (environment) => {
       const closed = await openGateway('PostgreSQL', [], environment);
       try {
         const response = await closed.get(sdlPath);
         expect(response.statusCode).toBe(404);
         expect(response.body).toBe('{"detail":"Not found."}');
-        const page = await closed.get('/graphql', { accept: 'text/html' });
-        expect(page.body).not.toContain('"hasSchema":true');
       } finally {
         await closed.close();
       }
@@ -73,9 +74,10 @@ describe('the schema as text', () => {
   );
 });
 
+const ask = async (headers: Record<string, string>, payload: object, on = gateway) =>
+  on.app.inject({ method: 'POST', url: '/graphql', headers: { ...json, ...headers }, payload });
+
 describe('the cost of a question', () => {
-  const ask = async (headers: Record<string, string>, payload: object, on = gateway) =>
-    on.app.inject({ method: 'POST', url: '/graphql', headers: { ...json, ...headers }, payload });
   const query =
     'query ($first: Int) { outfitConnection(first: $first) { edges { node { title } } } }';
 
@@ -128,15 +130,10 @@ describe('the cost of a question', () => {
 
 describe('the examples', () => {
   test.each(examples.filter(({ query }) => !query.includes('subscription')))(
-    'run: $name',
-    async ({ query, variables }) => {
-      const response = await gateway.app.inject({
-        method: 'POST',
-        url: '/graphql',
-        headers: await signIn(1),
-        payload: { query, variables },
-      });
-      const { data, errors } = response.json();
+    'run: $query',
+    async ({ query }) => {
+      const headers = await signIn(1);
+      const { data, errors } = (await ask(headers, { query })).json();
       expect(errors).toBeUndefined();
       expect(Object.values(data)).not.toContain(null);
     },
@@ -144,12 +141,125 @@ describe('the examples', () => {
 });
 
 describe('the page', () => {
-  test('has history, the examples, and a hint how to get a token', async () => {
-    const { body } = await gateway.get('/graphql', { accept: 'text/html' });
-    const [, history] = /([\w$]+)=\{title:"History",/.exec(body) ?? [];
-    expect(body).toContain(`plugins:[${history},`);
-    for (const { name } of examples) expect(body).toContain(JSON.stringify(name));
-    expect(body).toContain('npm run token -- --user 1');
-    expect(body).toContain('"hasSchema":true');
+  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
+  const getPage = (headers = {}, method: 'GET' | 'HEAD' = 'GET') =>
+    gateway.app.inject({ method, url: '/graphql', headers: { accept, ...headers } });
+  const own = ({ headers }: LightMyRequestResponse) => ({
+    ...headers,
+    date: '',
+    'x-request-id': '',
+  });
+
+  test('is HTML whose policy allows the one script, that it loads from here', async () => {
+    const page = await getPage();
+    expect(page.statusCode).toBe(200);
+    expect(page.headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache',
+      vary: 'Accept, Accept-Encoding',
+      etag: expect.stringMatching(/^"[\w-]+"$/),
+    });
+    const loaded = elementsOf(page.body).flatMap(({ name, attributes }) => {
+      const address = attributes['src'] ?? attributes['href'];
+      return address?.startsWith('data:') ? [] : address ? [{ name, address, attributes }] : [];
+    });
+    expect(loaded.map(({ name }) => name)).toEqual(['link', 'script']);
+    const policy = String(page.headers['content-security-policy']);
+    expect(policy).not.toContain('unsafe-eval');
+    for (const { name, address, attributes } of loaded) {
+      expect(address).toMatch(/^graphql\/assets\/main-[A-Z\d]{8}\.(css|js)$/);
+      const file = await gateway.get(`/${address}`);
+      expect(file.statusCode).toBe(200);
+      if (name !== 'script') continue;
+      const hash = createHash('sha256').update(file.rawPayload).digest('base64');
+      expect(attributes['integrity']).toBe(`sha256-${hash}`);
+      expect(policy).toContain(`script-src 'sha256-${hash}';`);
+    }
+    // Of its own accord, it asks nobody else.
+    expect(policy).toMatch(/default-src 'none'.*connect-src 'self'/);
+    expect(page.body).toContain('<noscript>');
+  });
+
+  test('has files that browsers keep for ever, small on the wire the first time too', async () => {
+    const { body } = await getPage();
+    const paths = [...body.matchAll(/"(graphql\/assets\/[^"]+)"/g)].map(([, path]) => `/${path}`);
+    for (const [encoding, read] of [
+      ['gzip', gunzipSync] as const,
+      ['br', brotliDecompressSync] as const,
+    ]) {
+      let bytes = 0;
+      for (const path of paths) {
+        const file = await gateway.get(path, { 'accept-encoding': encoding });
+        expect(file.headers).toMatchObject({
+          'cache-control': 'public, max-age=31536000, immutable',
+          'content-encoding': encoding,
+          vary: 'Accept-Encoding',
+        });
+        expect(read(file.rawPayload).equals((await gateway.get(path)).rawPayload)).toBe(true);
+        bytes += file.rawPayload.length;
+      }
+      expect(bytes).toBeLessThan(1_000_000);
+    }
+    const wrong = await gateway.get('/graphql/assets/main-00000000.js');
+    expect([wrong.statusCode, wrong.body]).toEqual([404, '{"detail":"Not found."}']);
+    expect(wrong.headers['cache-control']).toBeUndefined();
+  });
+
+  test('is 304 when the browser has it, and has the same headers for HEAD', async () => {
+    const page = await getPage();
+    for (const value of [page.headers['etag'], `W/${page.headers['etag']}`]) {
+      const again = await getPage({ 'if-none-match': value });
+      expect([again.statusCode, again.body]).toEqual([304, '']);
+      expect(again.headers['etag']).toBe(page.headers['etag']);
+    }
+    expect((await getPage({ 'if-none-match': '"other"' })).statusCode).toBe(200);
+    const head = await getPage({}, 'HEAD');
+    expect(own(head)).toEqual(own(page));
+    expect(head.rawPayload).toHaveLength(0);
+  });
+
+  test('begins with where to start, an example, and a hint how to get a token', async () => {
+    const { data } = await gateway.post('{ __schema { description } }');
+    expect(data).toMatchObject({
+      __schema: { description: expect.stringContaining('Start here') },
+    });
+    expect(examples.map(({ query }) => query).join()).toContain('npm run token -- --user 1');
+  });
+
+  test.each([
+    'text/html',
+    'Text/HTML; charset=utf-8',
+    'application/json;q=0.4, text/html;q=0.5',
+    'application/json;q=0, text/html;q=0.1',
+  ])('is what Accept: %s asks for', async (value) => {
+    const page = await getPage({ accept: value });
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+
+  test.each([
+    'application/json',
+    '*/*',
+    undefined,
+    'application/json, text/html;q=0.1',
+    'application/json, text/html;q=0',
+    'text/html;q=0, */*',
+    'text/html;q=0.5, application/*;q=0.5',
+  ])('does not get in the way of Accept: %s', async (value) => {
+    const url = '/graphql?query={outfits{count}}';
+    const headers = value === undefined ? {} : { accept: value };
+    const response = await gateway.app.inject({ url, headers });
+    expect(response.json()).toEqual({ data: { outfits: { count: 45 } } });
+  });
+
+  test('is for those who may come in', async () => {
+    expect((await getPage({ authorization: 'Bearer nonsense' })).statusCode).toBe(401);
+    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
+    try {
+      for (const status of [200, 429]) {
+        expect((await limited.get('/graphql', { accept })).statusCode).toBe(status);
+      }
+    } finally {
+      await limited.close();
+    }
   });
 });

@@ -516,20 +516,6 @@ test('behind PUBLIC_URL every link begins with it', async () => {
   }
 });
 
-test('too many requests, and writing that is off, are pages too', async () => {
-  const gateway = await open(rows, { RATE_LIMIT: '1/day', WRITES: 'off' });
-  expectPage(await gateway.get('/api/outfits/', { accept }));
-  const response = await gateway.get('/api/outfits/', { accept });
-  expect(textsOf(expectPage(response, 429), 'p').join()).toContain('Request was throttled');
-  expect(response.headers).toHaveProperty('retry-after');
-  const refused = await gateway.app.inject({
-    method: 'POST',
-    url: '/api/outfits/',
-    headers: { host: 'shop.test', accept },
-  });
-  expect(textsOf(expectPage(refused, 503), 'p').join()).toContain('Writing is switched off');
-});
-
 test('with COMPRESSION=all a page is not compressed, and says what it depends on', async () => {
   const gateway = await open(rows, { COMPRESSION: 'all' });
   for (let round = 0; round < 4; round++) {

@@ -1,5 +1,5 @@
 // /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import { type Admit, Asker } from '../admission/admission.ts';
 import type { Answer, Probes } from '../cache/answer-cache.ts';
@@ -18,7 +18,6 @@ import {
   unsupportedType,
 } from './errors.ts';
 import { answerWithEvents } from './events.ts';
-import { createGraphiQL } from './graphiql.ts';
 import { countObjects, type LimitConfig } from './limits.ts';
 import { LiveAnswers } from './live.ts';
 import type { Operation } from './operations.ts';
@@ -43,12 +42,16 @@ export interface GraphQLOptions {
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
   readonly snapshots: Probes;
   readonly streams: EventStreams;
+  /** Answers a browser with GraphiQL; undefined: it is off. */
+  readonly sendPage?:
+    | ((request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>)
+    | undefined;
 }
 
 const path = '/graphql';
 
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { schema, engine, admit, config, documents, snapshots, streams } = options;
+  const { schema, engine, admit, config, documents, snapshots, streams, sendPage } = options;
   const live = new LiveAnswers({
     engine,
     snapshots,
@@ -57,9 +60,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
   const readRequest = createRequestReader();
   const compresses = config.compression !== 'off';
-  const hasSdl = config.graphiql && config.graphqlIntrospection;
-  const sendGraphiQL = createGraphiQL({ hasSchema: hasSdl, compresses });
-  if (hasSdl) serveSdl(app, { schema, admit, compresses });
+  if (config.graphiql && config.graphqlIntrospection) serveSdl(app, { schema, admit, compresses });
 
   // Bodies are read in request.ts, which knows the answer to the types that are not taken.
   app.removeAllContentTypeParsers();
@@ -88,8 +89,8 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     },
     handler: async (request, reply) => {
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
-      if (config.graphiql && isRead(request) && prefersPage(request.headers.accept)) {
-        return sendGraphiQL(request, reply);
+      if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
+        return sendPage(request, reply);
       }
       const asker = new Asker(request);
       const asked = readRequest(request);

@@ -11,6 +11,8 @@ type Encoding = 'br' | 'gzip';
 /** An answer that is kept, and its compressed forms as soon as one is asked for. */
 export interface Compressible {
   readonly body: Buffer;
+  /** Whether it is compressed for the first that asks: what each client fetches once and keeps. */
+  readonly isCompressedAtOnce?: boolean;
   forms?: Forms;
 }
 
@@ -80,7 +82,7 @@ export function findForm(
   isAllowed: boolean,
 ): Form | Promise<Form> {
   if (!isAllowed) return { bytes: answer.body, encoding: undefined };
-  answer.forms ??= new Forms(answer.body);
+  answer.forms ??= new Forms(answer);
   return answer.forms.find(headers['accept-encoding']?.toString());
 }
 
@@ -107,9 +109,9 @@ class Forms {
   readonly #forms = new Map<Encoding, Form | Promise<Form>>();
   #isKnown: boolean;
 
-  constructor(bytes: Buffer) {
+  constructor({ body: bytes, isCompressedAtOnce = bytes.length >= largeBytes }: Compressible) {
     this.#plain = { bytes, encoding: undefined };
-    this.#isKnown = bytes.length >= largeBytes;
+    this.#isKnown = isCompressedAtOnce;
   }
 
   /**

@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { preferredType } from '../http/accept.ts';
 import { securityHeaders } from '../http/headers.ts';
 import type { UsageReport } from './usage.ts';
-import { usagePage, usagePageHeaders } from './usage-page.ts';
 
 /** What is served: of this process, or of several together. */
 export interface Measured {
@@ -61,13 +60,13 @@ async function sendUsage(
   response: ServerResponse,
 ): Promise<void> {
   const { type } = preferredType(headers.accept ?? '', ['application/json', 'text/html']) ?? {};
-  const isPage = type === 'text/html';
+  const page = type === 'text/html' ? await import('./usage-page.tsx') : undefined;
   const usage = await measured.readUsage();
   response.writeHead(200, {
     ...securityHeaders,
     Vary: 'Accept',
     'Cache-Control': 'no-store',
-    ...(isPage ? usagePageHeaders : { 'Content-Type': 'application/json' }),
+    ...(page?.usagePageHeaders ?? { 'Content-Type': 'application/json' }),
   });
-  response.end(isPage ? usagePage(usage) : `${JSON.stringify(usage, null, 2)}\n`);
+  response.end(page ? page.usagePage(usage) : `${JSON.stringify(usage, null, 2)}\n`);
 }

@@ -15,7 +15,7 @@ export interface UsageRow {
   readonly route: string;
   readonly requests: number;
   /** Requests by the first digit of the status. */
-  readonly statuses: Readonly<Record<'2xx' | '3xx' | '4xx' | '5xx', number>>;
+  readonly statuses: Readonly<Record<(typeof statusClasses)[number], number>>;
   /** Query parameters of REST, by how many requests had them. */
   readonly parameters: readonly UsedParameter[];
   readonly firstSeen: Date;
@@ -45,7 +45,7 @@ export interface UsageReport {
 const maxParameters = 20;
 const maxDays = 30;
 const dayLength = 86_400_000;
-const classes = ['2xx', '3xx', '4xx', '5xx'] as const;
+export const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const;
 
 /** Bounded in memory by the names that are told apart, and by the routes there are. */
 export class Usage {
@@ -130,7 +130,10 @@ export function meanOfDays(
 
 function interfaceOf(route: string | undefined): Interface | undefined {
   if (route?.startsWith('/api/')) return 'rest';
-  return route?.startsWith('/graphql') ? 'graphql' : undefined;
+  // The files of GraphiQL are no question of anyone.
+  return route?.startsWith('/graphql') && !route.startsWith('/graphql/assets/')
+    ? 'graphql'
+    : undefined;
 }
 
 class Count {
@@ -175,7 +178,7 @@ class Count {
       route: this.#route,
       requests: this.requests,
       statuses: Object.fromEntries(
-        classes.map((name, index) => [name, this.#statuses[index] ?? 0]),
+        statusClasses.map((name, index) => [name, this.#statuses[index] ?? 0]),
       ) as UsageRow['statuses'],
       parameters: [...this.#parameters.values()]
         .map((parameter) => ({ ...parameter, unknown: this.#known?.has(parameter.name) === false }))

@@ -1,22 +1,22 @@
-// The page of one REST answer: a list as pictures, an error in words, and any other as its JSON.
-
+// The page of one REST answer: a list as pictures, an error in words, any other as its JSON; and how to ask for it.
+import { STATUS_CODES } from 'node:http';
 import type { Route } from '../rest/routes.ts';
-import type { QueryParameters } from '../rest/url.ts';
-import {
-  type Answer,
-  AnswerSection,
-  QuestionSection,
-  RequestLine,
-  reasonOf,
-} from './answer-sections.tsx';
-import { Layout, type Site } from './layout.tsx';
-import type { Media } from './media.ts';
-import { type Choice, OrderingMenu } from './ordering-menu.tsx';
-import { isOutfit, OutfitCard } from './outfit-card.tsx';
-import { type Envelope, firstPageOf, isEnvelope, Pagination } from './pagination.tsx';
-import type { Question } from './question.ts';
-import { Text } from './text.tsx';
-import type { Writing } from './writing.ts';
+import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
+import { Layout } from './layout.tsx';
+import { isEnvelope, isGallery, List, type Ordering, OrderingMenu } from './list.tsx';
+import { type Question, toCurl, toShareLink } from './question.ts';
+import type { Site } from './site.ts';
+import { JsonView, shownText, Text } from './text.tsx';
+
+/** An answer as a program gets it, and what has been asked for. */
+export interface Answer {
+  readonly method: string;
+  /** Path and query, as they came. */
+  readonly target: string;
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly json: unknown;
+}
 
 export interface AnswerPageProperties {
   readonly site: Site;
@@ -24,84 +24,62 @@ export interface AnswerPageProperties {
   /** Undefined: there is no such path. */
   readonly route: Route | undefined;
   readonly parameters: QueryParameters;
-  readonly orderings: readonly Choice[];
+  readonly orderings: readonly Ordering[];
   readonly question: Question | undefined;
+  /** Scheme and host of the request; undefined: it has sent none that a command could repeat. */
   readonly base: string | undefined;
-  readonly hasGraphiQL: boolean;
-  readonly writing: Writing;
-  readonly media: Media;
 }
 
 export function AnswerPage(properties: AnswerPageProperties) {
-  const { site, answer, route, parameters, orderings, question, writing } = properties;
-  const isWrong = answer.status >= 400;
-  const envelope = !isWrong && route?.list && isEnvelope(answer.json) ? answer.json : undefined;
+  const { site, answer, route, parameters, orderings, question, base } = properties;
+  const { method, target, status, json } = answer;
+  const isWrong = status >= 400;
+  const reason = reasonOf(status);
+  const envelope = !isWrong && route?.list && isEnvelope(json) ? json : undefined;
   const name = route?.name ?? 'Outfit gateway';
   return (
-    <Layout
-      site={site}
-      title={isWrong ? `${reasonOf(answer.status)} – ${name}` : name}
-      path={route?.path}
-    >
-      <h1>{isWrong ? reasonOf(answer.status) : name}</h1>
+    <Layout site={site} title={isWrong ? `${reason} – ${name}` : name} path={route?.path}>
+      <h1>{isWrong ? reason : name}</h1>
       {isWrong ? <Problem {...properties} /> : route && <p class="lead">{route.description}</p>}
-      <RequestLine answer={answer} />
-      {orderings.length > 0 && !envelope && (
-        <OrderingMenu choices={orderings} parameters={parameters} />
+      <p class="request">
+        <code>
+          {method} {shownText(target)}
+        </code>
+        <span class={isWrong ? 'status wrong' : 'status'}>{reason}</span>
+      </p>
+      {envelope ? (
+        <List {...{ envelope, orderings, parameters, media: site.media }} />
+      ) : (
+        <OrderingMenu orderings={orderings} parameters={parameters} />
       )}
-      {envelope && <List {...properties} envelope={envelope} />}
       <div class="panels">
         <div>
           <AnswerSection answer={answer} isOpen={!envelope || !isGallery(envelope)} />
-          {route?.create && <WritingSection writing={writing} path={route.path} />}
+          {route?.create && (
+            <section class="panel" aria-labelledby="writing">
+              <h2 id="writing">Writing</h2>
+              <p>
+                <code>POST {route.path}</code> adds a record, from JSON or from a form.{' '}
+                <code>OPTIONS {route.path}</code> tells its fields. It needs a token.
+              </p>
+              <p>{site.writing.detail}</p>
+            </section>
+          )}
         </div>
-        {question && <QuestionSection {...properties} root={site.root} question={question} />}
+        {question && <QuestionSection {...{ site, question, base }} />}
       </div>
     </Layout>
   );
 }
 
-/** Other lists than of outfits are shown as their JSON. */
-function isGallery({ results }: Envelope): boolean {
-  return results.every(isOutfit);
-}
-
-function List({
-  envelope,
-  orderings,
-  parameters,
-  media,
-}: AnswerPageProperties & { readonly envelope: Envelope }) {
-  const { count, results } = envelope;
-  const outfits = isGallery(envelope) ? results.filter(isOutfit) : [];
-  const noun = isGallery(envelope) ? 'outfit' : 'record';
-  return (
-    <>
-      <div class="bar">
-        <p class="count">
-          {count.toLocaleString('en')} {count === 1 ? noun : `${noun}s`}
-        </p>
-        {orderings.length > 0 && <OrderingMenu choices={orderings} parameters={parameters} />}
-        <Pagination label="Pages" envelope={envelope} parameters={parameters} />
-      </div>
-      {outfits.length > 0 && (
-        <>
-          <ul class="grid">
-            {outfits.map((outfit) => (
-              <OutfitCard outfit={outfit} media={media} />
-            ))}
-          </ul>
-          <Pagination label="Pages, below the list" envelope={envelope} parameters={parameters} />
-        </>
-      )}
-      {results.length === 0 && <p class="empty">There is nothing here yet.</p>}
-    </>
-  );
+function reasonOf(status: number): string {
+  return `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 }
 
 /** What is wrong, and where to go from here. */
-function Problem({ site, answer, route, parameters, writing }: AnswerPageProperties) {
-  const firstPage = answer.status === 404 && route?.list ? firstPageOf(parameters) : undefined;
+function Problem({ site, answer, route, parameters }: AnswerPageProperties) {
+  const isPastEnd =
+    answer.status === 404 && route?.list && readParameter(parameters, 'page') !== undefined;
   const [listing] = site.links;
   return (
     <div class="problem">
@@ -118,10 +96,10 @@ function Problem({ site, answer, route, parameters, writing }: AnswerPagePropert
           <Text>{message}</Text>
         </p>
       ))}
-      {answer.status === 401 && <p>{writing.detail}</p>}
-      {firstPage !== undefined ? (
+      {answer.status === 401 && <p>{site.writing.detail}</p>}
+      {isPastEnd ? (
         <p>
-          <a href={firstPage}>To the first page</a>
+          <a href={`?${formatQuery(parameters, 'page', '1')}`}>To the first page</a>
         </p>
       ) : (
         !route &&
@@ -136,27 +114,61 @@ function Problem({ site, answer, route, parameters, writing }: AnswerPagePropert
 }
 
 /** The sentences of an error of Django REST Framework: one of the whole, or some of each field. */
-function messagesOf(
-  json: unknown,
-): readonly { readonly field?: string; readonly message: string }[] {
-  if (typeof json !== 'object' || json === null) return [];
-  return Object.entries(json).flatMap(([field, messages]) =>
-    [messages].flat().map((message) => ({
-      ...(field === 'detail' || field === 'non_field_errors' ? {} : { field }),
-      message: String(message),
-    })),
+function messagesOf(json: unknown): { field: string | undefined; message: string }[] {
+  return Object.entries(json ?? {}).flatMap(([name, messages]) => {
+    const field = name === 'detail' || name === 'non_field_errors' ? undefined : name;
+    return [messages].flat().map((message) => ({ field, message: String(message) }));
+  });
+}
+
+interface AnswerSectionProperties {
+  readonly answer: Answer;
+  /** Whether the JSON is all that there is to see, so that it need not be unfolded. */
+  readonly isOpen: boolean;
+}
+
+function AnswerSection({ answer, isOpen }: AnswerSectionProperties) {
+  const { method, target, status, headers, json } = answer;
+  return (
+    <section class="panel" aria-labelledby="answer">
+      <h2 id="answer">The same as a program gets it</h2>
+      <pre class="code">
+        {`${method} ${shownText(target)}\n\n`}
+        <strong>HTTP {reasonOf(status)}</strong>
+        {headers.map(([name, value]) => `\n${name}: ${shownText(value)}`)}
+      </pre>
+      <details open={isOpen}>
+        <summary>JSON</summary>
+        <JsonView value={json} />
+      </details>
+    </section>
   );
 }
 
-function WritingSection({ writing, path }: { readonly writing: Writing; readonly path: string }) {
+interface QuestionSectionProperties extends Pick<AnswerPageProperties, 'site' | 'base'> {
+  readonly question: Question;
+}
+
+function QuestionSection({ site, question, base }: QuestionSectionProperties) {
   return (
-    <section class="panel" aria-labelledby="writing">
-      <h2 id="writing">Writing</h2>
-      <p>
-        <code>POST {path}</code> adds a record, from JSON or from a form.{' '}
-        <code>OPTIONS {path}</code> tells its fields. It needs a token.
-      </p>
-      <p>{writing.detail}</p>
+    <section class="panel" aria-labelledby="question">
+      <h2 id="question">The same question in GraphQL</h2>
+      <pre class="code">{shownText(question.query)}</pre>
+      <p>With these variables:</p>
+      <JsonView value={question.variables} />
+      {site.config.graphiql && (
+        <p>
+          <a class="button" href={`${site.root}${toShareLink(question)}`}>
+            Open it in GraphiQL
+          </a>
+        </p>
+      )}
+      {base !== undefined && (
+        <details>
+          <summary>As curl</summary>
+          <pre class="code">{toCurl(base, question)}</pre>
+        </details>
+      )}
     </section>
   );
 }

@@ -1,4 +1,4 @@
-// `/`: what this service is. A page for people, JSON for programs.
+// `/`: what this service is, and where it leads. A page for people, JSON for programs.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'graphql';
 import { Asker } from '../admission/admission.ts';
@@ -7,31 +7,51 @@ import { httpErrorFor } from '../database/errors.ts';
 import { answerErrors, dataOf, methodNotAllowed, send } from '../rest/errors.ts';
 import { readBaseUrl } from '../rest/url.ts';
 import { version } from '../version.ts';
-import { type HomeAnswer, HomePage, homeQuery } from './home-page.tsx';
-import type { KeptPages } from './kept-pages.ts';
-import { type Site, toHtml } from './layout.tsx';
-import { linksOf } from './links.ts';
-import { mediaOf } from './media.ts';
+import type { HtmlNegotiation, PageCache } from './html-negotiation.ts';
+import { Layout, toHtml } from './layout.tsx';
 import type { PagesOptions } from './pages.tsx';
-import type { Visits } from './visits.ts';
-import { writingOf } from './writing.ts';
+import { pictureAddressOf } from './pictures.tsx';
+import { quote } from './question.ts';
+import type { Site } from './site.ts';
+import { visibleText } from './text.tsx';
 
 const description =
   'Outfits that people have published: one GraphQL schema, and a REST listing for apps that were written for the old one.';
 
-interface HomeOptions extends PagesOptions {
-  readonly visits: Visits;
-  readonly kept: KeptPages;
+/** What is asked for the page, in GraphQL: the newest outfits. */
+const homeQuery = `query Home {
+  outfits {
+    count
+    results {
+      databaseId
+      title
+      imageKey
+    }
+  }
+}`;
+
+interface HomeAnswer {
+  readonly outfits: {
+    readonly count: number;
+    readonly results: readonly {
+      readonly databaseId: number;
+      readonly title: string;
+      readonly imageKey: string;
+    }[];
+  };
 }
 
 type KeptHome = Answer & Partial<HomeAnswer>;
 
+interface HomeOptions extends Pick<PagesOptions, 'engine' | 'config'> {
+  readonly negotiation: HtmlNegotiation;
+  readonly cache: PageCache;
+  readonly siteOf: (app: FastifyInstance) => Site;
+}
+
 export function serveHome(app: FastifyInstance, options: HomeOptions): void {
-  const { engine, config, routes, drawsPictures, visits, kept } = options;
-  const root = config.publicUrl ?? '';
-  const media = mediaOf(config, root, drawsPictures);
+  const { engine, config, negotiation, cache, siteOf } = options;
   const operation = engine.store(parse(homeQuery));
-  const writing = writingOf(config);
   answerErrors(app);
 
   /** What anyone may see, whoever asks: nobody signs in for this. */
@@ -68,25 +88,122 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
         throw methodNotAllowed(request.method);
       }
       const outfits = await findOutfits(request);
-      const links = linksOf(app, routes, config);
-      if (visits.has(request)) {
-        const page = kept.find(JSON.stringify(['/', base, outfits]), () => {
-          const site: Site = { root, links };
-          return toHtml(
-            <HomePage {...{ site, description, outfits, writing, base, config, media }} />,
-          );
-        });
-        return reply.send(visits.end(request, reply, page) ?? undefined);
+      const site = siteOf(app);
+      if (negotiation.prefersPage(request)) {
+        const page = cache.find(JSON.stringify(['/', base, outfits]), () =>
+          toHtml(<HomePage {...{ site, outfits, base }} />),
+        );
+        return reply.send(negotiation.end(request, reply, page) ?? undefined);
       }
       return send(reply.header('Cache-Control', 'no-cache'), 200, {
         name: 'outfit-gateway',
         version,
         description,
         outfits: outfits?.count ?? null,
-        writing,
-        links: Object.fromEntries(links.map(({ rel, path }) => [rel, `${base}${path}`])),
+        writing: site.writing,
+        links: Object.fromEntries(site.links.map(({ rel, path }) => [rel, `${base}${path}`])),
       });
     },
     handler: () => {},
   });
+}
+
+interface HomePageProperties {
+  readonly site: Site;
+  /** Undefined: the database is away. */
+  readonly outfits: HomeAnswer['outfits'] | undefined;
+  readonly base: string;
+}
+
+function HomePage({ site, outfits, base }: HomePageProperties) {
+  const [listing] = site.links;
+  return (
+    <Layout site={site} title="Outfit gateway" path="/">
+      <div class="hero">
+        <h1>Outfit gateway</h1>
+        <p class="lead">{description}</p>
+        <p class="total">
+          {outfits ? (
+            <>
+              <strong>{outfits.count.toLocaleString('en')}</strong>{' '}
+              {outfits.count === 1 ? 'outfit' : 'outfits'}
+            </>
+          ) : (
+            'The database is away, or not ready yet: how many outfits there are is not known now.'
+          )}
+        </p>
+        <p class="doors">
+          {listing && (
+            <a class="button" href={`${site.root}${listing.path}`}>
+              Look at the outfits
+            </a>
+          )}
+          {site.config.graphiql && (
+            <a class="button plain" href={`${site.root}/graphql`}>
+              Open GraphiQL
+            </a>
+          )}
+        </p>
+      </div>
+      {outfits && <Newest site={site} outfits={outfits} />}
+      <section aria-labelledby="doors">
+        <h2 id="doors">What there is</h2>
+        <ul class="links">
+          {site.links.map(({ rel, title, description, path, isForPeople }) => (
+            <li>
+              {isForPeople || rel !== 'graphql' ? (
+                <a href={`${site.root}${path}`}>{title}</a>
+              ) : (
+                // A browser that only opens it would be told that there is no question.
+                <strong>{title}</strong>
+              )}{' '}
+              <code>{path}</code>
+              <p>{description}</p>
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section class="panel" aria-labelledby="start">
+        <h2 id="start">From a program</h2>
+        {listing && <pre class="code">{`curl ${quote(`${base}${listing.path}`)}`}</pre>}
+        {!site.config.trustedDocumentsOnly && (
+          <pre class="code">
+            {`curl ${quote(`${base}/graphql`)} --header 'Content-Type: application/json' \\\n  --data '{"query":"{ outfits { count results { title } } }"}'`}
+          </pre>
+        )}
+        <p>{site.writing.detail}</p>
+      </section>
+    </Layout>
+  );
+}
+
+/** The newest outfits, as one link to all of them. */
+function Newest({ site, outfits }: HomeAnswer & { readonly site: Site }) {
+  const [listing] = site.links;
+  const shown = outfits.results.flatMap(({ imageKey, ...outfit }) => {
+    const image = pictureAddressOf(imageKey, site.media);
+    return image ? [{ ...outfit, image }] : [];
+  });
+  if (!listing || shown.length === 0) return null;
+  return (
+    <section aria-labelledby="newest">
+      <h2 id="newest">Newest outfits</h2>
+      <ul class="strip">
+        {shown.slice(0, 8).map(({ databaseId, title, image }) => (
+          <li class="picture">
+            <a href={`${site.root}${listing.path}#outfit-${databaseId}`}>
+              <img
+                src={image}
+                alt={visibleText(title.slice(0, 200)) ?? `Outfit ${databaseId}`}
+                loading="lazy"
+                decoding="async"
+                width="400"
+                height="500"
+              />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }

@@ -3,16 +3,9 @@ import { createHash } from 'node:crypto';
 import type { ComponentChildren, VNode } from 'preact';
 import { renderToString } from 'preact-render-to-string';
 import { version } from '../version.ts';
-import { favicon, Hanger } from './icons.tsx';
-import type { Link } from './links.ts';
+import { favicon, Icon } from './pictures.tsx';
+import type { Site } from './site.ts';
 import { style } from './style.ts';
-
-/** What a page needs to know of the service. */
-export interface Site {
-  /** What addresses begin with; empty: those of a page lead to where it came from. */
-  readonly root: string;
-  readonly links: readonly Link[];
-}
 
 const styleHash = createHash('sha256').update(style).digest('base64');
 
@@ -65,7 +58,7 @@ export function Layout({ site, title, path, children }: LayoutProperties) {
         </a>
         <header class="top">
           <a class="brand" href={`${site.root}/`}>
-            <Hanger />
+            <Icon name="hanger" />
             Outfit gateway
           </a>
           <nav aria-label="Service">

@@ -1,44 +1,28 @@
 // An outfit of the listing as a picture with what is said of it.
+import { z } from 'zod';
 import type { OutfitRecordFragment } from '../generated/rest.ts';
-import { Hanger, Heart, Lock, Play } from './icons.tsx';
-import { type Media, pictureAddressOf } from './media.ts';
+import { Icon, type Media, pictureAddressOf } from './pictures.tsx';
 import { shownText, Text, visibleText } from './text.tsx';
 
-export type OutfitRecord = OutfitRecordFragment;
+const text = z.string();
+const outfitRecord = z.object({
+  ...{ id: z.number(), likes: z.number(), video: text.nullable() },
+  ...{ title: text, description: text, image_key: text, created: text },
+  user: z.object({ username: text, first_name: text, last_name: text, avatar_key: text }),
+});
 
 /** Whether a record of a list is an outfit as the listing has it: other paths have other records. */
-export function isOutfit(value: unknown): value is OutfitRecord {
-  if (typeof value !== 'object' || value === null) return false;
-  const { id, title, description, image_key, likes, user, video, created } = value as Record<
-    string,
-    unknown
-  >;
-  const { username, first_name, last_name, avatar_key } = (user ?? {}) as Record<string, unknown>;
-  const texts = [
-    title,
-    description,
-    image_key,
-    created,
-    username,
-    first_name,
-    last_name,
-    avatar_key,
-  ];
-  return (
-    typeof id === 'number' &&
-    typeof likes === 'number' &&
-    (video === null || typeof video === 'string') &&
-    texts.every((text) => typeof text === 'string')
-  );
+export function isOutfit(value: unknown): value is OutfitRecordFragment {
+  return outfitRecord.safeParse(value).success;
 }
 
 interface CardProperties {
-  readonly outfit: OutfitRecord;
+  readonly outfit: OutfitRecordFragment;
   readonly media: Media;
 }
 
 export function OutfitCard({ outfit, media }: CardProperties) {
-  const { id, title, description, likes, user, video, created } = outfit;
+  const { id, title, description, likes, video, created } = outfit;
   return (
     <li>
       <article class="card" id={`outfit-${id}`}>
@@ -46,7 +30,7 @@ export function OutfitCard({ outfit, media }: CardProperties) {
         <p class="marks">
           {outfit.private && (
             <span class="mark">
-              <Lock /> Private
+              <Icon name="lock" /> Private
             </span>
           )}
           {video !== null && <VideoMark video={video} media={media} />}
@@ -58,10 +42,10 @@ export function OutfitCard({ outfit, media }: CardProperties) {
               {shownText(description)}
             </p>
           )}
-          <Owner user={user} media={media} />
+          <Owner outfit={outfit} media={media} />
           <p class="facts">
             <span class="likes">
-              <Heart /> {likes.toLocaleString('en')}{' '}
+              <Icon name="heart" /> {likes.toLocaleString('en')}{' '}
               <span class="hidden">{likes === 1 ? 'like' : 'likes'}</span>
             </span>
             <Moment of={created} />
@@ -84,7 +68,7 @@ function Picture({ outfit, media }: CardProperties) {
           <rect width="100%" height="100%" fill={color} />
         </svg>
       )}
-      <Hanger />
+      <Icon name="hanger" />
       {image && (
         <a href={image} rel="noreferrer">
           <img src={image} alt={alt} loading="lazy" decoding="async" width="400" height="500" />
@@ -94,28 +78,18 @@ function Picture({ outfit, media }: CardProperties) {
   );
 }
 
-interface VideoProperties {
-  readonly video: string;
-  readonly media: Media;
-}
-
-function VideoMark({ video, media }: VideoProperties) {
+function VideoMark({ video, media }: { readonly video: string; readonly media: Media }) {
   const address = pictureAddressOf(video, media);
   if (!address) return <span class="mark">Video</span>;
   return (
     <a class="mark" href={address} rel="noreferrer">
-      <Play /> Video
+      <Icon name="play" /> Video
     </a>
   );
 }
 
-interface OwnerProperties {
-  readonly user: OutfitRecord['user'];
-  readonly media: Media;
-}
-
-function Owner({ user, media }: OwnerProperties) {
-  const { username, first_name, last_name, avatar_key } = user;
+function Owner({ outfit, media }: CardProperties) {
+  const { username, first_name, last_name, avatar_key } = outfit.user;
   const name = visibleText(`${first_name} ${last_name}`.trim());
   const [initial = ''] = name ?? shownText(username);
   const avatar = avatar_key

@@ -2,40 +2,20 @@
 // program would get, as in Django REST Framework, so that nothing on it can differ.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import type { Config } from '../config.ts';
 import type { Engine } from '../graphql/engine.ts';
 import { requestIdHeader } from '../http/headers.ts';
 import { entityTag } from '../http/representation.ts';
-import { RestError } from '../rest/errors.ts';
 import type { Route } from '../rest/routes.ts';
 import { parseQuery, readBaseUrl } from '../rest/url.ts';
 import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
-import type { Answer } from './answer-sections.tsx';
 import { serveHome } from './home.tsx';
-import { KeptPages, type Page } from './kept-pages.ts';
-import { toHtml } from './layout.tsx';
-import { linksOf } from './links.ts';
-import { mediaOf } from './media.ts';
-import { orderingsOf } from './ordering-menu.tsx';
-import { createQuestion } from './question.ts';
-import { Visits } from './visits.ts';
-import { writingOf } from './writing.ts';
-
-export type PagesConfig = Pick<
-  Config,
-  | 'authAudience'
-  | 'authIssuer'
-  | 'authJwksUrl'
-  | 'authJwtSecret'
-  | 'graphiql'
-  | 'legacyMode'
-  | 'mediaUrl'
-  | 'publicUrl'
-  | 'trustedDocumentsOnly'
-  | 'videoUrl'
-  | 'writes'
->;
+import { HtmlNegotiation, type Page, PageCache } from './html-negotiation.ts';
+import { pageHeaders, toHtml } from './layout.tsx';
+import { type Ordering, orderingsOf } from './list.tsx';
+import { mediaOf } from './pictures.tsx';
+import { createQuestion, type ToQuestion } from './question.ts';
+import { linksOf, type PagesConfig, type Site, writingOf } from './site.ts';
 
 export interface PagesOptions {
   readonly schema: GraphQLSchema;
@@ -46,108 +26,105 @@ export interface PagesOptions {
   readonly drawsPictures: boolean;
 }
 
-export interface Pages {
-  /** Shows JSON answers of `app` as pages, to whoever prefers them; to be called before its routes. */
-  show(app: FastifyInstance): void;
+type ReadRoute = readonly [
+  route: Route,
+  orderings: readonly Ordering[],
+  toQuestion: ToQuestion | undefined,
+];
+
+export class Pages {
+  readonly #options: PagesOptions;
+  readonly #cache = new PageCache();
+  readonly #negotiation: HtmlNegotiation;
+  readonly #routes: ReadonlyMap<string | undefined, ReadRoute>;
+
+  constructor(options: PagesOptions) {
+    const { config, schema, routes } = options;
+    this.#options = options;
+    this.#negotiation = new HtmlNegotiation(pageHeaders(config.mediaUrl));
+    this.#routes = new Map(
+      routes.map((route) => {
+        const toQuestion = config.trustedDocumentsOnly ? undefined : createQuestion(schema, route);
+        return [route.path, [route, orderingsOf(schema, route), toQuestion]];
+      }),
+    );
+  }
+
+  /** Shows JSON answers of `app` as pages, to requests that prefer them; to be called before its routes. */
+  show(app: FastifyInstance): void {
+    const negotiation = this.#negotiation;
+    negotiation.follow(app);
+    // With a callback, as it runs for the fastest answers too.
+    app.addHook('onSend', (request, reply, payload, done) => {
+      if (!negotiation.prefersPage(request)) return done(null, payload);
+      const isJson = reply.getHeader('content-type') === 'application/json';
+      if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
+      // At once: Fastify goes on with a request whose client leaves while this waits.
+      let page: Page;
+      try {
+        page = this.#pageOf(app, request, reply, payload);
+      } catch (error) {
+        return done(error as Error);
+      }
+      done(null, negotiation.end(request, reply, page));
+    });
+  }
+
   /** Serves `/`. */
-  serveHome(app: FastifyInstance): void;
-}
+  serveHome(app: FastifyInstance): void {
+    this.show(app);
+    const siteOf = () => this.#siteOf(app);
+    const [negotiation, cache] = [this.#negotiation, this.#cache];
+    serveHome(app, { ...this.#options, negotiation, cache, siteOf });
+  }
 
-export function createPages(options: PagesOptions): Pages {
-  const kept = new KeptPages();
-  const findPage = createFinder(options, kept);
-  const visits = new Visits(options.config.mediaUrl);
+  #siteOf(app: FastifyInstance): Site {
+    const { config, routes, drawsPictures } = this.#options;
+    const root = config.publicUrl ?? '';
+    const media = mediaOf(config, root, drawsPictures);
+    return { root, config, media, writing: writingOf(config), links: linksOf(app, routes, config) };
+  }
 
-  const pages: Pages = {
-    show(app) {
-      visits.follow(app);
-      // With a callback, as it runs for the fastest answers too.
-      app.addHook('onSend', (request, reply, payload, done) => {
-        if (!visits.has(request)) return done(null, payload);
-        const isJson = reply.getHeader('content-type') === 'application/json';
-        if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
-        // At once: Fastify goes on with a request whose client leaves while this waits.
-        let page: Page;
-        try {
-          page = findPage(app, request, headOf(request, reply, payload), payload);
-        } catch (error) {
-          return done(error as Error);
-        }
-        done(null, visits.end(request, reply, page));
-      });
-    },
-    serveHome(app) {
-      pages.show(app);
-      serveHome(app, { ...options, visits, kept });
-    },
-  };
-  return pages;
-}
-
-/** An answer but for its JSON. */
-type AnswerHead = Omit<Answer, 'json'>;
-
-function headOf(request: FastifyRequest, reply: FastifyReply, payload: Buffer): AnswerHead {
-  const { statusCode: status } = reply;
-  const headers = Object.entries({ ...reply.getHeaders(), 'content-length': payload.length });
-  return {
-    // HEAD has the headers of GET, and so its page.
-    method: request.method === 'HEAD' ? 'GET' : request.method,
-    target: request.raw.url ?? '',
-    status,
-    headers: headers
-      // It tells one error from another. On other pages it would be all that changes.
-      .filter(([name]) => status >= 400 || name !== requestIdHeader)
-      .map(([name, value]) => [name, String(value)] as const),
-  };
-}
-
-/** Finds the pages of REST, or makes them. */
-function createFinder({ schema, routes, config, drawsPictures }: PagesOptions, kept: KeptPages) {
-  const known = new Map(
-    routes.map((route) => [
-      route.path,
-      { route, orderings: orderingsOf(schema, route), toQuestion: createQuestion(schema, route) },
-    ]),
-  );
-  const writing = writingOf(config);
-  const root = config.publicUrl ?? '';
-  const media = mediaOf(config, root, drawsPictures);
-
-  return (app: FastifyInstance, request: FastifyRequest, head: AnswerHead, payload: Buffer) => {
-    const base = findBase(request, config.publicUrl);
-    const key =
-      head.status === 200
-        ? entityTag(JSON.stringify([head, base ?? null, entityTag(payload)]))
-        : undefined;
-    return kept.find(key, () => {
-      const found = known.get(request.routeOptions.url ?? '');
+  /** The page of an answer, as it was made before or anew. */
+  #pageOf(
+    app: FastifyInstance,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    payload: Buffer,
+  ): Page {
+    const { statusCode: status } = reply;
+    const headers = Object.entries({ ...reply.getHeaders(), 'content-length': payload.length });
+    const head = {
+      // HEAD has the headers of GET, and so its page.
+      method: request.method === 'HEAD' ? 'GET' : request.method,
+      target: request.raw.url ?? '',
+      status,
+      headers: headers
+        // It tells one error from another. On other pages it would be all that changes.
+        .filter(([name]) => status >= 400 || name !== requestIdHeader)
+        .map(([name, value]) => [name, String(value)] as const),
+    };
+    const base = findBase(request, this.#options.config.publicUrl);
+    const parts = [head, base ?? null, entityTag(payload)];
+    const key = status === 200 ? entityTag(JSON.stringify(parts)) : undefined;
+    return this.#cache.find(key, () => {
+      const [route, orderings = [], toQuestion] = this.#routes.get(request.routeOptions.url) ?? [];
       const parameters = parseQuery(/\?([^#]*)/.exec(head.target)?.[1] ?? '');
-      const toQuestion = config.trustedDocumentsOnly ? undefined : found?.toQuestion;
+      const question = toQuestion?.(parameters, request.params as PathParameters);
+      const answer = { ...head, json: JSON.parse(payload.toString('utf8')) };
+      const site = this.#siteOf(app);
       return toHtml(
-        <AnswerPage
-          site={{ root, links: linksOf(app, routes, config) }}
-          answer={{ ...head, json: JSON.parse(payload.toString('utf8')) }}
-          route={found?.route}
-          parameters={parameters}
-          orderings={found?.orderings ?? []}
-          question={toQuestion?.(parameters, request.params as PathParameters)}
-          base={base}
-          hasGraphiQL={config.graphiql}
-          writing={writing}
-          media={media}
-        />,
+        <AnswerPage {...{ site, answer, route, parameters, orderings, question, base }} />,
       );
     });
-  };
+  }
 }
 
-/** Undefined for a request whose host no command may repeat. */
+/** Undefined: the host of the request is one that no command may repeat. */
 function findBase(request: FastifyRequest, publicUrl: string | undefined): string | undefined {
   try {
     return readBaseUrl(request, publicUrl);
-  } catch (error) {
-    if (error instanceof RestError) return undefined;
-    throw error;
+  } catch {
+    return undefined;
   }
 }

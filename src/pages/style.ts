@@ -1,6 +1,6 @@
 // The stylesheet of the pages. It stands in the page itself, so that it needs no path of its own behind
 // any proxy; without double quotes, `<` and `&`, so that it is the same text once it is escaped.
-import { favicon } from './icons.tsx';
+import { favicon } from './pictures.tsx';
 
 export const style = `
 :root {

@@ -1,4 +1,5 @@
 // Text of anyone, on a page: as it reads, and unable to touch what stands around it.
+import type { ComponentChildren } from 'preact';
 import { parseUrl } from '../http/url.ts';
 
 /**
@@ -40,4 +41,35 @@ export function Text({ children }: { readonly children: string }) {
  */
 export function webAddressOf(text: string): string | undefined {
   return /^https?:\/\/\S+$/i.test(text) ? parseUrl(text)?.href : undefined;
+}
+
+const strings = /"(?:[^"\\]|\\.)*"/g;
+/** What can turn the direction of the text around it is beyond ASCII. */
+const isPlain = /^[\x20-\x7e]*$/;
+
+/** JSON as people read it: indented, and with addresses that can be followed. */
+export function JsonView({ value }: { readonly value: unknown }) {
+  const text = shownJson(JSON.stringify(value, null, 2));
+  const parts: ComponentChildren[] = [];
+  let end = 0;
+  for (const match of text.matchAll(strings)) {
+    const [token] = match;
+    const address = webAddressOf(JSON.parse(token));
+    const shown = address ? (
+      <a href={address} rel="nofollow ugc noreferrer">
+        {token}
+      </a>
+    ) : isPlain.test(token) ? undefined : (
+      <bdi>{token}</bdi>
+    );
+    if (!shown) continue;
+    parts.push(text.slice(end, match.index), shown);
+    end = match.index + token.length;
+  }
+  return (
+    <pre class="code">
+      {parts}
+      {text.slice(end)}
+    </pre>
+  );
 }

@@ -4,16 +4,21 @@ import type { Page } from 'playwright-core';
 /** The button that asks. */
 export const play = '.graphiql-execute-button';
 
-/** What stands in an editor: it writes spaces as others. */
-export async function textOf(page: Page, area: string): Promise<string> {
-  const text = await page.locator(`${area} .view-lines`).textContent();
-  return (text ?? '').replaceAll('\u00a0', ' ');
-}
+/** Its editors. */
+export const editors = {
+  query: '.graphiql-query-editor',
+  headers: '.graphiql-editor-tool > :nth-child(2)',
+  answer: '.result-window',
+} as const;
 
-/** The text of one of the editors, by the end of its name: on the screen, long lines are broken. */
-export const modelOf = (page: Page, name: string): Promise<string> =>
-  page.evaluate(
-    `__MONACO.editor.getModels().find(({ uri }) => uri.path.endsWith('${name}')).getValue()`,
-  );
+const modelIn = (name: keyof typeof editors) =>
+  `document.querySelector('${editors[name]}')?.closest('section, div').querySelector('.CodeMirror')?.CodeMirror`;
 
-export const answerOf = (page: Page) => modelOf(page, 'response.json');
+/** All of the text in an editor: on the screen there may be a part of it. */
+export const textIn = (page: Page, name: keyof typeof editors): Promise<string> =>
+  page.evaluate(`${modelIn(name)}?.getValue() ?? ''`);
+
+export const answerOf = (page: Page) => textIn(page, 'answer');
+
+export const write = (page: Page, name: keyof typeof editors, text: string): Promise<void> =>
+  page.evaluate(`${modelIn(name)}.setValue(${JSON.stringify(text)})`);

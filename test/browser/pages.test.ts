@@ -6,7 +6,6 @@ import { answerOf, play } from './graphiql.ts';
 
 const list = '/api/outfits/';
 const heading = (page: Page) => page.getByRole('heading', { level: 1 });
-const titles = (page: Page) => page.getByRole('article').getByRole('heading').allInnerTexts();
 
 /** The same page as a program gets it. */
 async function ask(path: string) {
@@ -52,32 +51,6 @@ describe.each(lookNames)('%s', (look) => {
   });
 });
 
-test('the first page says how many outfits there are, and leads to all else', async () => {
-  const { page } = await openPage('/');
-  const { count } = await ask(list);
-  expect(await page.locator('main').innerText()).toContain(count.toLocaleString('en'));
-  const paths = await page.evaluate(
-    `Array.from(document.querySelectorAll('main a'), (link) => new URL(link.href).pathname)`,
-  );
-  expect(paths).toEqual(
-    expect.arrayContaining([list, '/graphql', '/api/docs', '/api/openapi.json', '/health/ready']),
-  );
-});
-
-test('a listing is shown in the order of its JSON, with likes and titles', async () => {
-  const path = `${list}?ordering=-like_count`;
-  const { page } = await openPage(path);
-  const answer = await ask(path);
-  // The browser joins spaces, and an outfit without a title is said to have none.
-  const shown = (title: string) => title.replace(/\s+/g, ' ').trim();
-  expect((await titles(page)).map(shown)).toEqual(
-    answer.results.map(({ title }) => shown(title) || 'Without a title'),
-  );
-  const [first] = answer.results;
-  const card = await page.getByRole('article').first().innerText();
-  expect(card).toContain(first?.likes.toLocaleString('en'));
-});
-
 describe('without JavaScript', () => {
   /** Clicks, and waits until the page behind it is there. */
   const follow = async (page: Page, target: Locator, url: string | null) => {
@@ -86,17 +59,12 @@ describe('without JavaScript', () => {
   };
   const step = (page: Page, name: string) => page.getByRole('link', { name, exact: true }).first();
 
-  test('pages are turned by links', async () => {
+  test('pages are turned by links, and the order is chosen from a menu', async () => {
     const { page } = await openPage(`${list}?ordering=id`, { javaScript: false });
     await follow(page, step(page, 'Next'), (await ask(`${list}?ordering=id`)).next);
     await follow(page, step(page, 'Last'), `${inject('base')}${list}?ordering=id&page=last`);
     expect(await step(page, 'Next').count()).toBe(0);
-    await follow(page, step(page, 'First'), `${inject('base')}${list}?ordering=id&page=1`);
-    expect(await titles(page)).toHaveLength(20);
-  });
-
-  test('the order is chosen from a menu', async () => {
-    const { page } = await openPage(`${list}?page=3`, { javaScript: false });
+    expect(await page.getByRole('article').count()).toBeGreaterThan(0);
     await page.getByLabel('Order').selectOption('like_count');
     const show = page.getByRole('button', { name: 'Show' });
     await follow(page, show, `${inject('base')}${list}?ordering=like_count`);
@@ -109,16 +77,6 @@ describe('without JavaScript', () => {
     const link = page.getByRole('link', { name: /\/api\/outfits\/\?page=3"$/ });
     await follow(page, link, `${inject('base')}${list}?page=3`);
   });
-});
-
-test.each([
-  ['404 Not Found', 404, `${list}?page=999999`, 'Invalid page.'],
-  ['400 Bad Request', 400, `${list}?ordering=nope`, 'ordering'],
-  ['404 Not Found', 404, '/api/nothing/', 'Not found.'],
-])('an error is a page: %s', async (title, status, path, message) => {
-  const { page } = await openPage(path, { status });
-  expect(await heading(page).innerText()).toBe(title);
-  expect(await page.locator('main').innerText()).toContain(message);
 });
 
 test('the same question opens in GraphiQL, and gives the same outfits', async () => {

@@ -1,7 +1,24 @@
-// What this service has to look at, for people and for programs.
+// What all pages say of this service: where it leads to, and whether anything can be written here.
 import type { FastifyInstance } from 'fastify';
+import { findWriteObstacle, type WriteConfig } from '../admission/admission.ts';
+import type { IdentityConfig } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
+import { legacyOwnsWrites, writesOff } from '../errors.ts';
 import type { Route } from '../rest/routes.ts';
+import type { Media } from './pictures.tsx';
+
+export type PagesConfig = IdentityConfig &
+  WriteConfig &
+  Pick<Config, 'graphiql' | 'mediaUrl' | 'publicUrl' | 'trustedDocumentsOnly' | 'videoUrl'>;
+
+export interface Site {
+  /** What addresses begin with; empty: those of a page lead to where it came from. */
+  readonly root: string;
+  readonly links: readonly Link[];
+  readonly writing: Writing;
+  readonly media: Media;
+  readonly config: Pick<PagesConfig, 'graphiql' | 'trustedDocumentsOnly'>;
+}
 
 export interface Link {
   /** Its name in JSON. */
@@ -17,7 +34,7 @@ export interface Link {
 export function linksOf(
   app: FastifyInstance,
   routes: readonly Route[],
-  { graphiql, legacyMode }: Pick<Config, 'graphiql' | 'legacyMode'>,
+  { graphiql, legacyMode }: PagesConfig,
 ): readonly Link[] {
   const lists = routes.filter(({ list, path }) => list && !path.includes(':'));
   const links: readonly Link[] = [
@@ -60,4 +77,21 @@ export function linksOf(
   // The old service answers some or all of what is below /api/, and knows none of this.
   const isOwn = ({ rel }: Link) => legacyMode.percent === 100 || !['docs', 'openapi'].includes(rel);
   return links.filter((link) => isOwn(link) && app.hasRoute({ method: 'GET', url: link.path }));
+}
+
+export interface Writing {
+  readonly possible: boolean;
+  readonly detail: string;
+}
+
+/** Whether anything can be written here, and with what. */
+export function writingOf(config: PagesConfig): Writing {
+  const obstacle = findWriteObstacle(config);
+  const details = {
+    off: writesOff().message,
+    legacy: legacyOwnsWrites().message,
+    identity: 'This service only reads: nobody can sign in here.',
+    none: 'Writing needs a bearer token, in the header Authorization. Reading needs none.',
+  };
+  return { possible: obstacle === undefined, detail: details[obstacle ?? 'none'] };
 }

@@ -1,0 +1,138 @@
+// GraphiQL from this process: a page of a few lines, and the files that .ci/bundle.js makes of main.jsx.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Config } from '../../config.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
+import { logo } from '../../logo.ts';
+import { packageFolder } from '../../package-folder.ts';
+import { answerErrors, notFound } from '../../rest/errors.ts';
+
+const folder = new URL('dist/graphiql/', packageFolder);
+
+interface File extends Compressible {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly contentType: string;
+  readonly tag?: string;
+}
+
+/** Serves GraphiQL: `sendPage` is for `/graphql`, and its files are below `/graphql/assets/`. */
+export function createGraphiQL(config: Pick<Config, 'compression'>) {
+  const compresses = config.compression !== 'off';
+  // Read on first use and then kept: most processes are never asked for it.
+  let files: ReadonlyMap<string, File> | undefined;
+
+  const send = async (request: FastifyRequest, reply: FastifyReply, name: string) => {
+    files ??= readFiles();
+    const file = files.get(name);
+    if (!file) throw notFound();
+    const { contentType, headers, tag } = file;
+    // On a 304, too.
+    reply.headers({ ...headers, 'Content-Type': contentType });
+    const form = await findForm(file, request, compresses);
+    return sendForm(request, reply, form, { contentType, tag, shareable: true });
+  };
+  return {
+    sendPage: (request: FastifyRequest, reply: FastifyReply) => send(request, reply, ''),
+    serveFiles(app: FastifyInstance): void {
+      answerErrors(app);
+      const url = '/graphql/assets/:name';
+      app.get<{ Params: { name: string } }>(url, { exposeHeadRoute: true }, (request, reply) => {
+        if (compresses) reply.header('Vary', 'Accept-Encoding');
+        return send(request, reply, request.params.name);
+      });
+    },
+  };
+}
+
+/** The files by their names, and the page by none. */
+function readFiles(): ReadonlyMap<string, File> {
+  const file = (type: 'css' | 'javascript', end: string) => {
+    const name = readdirSync(folder).find((one) => one.endsWith(end)) ?? '';
+    const body = readFileSync(new URL(name, folder));
+    // A name has a hash of what is in the file.
+    const headers = { 'Cache-Control': 'public, max-age=31536000, immutable' };
+    const contentType = `text/${type}; charset=utf-8`;
+    return { name, body, contentType, headers, isCompressedAtOnce: true };
+  };
+  const [sheet, script] = [file('css', '.css'), file('javascript', '.js')];
+  const integrity = `sha256-${createHash('sha256').update(script.body).digest('base64')}`;
+  const policy = [
+    "default-src 'none'",
+    `script-src '${integrity}'`,
+    // Its editors write styles as they go.
+    "style-src 'self' 'unsafe-inline'",
+    'font-src data:',
+    'img-src data:',
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  const body = Buffer.from(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Outfit gateway</title>
+<link rel="icon" href="data:image/svg+xml,${encodeURIComponent(logo)}">
+<link rel="stylesheet" href="graphql/assets/${sheet.name}">
+<style>${style}</style>
+<script defer src="graphql/assets/${script.name}" integrity="${integrity}"></script>
+</head>
+<body>
+<header><h1>Outfit gateway: GraphiQL</h1></header>
+<main id="root"><noscript>GraphiQL needs JavaScript. Programs ask this address by POST, in JSON.</noscript></main>
+</body>
+</html>
+`);
+  const page = {
+    body,
+    contentType: 'text/html; charset=utf-8',
+    headers: { 'Content-Security-Policy': policy.join('; ') },
+    tag: entityTag(body),
+  };
+  return new Map<string, File>([
+    ['', page],
+    [sheet.name, sheet],
+    [script.name, script],
+  ]);
+}
+
+/** Colours that can be read, the bar below the answer, and a phone. */
+const style = `
+body { margin: 0; height: 100vh; height: 100dvh; }
+#root { height: 100%; }
+body > header { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+/* Text must be read on its background: WCAG AA. */
+.graphiql-container, .graphiql-dialog, .graphiql-tooltip, [data-radix-popper-content-wrapper] {
+  --color-info: 208, 100%, 34%; --color-warning: 30, 100%, 27%; --color-tertiary: 188, 100%, 25%;
+  --color-success: 158, 90%, 24%; --color-error: 13, 90%, 38%; --alpha-secondary: .9; --alpha-tertiary: .9;
+}
+.graphiql-container a { text-decoration: underline; text-underline-offset: .2em; }
+.graphiql-footer { display: flex; flex-wrap: wrap; gap: 4px 12px; align-items: center; padding: 6px 0; }
+.graphiql-footer :is(select, button, a) {
+  font: inherit; color: inherit; background: none; border: 1px solid #8793a8; border-radius: 6px;
+  padding: 3px 10px; text-decoration: none; cursor: pointer; min-height: 32px; box-sizing: border-box;
+}
+.graphiql-footer :is(select, button, a):is(:hover, :focus-visible) { border-color: #b0447a; outline: 1px solid #b0447a; }
+.graphiql-footer output { margin-left: auto; font-variant-numeric: tabular-nums; }
+.graphiql-footer option { color: #222; background: #fff; }
+@media (max-width: 700px) {
+  #root > .graphiql-container { flex-direction: column; }
+  .graphiql-container .graphiql-sidebar { flex-direction: row; width: auto; padding: 4px 8px; }
+  .graphiql-container .graphiql-sidebar > button[style] { margin: 0 0 0 auto !important; }
+  .graphiql-container .graphiql-main { position: relative; min-height: 0; }
+  .graphiql-container .graphiql-sessions { margin: 0 4px; min-width: 0; }
+  .graphiql-container .graphiql-main > .graphiql-plugin:not([style*='-1000px']) {
+    position: absolute; inset: 0; z-index: 20; min-width: 0 !important; overflow: auto;
+    background: hsl(var(--color-base));
+  }
+  .graphiql-container .graphiql-main > .graphiql-plugin + .graphiql-horizontal-drag-bar,
+  .graphiql-container #graphiql-session > .graphiql-horizontal-drag-bar { display: none; }
+  .graphiql-container #graphiql-session { flex-direction: column; }
+  .graphiql-container #graphiql-session > .graphiql-response { border-top: 1px solid hsla(var(--color-neutral), .25); }
+  .graphiql-container .graphiql-logo { display: none; }
+  .graphiql-footer select { flex: 1 1 90px; min-width: 0; }
+}
+`;

@@ -1,0 +1,54 @@
+// Pictures: the drawings of the pages, and where those of outfits are.
+import { hangerPath } from '../logo.ts';
+import type { PagesConfig } from './site.ts';
+import { webAddressOf } from './text.tsx';
+
+/** The coat hanger of the tab. */
+export const favicon = `data:image/svg+xml,${encodeURIComponent(
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#b0447a" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round"><path d="${hangerPath}"/></svg>`,
+)}`;
+
+const icons = {
+  hanger: hangerPath,
+  heart:
+    'M12 20C5 15 3 11.6 3 8.800A4.8 4.8 0 0 1 12 6.500a4.8 4.8 0 0 1 9 2.300c0 2.8-2 6.2-9 11.200z',
+  lock: 'M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3',
+  play: 'M8 5.500v13l11-6.500z',
+};
+
+/** Says nothing that text beside it does not say too. */
+export const Icon = ({ name }: { readonly name: keyof typeof icons }) => (
+  <svg class={`icon ${name}`} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <path d={icons[name]} />
+  </svg>
+);
+
+export interface Media {
+  /** What the addresses of pictures begin with; without a trailing slash. */
+  readonly pictures: string;
+  /** The same of videos. */
+  readonly videos: string;
+  /**
+   * What pages put in the place of both where this process draws them: a path, which holds whatever name
+   * it is reached by. JSON names one address, which a phone, say, may not know.
+   */
+  readonly drawn: string | undefined;
+}
+
+/** @param root what the addresses of a page begin with */
+export function mediaOf(
+  { mediaUrl, videoUrl }: PagesConfig,
+  root: string,
+  drawsPictures: boolean,
+): Media {
+  const drawn = drawsPictures ? `${root}/media` : undefined;
+  return { pictures: mediaUrl, videos: videoUrl, drawn };
+}
+
+/** Where the picture with this address is seen; that of a video drawn here is its still. */
+export function pictureAddressOf(text: string, { pictures, videos, drawn }: Media) {
+  const address = webAddressOf(text);
+  const base = [pictures, videos].find((url) => address?.startsWith(`${url}/`));
+  if (drawn === undefined || base === undefined) return address;
+  return address && drawn + address.slice(base.length);
+}
