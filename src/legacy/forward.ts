@@ -3,14 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { leavingSignal } from '../http/client-signal.ts';
-import { legacyBrokeOff, legacyTimedOut, legacyUnreachable } from './errors.ts';
+import { legacyBrokeOff, legacyUnreachable } from './errors.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 import { pairsOf, type Upstream } from './upstream.ts';
 
 export interface Forwarding {
   readonly upstream: Upstream;
-  /** Seconds that the old service may be silent. */
-  readonly timeout: number;
   /** The name of this process. */
   readonly gateway: string;
   /** Whether this process is about to end. */
@@ -24,7 +22,7 @@ export interface Forwarding {
  * @throws HttpError 502, 503 or 504 while nothing has been sent
  */
 export async function forward(
-  { upstream, timeout, gateway, isClosing }: Forwarding,
+  { upstream, gateway, isClosing }: Forwarding,
   request: FastifyRequest,
   reply: FastifyReply,
   onAnswer?: (answer: IncomingMessage) => void,
@@ -42,6 +40,7 @@ export async function forward(
     ],
     body: hasBody(headers) ? raw : undefined,
     signal,
+    isHeldUp: () => response.writableNeedDrain,
   });
   try {
     response.sendDate = false;
@@ -61,7 +60,6 @@ export async function forward(
   answer.once('end', () => {
     if (answer.rawTrailers.length > 0) response.addTrailers(pairsOf(answer.rawTrailers));
   });
-  endSilence(answer, timeout, () => response.writableNeedDrain);
   // An answer that breaks off there breaks off here.
   pipeline(answer, response, (error) => {
     if (!error || signal.aborted) return;
@@ -93,21 +91,4 @@ export function isBelowApi(target: string): boolean {
 export function hasBody(headers: IncomingMessage['headers']): boolean {
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
   return encoding !== undefined || (length !== undefined && Number(length) !== 0);
-}
-
-/**
- * Breaks off an answer of which nothing more comes.
- * @param isHeldUp whether it is the reader that is slow: then it is not the answer's fault
- */
-export function endSilence(
-  answer: IncomingMessage,
-  timeout: number,
-  isHeldUp: () => boolean = () => false,
-): void {
-  const silence = setTimeout(() => {
-    if (isHeldUp()) silence.refresh();
-    else answer.destroy(legacyTimedOut());
-  }, timeout * 1000);
-  answer.on('data', () => silence.refresh());
-  answer.once('close', () => clearTimeout(silence));
 }

@@ -4,8 +4,8 @@ import { connect } from 'node:net';
 import { SignJWT } from 'jose';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Turns } from '../../src/legacy/comparisons.ts';
 import { createLegacyMetrics } from '../../src/legacy/legacy-metrics.ts';
-import { createTurns } from '../../src/legacy/turns.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 import { type DatabaseKind, databaseKinds, outfitId } from '../gateway.ts';
@@ -435,7 +435,7 @@ describe('what is compared', () => {
   test('after comparisons that took long, none is made for ten times as long', () => {
     let now = 10_000;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
-    const turns = createTurns();
+    const turns = new Turns();
     const take = (milliseconds: number) => {
       if (!turns.take()) return false;
       turns.time(() => {
