@@ -8,8 +8,8 @@ import { createPacer } from '../observability/log.ts';
 import { createInnerApp, type InnerApp, type InnerQuestion } from '../rest/inner-app.ts';
 import { type Accepted, isAccepted } from './accepted.ts';
 import { compareAnswers } from './compare.ts';
-import { hasBody } from './forward.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
+import { hasBody } from './upstream.ts';
 
 export interface ComparisonOptions {
   /** Percent of the GET requests. */

@@ -14,10 +14,16 @@ import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../rest/
 import { isAmong, shareOf } from './canary.ts';
 import { type Compared, Comparisons, conditions, receive } from './comparisons.ts';
 import { legacyLoop, legacyUnreachable } from './errors.ts';
-import { type Forwarding, forward, hasBody, isBelowApi } from './forward.ts';
-import { loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
+import { isBelowApi, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
 import { createLegacyMetrics, type LegacyMetrics } from './legacy-metrics.ts';
-import { createUpstream, pairsOf, type Upstream } from './upstream.ts';
+import {
+  createUpstream,
+  type Forwarding,
+  forward,
+  hasBody,
+  pairsOf,
+  type Upstream,
+} from './upstream.ts';
 
 export interface LegacyOptions {
   readonly config: DeprecationConfig &

@@ -1,12 +1,16 @@
-// Connections to the old service: one request on one of them, up to the head of its answer.
+// The way to the old service: connections, and a request passed on with its answer, both as they are while they come.
 //
 // With node:http: undici writes `host` in its own spelling and sends no trailers, @fastify/reply-from parses paths anew.
 import { Agent, type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure, Agent as SecureAgent } from 'node:https';
 import { isIP } from 'node:net';
+import { pipeline } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HttpError, overloaded } from '../errors.ts';
-import { legacyTimedOut, legacyUnreachable } from './errors.ts';
+import { leavingSignal } from '../http/client-signal.ts';
+import { legacyBrokeOff, legacyTimedOut, legacyUnreachable } from './errors.ts';
+import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 
 export interface Asked {
   readonly method: string;
@@ -145,4 +149,69 @@ export function pairsOf(raw: readonly string[]): [string, string][] {
     raw[2 * index] ?? '',
     raw[2 * index + 1] ?? '',
   ]);
+}
+
+export interface Forwarding {
+  readonly upstream: Upstream;
+  /** The name of this process. */
+  readonly gateway: string;
+  /** Whether this process is about to end. */
+  readonly isClosing: () => boolean;
+}
+
+/**
+ * Answers a request with what the old service answers. It resolves when the head has been sent; the
+ * body follows.
+ * @param onAnswer may listen to the body, before any of it is sent
+ * @throws HttpError 502, 503 or 504 while nothing has been sent
+ */
+export async function forward(
+  { upstream, gateway, isClosing }: Forwarding,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  onAnswer?: (answer: IncomingMessage) => void,
+): Promise<void> {
+  const { raw, headers } = request;
+  const signal = leavingSignal(raw.socket);
+  const response = reply.raw;
+  const answer = await upstream.open({
+    method: raw.method ?? '',
+    target: request.url,
+    headers: [
+      // HTTP/1.0 needs none, but it goes on as HTTP/1.1, which does.
+      ...(raw.httpVersion === '1.0' && headers.host === undefined ? ['Host', upstream.host] : []),
+      ...toLegacyHeaders(request, gateway),
+    ],
+    body: hasBody(headers) ? raw : undefined,
+    signal,
+    isHeldUp: () => response.writableNeedDrain,
+  });
+  try {
+    response.sendDate = false;
+    if (isClosing()) response.shouldKeepAlive = false;
+    // Its own framing is left out, and Node writes one that fits the connection of the client.
+    response.writeHead(
+      answer.statusCode ?? 0,
+      answer.statusMessage ?? '',
+      fromLegacyHeaders(answer),
+    );
+  } catch (error) {
+    answer.destroy();
+    throw legacyUnreachable(error);
+  }
+  reply.hijack();
+  onAnswer?.(answer);
+  answer.once('end', () => {
+    if (answer.rawTrailers.length > 0) response.addTrailers(pairsOf(answer.rawTrailers));
+  });
+  // An answer that breaks off there breaks off here.
+  pipeline(answer, response, (error) => {
+    if (!error || signal.aborted) return;
+    request.server.logHttpError(request.log, legacyBrokeOff(error));
+  });
+}
+
+export function hasBody(headers: IncomingMessage['headers']): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return encoding !== undefined || (length !== undefined && Number(length) !== 0);
 }
