@@ -25,18 +25,10 @@ import {
   type Upstream,
 } from './upstream.ts';
 
+type LegacyKey = Extract<keyof Config, `legacy${string}`>;
+
 export interface LegacyOptions {
-  readonly config: DeprecationConfig &
-    Pick<
-      Config,
-      | 'corsOrigins'
-      | 'legacyAccept'
-      | 'legacyMode'
-      | 'legacySample'
-      | 'legacyTimeout'
-      | 'legacyUrl'
-      | 'writes'
-    >;
+  readonly config: DeprecationConfig & Pick<Config, LegacyKey | 'corsOrigins' | 'writes'>;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
   /** Who sends a request: one of few names, for the metrics. */
@@ -87,12 +79,15 @@ export class Legacy {
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
   readonly #closing = new AbortController();
+  /** In mirror the old service is only compared with. */
+  readonly #isPassing: boolean;
 
   constructor(app: FastifyInstance, options: LegacyOptions) {
     const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
     const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
     this.#app = app;
     this.#config = config;
+    this.#isPassing = config.legacyMode.kind !== 'mirror';
     this.#forwarding = {
       upstream: traceUpstream(createUpstream(legacyUrl, legacyTimeout)),
       gateway: `outfit-gateway-${randomBytes(6).toString('hex')}`,
@@ -107,27 +102,22 @@ export class Legacy {
     });
   }
 
-  /** Takes the legacy paths of this gateway, with which the answers of the old service are compared. */
-  async compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
-    await this.#comparisons.compareWith(serve);
+  /** @param serve adds the legacy paths of this gateway, with which the answers of the old service are compared */
+  compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
+    return this.#comparisons.compareWith(serve);
   }
 
   /** Answers a request that the old service is to answer, or that is refused; or else false. */
   take(request: FastifyRequest, reply: FastifyReply): boolean {
-    return this.#take(request, reply, this.#isForLegacy(request), true);
+    return this.#take(request, reply, this.#isForLegacy(request));
   }
 
   /** The same for a request that no route can be found for. */
   takeUnroutable(request: FastifyRequest, reply: FastifyReply): boolean {
     reply.header(requestIdHeader, request.id);
     const { url } = request;
-    const isPassing = this.#config.legacyMode.kind !== 'mirror';
-    return this.#take(
-      request,
-      reply,
-      isPassing && url.startsWith('/api/') && isBelowApi(url),
-      false,
-    );
+    const isForLegacy = url.startsWith('/api/') && isBelowApi(url);
+    return this.#take(request, reply, this.#isPassing && isForLegacy, true);
   }
 
   /** After the client has its answer, the old service is asked for its own. */
@@ -160,15 +150,14 @@ export class Legacy {
     request: FastifyRequest,
     reply: FastifyReply,
     isForLegacy: boolean,
-    isRoutable: boolean,
+    isUnroutable = false,
   ): boolean {
     const { gateway } = this.#forwarding;
     const isLoop = String(request.headers[loopHeader] ?? '').includes(gateway);
     // WRITES=off holds for the old service too: it is what the last import reads.
     const mayPass = this.#config.writes || safeMethods.has(request.method);
     if (isForLegacy && !isLoop && mayPass) {
-      const asked = isRoutable ? this.#comparisons.choose(request) : undefined;
-      void this.#answer(request, reply, asked);
+      this.#answer(request, reply, isUnroutable ? undefined : this.#comparisons.choose(request));
       return true;
     }
     reply.header(servedByHeader, 'gateway');
@@ -178,8 +167,8 @@ export class Legacy {
   }
 
   #isForLegacy(request: FastifyRequest): boolean {
+    if (!this.#isPassing || !isApi(request)) return false;
     const { legacyMode } = this.#config;
-    if (legacyMode.kind === 'mirror' || !isApi(request)) return false;
     // Paths that this gateway does not have are all its own.
     const isKnown = request.routeOptions.url !== '/api/*';
     const share = shareOf(legacyMode, isKnown ? request.method : '');
