@@ -135,15 +135,14 @@ describe('in front of a service that answers with any bytes', () => {
     ]);
   });
 
-  test.each(['/api/%zz/', '/api/outfits', '/%61pi/outfits/', `/api/${'x'.repeat(300)}`])(
-    'whatever begins with /api/ is its own: %s',
-    async (target) => {
-      const before = service.received().length;
-      const answer = await sendRaw(gateway.app, get(target));
-      expect(answer).toContain('x-served-by: legacy');
-      expect(service.received().slice(before)).toContain(`GET ${target} HTTP/1.1`);
-    },
-  );
+  test.each([
+    ...['/api/%zz/', '/api/outfits', '/%61pi/outfits/', `/api/${'x'.repeat(300)}`],
+    ...['/api/x/../outfits/', '/api/a..b/', '/api/x?..=/../../', '/api/%25/%2e/'],
+  ])('whatever stays below /api/ is its own, as it is: %s', async (target) => {
+    const before = service.received().length;
+    expect(await sendRaw(gateway.app, get(target))).toContain('x-served-by: legacy');
+    expect(service.received().slice(before)).toContain(`GET ${target} HTTP/1.1`);
+  });
 
   test.each([
     '/api/../admin/',
@@ -169,15 +168,6 @@ describe('in front of a service that answers with any bytes', () => {
     }
     expect(service.received().slice(before)).toBe('');
   });
-
-  test.each(['/api/x/../outfits/', '/api/a..b/', '/api/x?..=/../../', '/api/%25/%2e/'])(
-    'what stays below it is passed on as it is: %s',
-    async (target) => {
-      const before = service.received().length;
-      expect(await sendRaw(gateway.app, get(target))).toContain('x-served-by: legacy');
-      expect(service.received().slice(before)).toContain(`GET ${target} HTTP/1.1`);
-    },
-  );
 
   test.each(['PUT', 'DELETE', 'PATCH', 'POST', 'OPTIONS', 'PROPFIND'])(
     '%s without a body arrives without one',

@@ -1,14 +1,15 @@
 // Compares a sample of the answers of both sides, after they were sent: never in a client's way.
 import type { IncomingMessage } from 'node:http';
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import { finished } from 'node:stream';
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
+import { type Answer, createDecoder, toAnswer } from '../http/client.ts';
+import { readAtMost } from '../http/read-at-most.ts';
 import { createPacer } from '../observability/log.ts';
+import { createInnerApp, type InnerApp, type InnerQuestion } from '../rest/inner-app.ts';
 import { type Accepted, isAccepted } from './accepted.ts';
-import { type Answer, compareAnswers } from './compare.ts';
-import { hasBody } from './forward.ts';
+import { compareAnswers } from './compare.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
-import type { OwnAnswers, OwnQuestion } from './own-answers.ts';
-import { NotComparable, receive, refuseLarge } from './received.ts';
-import { createTurns } from './turns.ts';
+import { hasBody } from './upstream.ts';
 
 export interface ComparisonOptions {
   /** Percent of the GET requests. */
@@ -18,174 +19,176 @@ export interface ComparisonOptions {
   readonly legacyUrl: string;
   /** Base of the links here; undefined: that of the request. */
   readonly publicUrl: string | undefined;
-  /** Undefined as long as the app is being built. */
-  readonly own: () => OwnAnswers | undefined;
   readonly metrics: LegacyMetrics;
   /** Who sends a request: one of few names. */
   readonly clientOf: (request: FastifyRequest) => string;
   readonly log: FastifyBaseLogger;
 }
 
-/** What is to become of one request of the sample. It holds no place until its answers are there. */
-export interface Comparison {
-  /**
-   * Listens to the answer of the old service on its way to the client, and compares it then. Never
-   * rejects. @param signal aborted when the client leaves, which is no fault of the answer
-   */
-  overhear(answer: IncomingMessage, signal: AbortSignal): Promise<void>;
-  /**
-   * Asks the old service, and compares. Never rejects.
-   * @param ask rejects with NotComparable, or when there is no answer
-   */
-  run(ask: () => Promise<Answer>): Promise<void>;
-  /** There is no answer to compare. */
-  leave(outcome: Outcome): void;
-}
-
-/** Answers that may be listened to at a time: half a MiB each. */
-const maxOverheard = 32;
-/** Seconds for which one is: a client that reads slowly holds it up. */
-const maxSeconds = 5;
-/** Characters of an address that are logged. */
-const maxAddress = 300;
-/** The routes of which the old service knows nothing. */
-const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
-/** Differences that are logged of one comparison. */
-const maxShown = 10;
-
-/**
- * Makes what decides whether a request is compared; undefined: it is not. Differences are counted as
- * they are seen: an import that is behind shows as values that differ.
- */
-export function createComparisons(
-  options: ComparisonOptions,
-): (request: FastifyRequest) => Comparison | undefined {
-  const { sample, metrics, own } = options;
-  const report = createReport(options);
-  const turns = createTurns();
-  let overheard = 0;
-
-  return (request) => {
-    if (request.method !== 'GET' || Math.random() * 100 >= sample) return undefined;
-    if (!request.host || hasBody(request.headers)) return undefined;
-    if (ownDocuments.test(request.routeOptions.url ?? '')) return undefined;
-    const answers = own();
-    if (!answers) return undefined;
-    const asked = readAsked(request, options);
-    const leave = (outcome: Outcome) => metrics.countComparison(outcome);
-    const run = async (ask: () => Promise<Answer>) => {
-      if (!turns.take()) return leave('dropped');
-      const readOurs = () => answers.get(asked);
-      const judge = (theirs: Answer, ours: Answer) => turns.time(() => report(asked, theirs, ours));
-      leave(await compare(ask, readOurs, judge).finally(turns.giveBack));
-    };
-    return {
-      leave,
-      run,
-      async overhear(answer, signal) {
-        if (overheard >= maxOverheard) return leave('dropped');
-        overheard += 1;
-        try {
-          const theirs = await receive(answer, maxSeconds).finally(() => {
-            overheard -= 1;
-          });
-          await run(async () => theirs);
-        } catch (error) {
-          leave(signal.aborted ? 'skipped' : outcomeOf(error));
-        }
-      },
-    };
-  };
-}
-
-interface Asked extends OwnQuestion {
+/** Read before the answer: afterwards the connection may be gone, and what it said of the sender. */
+export interface Compared extends InnerQuestion {
   readonly route: string;
   readonly client: string;
   /** Names of query parameters that the route reads. */
   readonly known: ReadonlySet<string> | undefined;
 }
 
-/** Read before the answer: afterwards the connection may be gone, and what it said of the sender. */
-function readAsked(request: FastifyRequest, { clientOf }: ComparisonOptions): Asked {
-  const { headers, protocol, host, routeOptions } = request;
-  return {
-    headers,
-    protocol,
-    host,
-    target: request.url,
-    route: routeOptions.url ?? 'none',
-    client: clientOf(request),
-    known: routeOptions.config.knownParameters,
-  };
-}
+/** Request headers that a comparison must not depend on. */
+export const conditions = new Set([
+  'accept-encoding',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'if-unmodified-since',
+  'range',
+]);
 
-function outcomeOf(error: unknown): Outcome {
-  return error instanceof NotComparable ? 'skipped' : 'unreachable';
-}
+/** Answers that may be listened to at a time: half a MiB each. */
+const maxOverheard = 32;
+/** Seconds for which one is: a client that reads slowly holds it up. */
+const maxSeconds = 5;
+/** Most bytes of a body that is compared, before and after it is decoded: a page of 20 records has some 20 KiB. */
+const maxBytes = 524_288;
+/** Most commas in it: what takes time is how many values a body has. 20 records have some 500. */
+const maxCommas = 20_000;
+/** Characters of an address that are logged. */
+const maxAddress = 300;
+/** Differences that are logged of one comparison. */
+const maxShown = 10;
+/** The routes of which the old service knows nothing. */
+const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
 
-async function compare(
-  readTheirs: () => Promise<Answer>,
-  readOurs: () => Promise<Answer>,
-  judge: (theirs: Answer, ours: Answer) => Outcome,
-): Promise<Outcome> {
-  let theirs: Answer;
-  try {
-    theirs = await readTheirs();
-  } catch (error) {
-    return outcomeOf(error);
+/** Differences are counted as they are seen: an import that is behind shows as values that differ. */
+export class Comparisons {
+  readonly #options: ComparisonOptions;
+  readonly #turns = new Turns();
+  readonly #pace = createPacer(false);
+  /** Undefined as long as the app is being built. */
+  #own: InnerApp | undefined;
+  #overheard = 0;
+
+  constructor(options: ComparisonOptions) {
+    this.#options = options;
   }
-  if (theirs.status === 304) return 'skipped';
-  try {
-    const ours = await readOurs();
-    // Busy or without database: that says nothing about its answers.
-    if (ours.status === 503) return 'failed';
-    refuseLarge(ours.body);
-    return judge(theirs, ours);
-  } catch (error) {
-    return error instanceof NotComparable ? 'skipped' : 'failed';
-  }
-}
 
-/** Makes what counts and logs how two answers differ. */
-function createReport({ legacyUrl, publicUrl, accepted, metrics, log }: ComparisonOptions) {
-  const pace = createPacer(false);
-  return (asked: Asked, theirs: Answer, ours: Answer): Outcome => {
-    const { protocol, host, target, route, client, known } = asked;
+  /** @param serve adds the legacy paths of this gateway */
+  async compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
+    this.#own = await createInnerApp(serve);
+  }
+
+  async close(): Promise<void> {
+    await this.#own?.close();
+  }
+
+  /** What is to be compared of a request; undefined: nothing. */
+  choose(request: FastifyRequest): Compared | undefined {
+    const { method, headers, protocol, host, routeOptions, url: target } = request;
+    const { sample, clientOf } = this.#options;
+    if (!this.#own || method !== 'GET' || Math.random() * 100 >= sample) return undefined;
+    const { url: route = 'none', config } = routeOptions;
+    if (!host || hasBody(headers) || ownDocuments.test(route)) return undefined;
+    const kept = Object.entries(headers).filter(([name]) => !conditions.has(name));
+    return {
+      ...{ headers: Object.fromEntries(kept), protocol, host, target, route },
+      client: clientOf(request),
+      known: config.knownParameters,
+    };
+  }
+
+  count(outcome: Outcome): void {
+    this.#options.metrics.countComparison(outcome);
+  }
+
+  /**
+   * Listens to the answer of the old service on its way to the client, and compares it then. Never
+   * rejects. @param signal aborted when the client leaves, which is no fault of the answer
+   */
+  async overhear(asked: Compared, answer: IncomingMessage, signal: AbortSignal): Promise<void> {
+    if (this.#overheard >= maxOverheard) return this.count('dropped');
+    this.#overheard += 1;
+    try {
+      const theirs = await receive(answer, maxSeconds).finally(() => {
+        this.#overheard -= 1;
+      });
+      await this.run(asked, async () => theirs);
+    } catch (error) {
+      const isSkipped = signal.aborted || error instanceof NotComparable;
+      this.count(isSkipped ? 'skipped' : 'unreachable');
+    }
+  }
+
+  /**
+   * Compares what the old service answers when it is asked now. Never rejects.
+   * @param readTheirs rejects with NotComparable, or when there is no answer
+   */
+  async run(asked: Compared, readTheirs: () => Promise<Answer>): Promise<void> {
+    if (!this.#turns.take()) return this.count('dropped');
+    this.count(await this.#compare(asked, readTheirs));
+    this.#turns.giveBack();
+  }
+
+  async #compare(asked: Compared, readTheirs: () => Promise<Answer>): Promise<Outcome> {
+    let failed: Outcome = 'unreachable';
+    try {
+      const theirs = await readTheirs();
+      if (theirs.status === 304) return 'skipped';
+      failed = 'failed';
+      const ours = await this.#own?.ask(asked);
+      // Busy or without database: that says nothing about its answers.
+      if (!ours || ours.statusCode === 503) return 'failed';
+      refuseLarge(ours.rawPayload);
+      const answer = toAnswer(ours.statusCode, ours.headers, ours.rawPayload);
+      return this.#turns.time(() => this.#judge(asked, theirs, answer));
+    } catch (error) {
+      return error instanceof NotComparable ? 'skipped' : failed;
+    }
+  }
+
+  /** Counts and logs how two answers differ. */
+  #judge(asked: Compared, theirs: Answer, ours: Answer): Outcome {
+    const { protocol, host, target, route, client } = asked;
+    const { accepted, publicUrl, metrics } = this.#options;
     // Both answer under the public name. Links that are the same for the client are no difference,
     // whatever either side takes for its base.
     const base = `${protocol}://${host}`;
-    const isSame = theirs.body.equals(ours.body);
-    const bases = isSame
+    const bases = theirs.body.equals(ours.body)
       ? { theirs: base, ours: base }
       : { theirs: [base, publicUrl ?? base], ours: publicUrl ?? base };
     const found = compareAnswers({ method: 'GET', target }, theirs, ours, bases);
     if (found.length === 0) return 'same';
     const different = found.filter((difference) => !isAccepted(accepted, difference));
-    const kindsOf = (differences: typeof found) => new Set(differences.map(({ kind }) => kind));
-    for (const kind of kindsOf(different)) {
-      metrics.countDifference({ kind, route, client, accepted: false });
-    }
-    for (const kind of kindsOf(found.filter((difference) => !different.includes(difference)))) {
-      metrics.countDifference({ kind, route, client, accepted: true });
+    for (const isDifferent of [true, false]) {
+      const kinds = found.filter((one) => different.includes(one) === isDifferent);
+      for (const kind of new Set(kinds.map((one) => one.kind))) {
+        metrics.countDifference({ kind, route, client, accepted: !isDifferent });
+      }
     }
     if (different.length === 0) return 'accepted';
+    this.#log(
+      asked,
+      base,
+      different.map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`)),
+    );
+    return 'different';
+  }
+
+  #log({ target, known, client }: Compared, base: string, differences: string[]): void {
+    const { legacyUrl, publicUrl, log } = this.#options;
     const shown = showTarget(target, known);
-    pace(log, (leftOut) =>
+    this.#pace(log, (leftOut) =>
       log.warn(
         {
           theirs: `${legacyUrl}${shown}`.slice(0, maxAddress),
           ours: `${publicUrl ?? base}${shown}`.slice(0, maxAddress),
-          differences: different
-            .slice(0, maxShown)
-            .map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`)),
+          differences: differences.slice(0, maxShown),
           client,
           leftOut,
         },
         'answers differ',
       ),
     );
-    return 'different';
-  };
+  }
 }
 
 /** An address for the log: values only of the query parameters that the route reads. */
@@ -198,4 +201,97 @@ function showTarget(target: string, known: ReadonlySet<string> | undefined): str
     return known?.has(name) || name === parameter ? parameter : `${name}=…`;
   });
   return `${path}?${shown.join('&')}`;
+}
+
+/** Why an answer cannot be compared; nothing is wrong with it. */
+class NotComparable extends Error {}
+
+/**
+ * Listens to an answer that is on its way; to be called before any of it has been read.
+ * @param seconds that it may take from here to its end; undefined: any time
+ * @throws NotComparable when it is too large or slow, or encoded in another way; when it breaks off, its error
+ */
+export async function receive(answer: IncomingMessage, seconds?: number): Promise<Answer> {
+  let chunks: Buffer[] | undefined = [];
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  await new Promise<void>((settle, reject) => {
+    const giveUp = (reason: string) => {
+      chunks = undefined;
+      reject(new NotComparable(reason));
+    };
+    if (seconds !== undefined) timer = setTimeout(giveUp, 1000 * seconds, 'too slow');
+    answer.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) giveUp('too large');
+      else chunks?.push(chunk);
+    });
+    finished(answer.resume(), (error) => (error ? reject(error) : settle()));
+  }).finally(() => clearTimeout(timer));
+  const { 'content-encoding': encoding, ...headers } = answer.headers;
+  const body = await decode(Buffer.concat(chunks), encoding);
+  refuseLarge(body);
+  return toAnswer(answer.statusCode ?? 0, headers, body);
+}
+
+async function decode(bytes: Buffer, encoding = 'identity'): Promise<Buffer> {
+  if (/^\s*identity\s*$/i.test(encoding)) return bytes;
+  const decoder = createDecoder(encoding);
+  if (!decoder) throw new NotComparable('encoded in another way');
+  const decoded = await readAtMost(decoder.end(bytes), maxBytes).catch(() => undefined);
+  if (!decoded) throw new NotComparable('too large, or cannot be decoded');
+  return decoded;
+}
+
+/** Nothing else is answered while a body is compared. @throws NotComparable */
+function refuseLarge(body: Buffer): void {
+  let commas = 0;
+  if (body.length <= maxBytes) for (const byte of body) if (byte === 0x2c) commas++;
+  if (body.length > maxBytes || commas > maxCommas) throw new NotComparable('too large');
+}
+
+/** Most at a time; each may hold the bytes of two answers. */
+const maxUnderWay = 4;
+/** Most in a second: more would tell no more. */
+const maxPerSecond = 50;
+/** How much longer than a comparison it is until the next one may begin. */
+const restFactor = 10;
+/** Milliseconds of rest that may be owed before the next one has to wait. */
+const burst = 500;
+
+/** Which comparisons are made: few at a time, and no more than a tenth of the processor's time. */
+export class Turns {
+  #underWay = 0;
+  #secondEnds = 0;
+  #taken = 0;
+  #restUntil = 0;
+
+  /** Whether one more may be made; then it must be given back. */
+  take(): boolean {
+    const now = performance.now();
+    if (now >= this.#secondEnds) {
+      this.#secondEnds = now + 1_000;
+      this.#taken = 0;
+    }
+    if (this.#underWay >= maxUnderWay || this.#taken >= maxPerSecond) return false;
+    if (now < this.#restUntil) return false;
+    this.#underWay += 1;
+    this.#taken += 1;
+    return true;
+  }
+
+  giveBack(): void {
+    this.#underWay -= 1;
+  }
+
+  /** Runs what holds up everything else meanwhile, and has others wait for it. */
+  time<Result>(work: () => Result): Result {
+    const begun = performance.now();
+    try {
+      return work();
+    } finally {
+      const now = performance.now();
+      this.#restUntil = Math.max(this.#restUntil, now - burst) + restFactor * (now - begun);
+    }
+  }
 }

@@ -1,7 +1,6 @@
-// Which headers pass between client and old service, and what is added.
+// Which paths and headers pass between client and old service, and what is added.
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { pairsOf } from './upstream.ts';
 
 /** Names the gateways that a request has passed, so that one sees what comes back to it. */
 export const loopHeader = 'x-forwarded-by';
@@ -54,7 +53,28 @@ function passOn({ rawHeaders, headers }: IncomingMessage, dropped: readonly stri
   for (const name of ['host', 'content-length', 'transfer-encoding']) {
     if (!dropped.includes(name)) without.delete(name);
   }
-  return pairsOf(rawHeaders)
-    .filter(([name]) => !without.has(name.toLowerCase()))
-    .flat();
+  // Names and values in turn.
+  const nameAt = (index: number) => rawHeaders[index - (index % 2)]?.toLowerCase() ?? '';
+  return rawHeaders.filter((_text, index) => !without.has(nameAt(index)));
+}
+
+/**
+ * Whether a target leads below `/api/`, however the old service, or a proxy before it, decodes it and
+ * resolves `..`: twice encoded, with backslashes, with parameters behind a semicolon.
+ */
+export function isBelowApi(target: string): boolean {
+  let path = target.split('?', 1)[0] ?? '';
+  for (let before = ''; before !== path; ) {
+    before = path;
+    path = path.replace(/%(2[5ef]|3b|5c)/gi, (_all, code) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    );
+  }
+  const segments = path.split(/[\\/]+/).filter((segment) => segment !== '' && segment !== '.');
+  let depth = -1;
+  for (const segment of segments) {
+    depth += /^\.\.(?:;|$)/.test(segment) ? -1 : 1;
+    if (depth < 0) return false;
+  }
+  return true;
 }

@@ -16,17 +16,11 @@ export type Outcome =
   /** Nothing to compare: 304, too large, or the client has left. */
   | 'skipped';
 
-export interface LegacyMetrics {
-  /** @param result `answered`, `left`, or the code of the error; @param seconds to the head */
-  countRequest(result: string, seconds: number): void;
-  countComparison(outcome: Outcome): void;
-  /** @param client one of at most 50 names as it comes; the rest are `other` */
-  countDifference(difference: {
-    readonly kind: string;
-    readonly route: string;
-    readonly client: string;
-    readonly accepted: boolean;
-  }): void;
+export interface CountedDifference {
+  readonly kind: string;
+  readonly route: string;
+  readonly client: string;
+  readonly accepted: boolean;
 }
 
 /** Names that are told apart here, for good: a counter keeps all that it has ever seen. */
@@ -34,10 +28,11 @@ const maxClients = 50;
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 80];
 
-/** @param registry undefined: nothing is measured */
-export function createLegacyMetrics(registry: Registry | undefined): LegacyMetrics {
-  if (!registry) return { countRequest() {}, countComparison() {}, countDifference() {} };
-  const registers = [registry];
+export type LegacyMetrics = ReturnType<typeof createLegacyMetrics>;
+
+/** @param registry undefined: nothing is shown */
+export function createLegacyMetrics(registry: Registry | undefined) {
+  const registers = registry ? [registry] : [];
   const requests = new Histogram({
     name: 'gateway_legacy_request_duration_seconds',
     help: 'Time that the old service took to begin its answer, or to fail.',
@@ -58,15 +53,14 @@ export function createLegacyMetrics(registry: Registry | undefined): LegacyMetri
     registers,
   });
   const clients = new Set<string>();
-  const labelOf = (client: string) => {
-    if (clients.size < maxClients) clients.add(client);
-    return clients.has(client) ? client : 'other';
-  };
   return {
-    countRequest: (result, seconds) => requests.observe({ result }, seconds),
-    countComparison: (outcome) => comparisons.inc({ outcome }),
-    countDifference({ client, accepted, ...labels }) {
-      differences.inc({ ...labels, client: labelOf(client), accepted: String(accepted) });
+    /** @param result `answered`, `left`, or the code of the error; @param seconds to the head */
+    countRequest: (result: string, seconds: number) => requests.observe({ result }, seconds),
+    countComparison: (outcome: Outcome) => comparisons.inc({ outcome }),
+    countDifference({ client, accepted, ...labels }: CountedDifference) {
+      if (clients.size < maxClients) clients.add(client);
+      const shown = clients.has(client) ? client : 'other';
+      differences.inc({ ...labels, client: shown, accepted: String(accepted) });
     },
   };
 }

@@ -10,40 +10,29 @@ import { encodeJson } from '../http/json.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../rest/deprecation.ts';
 import { isAmong, shareOf } from './canary.ts';
-import { type Comparison, createComparisons } from './comparisons.ts';
+import { type Compared, Comparisons, conditions, receive } from './comparisons.ts';
 import { legacyLoop, legacyUnreachable } from './errors.ts';
-import { endSilence, forward, hasBody, isBelowApi } from './forward.ts';
-import { loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
-import { createLegacyMetrics } from './legacy-metrics.ts';
-import { conditions, createOwnAnswers, type OwnAnswers } from './own-answers.ts';
-import { receive } from './received.ts';
-import { createUpstream, pairsOf, type Upstream } from './upstream.ts';
+import { isBelowApi, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
+import { createLegacyMetrics, type LegacyMetrics } from './legacy-metrics.ts';
+import {
+  createUpstream,
+  type Forwarding,
+  forward,
+  hasBody,
+  pairsOf,
+  type Upstream,
+} from './upstream.ts';
+
+type LegacyKey = Extract<keyof Config, `legacy${string}`>;
 
 export interface LegacyOptions {
-  readonly config: DeprecationConfig &
-    Pick<
-      Config,
-      | 'corsOrigins'
-      | 'legacyAccept'
-      | 'legacyMode'
-      | 'legacySample'
-      | 'legacyTimeout'
-      | 'legacyUrl'
-      | 'writes'
-    >;
+  readonly config: DeprecationConfig & Pick<Config, LegacyKey | 'corsOrigins' | 'writes'>;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
   /** Who sends a request: one of few names, for the metrics. */
   readonly clientOf: (request: FastifyRequest) => string;
   /** Undefined: requests to the old service are in no trace. */
   readonly traceUpstream: ((upstream: Upstream) => Upstream) | undefined;
-}
-
-export interface Legacy {
-  /** Takes the legacy paths of this gateway, with which the answers of the old service are compared. */
-  compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void>;
-  /** Answers a request that no route can be found for, if the old service is to; or else false. */
-  takeUnroutable(request: FastifyRequest, reply: FastifyReply): boolean;
 }
 
 /** Milliseconds that a request may take to arrive that is only passed on: it may be a large upload. */
@@ -56,179 +45,185 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
  * answers, since those of the old service leave as they are.
  */
 export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legacy {
-  const { config, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
-  const { legacyUrl = '', legacyMode, legacyTimeout: timeout, legacySample: sample } = config;
-  const upstream = traceUpstream(createUpstream(legacyUrl, timeout));
-  const gateway = `outfit-gateway-${randomBytes(6).toString('hex')}`;
-  const isClosing = () => shutdown?.isClosing ?? false;
-  const forwarding = { upstream, timeout, gateway, isClosing };
-  const metrics = createLegacyMetrics(options.metrics?.registry);
-  const closing = new AbortController();
-  const ends = deprecationHeaders(config);
-  let own: OwnAnswers | undefined;
+  const legacy = new Legacy(app, options);
+  const isPassing = options.config.legacyMode.kind !== 'mirror';
   const ownTimeout = app.server.requestTimeout;
-  if (legacyMode.kind !== 'mirror') app.server.requestTimeout = uploadTimeout;
-  const compareLater = createComparisons({
-    sample,
-    accepted: new Set(config.legacyAccept),
-    legacyUrl,
-    publicUrl: config.publicUrl,
-    own: () => own,
-    metrics,
-    clientOf,
-    log: app.log,
-  });
-
-  /** @param signal aborted when nobody waits any more, which is no failure */
-  const askLegacy = async <Result>(
-    signal: AbortSignal,
-    ask: () => Promise<Result>,
-  ): Promise<Result> => {
-    const begun = performance.now();
-    const count = (result: string) => {
-      metrics.countRequest(result, (performance.now() - begun) / 1000);
-    };
-    try {
-      const result = await ask();
-      count('answered');
-      return result;
-    } catch (error) {
-      const httpError = legacyUnreachable(error);
-      count(signal.aborted ? 'left' : httpError.code);
-      throw httpError;
-    }
-  };
-
-  const answerByLegacy = async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    comparison?: Comparison,
-  ): Promise<void> => {
-    const signal = leavingSignal(request.raw.socket);
-    try {
-      await askLegacy(signal, () =>
-        forward(forwarding, request, reply, (answer) => comparison?.overhear(answer, signal)),
-      );
-    } catch (error) {
-      comparison?.leave(signal.aborted ? 'skipped' : 'unreachable');
-      // Nobody is told.
-      if (signal.aborted || reply.raw.destroyed) reply.hijack();
-      else sendError(request, reply.header(servedByHeader, 'legacy'), legacyUnreachable(error));
-    }
-  };
-
-  /** After the client has its answer, the old service is asked for its own. */
-  const compareWithLegacy = (request: FastifyRequest, reply: FastifyReply): void => {
-    const comparison = compareLater(request);
-    if (!comparison) return;
-    const headers = pairsOf(toLegacyHeaders(request, gateway))
-      .filter(([name]) => !conditions.has(name.toLowerCase()))
-      .flat();
-    reply.raw.once('close', () =>
-      comparison.run(async () => {
-        const answer = await askLegacy(closing.signal, () =>
-          upstream.open({
-            method: 'GET',
-            target: request.url,
-            headers,
-            signal: closing.signal,
-          }),
-        );
-        endSilence(answer, timeout);
-        return receive(answer);
-      }),
-    );
-  };
-
-  app.addHook('onRequest', (request, reply, done) => {
-    if (isLoop(request)) {
-      refuse(request, reply, legacyLoop());
-    } else if (isForLegacy(request)) {
-      if (mayPass(request)) answerByLegacy(request, reply, compareLater(request));
-      else refuse(request, reply, writesOff());
-    } else {
-      reply.header(servedByHeader, 'gateway');
-      if (legacyMode.kind !== 'mirror' && hasBody(request.headers)) limitArrival(request);
-      if (isApi(request)) compareWithLegacy(request, reply);
-      done();
-    }
-  });
-  app.addHook('preClose', async () => closing.abort());
-  app.addHook('onClose', async () => {
-    upstream.close();
-    await own?.close();
-  });
+  if (isPassing) app.server.requestTimeout = uploadTimeout;
 
   /** What is not passed on has the usual time to arrive, and the usual answer when it is over. */
-  function limitArrival({ raw }: FastifyRequest): void {
+  const limitArrival = ({ raw }: FastifyRequest): void => {
     const timer = setTimeout(() => {
       const error = Object.assign(new Error('too slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
       if (!raw.complete) app.server.emit('clientError', error, raw.socket);
     }, ownTimeout).unref();
     raw.once('close', () => clearTimeout(timer));
+  };
+
+  app.addHook('onRequest', (request, reply, done) => {
+    if (legacy.take(request, reply)) return;
+    if (isPassing && hasBody(request.headers)) limitArrival(request);
+    if (isApi(request)) legacy.compareLater(request, reply);
+    done();
+  });
+  app.addHook('preClose', async () => legacy.stopComparing());
+  app.addHook('onClose', () => legacy.close());
+  return legacy;
+}
+
+export class Legacy {
+  readonly #app: FastifyInstance;
+  readonly #config: LegacyOptions['config'];
+  readonly #forwarding: Forwarding;
+  readonly #metrics: LegacyMetrics;
+  readonly #comparisons: Comparisons;
+  readonly #closing = new AbortController();
+  /** In mirror the old service is only compared with. */
+  readonly #isPassing: boolean;
+
+  constructor(app: FastifyInstance, options: LegacyOptions) {
+    const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
+    const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
+    this.#app = app;
+    this.#config = config;
+    this.#isPassing = config.legacyMode.kind !== 'mirror';
+    this.#forwarding = {
+      upstream: traceUpstream(createUpstream(legacyUrl, legacyTimeout)),
+      gateway: `outfit-gateway-${randomBytes(6).toString('hex')}`,
+      isClosing: () => shutdown?.isClosing ?? false,
+    };
+    this.#metrics = createLegacyMetrics(metrics?.registry);
+    const accepted = new Set(legacyAccept);
+    this.#comparisons = new Comparisons({
+      ...{ sample, accepted, legacyUrl, publicUrl, clientOf },
+      metrics: this.#metrics,
+      log: app.log,
+    });
   }
 
-  function isLoop({ headers }: FastifyRequest): boolean {
-    return String(headers[loopHeader] ?? '').includes(gateway);
+  /** @param serve adds the legacy paths of this gateway, with which the answers of the old service are compared */
+  compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
+    return this.#comparisons.compareWith(serve);
   }
 
-  /** WRITES=off holds for the old service too: it is what the last import reads. */
-  function mayPass({ method }: FastifyRequest): boolean {
-    return config.writes || safeMethods.has(method);
+  /** Answers a request that the old service is to answer, or that is refused; or else false. */
+  take(request: FastifyRequest, reply: FastifyReply): boolean {
+    return this.#take(request, reply, this.#isForLegacy(request));
   }
 
-  function refuse(request: FastifyRequest, reply: FastifyReply, error: HttpError): true {
-    sendError(request, reply.header(servedByHeader, 'gateway'), error);
+  /** The same for a request that no route can be found for. */
+  takeUnroutable(request: FastifyRequest, reply: FastifyReply): boolean {
+    reply.header(requestIdHeader, request.id);
+    const { url } = request;
+    const isForLegacy = url.startsWith('/api/') && isBelowApi(url);
+    return this.#take(request, reply, this.#isPassing && isForLegacy, true);
+  }
+
+  /** After the client has its answer, the old service is asked for its own. */
+  compareLater(request: FastifyRequest, reply: FastifyReply): void {
+    const asked = this.#comparisons.choose(request);
+    if (!asked) return;
+    const { upstream, gateway } = this.#forwarding;
+    const { signal } = this.#closing;
+    const headers = pairsOf(toLegacyHeaders(request, gateway))
+      .filter(([name]) => !conditions.has(name.toLowerCase()))
+      .flat();
+    const question = { method: 'GET', target: request.url, headers, signal };
+    reply.raw.once('close', () =>
+      this.#comparisons.run(asked, async () =>
+        receive(await this.#measure(signal, () => upstream.open(question))),
+      ),
+    );
+  }
+
+  stopComparing(): void {
+    this.#closing.abort();
+  }
+
+  async close(): Promise<void> {
+    this.#forwarding.upstream.close();
+    await this.#comparisons.close();
+  }
+
+  #take(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    isForLegacy: boolean,
+    isUnroutable = false,
+  ): boolean {
+    const { gateway } = this.#forwarding;
+    const isLoop = String(request.headers[loopHeader] ?? '').includes(gateway);
+    // WRITES=off holds for the old service too: it is what the last import reads.
+    const mayPass = this.#config.writes || safeMethods.has(request.method);
+    if (isForLegacy && !isLoop && mayPass) {
+      this.#answer(request, reply, isUnroutable ? undefined : this.#comparisons.choose(request));
+      return true;
+    }
+    reply.header(servedByHeader, 'gateway');
+    if (!isLoop && !isForLegacy) return false;
+    this.#sendError(request, reply, isLoop ? legacyLoop() : writesOff());
     return true;
   }
 
-  /** Lets a page of another origin, if it is one of CORS_ORIGINS, read what the answer is. */
-  function readableBy(request: FastifyRequest): Record<string, string> {
-    const headers = originHeaders(request, config.corsOrigins);
-    if (!headers || !ends) return { ...headers };
-    const exposed = exposeAlso(headers['Access-Control-Expose-Headers'], ends);
-    return { ...headers, 'Access-Control-Expose-Headers': exposed };
-  }
-
-  /** In the shape of the other errors of these paths. */
-  function sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
-    app.logHttpError(request.log, error);
-    reply
-      .code(error.status)
-      // No hook has set them: it comes before all of them.
-      .headers({ ...securityHeaders, ...ends, ...readableBy(request), ...error.headers })
-      .header('Content-Type', 'application/json')
-      .send(encodeJson({ detail: error.message }));
-  }
-
-  function isForLegacy(request: FastifyRequest): boolean {
-    if (legacyMode.kind === 'mirror' || !isApi(request)) return false;
-    const share = shareOf(legacyMode, isKnown(request) ? request.method : '');
+  #isForLegacy(request: FastifyRequest): boolean {
+    if (!this.#isPassing || !isApi(request)) return false;
+    const { legacyMode } = this.#config;
+    // Paths that this gateway does not have are all its own.
+    const isKnown = request.routeOptions.url !== '/api/*';
+    const share = shareOf(legacyMode, isKnown ? request.method : '');
     return !(share > 0 && isAmong(share, request));
   }
 
-  return {
-    async compareWith(serve) {
-      own = await createOwnAnswers(serve);
-    },
-    takeUnroutable(request, reply) {
-      const target = request.url;
-      reply.header(requestIdHeader, request.id);
-      if (isLoop(request)) return refuse(request, reply, legacyLoop());
-      if (legacyMode.kind === 'mirror' || !target.startsWith('/api/') || !isBelowApi(target)) {
-        reply.header(servedByHeader, 'gateway');
-        return false;
+  async #answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    asked: Compared | undefined,
+  ): Promise<void> {
+    const signal = leavingSignal(request.raw.socket);
+    try {
+      await this.#measure(signal, () =>
+        forward(this.#forwarding, request, reply, (answer) => {
+          if (asked) this.#comparisons.overhear(asked, answer, signal);
+        }),
+      );
+    } catch (error) {
+      if (asked) this.#comparisons.count(signal.aborted ? 'skipped' : 'unreachable');
+      // Nobody is told.
+      if (signal.aborted || reply.raw.destroyed) reply.hijack();
+      else {
+        const httpError = legacyUnreachable(error);
+        this.#sendError(request, reply.header(servedByHeader, 'legacy'), httpError);
       }
-      if (!mayPass(request)) return refuse(request, reply, writesOff());
-      answerByLegacy(request, reply);
-      return true;
-    },
-  };
-}
+    }
+  }
 
-/** Whether this gateway has such a path too. */
-function isKnown({ routeOptions: { url } }: FastifyRequest): boolean {
-  return url !== undefined && url !== '/api/*';
+  /** @param signal aborted when nobody waits any more, which is no failure */
+  async #measure<Result>(signal: AbortSignal, ask: () => Promise<Result>): Promise<Result> {
+    const begun = performance.now();
+    let result = 'answered';
+    try {
+      return await ask();
+    } catch (error) {
+      result = signal.aborted ? 'left' : legacyUnreachable(error).code;
+      throw error;
+    } finally {
+      this.#metrics.countRequest(result, (performance.now() - begun) / 1000);
+    }
+  }
+
+  /** In the shape of the other errors of these paths, readable for a page of one of CORS_ORIGINS. */
+  #sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
+    this.#app.logHttpError(request.log, error);
+    const ends = deprecationHeaders(this.#config);
+    const readable = { ...originHeaders(request, this.#config.corsOrigins) };
+    const exposed = readable['Access-Control-Expose-Headers'];
+    if (exposed && ends) readable['Access-Control-Expose-Headers'] = exposeAlso(exposed, ends);
+    reply
+      .code(error.status)
+      // No hook has set them: it comes before all of them.
+      .headers({ ...securityHeaders, ...ends, ...readable, ...error.headers })
+      .header('Content-Type', 'application/json')
+      .send(encodeJson({ detail: error.message }));
+  }
 }
 
 /** By the route, since a path may be written in many ways; what leads elsewhere there is unknown. */

@@ -1,14 +1,16 @@
-// Connections to the old service: one request on one of them, up to the head of its answer.
+// The way to the old service: connections, and a request passed on with its answer, both as they are while they come.
 //
-// With node:http rather than @fastify/reply-from: that one parses paths anew and refuses some, joins
-// repeated headers, and goes on asking when the client has left.
+// With node:http: undici writes `host` in its own spelling and sends no trailers, @fastify/reply-from parses paths anew.
 import { Agent, type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure, Agent as SecureAgent } from 'node:https';
 import { isIP } from 'node:net';
-import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
-import { overloaded } from '../errors.ts';
-import { legacyTimedOut, legacyUnreachable } from './errors.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { HttpError, overloaded } from '../errors.ts';
+import { leavingSignal } from '../http/connections.ts';
+import { legacyBrokeOff, legacyTimedOut, legacyUnreachable } from './errors.ts';
+import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 
 export interface Asked {
   readonly method: string;
@@ -17,16 +19,19 @@ export interface Asked {
   /** Names and values in turn, as they go over the wire. */
   readonly headers: readonly string[];
   /** Undefined: there is none. */
-  readonly body?: (Readable & Pick<IncomingMessage, 'rawTrailers'>) | undefined;
+  readonly body?: IncomingMessage | undefined;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
+  /** Whether it is the reader of the answer that is slow: then the old service is not silent. */
+  readonly isHeldUp?: () => boolean;
 }
 
 export interface Upstream {
   /** Its own name, with the port. */
   readonly host: string;
   /**
-   * Asks the old service and gives its answer once the head is there.
+   * Asks the old service and gives its answer once the head is there. An answer of which nothing more comes is
+   * broken off.
    * @throws HttpError 502, 503 when too many wait for it already, 504
    */
   open(asked: Asked): Promise<IncomingMessage>;
@@ -39,7 +44,6 @@ const maxConnections = 256;
 /** Most requests that are under way, those that wait for a connection among them. */
 const maxUnderWay = 2_048;
 
-const bodilessMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'DELETE']);
 /** May be sent again when a kept connection turns out to be closed. */
 const repeatableMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
@@ -66,30 +70,29 @@ export function createUpstream(base: string, timeout: number): Upstream {
     new Promise((settle, reject) => {
       const { method, target, body, signal } = asked;
       const outgoing = request({
-        ...address,
-        hostname,
-        servername,
-        method,
+        ...{ ...address, hostname, servername, method, agent, signal },
         path: prefix + target,
         headers: withLength(asked),
-        agent,
-        signal,
       });
-      let failure: Error | undefined;
+      let answer: IncomingMessage | undefined;
       const silence = setTimeout(() => {
-        failure = legacyTimedOut();
-        outgoing.destroy(failure);
+        if (answer && asked.isHeldUp?.()) silence.refresh();
+        else (answer ?? outgoing).destroy(legacyTimedOut());
       }, timeout * 1000);
+      const heard = () => silence.refresh();
       outgoing.on('error', (error) => {
         clearTimeout(silence);
-        reject(failure ?? Object.assign(error, { isStale: outgoing.reusedSocket }));
+        const isStale = outgoing.reusedSocket && !(error instanceof HttpError);
+        reject(Object.assign(error, { isStale }));
       });
       outgoing.on('response', (incoming) => {
-        clearTimeout(silence);
-        settle(incoming);
+        answer = incoming.on('data', heard).once('close', () => clearTimeout(silence));
+        heard();
+        // Listening to it has it flow, and it is not read yet.
+        settle(incoming.pause());
       });
       if (!body) return outgoing.end();
-      body.on('data', () => silence.refresh());
+      body.on('data', heard);
       // Before that of pipe, which ends the request.
       body.once('end', () => {
         if (body.rawTrailers.length > 0) outgoing.addTrailers(pairsOf(body.rawTrailers));
@@ -131,13 +134,13 @@ export function createUpstream(base: string, timeout: number): Upstream {
   };
 }
 
+const bodilessMethods = new Set([...repeatableMethods, 'DELETE']);
+
 /** Node would send a chunked body where there is none. */
 function withLength({ method, headers, body }: Asked): readonly string[] {
-  if (body || bodilessMethods.has(method)) return headers;
-  const hasLength = headers.some(
-    (name, index) => index % 2 === 0 && /^content-length$/i.test(name),
-  );
-  return hasLength ? headers : [...headers, 'Content-Length', '0'];
+  const hasLength = () => pairsOf(headers).some(([name]) => /^content-length$/i.test(name));
+  if (body || bodilessMethods.has(method) || hasLength()) return headers;
+  return [...headers, 'Content-Length', '0'];
 }
 
 /** Names and values in turn, as pairs. */
@@ -146,4 +149,69 @@ export function pairsOf(raw: readonly string[]): [string, string][] {
     raw[2 * index] ?? '',
     raw[2 * index + 1] ?? '',
   ]);
+}
+
+export interface Forwarding {
+  readonly upstream: Upstream;
+  /** The name of this process. */
+  readonly gateway: string;
+  /** Whether this process is about to end. */
+  readonly isClosing: () => boolean;
+}
+
+/**
+ * Answers a request with what the old service answers. It resolves when the head has been sent; the
+ * body follows.
+ * @param onAnswer may listen to the body, before any of it is sent
+ * @throws HttpError 502, 503 or 504 while nothing has been sent
+ */
+export async function forward(
+  { upstream, gateway, isClosing }: Forwarding,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  onAnswer?: (answer: IncomingMessage) => void,
+): Promise<void> {
+  const { raw, headers } = request;
+  const signal = leavingSignal(raw.socket);
+  const response = reply.raw;
+  const answer = await upstream.open({
+    method: raw.method ?? '',
+    target: request.url,
+    headers: [
+      // HTTP/1.0 needs none, but it goes on as HTTP/1.1, which does.
+      ...(raw.httpVersion === '1.0' && headers.host === undefined ? ['Host', upstream.host] : []),
+      ...toLegacyHeaders(request, gateway),
+    ],
+    body: hasBody(headers) ? raw : undefined,
+    signal,
+    isHeldUp: () => response.writableNeedDrain,
+  });
+  try {
+    response.sendDate = false;
+    if (isClosing()) response.shouldKeepAlive = false;
+    // Its own framing is left out, and Node writes one that fits the connection of the client.
+    response.writeHead(
+      answer.statusCode ?? 0,
+      answer.statusMessage ?? '',
+      fromLegacyHeaders(answer),
+    );
+  } catch (error) {
+    answer.destroy();
+    throw legacyUnreachable(error);
+  }
+  reply.hijack();
+  onAnswer?.(answer);
+  answer.once('end', () => {
+    if (answer.rawTrailers.length > 0) response.addTrailers(pairsOf(answer.rawTrailers));
+  });
+  // An answer that breaks off there breaks off here.
+  pipeline(answer, response, (error) => {
+    if (!error || signal.aborted) return;
+    request.server.logHttpError(request.log, legacyBrokeOff(error));
+  });
+}
+
+export function hasBody(headers: IncomingMessage['headers']): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return encoding !== undefined || (length !== undefined && Number(length) !== 0);
 }
