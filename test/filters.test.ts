@@ -90,17 +90,20 @@ describe.each(laneKinds)('on %s', (kind) => {
         if (kindOfList === 'page') {
           const { data, errors } = await ask(
             `query ($filter: OutfitFilter, $page: Int) { ${open('outfits')}(ordering: ${name}, filter: $filter, page: $page) {
-              count pageCount nextPage results { databaseId } } ${close} }`,
+              count pageCount nextPage results { databaseId } }
+              last: outfits(ordering: ${name}, filter: $filter, last: true) { results { databaseId } } ${close} }`,
             { filter, page: place },
             viewer,
           );
           expect(errors).toBeUndefined();
-          const { list } = data.parent ?? data;
+          const { list, last } = data.parent ?? data;
           parts.push(list.results.map((row: { databaseId: number }) => row.databaseId));
           counts.push(list.count);
           place = list.nextPage;
           more = place !== null;
-          if (!more) expect(list.pageCount).toBe(parts.length);
+          if (more) continue;
+          expect(list.pageCount).toBe(parts.length);
+          expect(last.results).toEqual(list.results);
         } else {
           const forward = kindOfList === 'forward';
           const { data, errors } = await ask(

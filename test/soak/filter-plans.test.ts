@@ -1,8 +1,9 @@
 // What filters cost at very many outfits, as pages of the database that are read: docs in filters.md.
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openGateway, type TestGateway } from '../gateway.ts';
 import { amount } from '../lane.ts';
+import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../plans.ts';
 
 const outfits = amount(0, 250_000);
 let gateway: TestGateway;
@@ -35,45 +36,13 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => gateway.close());
 
-interface PlanNode {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Shared Hit Blocks': number;
-  readonly 'Shared Read Blocks': number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-const nodesOf = (plan: PlanNode): PlanNode[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
-
 /** The plans of the statements that a query sends, run with its values. */
-async function explain(query: string): Promise<PlanNode[]> {
-  const sent = vi.spyOn(gateway.database.pool, 'query');
-  expect(await gateway.post(query)).not.toHaveProperty('errors');
-  const statements = sent.mock.calls.map(([call]) => call as unknown as pg.QueryConfig);
-  sent.mockRestore();
-  const client = new pg.Client(gateway.database.pool.options);
-  await client.connect();
-  try {
-    await client.query('SET plan_cache_mode = force_custom_plan');
-    const plans: PlanNode[] = [];
-    for (const { text, values = [] } of statements) {
-      await client.query(`PREPARE explained AS ${text}`);
-      const literals = values.map((value) =>
-        value === null
-          ? 'NULL'
-          : client.escapeLiteral(Array.isArray(value) ? `{${value.join()}}` : String(value)),
-      );
-      const execute = `EXECUTE explained${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
-      // What a session reads of the catalog is read once only.
-      await client.query(execute);
-      const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${execute}`);
-      plans.push(rows[0]['QUERY PLAN'][0].Plan);
-      await client.query('DEALLOCATE explained');
-    }
-    return plans;
-  } finally {
-    await client.end();
+async function plansOf(query: string): Promise<PlanNode[]> {
+  const plans: PlanNode[] = [];
+  for (const statement of await capture(gateway, query)) {
+    plans.push(await explain(gateway, statement));
   }
+  return plans;
 }
 
 const year = 'createdFrom: "2018-01-01T00:00:00Z", createdBefore: "2021-01-01T00:00:00Z"';
@@ -101,8 +70,8 @@ describe(`at ${outfits} outfits`, () => {
       const pages = `a: outfits(${list}) { count results { databaseId } }
       b: outfits(${list}, last: true) { count results { databaseId } }`;
       const range = `outfitConnection(first: 20, ${list}) { totalCount edges { cursor } }`;
-      for (const plan of await explain(`{ ${pages} ${range} }`)) {
-        expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(blocks);
+      for (const plan of await plansOf(`{ ${pages} ${range} }`)) {
+        expect(blocksOf(plan)).toBeLessThan(blocks);
         for (const node of nodesOf(plan)) {
           const isWhole = node['Node Type'].includes('Seq Scan');
           expect(isWhole ? node['Relation Name'] : '').not.toMatch(
@@ -117,8 +86,8 @@ describe(`at ${outfits} outfits`, () => {
     // Of the public ones: no private one has this quality, so those would be walked to their end.
     const filter = 'filter: { quality: [3], private: false }';
     const range = `outfitConnection(first: 20, ${filter}) { edges { cursor } }`;
-    for (const plan of await explain(`{ ${range} }`)) {
-      expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(1000);
+    for (const plan of await plansOf(`{ ${range} }`)) {
+      expect(blocksOf(plan)).toBeLessThan(1000);
     }
   });
 });

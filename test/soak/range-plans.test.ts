@@ -1,25 +1,14 @@
 // What a range, a page and a count cost at 120,000 outfits: seeks in an index, whatever plan PostgreSQL takes.
 import { SignJWT } from 'jose';
-import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import { formatCursor } from '../../src/outfits/ordering.ts';
 import { openGateway, type TestGateway } from '../gateway.ts';
 import { orderings } from '../orderings.ts';
+import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../plans.ts';
 
-interface PlanNode {
-  readonly 'Shared Hit Blocks': number;
-  readonly 'Shared Read Blocks': number;
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
-
+const modes = ['force_custom_plan', 'force_generic_plan'] as const;
 const tables = ['outfits', 'outfit_like_counts'] as const;
 type Table = (typeof tables)[number];
 
@@ -37,8 +26,6 @@ function countReads(plan: PlanNode, of: readonly Table[] = tables): number {
   );
   return Math.max(...counts.map((ofTable) => ofTable.reduce((a, b) => a + b, 0)));
 }
-
-const blocksOf = (plan: PlanNode) => plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
 
 describe('at 120,000 outfits', () => {
   const size = 20;
@@ -65,34 +52,6 @@ describe('at 120,000 outfits', () => {
   });
   afterAll(() => gateway.close());
 
-  /** The statements that the service sends for a query, as they are. */
-  async function capture(query: string, ask = gateway.post): Promise<pg.QueryConfig[]> {
-    const sent = vi.spyOn(gateway.database.pool, 'query');
-    try {
-      expect(await ask(query)).not.toHaveProperty('errors');
-      return sent.mock.calls.map(([statement]) => statement as unknown as pg.QueryConfig);
-    } finally {
-      sent.mockRestore();
-    }
-  }
-
-  /** How PostgreSQL runs a prepared statement: with a plan for these values, or one for any. */
-  async function explain({ text, values = [] }: pg.QueryConfig, mode: string): Promise<PlanNode> {
-    const client = new pg.Client(gateway.database.pool.options);
-    await client.connect();
-    try {
-      await client.query(`SET plan_cache_mode = ${mode}`);
-      await client.query(`PREPARE explained AS ${text}`);
-      const literals = values.map((value) => client.escapeLiteral(String(value)));
-      const { rows } = await client.query(
-        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE explained(${literals.join(', ')})`,
-      );
-      return rows[0]['QUERY PLAN'][0].Plan;
-    } finally {
-      await client.end();
-    }
-  }
-
   const lists = orderings.map(({ enum: name, field }) => [name, field] as const);
 
   describe.each(lists)('a range by %s from the middle of the list', (ordering, field) => {
@@ -106,6 +65,7 @@ describe('at 120,000 outfits', () => {
       const cursor = formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
 
       const statements = await capture(
+        gateway,
         `{ outfitConnection(ordering: ${ordering}, ${range(cursor)}) {
              edges { cursor node { id: databaseId title user { username } } }
              pageInfo { hasNextPage hasPreviousPage } } }`,
@@ -113,8 +73,8 @@ describe('at 120,000 outfits', () => {
       expect(statements).toHaveLength(2);
 
       for (const statement of statements) {
-        for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-          const plan = await explain(statement, mode);
+        for (const mode of modes) {
+          const plan = await explain(gateway, statement, mode);
           // A seek that begins at the end of its range reads few rows, but many pages of the index.
           expect(blocksOf(plan)).toBeLessThan(300);
           const reads = readsOf(plan);
@@ -146,12 +106,12 @@ describe('at 120,000 outfits', () => {
 
     test.each(lists)('by %s is read from the beginning of the indexes', async (ordering, field) => {
       const query = `{ outfits(ordering: ${ordering}) { count results { id: databaseId } } }`;
-      const [statement, ...others] = await capture(query, async (payload) =>
+      const [statement, ...others] = await capture(gateway, query, async (payload) =>
         (await app.inject({ method: 'POST', url: '/graphql', payload: { query: payload } })).json(),
       );
       expect(others).toEqual([]);
-      for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-        const plan = await explain(statement as pg.QueryConfig, mode);
+      for (const mode of modes) {
+        const plan = await explain(gateway, statement as pg.QueryConfig, mode);
         expect(nodesOf(plan).map((node) => node['Node Type'])).not.toContain('Function Scan');
         const [list, joined]: [Table, Table] =
           field === 'likes' ? ['outfit_like_counts', 'outfits'] : ['outfits', 'outfit_like_counts'];
@@ -209,6 +169,7 @@ describe('at 120,000 outfits', () => {
         const cursor = formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
         const range = `outfitConnection(ordering: ${ordering}, first: ${size}, after: "${cursor}")`;
         const statements = await capture(
+          gateway,
           `{ ${range} { totalCount edges { cursor } pageInfo { hasPreviousPage } }
              outfits(ordering: ${ordering}, page: 2000) { count results { id: databaseId } } }`,
           ask,
@@ -216,8 +177,8 @@ describe('at 120,000 outfits', () => {
         // A range, whether there is more before it, its count, and a page.
         expect(statements).toHaveLength(4);
         for (const statement of statements) {
-          for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-            const plan = await explain(statement, mode);
+          for (const mode of modes) {
+            const plan = await explain(gateway, statement, mode);
             for (const read of readsOf(plan)) {
               expect(read['Node Type']).toMatch(/^(Index (Only )?|Bitmap Heap )Scan$/);
             }
