@@ -1,11 +1,13 @@
 // What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out.
+
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { OperatorError } from './errors.ts';
 import { parseUrl } from './http/url.ts';
 import { isAcceptable } from './legacy/accepted.ts';
 
 /** A wrong setting; the message is one sentence that names the variable, its value and its range. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 

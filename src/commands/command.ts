@@ -1,13 +1,7 @@
 // What a command is, and the one way in which all of them say help and errors.
 import type { Readable } from 'node:stream';
-import pg from 'pg';
-import { WorkerError } from '../cluster/worker-error.ts';
-import { ConfigError, type Environment } from '../config.ts';
-import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { DatabaseAwayError, httpErrorFor } from '../database/errors.ts';
-import { MigrationError } from '../database/migrations.ts';
-import { DatabaseNotReadyError } from '../database/prepare.ts';
-import { SourceError } from '../import/batch.ts';
+import type { Environment } from '../config.ts';
+import { describeError } from '../failure.ts';
 import type { Output } from '../import/reporter.ts';
 import { type CommandLine, parseLine, settingsOf, UsageError } from './options.ts';
 
@@ -81,24 +75,4 @@ export async function untilAborted<Result>(
   } finally {
     signal.removeEventListener('abort', abort);
   }
-}
-
-const meant = [
-  ConfigError,
-  DatabaseAwayError,
-  DatabaseNotReadyError,
-  EmbeddedDatabaseError,
-  MigrationError,
-  SourceError,
-  WorkerError,
-];
-
-/** A meant error's sentence, or anything unexpected with its stack. */
-export function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (meant.some((kind) => error instanceof kind)) return error.message;
-  // The server has gone away, or refuses: its own words say why, and a stack would add nothing.
-  const isOfDatabase = error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
-  if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
-  return error.stack ?? error.message;
 }

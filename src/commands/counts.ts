@@ -2,9 +2,9 @@
 // counts, and the texts that are searched. See counting.md and filters.md.
 import { Argument } from 'commander';
 import type pg from 'pg';
-import { typed } from '../command-line.ts';
 import { readConfig } from '../config.ts';
 import { checkTriggers } from '../outfits/fold.ts';
+import { typed } from '../package.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession, withDatabase } from './database.ts';
 import { createLine, withSettings } from './options.ts';

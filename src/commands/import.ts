@@ -4,6 +4,7 @@ import { Option } from 'commander';
 import { baseUrl, type Config, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import { describeError } from '../failure.ts';
 import { SourceError } from '../import/batch.ts';
 import { openCheckpoint } from '../import/checkpoint.ts';
 import { crawl } from '../import/crawl.ts';
@@ -15,7 +16,7 @@ import { describeOutcome } from '../import/outcome.ts';
 import { createPruner } from '../import/prune.ts';
 import { createReporter } from '../import/reporter.ts';
 import { findListingUrl, readHeaders } from '../import/source.ts';
-import { describeError, type Io } from './command.ts';
+import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
 import { as, asList, createLine, UsageError, withSettings } from './options.ts';
 

@@ -10,7 +10,7 @@ import {
   text,
 } from '../config.ts';
 import type { Output } from '../import/reporter.ts';
-import { version } from '../version.ts';
+import { version } from '../package.ts';
 
 export type CommandLine = Command;
 
