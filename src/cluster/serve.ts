@@ -4,10 +4,9 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { describeError, listening } from '../failure.ts';
-import { type Ground, openGround } from '../ground.ts';
+import { type Ground, openGround, openLog, sayGoodBye } from '../ground.ts';
 import { listen } from '../http/server.ts';
 import { buildService, type Service } from '../service.ts';
-import { openLog, sayGoodBye } from '../start-up.ts';
 import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
 /** All that a worker may touch of its process. */
@@ -96,7 +95,7 @@ interface Running {
 
 async function build(
   { config, drawsPictures, isFirst }: Beginning,
-  findProblem: () => string | undefined,
+  problem: () => string | undefined,
 ): Promise<Running> {
   const log = await openLog(config, true);
   const ground = await openGround(config, log);
@@ -104,7 +103,7 @@ async function build(
   const onChange = (problem: Error | undefined) =>
     log.debug(problem?.message ?? `${ground.database.description} can be used`);
   const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));
-  const parts = { log, monitor, findProblem, drawsPictures, refusesStrangers: isFirst };
+  const parts = { log, monitor, problem, drawsPictures, refusesStrangers: isFirst };
   const service = await buildService(config, ground, parts);
   return { log, config, ground, service };
 }

@@ -31,13 +31,21 @@ interface Place {
   isChanging: boolean;
 }
 
+interface Options {
+  readonly assignments: readonly Assignment[];
+  readonly log: Logger;
+  readonly metrics: CombinedMetrics;
+  /** Why the gateway is not ready, for a reason that its workers do not see. */
+  findProblem(): string | undefined;
+  /** Called when not one worker lives for long, however often it is started. */
+  onHopeless(error: OperatorError): void;
+}
+
 export class Workers {
   readonly #places: readonly Place[];
-  readonly #log: Logger;
-  readonly #metrics: CombinedMetrics;
+  readonly #options: Options;
   /** Those that have not ended, also those without a place. */
   readonly #members = new Set<Member>();
-  readonly #onHopeless: (error: OperatorError) => void;
   #isOpen = false;
   #isClosing = false;
   /** The restart under way, and whether another one is wanted after it. */
@@ -45,26 +53,11 @@ export class Workers {
   #restartAgain = false;
   #heartbeat: NodeJS.Timeout | undefined;
 
-  readonly #findProblem: () => string | undefined;
-
-  /**
-   * @param findProblem why the gateway is not ready, for a reason that its workers do not see
-   * @param onHopeless called when not one worker lives for long, however often it is started
-   */
-  constructor(
-    assignments: readonly Assignment[],
-    log: Logger,
-    metrics: CombinedMetrics,
-    findProblem: () => string | undefined,
-    onHopeless: (error: OperatorError) => void,
-  ) {
-    this.#places = assignments.map((assignment) => {
+  constructor(options: Options) {
+    this.#places = options.assignments.map((assignment) => {
       return { assignment, member: undefined, failures: 0, isChanging: false };
     });
-    this.#log = log;
-    this.#metrics = metrics;
-    this.#findProblem = findProblem;
-    this.#onHopeless = onHopeless;
+    this.#options = options;
     cluster.schedulingPolicy = cluster.SCHED_RR;
     cluster.setupPrimary({
       exec: fileURLToPath(new URL('dist/cluster/gateway-worker.js', packageFolder)),
@@ -98,7 +91,7 @@ export class Workers {
 
   /** Tells all workers why the gateway is not ready, if it is not: each of them answers for it. */
   tellProblem(): void {
-    const problem = this.#findShortage() ?? this.#findProblem();
+    const problem = this.#findShortage() ?? this.#options.findProblem();
     for (const member of this.#members) member.tell({ type: 'problem', problem });
   }
 
@@ -145,18 +138,15 @@ export class Workers {
 
   /** Gives a place a new worker, which is built but does not listen. @throws OperatorError */
   async #start(place: Place): Promise<Member> {
-    const member = new Member(
-      cluster.fork(),
-      { ...place.assignment, isFirst: !this.#isOpen },
-      () => {
-        if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
-        this.#replace(place);
-      },
-      (server) => this.lookForServer(server),
-    );
+    const member = new Member(cluster.fork(), { ...place.assignment, isFirst: !this.#isOpen });
+    member.on('replace', () => {
+      if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
+      this.#replace(place);
+    });
+    member.on('moved', ({ server }) => this.lookForServer(server));
     place.member = member;
     this.#members.add(member);
-    this.#metrics.add(member);
+    this.#options.metrics.add(member);
     member.ended.then((ending) => this.#hearOfEnd(place, member, ending));
     await Promise.race([member.built, failOnEnd(member)]);
     this.tellProblem();
@@ -165,18 +155,23 @@ export class Workers {
 
   #hearOfEnd(place: Place, member: Member, { reason, code }: Ending): void {
     this.#members.delete(member);
-    this.#metrics.retire(member, this.#isOpen && !member.isReplaced && !this.#isClosing);
+    this.#options.metrics.retire(member, this.#isOpen && !member.isReplaced && !this.#isClosing);
     if (place.member === member) place.member = undefined;
     this.tellProblem();
     // A gateway that cannot begin ends, with the reason of the first worker that could not.
     if (this.#isClosing || !this.#isOpen || member.isReplaced) return;
     const { processId } = member;
-    this.#log.error({ worker: processId, code, reason }, `worker ${processId} has ended (${code})`);
+    this.#options.log.error(
+      { worker: processId, code, reason },
+      `worker ${processId} has ended (${code})`,
+    );
     if (place.isChanging) return;
     place.failures = member.isProven ? 0 : place.failures + 1;
     if (this.#isHopeless()) {
       const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
-      this.#onHopeless(new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`));
+      this.#options.onHopeless(
+        new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`),
+      );
       return;
     }
     this.#startAgain(place);
@@ -202,13 +197,13 @@ export class Workers {
     const member = await this.#start(place);
     await letListen(member);
     this.tellProblem();
-    this.#log.info({ worker: member.processId }, `worker ${member.processId} serves`);
+    this.#options.log.info({ worker: member.processId }, `worker ${member.processId} serves`);
   }
 
   async #restartWhileWanted(): Promise<void> {
     while (this.#restartAgain && !this.#isClosing) {
       this.#restartAgain = false;
-      this.#log.info('SIGHUP: restarting the workers, one after the other');
+      this.#options.log.info('SIGHUP: restarting the workers, one after the other');
       for (const place of this.#places) {
         if (!this.#isClosing && !(await this.#replace(place))) break;
       }
@@ -225,7 +220,7 @@ export class Workers {
       return true;
     } catch (error) {
       if (this.#isClosing) return false;
-      this.#log.error({ err: error }, 'a new worker cannot serve: the old ones stay');
+      this.#options.log.error({ err: error }, 'a new worker cannot serve: the old ones stay');
       place.member = old && this.#members.has(old) ? old : undefined;
       return false;
     } finally {
@@ -240,7 +235,7 @@ export class Workers {
       if (!member.isListening) continue;
       if (member.unanswered >= maxUnanswered) {
         const { processId } = member;
-        this.#log.error({ worker: processId }, `worker ${processId} hangs: it is killed`);
+        this.#options.log.error({ worker: processId }, `worker ${processId} hangs: it is killed`);
         member.kill();
       }
       member.unanswered += 1;

@@ -16,10 +16,7 @@ export const line = () =>
 export async function run({ env }: Io): Promise<never> {
   const config = readConfig(env);
   // A second of loading, which help and a setting that cannot be read need not wait for.
-  const start =
-    config.workers === 1
-      ? (await import('../start.ts')).start
-      : (await import('../cluster/parent.ts')).startWorkers;
+  const { start } = await import('../start.ts');
   try {
     await start(config);
   } catch (error) {
