@@ -1,5 +1,4 @@
 // What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out.
-
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { OperatorError } from './errors.ts';
@@ -19,7 +18,6 @@ export const text = z.string().describe('any text');
 const onOrOff = z
   .stringbool({ truthy: ['on', 'true', '1'], falsy: ['off', 'false', '0'], case: 'sensitive' })
   .describe('"on" or "off"');
-const port = wholeNumber(0, 65_535);
 
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
 /** The last label is no number: that is a wrong IPv4 address, such as 300.1.1.1 (RFC 1123 §2.1). */
@@ -34,23 +32,16 @@ const host = z
     'an IP address or a host name without port and brackets, such as "0.0.0.0", "::1" or "localhost"',
   );
 
-export function wholeNumber(min: number, max: number) {
-  return z
+const within = (pattern: RegExp, kind: string) => (min: number, max: number) =>
+  z
     .string()
-    .regex(/^\d{1,15}$/)
+    .regex(pattern)
     .transform(Number)
     .refine((number) => number >= min && number <= max)
-    .describe(`a whole number from ${min} to ${max}`);
-}
-
-export function decimal(min: number, max: number) {
-  return z
-    .string()
-    .regex(/^\d{1,15}(\.\d{1,6})?$/)
-    .transform(Number)
-    .refine((number) => number >= min && number <= max)
-    .describe(`a number from ${min} to ${max}`);
-}
+    .describe(`${kind} from ${min} to ${max}`);
+export const wholeNumber = within(/^\d{1,15}$/, 'a whole number');
+export const decimal = within(/^\d{1,15}(\.\d{1,6})?$/, 'a number');
+const port = wholeNumber(0, 65_535);
 
 function oneOf<const Choice extends string>(...choices: Choice[]) {
   return z.enum(choices).describe(choices.map((choice) => `"${choice}"`).join(' or '));
@@ -117,11 +108,11 @@ function listOf(isItem: (item: string) => boolean, items: string) {
     .describe(`a comma-separated list of ${items}`);
 }
 
-const addresses = listOf((item) => {
-  const [address = '', bits = '0', ...more] = item.split('/');
-  const max = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-  return more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= max;
-}, 'addresses or CIDR ranges, such as "10.0.0.0/8,127.0.0.1"');
+const address = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
+const addresses = listOf(
+  (item) => address.safeParse(item).success,
+  'addresses or CIDR ranges, such as "10.0.0.0/8,127.0.0.1"',
+);
 
 const origins = listOf(
   (item) => /^https?:/.test(item) && parseUrl(item)?.origin === item,
@@ -158,10 +149,7 @@ const moment = z
 export type WorkerCount = number | 'auto';
 
 const workerCount = z
-  .string()
-  .regex(/^(auto|\d{1,3})$/)
-  .transform((value): WorkerCount => (value === 'auto' ? value : Number(value)))
-  .refine((count) => count === 'auto' || (count >= 1 && count <= 256))
+  .union([z.literal('auto'), wholeNumber(1, 256)])
   .describe('"auto" or a whole number from 1 to 256');
 
 const signingSecret = z
@@ -192,8 +180,8 @@ interface Setting<Value> {
   readonly name: string;
   readonly schema: z.ZodType<Value, string>;
   readonly whenUnset: Value;
-  /** The default in words, where `whenUnset` does not tell it. */
-  readonly whenUnsetText: string | undefined;
+  /** The default in words. */
+  readonly whenUnsetText: string;
   /** Its group in the help. */
   heading?: string;
 }
@@ -202,9 +190,16 @@ function setting<Value, const Default extends Value | undefined>(
   name: string,
   schema: z.ZodType<Value, string>,
   whenUnset: Default,
-  whenUnsetText?: string,
+  whenUnsetText = describeDefault(whenUnset),
 ) {
   return { name, schema, whenUnset, whenUnsetText } as Setting<Value | Default>;
+}
+
+function describeDefault(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return value === undefined || (Array.isArray(value) && value.length === 0)
+    ? 'none'
+    : String(value);
 }
 
 /** Settings that the help lists together. */
@@ -338,33 +333,8 @@ const settings = {
   }),
 };
 
-/** A setting as a person is told of it. */
-export interface SettingDescription {
-  readonly name: string;
-  readonly heading: string | undefined;
-  readonly schema: z.ZodType<unknown, string>;
-  /** What it may be. */
-  readonly allowed: string;
-  /** What it is when unset. */
-  readonly whenUnset: string;
-}
-
-export const settingDescriptions: readonly SettingDescription[] = Object.values(
-  settings as Record<string, Setting<unknown>>,
-).map(({ name, heading, schema, whenUnset, whenUnsetText }) => ({
-  name,
-  heading,
-  schema,
-  allowed: schema.description ?? '',
-  whenUnset: whenUnsetText ?? describeDefault(whenUnset),
-}));
-
-function describeDefault(value: unknown): string {
-  if (typeof value === 'boolean') return value ? 'on' : 'off';
-  return value === undefined || (Array.isArray(value) && value.length === 0)
-    ? 'none'
-    : String(value);
-}
+/** In the order of the help. */
+export const allSettings: readonly Setting<unknown>[] = Object.values(settings);
 
 type Settings = {
   readonly [Key in keyof typeof settings]: (typeof settings)[Key]['whenUnset'];

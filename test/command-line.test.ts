@@ -11,7 +11,7 @@ import {
   settingsOf,
   withSettings,
 } from '../src/commands/options.ts';
-import { settingDescriptions } from '../src/config.ts';
+import { allSettings } from '../src/config.ts';
 import { callCommand } from './commands.ts';
 import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from './process.ts';
 import { secret } from './tokens.ts';
@@ -66,6 +66,8 @@ describe('a setting', () => {
 POSTGRES_PASSWORD=any
 TEXT="over
 two lines"
+AUTH_ISUER=of a typo
+port=1
 export AUTH_JWT_SECRET='${secret}' # in quotes
 AUTH_ISSUER=of the file
 AUTH_AUDIENCE=of the file
@@ -74,7 +76,11 @@ AUTH_AUDIENCE=of the file
       const { code, output, errors } = await call(['token', '--user', '7', ...args], folder, {
         AUTH_AUDIENCE: 'of the environment',
       });
-      expect({ code, errors }).toEqual({ code: 0, errors: '' });
+      expect({ code, errors }).toEqual({
+        code: 0,
+        errors:
+          '.env sets TEXT, which is no setting.\n.env sets AUTH_ISUER, which is no setting (did you mean AUTH_ISSUER?).\n.env sets port, which is no setting (did you mean PORT?).\n',
+      });
       return decodeJwt(output.trim());
     };
     expect(await issued()).toMatchObject({ iss: 'of the file', aud: 'of the environment' });
@@ -162,7 +168,7 @@ describe('help', () => {
     const listed = [...output.matchAll(/^ {2}--([a-z-]+) <value> {2,}\S/gm)].map(
       ([, flag]) => flag,
     );
-    expect(listed).toEqual(settingDescriptions.map(({ name }) => flagOf(name).slice(2)));
+    expect(listed).toEqual(allSettings.map(({ name }) => flagOf(name).slice(2)));
     const text = output.replace(/\n {6,}/g, ' ');
     expect(text).toMatch(
       /\nListing:\n {2}--page-size <value> +a whole number from 1 to 1000 \(default: 20\)\n/,

@@ -1,6 +1,7 @@
 // One worker, as its parent sees it: a process, what it is told, and what it tells.
 import type { Worker } from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
+import { OperatorError } from '../errors.ts';
 import { closeWhatIsLost } from './handed-connections.ts';
 import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
@@ -22,10 +23,6 @@ type Events = {
 };
 
 export class Member extends EventEmitter<Events> {
-  /** Resolves when it could listen; never, if it ends before. */
-  readonly built = once(this, 'built');
-  /** Resolves when it listens; never, if it ends before. */
-  readonly listening = once(this, 'listening');
   readonly ended: Promise<Ending>;
   /** What it has counted, as far as is known. */
   report: Report | undefined;
@@ -96,6 +93,26 @@ export class Member extends EventEmitter<Events> {
 
   kill(): void {
     this.#worker.process.kill('SIGKILL');
+  }
+
+  /** @throws OperatorError when it ends before that */
+  async until(event: 'built' | 'listening'): Promise<void> {
+    const failed = this.ended.then(({ reason, code }) => {
+      throw new OperatorError(reason ?? `A worker has ended before it could serve (${code}).`);
+    });
+    await Promise.race([once(this, event), failed]);
+  }
+
+  /** @throws OperatorError when it ends before it listens */
+  listen(): Promise<void> {
+    this.tell({ type: 'listen' });
+    return this.until('listening');
+  }
+
+  async leave(): Promise<void> {
+    this.isReplaced = true;
+    this.tell({ type: 'leave' });
+    await this.ended;
   }
 
   /** Brings `report` up to date, if it answers in time. */

@@ -42,7 +42,7 @@ interface Options {
 }
 
 export class Workers {
-  readonly #places: readonly Place[];
+  readonly #places: Place[] = [];
   readonly #options: Options;
   /** Those that have not ended, also those without a place. */
   readonly #members = new Set<Member>();
@@ -54,10 +54,10 @@ export class Workers {
   #heartbeat: NodeJS.Timeout | undefined;
 
   constructor(options: Options) {
-    this.#places = options.assignments.map((assignment) => {
-      return { assignment, member: undefined, failures: 0, isChanging: false };
-    });
     this.#options = options;
+    for (const assignment of options.assignments) {
+      this.#places.push({ assignment, member: undefined, failures: 0, isChanging: false });
+    }
     cluster.schedulingPolicy = cluster.SCHED_RR;
     cluster.setupPrimary({
       exec: fileURLToPath(new URL('dist/cluster/gateway-worker.js', packageFolder)),
@@ -81,7 +81,7 @@ export class Workers {
    */
   async listen(): Promise<(number | undefined)[]> {
     const members = [...this.#members];
-    await Promise.all(members.map(letListen));
+    await Promise.all(members.map((member) => member.listen()));
     this.#isOpen = true;
     // One that has ended meanwhile was not missed yet.
     for (const place of this.#places) if (!place.member) this.#startAgain(place);
@@ -148,7 +148,7 @@ export class Workers {
     this.#members.add(member);
     this.#options.metrics.add(member);
     member.ended.then((ending) => this.#hearOfEnd(place, member, ending));
-    await Promise.race([member.built, failOnEnd(member)]);
+    await member.until('built');
     this.tellProblem();
     return member;
   }
@@ -160,25 +160,17 @@ export class Workers {
     this.tellProblem();
     // A gateway that cannot begin ends, with the reason of the first worker that could not.
     if (this.#isClosing || !this.#isOpen || member.isReplaced) return;
-    const { processId } = member;
-    this.#options.log.error(
-      { worker: processId, code, reason },
-      `worker ${processId} has ended (${code})`,
-    );
+    const { log, onHopeless } = this.#options;
+    const { processId: worker } = member;
+    log.error({ worker, code, reason }, `worker ${worker} has ended (${code})`);
     if (place.isChanging) return;
     place.failures = member.isProven ? 0 : place.failures + 1;
-    if (this.#isHopeless()) {
-      const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
-      this.#options.onHopeless(
-        new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`),
-      );
+    if (this.#places.some((one) => one.failures < maxFailures || one.member)) {
+      this.#startAgain(place);
       return;
     }
-    this.#startAgain(place);
-  }
-
-  #isHopeless(): boolean {
-    return this.#places.every(({ failures, member }) => failures >= maxFailures && !member);
+    const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
+    onHopeless(new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`));
   }
 
   async #startAgain(place: Place): Promise<void> {
@@ -187,15 +179,14 @@ export class Workers {
       await sleep(Math.min(pause.first * 2 ** (place.failures - 1), pause.longest));
     }
     if (this.#isClosing || place.member || place.isChanging) return;
-    await this.#begin(place).catch(() => {
-      // It has been heard of, and what ends is started again.
-    });
+    // One that ends has been heard of, and is started again.
+    await this.#begin(place).catch(() => {});
   }
 
   /** @throws OperatorError when it ends before it listens */
   async #begin(place: Place): Promise<void> {
     const member = await this.#start(place);
-    await letListen(member);
+    await member.listen();
     this.tellProblem();
     this.#options.log.info({ worker: member.processId }, `worker ${member.processId} serves`);
   }
@@ -216,7 +207,7 @@ export class Workers {
     place.isChanging = true;
     try {
       await this.#begin(place);
-      if (old) await leave(old);
+      await old?.leave();
       return true;
     } catch (error) {
       if (this.#isClosing) return false;
@@ -242,21 +233,4 @@ export class Workers {
       member.tell({ type: 'ping' });
     }
   }
-}
-
-/** @throws OperatorError when it ends before it listens */
-async function letListen(member: Member): Promise<void> {
-  member.tell({ type: 'listen' });
-  await Promise.race([member.listening, failOnEnd(member)]);
-}
-
-async function failOnEnd({ ended }: Member): Promise<never> {
-  const { reason, code } = await ended;
-  throw new OperatorError(reason ?? `A worker has ended before it could serve (${code}).`);
-}
-
-async function leave(member: Member): Promise<void> {
-  member.isReplaced = true;
-  member.tell({ type: 'leave' });
-  await member.ended;
 }

@@ -1,14 +1,8 @@
 // The command line by commander: the options of a command, and settings as options: --page-size 50 is PAGE_SIZE=50.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { z } from 'zod';
-import {
-  ConfigError,
-  type Environment,
-  readValue,
-  type SettingDescription,
-  settingDescriptions,
-  text,
-} from '../config.ts';
+import { allSettings, ConfigError, type Environment, readValue, text } from '../config.ts';
+import { messageOf } from '../errors.ts';
 import type { Output } from '../import/reporter.ts';
 import { version } from '../package.ts';
 
@@ -44,9 +38,9 @@ export function asList(schema = text) {
 export const flagOf = (setting: string) => `--${setting.toLowerCase().replaceAll('_', '-')}`;
 
 class SettingOption extends Option {
-  constructor(readonly setting: SettingDescription) {
-    const { name, heading, schema, allowed, whenUnset } = setting;
-    super(`${flagOf(name)} <value>`, `${allowed} (default: ${whenUnset})`);
+  constructor(readonly setting: (typeof allSettings)[number]) {
+    const { name, heading, schema, whenUnsetText } = setting;
+    super(`${flagOf(name)} <value>`, `${schema.description} (default: ${whenUnsetText})`);
     this.helpGroup(`${heading}:`);
     // An empty value counts as unset.
     this.argParser((value) => {
@@ -63,7 +57,7 @@ environment, which wins over the file .env. "outfit-gateway start --help" lists 
 /** Adds the settings as options, but for one whose name an option of the command has. */
 export function withSettings(line: CommandLine, areListed = false): CommandLine {
   const own = line.options.map(({ long }) => long);
-  const added = settingDescriptions
+  const added = allSettings
     .filter(({ name }) => !own.includes(flagOf(name)))
     .map((setting) => new SettingOption(setting));
   for (const one of added) line.addOption(one);
@@ -104,6 +98,20 @@ export function parseLine(
     else throw error;
     return 2;
   }
+}
+
+/** In brackets, the setting that a name may be meant for, as commander suggests options; nothing when none is near. */
+export function nearestSetting(name: string): string {
+  const line = withSettings(createLine(''), true).exitOverride();
+  line.configureOutput({ outputError: () => {} });
+  try {
+    line.parse([flagOf(name)], { from: 'user' });
+  } catch (error) {
+    const [, flag] = /Did you mean (?:one of )?(--[\w-]+)/.exec(messageOf(error)) ?? [];
+    const near = allSettings.find((setting) => flagOf(setting.name) === (flag ?? flagOf(name)));
+    if (near) return ` (did you mean ${near.name}?)`;
+  }
+  return '';
 }
 
 /** `error: unknown option '--prot'\n(Did you mean --port?)` in the form of other sentences. */

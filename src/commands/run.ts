@@ -1,7 +1,11 @@
-// Runs the command that the command line names, as this process.
+// Runs the command that the command line names, as this process, with what .env adds to its environment.
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { allSettings, ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
 import { abortOnSignal, endOnSignal } from '../signals.ts';
 import type { Command } from './command.ts';
-import { createLine, parseLine } from './options.ts';
+import { createLine, nearestSetting, parseLine } from './options.ts';
 
 /** Loaded when asked for: most need little of what the others do. */
 const commands: Readonly<Record<string, readonly [summary: string, () => Promise<Command>]>> = {
@@ -30,8 +34,6 @@ In a checkout of the sources, "npm start" and "npm run COMMAND -- ..." do the sa
 Exit code: 0 it is done, 1 it failed, 2 the command line is wrong, 130 it was interrupted. Where 1 is
 an answer, such as "something differs", 2 is also what failed: the help of the command says so.`;
 
-await main(process.argv.slice(2));
-
 async function main(words: readonly string[]): Promise<void> {
   const [first = 'start'] = words;
   const isOfProgram = ['--help', '-h', '--version'].includes(first);
@@ -50,10 +52,9 @@ async function runNamed(name: string, args: readonly string[]): Promise<void> {
   const isService = name === 'start';
   if (isService) endOnSignal();
   const signal = isService ? new AbortController().signal : abortOnSignal();
-  const [command, { runCommand }, { loadEnvFile }] = await Promise.all([
+  const [command, { runCommand }] = await Promise.all([
     commands[name]?.[1](),
     import('./command.ts'),
-    import('../env-file.ts'),
   ]);
   if (!command) return;
   const { env, stdin, stdout, stderr } = process;
@@ -62,3 +63,41 @@ async function runNamed(name: string, args: readonly string[]): Promise<void> {
   // A page that is still being fetched, or a standard input that stays open, would keep it running.
   process.exit(code);
 }
+
+/** `NAME=value`; a value in quotes may go over lines. */
+const assignment =
+  /^[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*=[ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`|(?!["'`])[^\n]*?)[ \t]*(?:#[^\n]*)?$/gm;
+
+/** What other programs read: Compose, PostgreSQL, Node.js and OpenTelemetry. */
+const foreign = /^(?:COMPOSE_|POSTGRES_|PG|NODE_|OTEL_)|^(?:TZ|NO_PROXY|HTTPS?_PROXY)$/i;
+
+/**
+ * Reads `.env` in the current folder, if there is one. What is set in the environment stays.
+ * @throws ConfigError when it cannot be read, or not all of it
+ */
+function loadEnvFile(): void {
+  try {
+    const text = readFileSync('.env', 'utf8').replaceAll('\r\n', '\n');
+    // Node.js passes over what it does not understand, and a setting would be missing.
+    const rest = text.replace(assignment, (lines) => lines.replace(/[^\n]/g, ''));
+    const wrong = rest.split('\n').findIndex((line) => /^\s*[^\s#]/.test(line));
+    if (wrong !== -1) {
+      throw new ConfigError(
+        `Line ${wrong + 1} of .env is not NAME=value: correct it, or begin it with # to leave it out.`,
+      );
+    }
+    for (const name of Object.keys(parseEnv(text))) {
+      if (foreign.test(name) || allSettings.some((one) => one.name === name)) continue;
+      process.stderr.write(`.env sets ${name}, which is no setting${nearestSetting(name)}.\n`);
+    }
+    process.loadEnvFile('.env');
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;
+    throw new ConfigError(
+      `The file .env cannot be read (${messageOf(error)}): correct or remove it.`,
+    );
+  }
+}
+
+await main(process.argv.slice(2));
