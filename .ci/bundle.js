@@ -34,7 +34,11 @@ async function bundle(options) {
 }
 
 await bundle({
-  entryPoints: ['src/server.ts', 'src/commands/cli.ts', 'src/cluster/gateway-worker.ts'],
+  entryPoints: [
+    { in: 'src/commands/cli.ts', out: 'server' },
+    { in: 'src/commands/cli.ts', out: 'commands/cli' },
+    { in: 'src/cluster/gateway-worker.ts', out: 'cluster/gateway-worker' },
+  ],
   // What is imported late is loaded late.
   splitting: true,
 });

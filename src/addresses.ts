@@ -1,38 +1,28 @@
-// What is logged last when the gateway has started: the addresses that open.
-import type { Logger } from 'pino';
+// The addresses that open when the gateway has started.
 import type { Config } from './config.ts';
 import { urlOf } from './http/server.ts';
 
-interface Listening {
-  /** Where the service listens, for this machine. */
-  readonly url: string;
-  /** Port of the metrics; undefined: there are none. */
-  readonly metricsPort: number | undefined;
-}
+type Named = readonly [name: string, address: string];
 
-type Addressed = Pick<Config, 'browsable' | 'graphiql' | 'host' | 'legacyMode' | 'publicUrl'>;
-
-/** One line each, aligned. */
-export function logAddresses(log: Logger, config: Addressed, listening: Listening): void {
-  for (const [name, address] of listAddresses(config, listening)) {
-    log.info({ address }, `${`${name}:`.padEnd(9)} ${address}`);
-  }
-}
-
-function listAddresses(
-  { browsable, graphiql, host, legacyMode, publicUrl }: Addressed,
-  { url, metricsPort }: Listening,
-): (readonly [name: string, address: string])[] {
+/**
+ * What is there, and its address.
+ * @param url where the gateway listens, for this machine
+ * @param metricsPort undefined: there are no metrics
+ */
+export function addressesOf(
+  { browsable, graphiql, host, legacyMode, publicUrl }: Config,
+  url: string,
+  metricsPort: number | undefined,
+): Named[] {
   const base = publicUrl ?? url;
-  return [
-    ...(publicUrl === undefined ? [] : [['Local', `${url}/`] as const]),
-    ...(browsable ? [['Gallery', `${base}/`] as const] : []),
+  const all: (Named | false)[] = [
+    publicUrl !== undefined && ['Local', `${url}/`],
+    browsable && ['Gallery', `${base}/`],
     ['REST', `${base}/api/outfits/`],
     [graphiql ? 'GraphiQL' : 'GraphQL', `${base}/graphql`],
     // Or else the old service answers it for some or all.
-    ...(browsable && legacyMode.percent === 100 ? [['API docs', `${base}/api/docs`] as const] : []),
-    ...(metricsPort === undefined
-      ? []
-      : [['Metrics', `${urlOf(host, metricsPort)}/metrics`] as const]),
+    browsable && legacyMode.percent === 100 && ['API docs', `${base}/api/docs`],
+    metricsPort !== undefined && ['Metrics', `${urlOf(host, metricsPort)}/metrics`],
   ];
+  return all.filter((one) => one !== false);
 }

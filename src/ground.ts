@@ -1,12 +1,31 @@
-// What a process stands on, whether it answers requests or only keeps workers that do: the database, its
-// standbys, and traces.
+// Resources of every process, whether it answers requests or only keeps workers that do: log, database, standbys, traces.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
+import type { DestinationStream, Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { Replicas } from './database/replicas.ts';
 import type { Standby } from './database/standby.ts';
+import { createLog } from './observability/log.ts';
+import type { EndReason } from './signals.ts';
 import type { Tracing } from './tracing/tracing.ts';
+
+/** @param isOneOfSeveral whether lines for a person say which process writes them */
+export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
+  const isPretty = (config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'pretty';
+  return createLog(config.logLevel, isPretty ? await createPrettyLines(isOneOfSeveral) : undefined);
+}
+
+/** The log for a person, without what the messages say already. */
+async function createPrettyLines(isOneOfSeveral: boolean): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty');
+  const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
+  return pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true });
+}
+
+export function sayGoodBye(log: Logger, reason: EndReason): void {
+  if (reason instanceof Error) log.fatal({ err: reason }, 'uncaught error: closing');
+  else log.info(reason === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${reason}: closing`);
+}
 
 /** Milliseconds that the database has to close. */
 const databaseGrace = 1_000;

@@ -3,14 +3,16 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
-import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
-import type { Monitor } from './database/monitor.ts';
+import { listening } from './failure.ts';
 import type { Ground } from './ground.ts';
 import { Shutdown } from './http/connections.ts';
+import { listen } from './http/server.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { createUpkeep, type Upkeep, type WrongCount } from './outfits/fold.ts';
+import { typed } from './package.ts';
+import type { Opening, Serving } from './start-up.ts';
 
 /** The whole service, not listening; it ends with its app. */
 export interface Service {
@@ -20,24 +22,17 @@ export interface Service {
   readonly shutdown: Shutdown;
 }
 
-export interface ServiceOptions {
+type ServiceOptions = Pick<Opening, 'monitor' | 'problem' | 'drawsPictures'> & {
   readonly log: Logger;
-  readonly monitor: Monitor;
-  /** Why the gateway is not ready although the database can be used, in one sentence; undefined: it is. */
-  readonly findProblem: () => string | undefined;
-  /** Whether `mediaUrl` is where this service draws the pictures. */
-  readonly drawsPictures: boolean;
   /** Whether a standby of another server is an error: when the gateway starts, not when it goes on. */
   readonly refusesStrangers?: boolean;
-}
+};
 
-/**
- * @throws DatabaseNotReadyError when a standby is that of another server
- */
+/** @throws DatabaseNotReadyError when a standby is that of another server */
 export async function buildService(
   config: Config,
   { database, replicas, tracing }: Ground,
-  { log, monitor, findProblem, drawsPictures, refusesStrangers = true }: ServiceOptions,
+  { log, monitor, problem, drawsPictures, refusesStrangers = true }: ServiceOptions,
 ): Promise<Service> {
   await replicas?.start(refusesStrangers);
   const shutdown = new Shutdown();
@@ -50,7 +45,7 @@ export async function buildService(
     shutdown,
     findProblem: () =>
       monitor.problem() === undefined
-        ? findProblem()
+        ? problem()
         : 'The database is away, not migrated, or refuses a right: the log says which.',
     replicas,
     drawsPictures,
@@ -61,6 +56,24 @@ export async function buildService(
   app.addHook('preClose', async () => upkeep.close());
   metrics?.followCounts(upkeep);
   return { app, metrics, shutdown };
+}
+
+/** The service of this process alone. */
+export async function openService(
+  config: Config,
+  ground: Ground,
+  opening: Opening,
+  log: Logger,
+): Promise<Serving> {
+  const { app, metrics, shutdown } = await buildService(config, ground, { log, ...opening });
+  return {
+    measured: metrics,
+    listen: async () => void (await listening(listen(app, config))),
+    async close(announce) {
+      await shutdown.close(app, announce);
+      await ground.close();
+    },
+  };
 }
 
 function keepCounts({ pool }: Database, log: Logger): Upkeep {

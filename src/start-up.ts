@@ -1,40 +1,16 @@
-// What a start does once, however many processes then serve: the log, the first outfits, the address,
-// and the lines that say what opens.
+// The outfits of a gateway that starts: watched, seeded and counted once, however many processes then serve.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DestinationStream, Logger } from 'pino';
-import { logAddresses } from './addresses.ts';
-import { findWriteObstacle } from './admission/admission.ts';
-import { typed } from './command-line.ts';
+import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
 import { isDemo, seedDemo } from './demo/seed.ts';
-import { listening } from './failure.ts';
-import { type Place, reservePlace } from './http/server.ts';
-import { createLog } from './observability/log.ts';
-import { type Measured, type MetricsServer, serveMetrics } from './observability/metrics-server.ts';
+import type { Measured } from './observability/metrics-server.ts';
 import { reserveIds } from './outfits/bulk.ts';
 import { checkTriggers, foldFewChanges } from './outfits/fold.ts';
 import { createOutfitList } from './outfits/list.ts';
-import { type EndReason, isEnding } from './signals.ts';
-
-/** @param isOneOfSeveral whether lines for a person say which process writes them */
-export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
-  const isPretty = (config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'pretty';
-  return createLog(config.logLevel, isPretty ? await createPrettyLines(isOneOfSeveral) : undefined);
-}
-
-/** The log for a person, without what the messages say already. */
-async function createPrettyLines(isOneOfSeveral: boolean): Promise<DestinationStream> {
-  const { default: pretty } = await import('pino-pretty');
-  const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
-  return pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true });
-}
-
-export function sayGoodBye(log: Logger, reason: EndReason): void {
-  if (reason instanceof Error) log.fatal({ err: reason }, 'uncaught error: closing');
-  else log.info(reason === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${reason}: closing`);
-}
+import { typed } from './package.ts';
+import { isEnding } from './signals.ts';
 
 /** The outfits of a gateway that starts. */
 export interface Opening {
@@ -45,6 +21,18 @@ export interface Opening {
   problem(): string | undefined;
   /** Resolves when that has passed. */
   readonly opened: Promise<void>;
+}
+
+/** What answers requests, this process or several workers: built, and not listening. */
+export interface Serving {
+  /** Undefined: nobody asks for metrics. */
+  readonly measured: Measured | undefined;
+  listen(): Promise<void>;
+  /**
+   * Closes what it stands on, too.
+   * @param announce whether to wait until others have seen that the gateway is not ready
+   */
+  close(announce: boolean): Promise<void>;
 }
 
 /** Milliseconds that listening waits for what is done first. A lock of another client may take hours. */
@@ -127,61 +115,4 @@ async function seed({ pool }: Database, log: Logger): Promise<void> {
     'the database is empty: filling it with a demonstration set (SEED=none leaves it empty)',
   );
   await seedDemo(pool, (saved) => log.info(`${saved} demonstration outfits saved`));
-}
-
-/** Where the gateway will listen, and its metrics if there are any. */
-export interface Places {
-  readonly place: Place;
-  readonly metricsPlace: Place | undefined;
-}
-
-/** @throws ConfigError for an address that cannot be taken, before anything that takes long */
-export async function reservePlaces({ host, port, metricsPort }: Config): Promise<Places> {
-  const reserve = (wanted: number) => listening(reservePlace({ host, port: wanted }));
-  return {
-    place: await reserve(port),
-    metricsPlace: metricsPort === undefined ? undefined : await reserve(metricsPort),
-  };
-}
-
-/** Serves metrics on the port that was reserved for them. */
-export async function openMetrics(
-  measured: Measured | undefined,
-  { host }: Config,
-  { metricsPlace }: Places,
-): Promise<MetricsServer | undefined> {
-  if (!measured || !metricsPlace) return undefined;
-  await metricsPlace.release();
-  return listening(serveMetrics(measured, { host, port: metricsPlace.port }));
-}
-
-/** Base of image URLs: that of the drawn pictures is known when the port is. */
-export function mediaUrlOf(config: Config, { url }: Place, drawsPictures: boolean): string {
-  return drawsPictures ? `${config.publicUrl ?? url}/media` : config.mediaUrl;
-}
-
-/** @param metricsPort undefined: there are no metrics */
-export function sayWhatOpens(
-  log: Logger,
-  config: Config,
-  { url }: Place,
-  metricsPort: number | undefined,
-): void {
-  log.info(describeWriting(config));
-  const { legacyMode, legacyUrl } = config;
-  if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
-  logAddresses(log, config, { url, metricsPort });
-}
-
-function describeWriting(config: Config): string {
-  switch (findWriteObstacle(config)) {
-    case 'off':
-      return 'WRITES=off: every write is refused';
-    case 'legacy':
-      return 'writing is not possible: the old service takes all writes';
-    case 'identity':
-      return 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in';
-    case undefined:
-      return 'writing is possible with a bearer token';
-  }
 }

@@ -1,35 +1,40 @@
-// The gateway as one process: opens the database, listens, and closes on a signal.
-import type { Config } from './config.ts';
+// Starts the gateway: what is done once, however many processes then serve.
+import { addressesOf } from './addresses.ts';
+import { findWriteObstacle } from './admission/admission.ts';
+import { type Config, ConfigError } from './config.ts';
 import { migrate } from './database/migrations.ts';
 import { fail, listening } from './failure.ts';
-import { openGround } from './ground.ts';
-import { listen } from './http/server.ts';
-import { buildService } from './service.ts';
+import { openGround, openLog, sayGoodBye } from './ground.ts';
+import { reservePlace } from './http/server.ts';
+import { serveMetrics } from './observability/metrics-server.ts';
+import { version } from './package.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
-import {
-  mediaUrlOf,
-  openLog,
-  openMetrics,
-  openOutfits,
-  reservePlaces,
-  sayGoodBye,
-  sayWhatOpens,
-} from './start-up.ts';
-import { version } from './version.ts';
+import { openOutfits } from './start-up.ts';
 
 /**
- * Starts the gateway as this process, and gives when it serves.
+ * Starts the gateway, and gives when it serves.
  * @throws what says in a sentence why it cannot
  */
 export async function start(config: Config): Promise<void> {
-  const log = await openLog(config);
+  const isOne = config.workers === 1;
+  if (!isOne && config.databaseUrl === undefined) {
+    throw new ConfigError(
+      `WORKERS is "${config.workers}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
+    );
+  }
+  const log = await openLog(config, !isOne);
   log.info({ version }, `Outfit gateway ${version}`);
 
-  const places = await reservePlaces(config);
-  const { place } = places;
+  // Before anything that takes long: a wrong address is said at once.
+  const { host, metricsPort } = config;
+  const reserve = (port: number) => listening(reservePlace({ host, port }));
+  const place = await reserve(config.port);
+  const metricsPlace = metricsPort === undefined ? undefined : await reserve(metricsPort);
   // Making a first database takes seconds.
   if (config.databaseUrl === undefined) await checkTrustedDocuments(config);
-  const ground = await openGround(config, log);
+  // A parent of workers only fills the database: traces and standbys are for requests.
+  const parent = { databasePoolMax: 1, databaseReadUrls: [], otlpEndpoint: undefined };
+  const ground = await openGround(isOne ? config : { ...config, ...parent }, log);
   const { database } = ground;
   closeOnSignal((reason) => {
     sayGoodBye(log, reason);
@@ -39,23 +44,36 @@ export async function start(config: Config): Promise<void> {
   try {
     const onApply = (name: string) => log.info(`applying migration ${name}`);
     if (database.kind === 'embedded') await migrate(database.pool, onApply);
-    const { monitor, drawsPictures, problem } = await openOutfits(database, config, log);
-    const parts = { log, monitor, drawsPictures, findProblem: problem };
-    const mediaUrl = mediaUrlOf(config, place, drawsPictures);
-    const service = await buildService({ ...config, mediaUrl }, ground, parts);
-    const { app, metrics, shutdown } = service;
-    const metricsServer = await openMetrics(metrics, config, places);
+    const opening = await openOutfits(database, config, log);
+    const mediaUrl = opening.drawsPictures
+      ? `${config.publicUrl ?? place.url}/media`
+      : config.mediaUrl;
+    const settings = { ...config, mediaUrl, port: place.port };
+    const open = isOne
+      ? (await import('./service.ts')).openService
+      : (await import('./cluster/parent.ts')).openWorkers;
+    const serving = await open(settings, ground, opening, log);
+    const { measured } = serving;
+    await metricsPlace?.release();
+    const metricsServer =
+      measured &&
+      metricsPlace &&
+      (await listening(serveMetrics(measured, { host, port: metricsPlace.port })));
     closeOnSignal(async (reason) => {
       sayGoodBye(log, reason);
       // SIGINT is a person at the terminal, who has nobody to tell.
-      await shutdown.close(app, reason !== 'SIGINT');
+      await serving.close(reason !== 'SIGINT');
       metricsServer?.close();
-      await ground.close();
     });
 
     await place.release();
-    await listening(listen(app, { host: config.host, port: place.port }));
-    sayWhatOpens(log, config, place, metricsServer?.port);
+    await serving.listen();
+    log.info(describeWriting(config));
+    const { legacyMode, legacyUrl } = config;
+    if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
+    for (const [name, address] of addressesOf(config, place.url, metricsServer?.port)) {
+      log.info({ address }, `${`${name}:`.padEnd(9)} ${address}`);
+    }
   } catch (error) {
     if (!isEnding()) await ground.close();
     throw error;
@@ -71,4 +89,17 @@ async function checkTrustedDocuments(config: Config): Promise<void> {
     import('./graphql/schema.ts'),
   ]);
   await readTrustedDocuments(config.trustedDocuments, new Operations(schema, config));
+}
+
+function describeWriting(config: Config): string {
+  switch (findWriteObstacle(config)) {
+    case 'off':
+      return 'WRITES=off: every write is refused';
+    case 'legacy':
+      return 'writing is not possible: the old service takes all writes';
+    case 'identity':
+      return 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in';
+    case undefined:
+      return 'writing is possible with a bearer token';
+  }
 }

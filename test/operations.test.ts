@@ -8,7 +8,7 @@ import { buildApp } from '../src/app.ts';
 import type { Config } from '../src/config.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
-import { version } from '../src/version.ts';
+import { version } from '../src/package.ts';
 import { openGateway, useGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';

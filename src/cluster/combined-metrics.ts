@@ -5,7 +5,6 @@ import type { Measured } from '../observability/metrics-server.ts';
 import { combineUsage } from './combined-usage.ts';
 import type { Member } from './member.ts';
 import type { Metric, Report } from './messages.ts';
-import { RetiredMetrics } from './retired-metrics.ts';
 
 /**
  * How metrics of Node.js are combined, where prom-client means it otherwise: one worker that is slow
@@ -19,7 +18,8 @@ function aggregatorOf({ name, aggregator }: Metric): Metric['aggregator'] {
 
 export class CombinedMetrics implements Measured {
   readonly #members = new Set<Member>();
-  readonly #retired = new RetiredMetrics();
+  /** What workers that have ended had counted: counters and histograms, added up. */
+  #retired: readonly Metric[] = [];
   readonly #since = new Date();
   #retiredUsage: Report['usage'] | undefined;
   /** What is known of the parent itself. */
@@ -53,7 +53,13 @@ export class CombinedMetrics implements Measured {
     this.#members.delete(member);
     if (isUnexpected) this.#ends.inc();
     if (!member.report) return;
-    this.#retired.add(member.report.metrics);
+    const counted = member.report.metrics.filter(({ type }) => {
+      return ['counter', 'histogram'].includes(String(type));
+    });
+    this.#retired = AggregatorRegistry.aggregate([
+      [...this.#retired],
+      counted,
+    ]).getMetricsAsArray() as Metric[];
     this.#retiredUsage = combineUsage(this.#since, [
       ...(this.#retiredUsage ? [this.#retiredUsage] : []),
       member.report.usage,
@@ -64,7 +70,7 @@ export class CombinedMetrics implements Measured {
     await this.#askAll();
     const own = (await this.#registry.getMetricsAsJSON()) as Metric[];
     // Those of the parent first: of it alone there is what "omit" leaves out of the others.
-    const all = [own, this.#retired.metrics(), ...this.#reports().map(({ metrics }) => metrics)];
+    const all = [own, this.#retired, ...this.#reports().map(({ metrics }) => metrics)];
     const combined = AggregatorRegistry.aggregate(
       all.map((metrics, index) =>
         metrics

@@ -7,25 +7,27 @@ import {
   sortUsage,
   type UsageReport,
   type UsageRow,
-  type UsedParameter,
 } from '../observability/usage.ts';
 
 /** As one process would tell it: with as many names, those that ask most. */
 export function combineUsage(since: Date, reports: readonly UsageReport[]): UsageReport {
   const all = reports.flatMap(({ usage }) => usage);
-  const names = findNames(all);
-  const rows = new Map<string, UsageRow>();
-  for (const row of all) {
-    const isKnown = names.has(row.client);
-    const named = isKnown ? row : { ...row, client: other, version: other };
-    const key = JSON.stringify([named.client, named.version, row.interface, row.route]);
-    const known = rows.get(key);
-    rows.set(key, known ? addRows(known, named) : named);
-  }
+  const clients = merge(
+    all.filter(({ client }) => client !== other),
+    ({ client }) => client,
+    addRows,
+  );
+  const most = clients.sort((a, b) => b.requests - a.requests).slice(0, maxNames);
+  const names = new Set(most.map(({ client }) => client));
+  const rows = merge(
+    all.map((row) => (names.has(row.client) ? row : { ...row, client: other, version: other })),
+    ({ client, version, interface: kind, route }) => JSON.stringify([client, version, kind, route]),
+    addRows,
+  );
   return {
     since,
     namesForgotten: reports.reduce((sum, { namesForgotten }) => sum + namesForgotten, 0),
-    usage: sortUsage([...rows.values()].map(forget)),
+    usage: sortUsage(rows.map(forget)),
   };
 }
 
@@ -36,44 +38,39 @@ function forget(row: UsageRow): UsageRow {
   return { ...row, days, requestsADay: meanOfDays(days, row.firstSeen, now) };
 }
 
-function findNames(rows: readonly UsageRow[]): ReadonlySet<string> {
-  const requests = new Map<string, number>();
-  for (const { client, requests: number } of rows) {
-    if (client !== other) requests.set(client, (requests.get(client) ?? 0) + number);
+/** One for each key, with the others of that key added to it. */
+function merge<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+  add: (a: Item, b: Item) => Item,
+): Item[] {
+  const merged = new Map<string, Item>();
+  for (const item of items) {
+    const before = merged.get(keyOf(item));
+    merged.set(keyOf(item), before ? add(before, item) : item);
   }
-  const most = [...requests].sort(([, a], [, b]) => b - a).slice(0, maxNames);
-  return new Set([...most.map(([name]) => name), other]);
+  return [...merged.values()];
 }
 
 function addRows(a: UsageRow, b: UsageRow): UsageRow {
+  const parameters = merge(
+    [...a.parameters, ...b.parameters],
+    ({ name }) => name,
+    (x, y) => ({ ...y, requests: x.requests + y.requests }),
+  );
   return {
     ...a,
     requests: a.requests + b.requests,
     statuses: addNumbers(a.statuses, b.statuses),
-    parameters: addParameters(a.parameters, b.parameters),
+    parameters: parameters.sort((x, y) => y.requests - x.requests),
     firstSeen: a.firstSeen < b.firstSeen ? a.firstSeen : b.firstSeen,
     lastSeen: a.lastSeen > b.lastSeen ? a.lastSeen : b.lastSeen,
     days: addNumbers(a.days, b.days),
   };
 }
 
-function addNumbers<Name extends string>(
-  a: Readonly<Record<Name, number>>,
-  b: Readonly<Record<Name, number>>,
-): Record<Name, number> {
+function addNumbers<Numbers extends Readonly<Record<string, number>>>(a: Numbers, b: Numbers) {
   const sum: Record<string, number> = { ...a };
-  for (const [name, number] of Object.entries<number>(b)) sum[name] = (sum[name] ?? 0) + number;
-  return sum;
-}
-
-function addParameters(
-  a: readonly UsedParameter[],
-  b: readonly UsedParameter[],
-): readonly UsedParameter[] {
-  const sum = new Map(a.map((parameter) => [parameter.name, parameter]));
-  for (const parameter of b) {
-    const known = sum.get(parameter.name)?.requests ?? 0;
-    sum.set(parameter.name, { ...parameter, requests: known + parameter.requests });
-  }
-  return [...sum.values()].sort((x, y) => y.requests - x.requests);
+  for (const [name, number] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + number;
+  return sum as Numbers;
 }

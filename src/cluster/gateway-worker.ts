@@ -4,20 +4,10 @@ import type { ToParent } from './messages.ts';
 
 process.on('SIGINT', () => {});
 process.on('SIGHUP', () => {});
-// A parent that has gone hears nothing more, and its workers end by themselves: nobody is to be told.
-const tell = (message: ToParent) => {
-  process.send?.(message, undefined, undefined, () => {});
-};
+// A parent that has gone hears nothing more, and its workers end by themselves.
+const tell = (message: ToParent) => void process.send?.(message, undefined, undefined, () => {});
 // Whoever sends it to one worker alone wants another one in its place.
 process.on('SIGTERM', () => tell({ type: 'replace' }));
 
-const [{ serve }, { onUncaught }] = await Promise.all([
-  import('./serve.ts'),
-  import('../signals.ts'),
-]);
-serve({
-  onUncaught,
-  tell,
-  listen: (hear) => process.on('message', hear),
-  exit: (code) => process.exit(code),
-});
+const { serve } = await import('./serve.ts');
+serve(process, tell);

@@ -1,5 +1,7 @@
 // One worker, as its parent sees it: a process, what it is told, and what it tells.
 import type { Worker } from 'node:cluster';
+import { EventEmitter, once } from 'node:events';
+import { OperatorError } from '../errors.ts';
 import { closeWhatIsLost } from './handed-connections.ts';
 import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
@@ -16,11 +18,11 @@ export interface Ending {
   readonly code: number | string;
 }
 
-export class Member {
-  /** Resolves when it could listen; never, if it ends before. */
-  readonly built: Promise<void>;
-  /** Resolves when it listens; never, if it ends before. */
-  readonly listening: Promise<void>;
+type Events = {
+  [Type in ToParent['type']]: [Extract<ToParent, { readonly type: Type }>];
+};
+
+export class Member extends EventEmitter<Events> {
   readonly ended: Promise<Ending>;
   /** What it has counted, as far as is known. */
   report: Report | undefined;
@@ -33,51 +35,37 @@ export class Member {
   readonly #worker: Worker;
   #reason: string | undefined;
   #listeningSince = Number.POSITIVE_INFINITY;
-  #onReport: (() => void)[] = [];
 
-  /**
-   * @param onReplace called when somebody else has asked the worker to end
-   * @param onMove called with the identity when it has met another database server than before
-   */
-  constructor(
-    worker: Worker,
-    assignment: Beginning,
-    onReplace: () => void,
-    onMove: (server: string) => void,
-  ) {
+  constructor(worker: Worker, assignment: Beginning) {
+    super();
     this.#worker = worker;
     closeWhatIsLost(worker);
-    let declareBuilt = () => {};
-    let declareListening = () => {};
-    this.built = new Promise((resolve) => {
-      declareBuilt = resolve;
+    worker.on('message', (message: ToParent) => this.emit(message.type, message as never));
+    this.on('hearing', () => this.tell({ type: 'build', assignment }));
+    this.on('built', () => {
+      this.isBuilt = true;
     });
-    this.listening = new Promise((resolve) => {
-      declareListening = resolve;
+    this.on('listening', () => {
+      this.isListening = true;
+      this.#listeningSince = performance.now();
     });
-    worker.on('message', (message: ToParent) => {
-      if (message.type === 'hearing') this.tell({ type: 'build', assignment });
-      else if (message.type === 'built') {
-        this.isBuilt = true;
-        declareBuilt();
-      } else if (message.type === 'pong') this.unanswered = 0;
-      else if (message.type === 'replace') onReplace();
-      else if (message.type === 'moved') onMove(message.server);
-      else if (message.type === 'report') this.#take(message.report);
-      else if (message.type === 'listening') {
-        this.isListening = true;
-        this.#listeningSince = performance.now();
-        declareListening();
-      } else {
-        if (message.type === 'failed') this.#reason = message.reason;
-        else this.#take(message.report);
-        this.tell({ type: 'end' });
-      }
+    this.on('pong', () => {
+      this.unanswered = 0;
+    });
+    this.on('report', ({ report }) => {
+      this.report = report;
+    });
+    this.on('failed', ({ reason }) => {
+      this.#reason = reason;
+      this.tell({ type: 'end' });
+    });
+    this.on('closed', ({ report }) => {
+      this.report = report;
+      this.tell({ type: 'end' });
     });
     this.ended = new Promise((resolve) => {
       const end = (code: number | string) => {
         this.isListening = false;
-        for (const settle of this.#onReport.splice(0)) settle();
         resolve({ reason: this.#reason, code });
       };
       worker.on('exit', (code, signal) => end(signal || code));
@@ -107,21 +95,31 @@ export class Member {
     this.#worker.process.kill('SIGKILL');
   }
 
+  /** @throws OperatorError when it ends before that */
+  async until(event: 'built' | 'listening'): Promise<void> {
+    const failed = this.ended.then(({ reason, code }) => {
+      throw new OperatorError(reason ?? `A worker has ended before it could serve (${code}).`);
+    });
+    await Promise.race([once(this, event), failed]);
+  }
+
+  /** @throws OperatorError when it ends before it listens */
+  listen(): Promise<void> {
+    this.tell({ type: 'listen' });
+    return this.until('listening');
+  }
+
+  async leave(): Promise<void> {
+    this.isReplaced = true;
+    this.tell({ type: 'leave' });
+    await this.ended;
+  }
+
   /** Brings `report` up to date, if it answers in time. */
   async askForReport(): Promise<void> {
     if (!this.isListening) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, reportLimit);
-      this.#onReport.push(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-      this.tell({ type: 'report' });
-    });
-  }
-
-  #take(report: Report | undefined): void {
-    this.report = report;
-    for (const resolve of this.#onReport.splice(0)) resolve();
+    const signal = AbortSignal.timeout(reportLimit);
+    this.tell({ type: 'report' });
+    await Promise.race([once(this, 'report', { signal }).catch(() => {}), this.ended]);
   }
 }

@@ -1,84 +1,59 @@
-// The parent of the workers: does once what a start does once, and answers no request itself.
+// The parent of the workers: as many as there shall be, each with its share of the limits. It answers no request itself.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
-import { type Config, ConfigError } from '../config.ts';
+import type { Config, WorkerCount } from '../config.ts';
 import { fail } from '../failure.ts';
-import { openGround } from '../ground.ts';
+import { type Ground, sayGoodBye } from '../ground.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
-import {
-  mediaUrlOf,
-  openLog,
-  openMetrics,
-  openOutfits,
-  reservePlaces,
-  sayGoodBye,
-  sayWhatOpens,
-} from '../start-up.ts';
-import { version } from '../version.ts';
+import type { Opening, Serving } from '../start-up.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
-import { countWorkers, shareOut } from './shares.ts';
 import { Workers } from './workers.ts';
 
 /**
- * Starts the gateway as several processes on one port, and gives when they serve.
- * @throws ConfigError for the embedded database; WorkerError when one of them cannot serve
+ * Builds all workers.
+ * @throws OperatorError when one of them cannot serve
  */
-export async function startWorkers(config: Config): Promise<void> {
-  if (config.databaseUrl === undefined) {
-    throw new ConfigError(
-      `WORKERS is "${config.workers}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
+export async function openWorkers(
+  config: Config,
+  ground: Ground,
+  { drawsPictures, problem, opened }: Opening,
+  log: Logger,
+): Promise<Serving> {
+  const count = countWorkers(config.workers, availableParallelism(), readQuota());
+  const { databasePoolMax } = config;
+  if (databasePoolMax < count) {
+    log.warn(
+      `DATABASE_POOL_MAX is ${databasePoolMax}, but each of the ${count} workers needs a connection: ${count} are used. Raise it, or lower WORKERS.`,
     );
   }
-  const log = await openLog(config, true);
-  const count = countWorkers(config.workers, availableParallelism(), readQuota());
-  log.info({ version }, `Outfit gateway ${version}`);
-  warnOfFewConnections(log, config, count);
-
-  const places = await reservePlaces(config);
-  const { place } = places;
-  // Traces and standbys are for requests, of which there are none here; one connection is enough to fill
-  // the database.
-  const single = {
-    ...config,
-    databasePoolMax: 1,
-    databaseReadUrls: [],
-    otlpEndpoint: undefined,
-  };
-  const ground = await openGround(single, log);
-  closeOnSignal((reason) => {
-    sayGoodBye(log, reason);
-    return ground.close();
-  });
-  const { drawsPictures, problem, opened } = await openOutfits(ground.database, config, log);
-  const mediaUrl = mediaUrlOf(config, place, drawsPictures);
-  const settings = { ...config, mediaUrl, port: place.port };
-  const assignments = shareOut(settings, count).map((one) => ({ config: one, drawsPictures }));
-
   const metrics = new CombinedMetrics(count);
-  const workers = new Workers(assignments, log, metrics, problem, fail);
+  const workers = new Workers({
+    assignments: shareOut(config, count).map((share) => ({ config: share, drawsPictures })),
+    log,
+    metrics,
+    findProblem: problem,
+    onHopeless: fail,
+  });
   opened.then(() => workers.tellProblem());
   ground.database.onMove((server) => workers.lookForServer(server));
   restartOnHangUp(() => workers.restart());
-  const metricsServer = await openMetrics(metrics, config, places);
-  closeOnSignal(async (reason) => {
+  const close = async (announce: boolean) => {
+    await Promise.all([workers.close(announce), ground.close()]);
+  };
+  closeOnSignal((reason) => {
     sayGoodBye(log, reason);
-    await Promise.all([workers.close(reason !== 'SIGINT'), ground.close()]);
-    metricsServer?.close();
+    return close(false);
   });
-
   await workers.build();
-  await place.release();
-  const processIds = await workers.listen();
-  log.info({ workers: processIds }, `workers: ${processIds.join(', ')}`);
-  sayWhatOpens(log, config, place, metricsServer?.port);
-}
-
-function warnOfFewConnections(log: Logger, { databasePoolMax }: Config, count: number): void {
-  if (databasePoolMax >= count) return;
-  log.warn(
-    `DATABASE_POOL_MAX is ${databasePoolMax}, but each of the ${count} workers needs a connection: ${count} are used. Raise it, or lower WORKERS.`,
-  );
+  return {
+    measured: metrics,
+    close,
+    async listen() {
+      const processIds = await workers.listen();
+      log.info({ workers: processIds }, `workers: ${processIds.join(', ')}`);
+    },
+  };
 }
 
 /** What a container may use, which Node.js does not always know; undefined: there is no such limit. */
@@ -88,4 +63,40 @@ function readQuota(): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * @param processors that this machine lets the process use
+ * @param quota what the kernel says of its share of them (`cpu.max` of cgroups); undefined: nothing
+ */
+export function countWorkers(
+  wanted: WorkerCount,
+  processors: number,
+  quota: string | undefined,
+): number {
+  if (wanted !== 'auto') return wanted;
+  const [microseconds = Number.NaN, period = Number.NaN] = (quota ?? '').split(' ').map(Number);
+  const share = Math.max(Math.floor(microseconds / period), 1);
+  return Number.isNaN(share) ? processors : Math.min(share, processors);
+}
+
+/** The limits that hold for all workers together; each gets at least 1, unless there is none at all. */
+const shared = [
+  'databasePoolMax',
+  'maxConcurrentRequests',
+  'maxStreams',
+  'cacheMaxBytes',
+] as const satisfies readonly (keyof Config)[];
+
+/** The configurations of so many workers: together they keep the limits of `config`. */
+export function shareOut(config: Config, workers: number): Config[] {
+  return Array.from({ length: workers }, (_, index) => ({
+    ...config,
+    ...Object.fromEntries(shared.map((limit) => [limit, shareOf(config[limit], index, workers)])),
+  }));
+}
+
+function shareOf(limit: number, index: number, workers: number): number {
+  if (limit === 0) return 0;
+  return Math.max(Math.floor(limit / workers) + (index < limit % workers ? 1 : 0), 1);
 }

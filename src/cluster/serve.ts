@@ -1,27 +1,16 @@
 // What a worker does: it builds the service, listens when it is told to, and ends when it is told to. It
 // ends at once when the parent is gone: node:cluster sees to that.
-
 import type { Logger } from 'pino';
-import { describeError } from '../commands/command.ts';
 import type { Config } from '../config.ts';
-import { listening } from '../failure.ts';
-import { type Ground, openGround } from '../ground.ts';
+import { describeError, listening } from '../failure.ts';
+import { type Ground, openGround, openLog, sayGoodBye } from '../ground.ts';
 import { listen } from '../http/server.ts';
 import { buildService, type Service } from '../service.ts';
-import { openLog, sayGoodBye } from '../start-up.ts';
+import { onUncaught } from '../signals.ts';
 import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
 
-/** All that a worker may touch of its process. */
-export interface Parent {
-  tell(message: ToParent): void;
-  listen(hear: (message: ToWorker) => void): void;
-  exit(code: number): void;
-  /** Calls back on an error that nothing catches. */
-  onUncaught(close: (error: Error) => void): void;
-}
-
 /** Serves until the parent ends it. */
-export function serve(parent: Parent): void {
+export function serve(process: NodeJS.Process, tell: (message: ToParent) => void): void {
   let worker: Running | undefined;
   let exitCode = 0;
   let isEnding = false;
@@ -33,59 +22,64 @@ export function serve(parent: Parent): void {
       await work();
     } catch (error) {
       exitCode = 1;
-      if (!isEnding) parent.tell({ type: 'failed', reason: describeError(error) });
+      if (!isEnding) tell({ type: 'failed', reason: describeError(error) });
     }
   };
   let ended: Promise<void> | undefined;
   const sayClosed = async () => {
     await worker?.ground.close();
-    parent.tell({ type: 'closed', report: await readReport(worker) });
+    tell({ type: 'closed', report: await readReport(worker) });
   };
   // A worker that leaves may be told to close, as it takes its time.
-  const end = async (close: (running: Running) => Promise<void>) => {
-    isEnding = true;
-    try {
-      if (worker) await close(worker);
-    } finally {
-      ended ??= sayClosed();
-      await ended;
-    }
-  };
+  const end = (close: (service: Service) => Promise<void>) =>
+    attempt(async () => {
+      isEnding = true;
+      try {
+        if (worker) await close(worker.service);
+      } finally {
+        ended ??= sayClosed();
+        await ended;
+      }
+    });
 
-  parent.onUncaught((error) => {
+  onUncaught((error) => {
     exitCode = 1;
     if (worker) sayGoodBye(worker.log, error);
-    else parent.tell({ type: 'failed', reason: describeError(error) });
-    attempt(() => end(({ service }) => service.shutdown.close(service.app, false)));
+    else tell({ type: 'failed', reason: describeError(error) });
+    end(({ app, shutdown }) => shutdown.close(app, false));
   });
-  parent.listen(async (message) => {
-    if (message.type === 'build') {
-      await attempt(async () => {
-        worker = await build(message.assignment, () => problem);
-        worker.ground.database.onMove((server) => parent.tell({ type: 'moved', server }));
-        parent.tell({ type: 'built' });
-      });
-    } else if (message.type === 'listen') {
-      await attempt(async () => {
-        if (worker) await listening(listen(worker.service.app, worker.config));
-        parent.tell({ type: 'listening' });
-      });
-    } else if (message.type === 'problem') {
-      problem = message.problem;
-    } else if (message.type === 'look') {
-      // One that is away is found out by others.
-      worker?.ground.database.lookForServer(message.server).catch(() => {});
-    } else if (message.type === 'leave') {
-      await attempt(() => end(({ service }) => service.shutdown.leave(service.app)));
-    } else if (message.type === 'close') {
-      const { announce } = message;
-      await attempt(() => end(({ service }) => service.shutdown.close(service.app, announce)));
-    } else if (message.type === 'report') {
-      parent.tell({ type: 'report', report: await readReport(worker) });
-    } else if (message.type === 'ping') parent.tell({ type: 'pong' });
-    else parent.exit(exitCode);
+  process.on('message', async (message: ToWorker) => {
+    switch (message.type) {
+      case 'build':
+        return attempt(async () => {
+          worker = await build(message.assignment, () => problem);
+          worker.ground.database.onMove((server) => tell({ type: 'moved', server }));
+          tell({ type: 'built' });
+        });
+      case 'listen':
+        return attempt(async () => {
+          if (worker) await listening(listen(worker.service.app, worker.config));
+          tell({ type: 'listening' });
+        });
+      case 'problem':
+        problem = message.problem;
+        return;
+      case 'look':
+        // One that is away is found out by others.
+        return worker?.ground.database.lookForServer(message.server).catch(() => {});
+      case 'leave':
+        return end(({ app, shutdown }) => shutdown.leave(app));
+      case 'close':
+        return end(({ app, shutdown }) => shutdown.close(app, message.announce));
+      case 'report':
+        return tell({ type: 'report', report: await readReport(worker) });
+      case 'ping':
+        return tell({ type: 'pong' });
+      case 'end':
+        process.exit(exitCode);
+    }
   });
-  parent.tell({ type: 'hearing' });
+  tell({ type: 'hearing' });
 }
 
 interface Running {
@@ -97,17 +91,16 @@ interface Running {
 
 async function build(
   { config, drawsPictures, isFirst }: Beginning,
-  findProblem: () => string | undefined,
+  problem: () => string | undefined,
 ): Promise<Running> {
   const log = await openLog(config, true);
   const ground = await openGround(config, log);
   // The parent says it, once for all.
-  const onChange = (problem: Error | undefined) =>
-    log.debug(problem?.message ?? `${ground.database.description} can be used`);
+  const onChange = (change: Error | undefined) =>
+    log.debug(change?.message ?? `${ground.database.description} can be used`);
   const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));
-  const parts = { log, monitor, findProblem, drawsPictures, refusesStrangers: isFirst };
-  const service = await buildService(config, ground, parts);
-  return { log, config, ground, service };
+  const parts = { log, monitor, problem, drawsPictures, refusesStrangers: isFirst };
+  return { log, config, ground, service: await buildService(config, ground, parts) };
 }
 
 async function readReport(worker: Running | undefined): Promise<Report | undefined> {

@@ -3,11 +3,11 @@ import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
-import { packageFolder } from '../package-folder.ts';
+import { OperatorError } from '../errors.ts';
+import { packageFolder } from '../package.ts';
 import type { CombinedMetrics } from './combined-metrics.ts';
 import { type Ending, Member } from './member.ts';
 import type { Assignment } from './messages.ts';
-import { WorkerError } from './worker-error.ts';
 
 /** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
 const closeLimit = 4_700;
@@ -31,13 +31,21 @@ interface Place {
   isChanging: boolean;
 }
 
+interface Options {
+  readonly assignments: readonly Assignment[];
+  readonly log: Logger;
+  readonly metrics: CombinedMetrics;
+  /** Why the gateway is not ready, for a reason that its workers do not see. */
+  findProblem(): string | undefined;
+  /** Called when not one worker lives for long, however often it is started. */
+  onHopeless(error: OperatorError): void;
+}
+
 export class Workers {
-  readonly #places: readonly Place[];
-  readonly #log: Logger;
-  readonly #metrics: CombinedMetrics;
+  readonly #places: Place[] = [];
+  readonly #options: Options;
   /** Those that have not ended, also those without a place. */
   readonly #members = new Set<Member>();
-  readonly #onHopeless: (error: WorkerError) => void;
   #isOpen = false;
   #isClosing = false;
   /** The restart under way, and whether another one is wanted after it. */
@@ -45,26 +53,11 @@ export class Workers {
   #restartAgain = false;
   #heartbeat: NodeJS.Timeout | undefined;
 
-  readonly #findProblem: () => string | undefined;
-
-  /**
-   * @param findProblem why the gateway is not ready, for a reason that its workers do not see
-   * @param onHopeless called when not one worker lives for long, however often it is started
-   */
-  constructor(
-    assignments: readonly Assignment[],
-    log: Logger,
-    metrics: CombinedMetrics,
-    findProblem: () => string | undefined,
-    onHopeless: (error: WorkerError) => void,
-  ) {
-    this.#places = assignments.map((assignment) => {
-      return { assignment, member: undefined, failures: 0, isChanging: false };
-    });
-    this.#log = log;
-    this.#metrics = metrics;
-    this.#findProblem = findProblem;
-    this.#onHopeless = onHopeless;
+  constructor(options: Options) {
+    this.#options = options;
+    for (const assignment of options.assignments) {
+      this.#places.push({ assignment, member: undefined, failures: 0, isChanging: false });
+    }
     cluster.schedulingPolicy = cluster.SCHED_RR;
     cluster.setupPrimary({
       exec: fileURLToPath(new URL('dist/cluster/gateway-worker.js', packageFolder)),
@@ -76,7 +69,7 @@ export class Workers {
 
   /**
    * Starts all, which then wait to listen.
-   * @throws WorkerError when one of them fails
+   * @throws OperatorError when one of them fails
    */
   async build(): Promise<void> {
     await Promise.all(this.#places.map((place) => this.#start(place)));
@@ -84,11 +77,11 @@ export class Workers {
 
   /**
    * Lets all listen. Gives their process ids.
-   * @throws WorkerError when one of them fails
+   * @throws OperatorError when one of them fails
    */
   async listen(): Promise<(number | undefined)[]> {
     const members = [...this.#members];
-    await Promise.all(members.map(letListen));
+    await Promise.all(members.map((member) => member.listen()));
     this.#isOpen = true;
     // One that has ended meanwhile was not missed yet.
     for (const place of this.#places) if (!place.member) this.#startAgain(place);
@@ -98,7 +91,7 @@ export class Workers {
 
   /** Tells all workers why the gateway is not ready, if it is not: each of them answers for it. */
   tellProblem(): void {
-    const problem = this.#findShortage() ?? this.#findProblem();
+    const problem = this.#findShortage() ?? this.#options.findProblem();
     for (const member of this.#members) member.tell({ type: 'problem', problem });
   }
 
@@ -143,47 +136,41 @@ export class Workers {
     return `Only ${serving.length} of ${wanted} workers serve.`;
   }
 
-  /** Gives a place a new worker, which is built but does not listen. @throws WorkerError */
+  /** Gives a place a new worker, which is built but does not listen. @throws OperatorError */
   async #start(place: Place): Promise<Member> {
-    const member = new Member(
-      cluster.fork(),
-      { ...place.assignment, isFirst: !this.#isOpen },
-      () => {
-        if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
-        this.#replace(place);
-      },
-      (server) => this.lookForServer(server),
-    );
+    const member = new Member(cluster.fork(), { ...place.assignment, isFirst: !this.#isOpen });
+    member.on('replace', () => {
+      if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
+      this.#replace(place);
+    });
+    member.on('moved', ({ server }) => this.lookForServer(server));
     place.member = member;
     this.#members.add(member);
-    this.#metrics.add(member);
+    this.#options.metrics.add(member);
     member.ended.then((ending) => this.#hearOfEnd(place, member, ending));
-    await Promise.race([member.built, failOnEnd(member)]);
+    await member.until('built');
     this.tellProblem();
     return member;
   }
 
   #hearOfEnd(place: Place, member: Member, { reason, code }: Ending): void {
     this.#members.delete(member);
-    this.#metrics.retire(member, this.#isOpen && !member.isReplaced && !this.#isClosing);
+    this.#options.metrics.retire(member, this.#isOpen && !member.isReplaced && !this.#isClosing);
     if (place.member === member) place.member = undefined;
     this.tellProblem();
     // A gateway that cannot begin ends, with the reason of the first worker that could not.
     if (this.#isClosing || !this.#isOpen || member.isReplaced) return;
-    const { processId } = member;
-    this.#log.error({ worker: processId, code, reason }, `worker ${processId} has ended (${code})`);
+    const { log, onHopeless } = this.#options;
+    const { processId: worker } = member;
+    log.error({ worker, code, reason }, `worker ${worker} has ended (${code})`);
     if (place.isChanging) return;
     place.failures = member.isProven ? 0 : place.failures + 1;
-    if (this.#isHopeless()) {
-      const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
-      this.#onHopeless(new WorkerError(`${sentence}: ${reason ?? 'see the log before this'}`));
+    if (this.#places.some((one) => one.failures < maxFailures || one.member)) {
+      this.#startAgain(place);
       return;
     }
-    this.#startAgain(place);
-  }
-
-  #isHopeless(): boolean {
-    return this.#places.every(({ failures, member }) => failures >= maxFailures && !member);
+    const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
+    onHopeless(new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`));
   }
 
   async #startAgain(place: Place): Promise<void> {
@@ -192,23 +179,22 @@ export class Workers {
       await sleep(Math.min(pause.first * 2 ** (place.failures - 1), pause.longest));
     }
     if (this.#isClosing || place.member || place.isChanging) return;
-    await this.#begin(place).catch(() => {
-      // It has been heard of, and what ends is started again.
-    });
+    // One that ends has been heard of, and is started again.
+    await this.#begin(place).catch(() => {});
   }
 
-  /** @throws WorkerError when it ends before it listens */
+  /** @throws OperatorError when it ends before it listens */
   async #begin(place: Place): Promise<void> {
     const member = await this.#start(place);
-    await letListen(member);
+    await member.listen();
     this.tellProblem();
-    this.#log.info({ worker: member.processId }, `worker ${member.processId} serves`);
+    this.#options.log.info({ worker: member.processId }, `worker ${member.processId} serves`);
   }
 
   async #restartWhileWanted(): Promise<void> {
     while (this.#restartAgain && !this.#isClosing) {
       this.#restartAgain = false;
-      this.#log.info('SIGHUP: restarting the workers, one after the other');
+      this.#options.log.info('SIGHUP: restarting the workers, one after the other');
       for (const place of this.#places) {
         if (!this.#isClosing && !(await this.#replace(place))) break;
       }
@@ -221,11 +207,11 @@ export class Workers {
     place.isChanging = true;
     try {
       await this.#begin(place);
-      if (old) await leave(old);
+      await old?.leave();
       return true;
     } catch (error) {
       if (this.#isClosing) return false;
-      this.#log.error({ err: error }, 'a new worker cannot serve: the old ones stay');
+      this.#options.log.error({ err: error }, 'a new worker cannot serve: the old ones stay');
       place.member = old && this.#members.has(old) ? old : undefined;
       return false;
     } finally {
@@ -240,28 +226,11 @@ export class Workers {
       if (!member.isListening) continue;
       if (member.unanswered >= maxUnanswered) {
         const { processId } = member;
-        this.#log.error({ worker: processId }, `worker ${processId} hangs: it is killed`);
+        this.#options.log.error({ worker: processId }, `worker ${processId} hangs: it is killed`);
         member.kill();
       }
       member.unanswered += 1;
       member.tell({ type: 'ping' });
     }
   }
-}
-
-/** @throws WorkerError when it ends before it listens */
-async function letListen(member: Member): Promise<void> {
-  member.tell({ type: 'listen' });
-  await Promise.race([member.listening, failOnEnd(member)]);
-}
-
-async function failOnEnd({ ended }: Member): Promise<never> {
-  const { reason, code } = await ended;
-  throw new WorkerError(reason ?? `A worker has ended before it could serve (${code}).`);
-}
-
-async function leave(member: Member): Promise<void> {
-  member.isReplaced = true;
-  member.tell({ type: 'leave' });
-  await member.ended;
 }

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
-import { messageOf } from '../errors.ts';
-import { packageFolder } from '../package-folder.ts';
+import { messageOf, OperatorError } from '../errors.ts';
+import { packageFolder } from '../package.ts';
 import { sqlStateOf } from './errors.ts';
 
 const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));
@@ -26,7 +26,7 @@ const historyTable = `
     "applied_steps_count" INTEGER NOT NULL DEFAULT 0
   )`;
 
-export class MigrationError extends Error {
+export class MigrationError extends OperatorError {
   override readonly name = 'MigrationError';
 }
 

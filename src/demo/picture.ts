@@ -2,7 +2,7 @@
 // each video.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { packageFolder } from '../package-folder.ts';
+import { packageFolder } from '../package.ts';
 import { at, below, createRandom, pick, type Random } from './random.ts';
 
 /** A background, and colours for clothes that go with it and with each other. */

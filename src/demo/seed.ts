@@ -8,7 +8,7 @@ import { createCheck } from '../import/record.ts';
 import { saveIfEmpty } from '../outfits/bulk.ts';
 import { foldChanges } from '../outfits/fold.ts';
 import type { OutfitRow } from '../outfits/row.ts';
-import { packageFolder } from '../package-folder.ts';
+import { packageFolder } from '../package.ts';
 
 const batchSize = 1000;
 

@@ -1,10 +1,10 @@
 // The OpenAPI document of the REST paths: from their table, the stored documents and the GraphQL schema.
 import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
 import { invalidKey } from '../errors.ts';
+import { version } from '../package.ts';
 import { findFields, mediaTypes } from '../rest/create.ts';
 import type { DeprecationConfig } from '../rest/deprecation.ts';
 import { allowOf, type Route } from '../rest/routes.ts';
-import { version } from '../version.ts';
 import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from './answers.ts';
 import { describeParameters, readDocumentOf } from './parameters.ts';
 import { describedBy, type JsonSchema, Schemas } from './schemas.ts';

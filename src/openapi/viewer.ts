@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { preferredType } from '../http/accept.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import { logo } from '../logo.ts';
-import { packageFolder } from '../package-folder.ts';
+import { packageFolder } from '../package.ts';
 import { notFound } from '../rest/errors.ts';
 import { readBaseUrl } from '../rest/url.ts';
 import type { OpenApiOptions } from './route.ts';

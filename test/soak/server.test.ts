@@ -5,10 +5,8 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import * as startCommand from '../../src/commands/start.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { callCommand } from '../commands.ts';
 import {
   baseOf,
   dist,
@@ -107,22 +105,6 @@ describe('a wrong setting', () => {
     expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', PORT: 'http' }))).toBe(
       'PORT is "http", but it may be a whole number from 0 to 65535.',
     );
-  });
-
-  test.each([
-    ['SEED', 'yes', 'SEED is "yes", but it may be "demo" or "none".'],
-    ['PAGE_SIZE', '0', 'PAGE_SIZE is "0", but it may be a whole number from 1 to 1000.'],
-    ...['300.1.1.1', 'localhost:80', 'not a host', '[::1]', '1.2.3', '0x7f.0x1', '-a', 'a..b'].map(
-      (host) => [
-        'HOST',
-        host,
-        `HOST is "${host}", but it may be an IP address or a host name without port and brackets, such as "0.0.0.0", "::1" or "localhost".`,
-      ],
-    ),
-  ])('%s=%s fails the command with one sentence', async (name, value, message) => {
-    expect(
-      await callCommand(startCommand, [], { DATA_DIR: '/nonexistent/x', [name]: value }),
-    ).toEqual({ code: 1, stdout: '', stderr: `${message}\n` });
   });
 
   const noFolder =

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { countWorkers, shareOut } from '../../src/cluster/shares.ts';
+import { countWorkers, shareOut } from '../../src/cluster/parent.ts';
 import { readConfig } from '../../src/config.ts';
 import {
   baseOf,

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
 import { logo } from '../../logo.ts';
-import { packageFolder } from '../../package-folder.ts';
+import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
 
 const folder = new URL('dist/graphiql/', packageFolder);
