@@ -1,18 +1,17 @@
 // outfit-gateway import: reads an existing listing into the database, once or again and again.
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { SourceError } from '../import/batch.ts';
 import { openCheckpoint } from '../import/checkpoint.ts';
-import { crawl } from '../import/crawl.ts';
+import { dryRun } from '../import/dry-run.ts';
 import { fingerprintFiles } from '../import/files.ts';
-import { follow } from '../import/follow.ts';
-import type { ImportOptions } from '../import/import.ts';
-import { createNews } from '../import/news.ts';
-import { describeOutcome } from '../import/outcome.ts';
-import { createPruner } from '../import/prune.ts';
-import { createReporter } from '../import/reporter.ts';
+import { type ImportOptions, importOutfits } from '../import/import.ts';
+import { describeDryRun, describeOutcome } from '../import/outcome.ts';
+import { Pruner } from '../import/prune.ts';
+import { createReporter, RoundReporter } from '../import/reporter.ts';
 import { findListingUrl, readHeaders } from '../import/source.ts';
 import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
 import { describeError, type Io } from './command.ts';
@@ -31,6 +30,8 @@ SOURCE is one of
   -                           standard input, in one of these formats
 
 Options
+  --dry-run        save nothing: say what would be created, updated, unchanged, removed, and what is
+                   broken, with the first records of each
   --replace        empty the database first
   --restart        begin anew where an interrupted import would go on
   --header 'Name: value'
@@ -65,47 +66,8 @@ not be done, 130 it was interrupted (the same command goes on from there).
 
 export const failureCode = 2;
 
-export async function run(io: Io): Promise<number> {
-  const { words: sources, values, env } = readArgumentsAndSettings(io, options, true);
-  if (sources.length === 0) throw new ConfigError('SOURCE is missing: see --help.');
-  const config = readConfig(env);
-  const { replace, restart } = values;
-  const headers = readHeaders(values.header ?? [], sources);
-  const bases = {
-    media: readBase('--media-url', values['media-url']),
-    video: readBase('--video-url', values['video-url']),
-  };
-  const isLive = findListingUrl(sources) !== undefined;
-  const upkeep = readUpkeep(values, isLive);
-  const hasFiles = !sources.includes('-') && !isLive;
-  const files = hasFiles ? await fingerprintFiles(sources) : '';
-  return withDatabase(config, async (database) => {
-    // What a follower has read may be old: nobody waits for the end of its crawl.
-    const follows = upkeep.follow !== undefined;
-    const same = JSON.stringify({ database: database.description, replace, bases, files, follows });
-    const checkpoint = sources.includes('-')
-      ? undefined
-      : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), same);
-    if (restart) checkpoint?.remove();
-    const { stdin, signal } = io;
-    const { pause } = upkeep;
-    const { firstId } = config;
-    const importing = {
-      sources,
-      stdin,
-      headers,
-      bases,
-      replace,
-      firstId,
-      pause,
-      checkpoint,
-      signal,
-    };
-    return keepUp({ database, config, importing, upkeep, isLive }, io);
-  });
-}
-
 const options = {
+  'dry-run': { type: 'boolean', default: false },
   replace: { type: 'boolean', default: false },
   restart: { type: 'boolean', default: false },
   header: { type: 'string', multiple: true },
@@ -118,52 +80,89 @@ const options = {
   'max-removed': { type: 'string' },
 } as const;
 
+export async function run(io: Io): Promise<number> {
+  const { words: sources, values, env } = readArgumentsAndSettings(io, options, true);
+  if (sources.length === 0) throw new ConfigError('SOURCE is missing: see --help.');
+  const config = readConfig(env);
+  const { replace, restart } = values;
+  const headers = readHeaders(values.header ?? [], sources);
+  const bases = {
+    media: readBase('--media-url', values['media-url']),
+    video: readBase('--video-url', values['video-url']),
+  };
+  const isLive = findListingUrl(sources) !== undefined;
+  const upkeep = readUpkeep(values, isLive);
+  if (values['dry-run'] && (upkeep.follow !== undefined || upkeep.prune || restart)) {
+    throw new ConfigError('--dry-run saves nothing: leave out --follow, --prune and --restart.');
+  }
+  const hasFiles = !sources.includes('-') && !isLive;
+  const files = hasFiles ? await fingerprintFiles(sources) : '';
+  return withDatabase(config, async (database) => {
+    const { stdin, stdout, stderr, signal } = io;
+    const { firstId } = config;
+    const { pause } = upkeep;
+    const remover = isLive ? '--prune' : '--replace';
+    const reading = { sources, stdin, headers, bases, replace, firstId, pause, signal };
+    if (values['dry-run']) {
+      const reporter = createReporter(stderr);
+      const found = await dryRun(database.pool, reading, reporter).finally(reporter.finish);
+      stdout.write(`${describeDryRun(found, { config, remover }).join('\n')}\n`);
+      return found.broken > 0 ? 1 : 0;
+    }
+    // What a follower has read may be old: nobody waits for the end of its crawl.
+    const isRepeated = upkeep.follow !== undefined;
+    const same = { database: database.description, replace, bases, files, follows: isRepeated };
+    const checkpoint = sources.includes('-')
+      ? undefined
+      : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
+    if (restart) checkpoint?.remove();
+    const importing = { ...reading, checkpoint, isRepeated, stderr };
+    return keepUp({ database, config, importing, upkeep, isLive, remover }, io);
+  });
+}
+
 interface Plan {
   readonly database: Database;
   readonly config: Config;
-  readonly importing: Omit<ImportOptions, 'resume'>;
+  readonly importing: Omit<ImportOptions, 'startReport'>;
   readonly upkeep: Upkeep;
   readonly isLive: boolean;
+  readonly remover: '--prune' | '--replace';
 }
 
 /** Crawls as often as it takes; gives the exit code. */
 async function keepUp(plan: Plan, io: Io): Promise<number> {
-  const { database, config, importing, upkeep, isLive } = plan;
+  const { database, config, importing, upkeep, isLive, remover } = plan;
   const { signal, stdout, stderr } = io;
   const { pool } = database;
-  const news = createNews(stdout, stderr);
+  const { isRepeated } = importing;
+  const rounds = new RoundReporter(stdout, stderr);
+  const say = (line: string) => rounds.printIfNew(line);
+  const { yes: confirmed, maxRemoved } = upkeep;
   const pruner = upkeep.prune
-    ? createPruner({
-        pool,
-        confirmed: upkeep.yes,
-        maxRemoved: upkeep.maxRemoved,
-        signal,
-        say: news.say,
-      })
+    ? new Pruner({ pool, confirmed, maxRemoved, signal, say })
     : undefined;
   const canResume = importing.checkpoint !== undefined;
-  const remover = isLive ? '--prune' : '--replace';
   let code = 0;
   let isResumed = false;
-  const isRepeated = upkeep.follow !== undefined;
   const startReport = (already: number) =>
-    isRepeated ? news.startRound(already) : createReporter(stderr, already);
+    isRepeated ? rounds.startRound(already) : createReporter(stderr, already);
   const round = async () => {
-    const result = await crawl(database, { ...importing, isRepeated, stderr, startReport });
-    isResumed = result.already > 0;
-    const removed = result.interrupted ? undefined : await pruner?.look(result);
-    const lines = describeOutcome(result, { config, canResume, removed, remover });
+    const outcome = await importOutfits(pool, { ...importing, startReport });
+    isResumed = outcome.already > 0;
+    const removed = outcome.interrupted ? undefined : await pruner?.prune(outcome);
+    const lines = describeOutcome(outcome, { config, canResume, removed, remover });
     const time = isRepeated ? `${new Date().toISOString()} ` : '';
-    for (const [index, line] of lines.entries()) news.say(index === 0 ? time + line : line);
-    code = result.totals.broken > 0 || pruner?.hasRefused ? 1 : 0;
-    if (result.interrupted) code = 130;
+    for (const [index, line] of lines.entries()) say(index === 0 ? time + line : line);
+    code = outcome.totals.broken > 0 || pruner?.hasRefused ? 1 : 0;
+    if (outcome.interrupted) code = 130;
   };
 
   if (upkeep.follow === undefined) {
     await round();
     if (isResumed && isLive && !signal.aborted) {
       const missed = 'What changed since in the part that was read before did not come';
-      news.say(pruner ? `${missed}, so all is read once more.` : `${missed}: import once more.`);
+      say(pruner ? `${missed}, so all is read once more.` : `${missed}: import once more.`);
       if (pruner) await round();
     }
     if (pruner?.isWaiting && !signal.aborted) await round();
@@ -171,16 +170,22 @@ async function keepUp(plan: Plan, io: Io): Promise<number> {
   }
   // A server that freezes gives no error: without it, a round would wait for its answer for ever.
   await database.monitor(() => {});
-  await follow(round, {
-    seconds: upkeep.follow,
-    signal,
-    mayPass: (error) => error instanceof SourceError || httpErrorFor(error) !== undefined,
-    onFailure: (error) => {
-      const time = new Date().toISOString();
-      stderr.write(`${time} ${describeError(error)} It is tried again every ${upkeep.follow} s.\n`);
-    },
-    onRecovery: () => stderr.write(`${new Date().toISOString()} It goes on.\n`),
-  });
+  const tell = (sentence: string) => stderr.write(`${new Date().toISOString()} ${sentence}\n`);
+  let isFailing = false;
+  while (!signal.aborted) {
+    try {
+      await round();
+      if (isFailing && !signal.aborted) tell('It goes on.');
+      isFailing = false;
+    } catch (error) {
+      if (signal.aborted) break;
+      if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
+      if (!isFailing) tell(`${describeError(error)} It is tried again every ${upkeep.follow} s.`);
+      isFailing = true;
+    }
+    // Ended by the signal, which the loop looks at.
+    await sleep(upkeep.follow * 1_000, undefined, { signal }).catch(() => {});
+  }
   if (code !== 130) stdout.write('Interrupted; what was read is saved.\n');
   return 130;
 }

@@ -1,17 +1,17 @@
 // outfit-gateway verify: compares a source with this service.
 import { buildApp } from '../app.ts';
+import { typed } from '../command-line.ts';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { hide } from '../import/fetch-page.ts';
+import { hide, parseHeaders } from '../import/fetch-page.ts';
 import { createReporter, formatNumber } from '../import/reporter.ts';
-import { findListingUrl, readHeaders } from '../import/source.ts';
+import { findListingUrl } from '../import/source.ts';
 import { createOwnSide } from '../legacy/own-side.ts';
 import { toAnswer } from '../legacy/received.ts';
 import { Report } from '../legacy/report.ts';
 import type { Side } from '../legacy/side.ts';
 import { verifyListing } from '../legacy/verify.ts';
-import { verifyFiles } from '../legacy/verify-files.ts';
 import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
 import type { Io } from './command.ts';
 import {
@@ -24,19 +24,19 @@ import {
 } from './comparison.ts';
 import { withDatabase } from './database.ts';
 
-export const help = `Usage: outfit-gateway verify SOURCE [options]
+export const help = `Usage: outfit-gateway verify URL [options]
 
-Compares a source with what this service answers. SOURCE is what "outfit-gateway import" takes.
-A live listing is asked for all its pages in every order that it has, and for what apps ask beside;
-of saved files the records are compared, and their order where they are pages. Nothing is written.
+Compares a live listing, such as https://host/api/outfits/, with what this service answers: all its
+pages in every order that it has, and what apps ask beside. Nothing is written. What differs from
+saved files, "outfit-gateway import FILE --dry-run" says.
 
   --against URL  the listing of a running service, such as http://localhost:4000/api/outfits/
                  (default: a service in this process, on the database of DATABASE_URL or DATA_DIR).
                  It must answer itself: LEGACY_MODE=off or mirror
   --header 'Name: value'
-                 sent to the host of a live SOURCE with each request, such as
+                 sent to the host of URL with each request, such as
                  'Authorization: Token abc'; may be given more than once
-  --sample N     compare N pages of each order of a live SOURCE, the first and the last among them
+  --sample N     compare N pages of each order, the first and the last among them
 ${comparisonHelp}
 ${settingsHelp}
 Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could not be compared,
@@ -65,37 +65,31 @@ const settings = {
 
 export async function run(io: Io): Promise<number> {
   const { words: sources, values, env } = readArgumentsAndSettings(io, options, true);
-  if (sources.length === 0) throw new ConfigError('SOURCE is missing: see --help.');
-  const headers = readHeaders(values.header ?? [], sources);
+  if (sources.length === 0) throw new ConfigError('URL is missing: see --help.');
+  const listing = findListingUrl(sources);
+  if (listing === undefined) {
+    throw new ConfigError(
+      `verify compares a live listing, by its URL. For saved files, type ${typed(`import ${sources.join(' ')} --dry-run`)}.`,
+    );
+  }
+  const headers = parseHeaders(values.header ?? []);
   const accepted = readAccepted(values.accept);
   const sample = readNumber('--sample', values.sample, 1, 1_000_000, true);
   const times = readTimes(values);
-  const listing = findListingUrl(sources);
   const report = new Report(accepted, (text) => hide(text, headers));
-  const { stdin, signal } = io;
+  const { signal } = io;
 
-  const verify = async (openOurs: OpenOurs) => {
+  const verify = (openOurs: OpenOurs) => {
     const reporter = createReporter(io.stderr);
-    try {
-      if (listing === undefined) {
-        // Fewer pages are read sooner, and hold the same records.
-        const ours = await openOurs(1_000);
-        const records = await verifyFiles({ sources, ours, report, stdin, signal }, reporter);
-        return { records, compared: `${formatNumber(records)} records` };
-      }
-      const options = { listing, headers, openOurs, report, signal, sample, ...times };
-      const { records, answers, orders, broken } = await verifyListing(options, reporter);
-      const compared = `${formatNumber(records)} records in ${orders} orders, ${formatNumber(answers)} answers`;
-      return { records, answers, orders, broken, compared };
-    } finally {
-      reporter.finish();
-    }
+    const options = { listing, headers, openOurs, report, signal, sample, ...times };
+    return verifyListing(options, reporter).finally(reporter.finish);
   };
   const { against } = values;
-  const { compared, ...facts } =
+  const facts =
     against === undefined
       ? await withService(readConfig(env), verify)
       : await withUrl(readUrl(against), times.timeout, verify);
+  const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
 

@@ -4,14 +4,14 @@ import type { Difference, Kind } from './difference.ts';
 
 export interface Example {
   readonly sentence: string;
-  /** The two addresses that were asked; none for records of files. */
+  /** The two addresses that were asked. */
   readonly asked?: { readonly there: string; readonly here: string } | undefined;
 }
 
 export interface Group {
   readonly kind: Kind;
   readonly where: string | undefined;
-  /** Answers, or records of files, that differ in this way; weighted by how often apps asked. */
+  /** Answers that differ in this way; weighted by how often apps asked. */
   readonly times: number;
   /** A few; of records that only one side has, so many that a file with them is of use. */
   readonly examples: readonly Example[];
