@@ -1,5 +1,6 @@
 // A live listing, followed by its next links to the end, however it fails or goes on on the way.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cut } from '../errors.ts';
 import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
 import { asEnvelope, type Envelope, parseJson } from './envelope.ts';
 import type { FetchPage, PageAnswer } from './fetch-page.ts';
@@ -171,6 +172,5 @@ async function tryPage(
 }
 
 function excerpt(body: string): string {
-  const line = body.trim().replace(/\s+/g, ' ');
-  return line.length <= 100 ? line || 'an empty body' : `${line.slice(0, 100)}…`;
+  return cut(body.trim().replace(/\s+/g, ' '), 100) || 'an empty body';
 }

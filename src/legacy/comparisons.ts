@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import { createPacer } from '../observability/log.ts';
-import { type Accepted, isAccepted } from './accepted.ts';
 import { type Answer, compareAnswers } from './compare.ts';
+import { type Accepted, isAccepted } from './difference.ts';
 import { hasBody } from './forward.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
 import type { OwnAnswers, OwnQuestion } from './own-answers.ts';

@@ -1,6 +1,7 @@
 // What a comparison has found: each kind in each place once, with how often, and a few examples.
-import { type Accepted, isAccepted } from './accepted.ts';
+
 import type { Difference, Kind } from './difference.ts';
+import { type Accepted, isAccepted } from './difference.ts';
 
 export interface Example {
   readonly sentence: string;

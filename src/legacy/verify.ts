@@ -8,13 +8,12 @@ import { askAgain, NoAnswerError } from './ask-again.ts';
 import { Checker } from './checker.ts';
 import type { Difference } from './difference.ts';
 import type { Inquiry } from './inquiry.ts';
-import { readListingPage } from './listing-page.ts';
-import { findOrderings } from './orderings.ts';
+import { isOfRecordList, readListingPage } from './listing-page.ts';
 import { PassedOnError } from './own-side.ts';
-import { askBeside, askFurtherPages, askPlain } from './questions.ts';
+import { askBeside, askFurtherPages, askPlain, findOrderings } from './questions.ts';
 import type { Report } from './report.ts';
 import { createHttpSide, type Side } from './side.ts';
-import { isOfRecordList, samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
+import { samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
 
 export interface VerifyOptions {
   /** The URL of the source. */

@@ -1,5 +1,5 @@
 // The enum of orderings; its inner values are the REST spellings.
-import { defaultOrdering, type Ordering } from '../../outfits/ordering.ts';
+import { defaultOrdering, type Ordering, orderingFields } from '../../outfits/ordering.ts';
 import { builder } from '../builder.ts';
 
 // Each value stands for its REST spelling; the REST error lists them in this order.
@@ -25,11 +25,9 @@ export const OutfitOrdering = builder.enumType('OutfitOrdering', {
 
 type Spelling = (typeof OutfitOrdering)['$inferType'];
 
-const fields = { created: 'created', id: 'id', like_count: 'likes', modified: 'modified' } as const;
-
 /** The ordering that an enum value stands for; the default one when there is none. */
 export function orderingOf(spelling: Spelling | null | undefined): Ordering {
   if (!spelling) return defaultOrdering;
-  const name = spelling.replace('-', '') as keyof typeof fields;
-  return { field: fields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };
+  const name = spelling.replace('-', '') as keyof typeof orderingFields;
+  return { field: orderingFields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };
 }
