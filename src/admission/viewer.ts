@@ -14,7 +14,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
-import { readAtMost } from '../http/read-at-most.ts';
+import { HttpClient } from '../http/client.ts';
 
 /** Who is asking. */
 export interface Viewer {
@@ -134,7 +134,7 @@ function createKeySet(url: URL): JWTVerifyGetKey {
   const current = createRemoteJWKSet(url, {
     cooldownDuration: fetchInterval,
     timeoutDuration: 1_500,
-    [customFetch]: fetchKeySet,
+    [customFetch]: createFetch(),
   });
   let outage: Outage | undefined;
 
@@ -176,21 +176,27 @@ function createKeySet(url: URL): JWTVerifyGetKey {
 /** Most bytes of a key set: some hundred keys. */
 const maxKeySetBytes = 1_048_576;
 
-/** @throws HttpError 503 whenever the answer is not a key set: that says nothing about a token */
-const fetchKeySet: FetchImplementation = async (url, options) => {
-  try {
-    const response = await fetch(url, options);
-    const bytes = await readAtMost(response.body ?? [], maxKeySetBytes);
-    if (!bytes) throw new Error('The key set is larger than 1 MiB.');
-    const { status } = response;
-    if (status !== 200) throw new Error(`The key set was answered with status ${status}.`);
-    const keySet = await new Response(bytes).json();
-    createLocalJWKSet(keySet);
-    return Response.json(keySet);
-  } catch (cause) {
-    throw unavailable({ cause });
-  }
-};
+/** Makes what throws HttpError 503 whenever the answer is not a key set: that says nothing about a token. */
+function createFetch(): FetchImplementation {
+  const client = new HttpClient();
+  return async (url, { headers, signal }) => {
+    try {
+      const { origin, pathname, search } = new URL(url);
+      const { status, body } = await client.ask(origin, {
+        target: pathname + search,
+        headers: Object.fromEntries(headers),
+        signal,
+        maxBytes: maxKeySetBytes,
+      });
+      if (status !== 200) throw new Error(`The key set was answered with status ${status}.`);
+      const keySet = JSON.parse(new TextDecoder().decode(body));
+      createLocalJWKSet(keySet);
+      return Response.json(keySet);
+    } catch (cause) {
+      throw unavailable({ cause });
+    }
+  };
+}
 
 /** While the keys cannot be fetched. */
 interface Outage {

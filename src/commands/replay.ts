@@ -3,10 +3,9 @@ import { ConfigError } from '../config.ts';
 import { parseUrl } from '../http/url.ts';
 import { hide, parseHeaders } from '../import/fetch-page.ts';
 import { createReporter, formatNumber, type Output } from '../import/reporter.ts';
-import { createOwnSide } from '../legacy/own-side.ts';
 import { type ReplayOutcome, replay } from '../legacy/replay.ts';
 import { Report } from '../legacy/report.ts';
-import { createHttpSide } from '../legacy/side.ts';
+import { createHttpSide, createOwnSide } from '../legacy/side.ts';
 import { readArguments } from './arguments.ts';
 import type { Io } from './command.ts';
 import {

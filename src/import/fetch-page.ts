@@ -1,5 +1,5 @@
-// Gets one page of a listing over HTTP: in pieces, up to a limit, with the headers of the operator.
-import { readAtMost } from '../http/read-at-most.ts';
+// Gets one page of a listing over HTTP, with the headers of the operator.
+import { HttpClient, type Question, TooLargeError } from '../http/client.ts';
 import { parseUrl } from '../http/url.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
 
@@ -8,8 +8,8 @@ export interface PageAnswer {
   readonly status: number;
   readonly body: string;
   /** The header, when there is one: seconds or an HTTP date. */
-  readonly retryAfter?: string | null | undefined;
-  /** The URL that answered, after redirects. */
+  readonly retryAfter: string | undefined;
+  /** The URL that answered, after redirects; undefined: the one that was asked. */
   readonly url?: string;
 }
 
@@ -34,69 +34,57 @@ export function createFetchPage({
   listing,
   timeout = 30_000,
 }: FetchOptions): FetchPage {
-  return async (url, signal) => {
-    signal.throwIfAborted();
-    // Not AbortSignal.any with AbortSignal.timeout: on Node 20 the pair never fired on a silent server.
-    const stop = new AbortController();
-    const timer = setTimeout(
-      () => stop.abort(new Error(`no whole answer in ${timeout / 1000} s`)),
+  const client = new HttpClient();
+  const named = new URL(listing);
+
+  const ask = async (url: URL, signal: AbortSignal) => {
+    const own = isSameHost(named, url) ? Object.fromEntries(headers) : {};
+    const question: Question = {
+      target: url.pathname + url.search,
+      headers: { ...defaultHeaders, ...own },
+      signal,
       timeout,
-    );
-    const passOn = () => stop.abort(signal.reason);
-    signal.addEventListener('abort', passOn);
+      maxBytes: maxPageBytes,
+    };
     try {
-      const response = await follow(url, listing, headers, stop.signal);
-      const bytes = await readBytes(response);
-      const body = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-      return {
-        status: response.status,
-        body: response.ok ? body : hide(body, headers),
-        retryAfter: response.headers.get('retry-after'),
-        url: response.url,
-      };
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', passOn);
+      return await client.ask(url.origin, question);
+    } catch (error) {
+      if (!(error instanceof TooLargeError)) throw error;
+      throw new SourceError(`${url} answered more than ${maxPageSize} for one page.`);
     }
+  };
+
+  return async (start, signal) => {
+    let url = new URL(start);
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+      const { status, headers: given, body: bytes } = await ask(url, signal);
+      const { location, 'retry-after': retryAfter } = given;
+      if (![301, 302, 303, 307, 308].includes(status) || location === undefined) {
+        const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+        const body = status === 200 ? text : hide(text, headers);
+        return { status, body, retryAfter, url: url.href };
+      }
+      const target = parseUrl(location, url);
+      if (!target || !/^https?:$/.test(target.protocol)) {
+        throw new SourceError(`${url} redirects to what is no http or https URL.`);
+      }
+      url = target;
+    }
+    throw new SourceError(`${start} redirects more than ${maxRedirects} times.`);
   };
 }
 
-/** Follows redirects by hand: `fetch` would take every header but Authorization to other hosts. */
-async function follow(
-  start: string,
-  listing: string,
-  headers: Headers,
-  signal: AbortSignal,
-): Promise<Response> {
-  let url = start;
-  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
-    const sent = isSameHost(new URL(listing), new URL(url)) ? new Headers(headers) : new Headers();
-    if (!sent.has('accept')) sent.set('accept', 'application/json');
-    const response = await fetch(url, { headers: sent, signal, redirect: 'manual' });
-    const location = response.headers.get('location');
-    if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
-    await response.body?.cancel();
-    const target = parseUrl(location, url);
-    if (!target || !/^https?:$/.test(target.protocol)) {
-      throw new SourceError(`${url} redirects to what is no http or https URL.`);
-    }
-    url = target.href;
-  }
-  throw new SourceError(`${start} redirects more than ${maxRedirects} times.`);
-}
+const defaultHeaders = {
+  accept: 'application/json',
+  'accept-encoding': 'gzip, br',
+  'user-agent': 'outfit-gateway',
+};
 
 /** The same scheme, host and port, or HTTPS instead of HTTP on their usual ports. */
 export function isSameHost(named: URL, asked: URL): boolean {
   if (asked.origin === named.origin) return true;
   const isSecured = asked.protocol === 'https:' && asked.port === '' && named.port === '';
   return isSecured && asked.hostname === named.hostname;
-}
-
-/** A few megabytes on the wire may unpack to gigabytes, so the limit is that of what comes out. */
-async function readBytes({ body, url }: Response): Promise<Buffer> {
-  const bytes = await readAtMost(body ?? [], maxPageBytes);
-  if (bytes) return bytes;
-  throw new SourceError(`${url} answered more than ${maxPageSize} for one page.`);
 }
 
 /** The body of an error is shown, and some services repeat the credentials that they refuse. */
@@ -107,7 +95,7 @@ export function hide(body: string, headers: Headers): string {
     .reduce((text, secret) => text.replaceAll(secret, '…'), body);
 }
 
-/** What belongs to the connection, or what `fetch` decides. */
+/** What belongs to the connection, or what the client decides. */
 const notOurs =
   /^(?:connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
 

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { cut } from '../errors.ts';
 import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
 import { asEnvelope, type Envelope, parseJson } from './envelope.ts';
-import type { FetchPage, PageAnswer } from './fetch-page.ts';
-import { delayAfter, explainFailure, readRetryAfter, tries } from './retry.ts';
+import type { FetchPage } from './fetch-page.ts';
+import { type Failure, retry } from './retry.ts';
 
 export interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
@@ -114,61 +114,37 @@ export async function readPage(
   isLinked: boolean,
   options: ListingOptions,
 ): Promise<Page | undefined> {
-  for (let attempt = 1; ; attempt++) {
-    const outcome = await tryPage(url, options);
-    if ('envelope' in outcome) return outcome;
-    if (isLinked && outcome.status === 404) {
-      options.notify(`${url} is gone: the listing became shorter while it was read.`);
-      options.onShortened?.();
-      return undefined;
-    }
-    if (outcome.delay === undefined) throw new SourceError(`${url} ${outcome.problem}.`);
-    if (attempt === tries) {
-      throw new SourceError(`${url} failed ${tries} times; the last time it ${outcome.problem}.`);
-    }
-    const delay = delayAfter(attempt, outcome.delay);
-    const seconds = (delay / 1000).toFixed(1);
-    options.notify(`${url} ${outcome.problem}; trying again in ${seconds} s.`);
-    await sleep(delay, undefined, { signal: options.signal });
-  }
-}
-
-interface Failure {
-  /** What the page did, to stand behind its URL. */
-  readonly problem: string;
-  /** Least milliseconds before another try; undefined when that would be in vain. */
-  readonly delay?: number;
-  readonly status?: number;
+  const outcome = await retry(url, () => tryPage(url, isLinked, options), options);
+  if ('sentence' in outcome) throw new SourceError(outcome.sentence);
+  if (outcome.result) return outcome.result;
+  options.notify(`${url} is gone: the listing became shorter while it was read.`);
+  options.onShortened?.();
+  return undefined;
 }
 
 async function tryPage(
   url: string,
+  isLinked: boolean,
   { fetchPage, signal }: ListingOptions,
-): Promise<Page | Failure> {
-  let answer: PageAnswer;
-  try {
-    answer = await fetchPage(url, signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof SourceError) throw error;
-    return { problem: `did not answer (${explainFailure(error)})`, delay: 0 };
-  }
-  const { status, body } = answer;
-  if (status === 429 || status >= 500) {
-    return { problem: `answered ${status}`, delay: readRetryAfter(answer.retryAfter), status };
-  }
-  if (status !== 200) return { problem: `answered ${status}: ${excerpt(body)}`, status };
+): Promise<{ result: Page | undefined } | Failure> {
+  const { status, body, retryAfter, url: answered } = await fetchPage(url, signal);
+  if (status === 429 || status >= 500) return { problem: `answered ${status}`, retryAfter };
+  if (isLinked && status === 404) return { result: undefined };
+  if (status !== 200) throw new SourceError(`${url} answered ${status}: ${excerpt(body)}.`);
   let value: unknown;
   try {
     value = parseJson(body);
   } catch (error) {
-    if (error instanceof SourceError)
-      return { problem: `answered a page that cannot be read (${error.message})` };
-    return { problem: `answered something that is not JSON: ${excerpt(body)}`, delay: 0 };
+    if (error instanceof SourceError) {
+      throw new SourceError(`${url} answered a page that cannot be read (${error.message}).`);
+    }
+    return { problem: `answered something that is not JSON: ${excerpt(body)}` };
   }
   const envelope = asEnvelope(value);
-  if (envelope) return { url: answer.url ?? url, envelope };
-  return { problem: `answered JSON that is not a page with results and next: ${excerpt(body)}` };
+  if (envelope) return { result: { url: answered ?? url, envelope } };
+  throw new SourceError(
+    `${url} answered JSON that is not a page with results and next: ${excerpt(body)}.`,
+  );
 }
 
 function excerpt(body: string): string {

@@ -1,26 +1,69 @@
-// How often, and how long after, what a service did not answer is asked again.
+// Asks a service again that has failed, until it answers or has failed too often.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigError } from '../config.ts';
+import { SourceError } from './batch.ts';
 
-export const tries = 7;
-/** Milliseconds before the second try; doubles with each further one. */
+/** Attempts before a service is given up. */
+export const maxAttempts = 7;
+/** Milliseconds before the second attempt; doubles with each further one. */
 const firstDelay = 500;
 /** Milliseconds that a server may ask to be left alone with Retry-After. */
 const maxDelay = 300_000;
 
-/** Milliseconds before the next try, no fewer than `least` up to a limit; spread, so that many do not come at once. */
-export function delayAfter(attempt: number, least: number): number {
-  const backOff = firstDelay * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
-  return Math.min(Math.max(backOff, least), maxDelay);
+/** A failure that may pass. */
+export interface Failure {
+  /** What the service did, to stand behind its URL. */
+  readonly problem: string;
+  /** The header of its answer. */
+  readonly retryAfter?: string | undefined;
+  /** Undefined: as for all of the loop. */
+  readonly maxAttempts?: number;
+}
+
+export interface RetryOptions {
+  readonly signal: AbortSignal;
+  /** Told of each failure that another attempt follows. */
+  readonly notify: (sentence: string) => void;
+  readonly maxAttempts?: number;
+}
+
+/**
+ * The first result that is no failure, or the last failure with a sentence about all of them.
+ * @param attempt throws a SourceError when another attempt would be in vain
+ */
+export async function retry<Result>(
+  url: string,
+  attempt: () => Promise<{ readonly result: Result } | Failure>,
+  { signal, notify, maxAttempts: most = maxAttempts }: RetryOptions,
+): Promise<{ readonly result: Result } | { readonly sentence: string }> {
+  for (let number = 1; ; number++) {
+    const outcome = await attempt().catch((error: unknown): Failure => {
+      signal.throwIfAborted();
+      if (error instanceof SourceError || error instanceof ConfigError) throw error;
+      return { problem: `did not answer (${explainFailure(error)})` };
+    });
+    if ('result' in outcome) return outcome;
+    const { problem, retryAfter } = outcome;
+    if (number >= (outcome.maxAttempts ?? most)) {
+      const often = number === 1 ? '' : ` failed ${number} times; the last time it`;
+      return { sentence: `${url}${often} ${problem}.` };
+    }
+    const backOff = firstDelay * 2 ** (number - 1) * (0.75 + Math.random() / 2);
+    const delay = Math.min(Math.max(backOff, readRetryAfter(retryAfter)), maxDelay);
+    notify(`${url} ${problem}; trying again in ${(delay / 1000).toFixed(1)} s.`);
+    await sleep(delay, undefined, { signal });
+  }
 }
 
 /** Milliseconds that the header asks for: it is seconds or an HTTP date. */
-export function readRetryAfter(header: string | null | undefined): number {
+function readRetryAfter(header: string | undefined): number {
   if (!header) return 0;
   const delay = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
   return Number.isNaN(delay) ? 0 : delay;
 }
 
-/** Why there was no answer: `fetch` hides it in the cause, and several addresses of a host in that. */
-export function explainFailure(error: unknown): string {
+/** The innermost cause; of several addresses of a host, that of the first. */
+function explainFailure(error: unknown): string {
   if (error instanceof AggregateError) return explainFailure(error.errors[0]);
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : explainFailure(error.cause);

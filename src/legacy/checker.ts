@@ -1,12 +1,11 @@
 // Asks both services the same, compares, and asks again before anything is called different: both may
 // change while they are compared, and not at the same moment.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AskAgainOptions, askAgain, NoAnswerError } from './ask-again.ts';
 import { type Answer, compareAnswers } from './compare.ts';
 import type { Difference, Kind } from './difference.ts';
 import type { Answers, Inquiry, Select } from './inquiry.ts';
 import type { Report } from './report.ts';
-import type { Side } from './side.ts';
+import { type AskAgainOptions, askAgain, NoAnswerError, type Side } from './side.ts';
 
 interface Doubt {
   readonly inquiry: Inquiry;
@@ -15,7 +14,7 @@ interface Doubt {
   readonly select: Select;
 }
 
-type Limits = Pick<AskAgainOptions, 'tries' | 'allowErrors'>;
+type Limits = Pick<AskAgainOptions, 'maxAttempts' | 'allowErrors'>;
 
 export interface CheckerOptions {
   readonly theirs: Side;
@@ -32,7 +31,7 @@ const maxDoubts = 500;
 /** A difference that so many answers still had when asked again is one of the rule, not of the moment. */
 const maxSettled = 50;
 /** How often a side is asked that fails, where that is a difference and not the end. */
-const tries = 2;
+const maxAttempts = 2;
 /** After so many questions in a row without answer nobody answers any more. */
 const maxUnreachable = 50;
 
@@ -83,7 +82,7 @@ export class Checker {
   /** Nothing where it fails: that is found when it is compared. */
   async askBriefly(side: 'theirs' | 'ours', target: string): Promise<Answer> {
     try {
-      return await this.askOne(side, target, { tries, allowErrors: true });
+      return await this.askOne(side, target, { maxAttempts, allowErrors: true });
     } catch (error) {
       if (!(error instanceof NoAnswerError)) throw error;
       return { status: 0, headers: {}, body: Buffer.alloc(0) };
@@ -190,7 +189,7 @@ export class Checker {
   async #tryBoth(inquiry: Inquiry): Promise<Answers | Difference> {
     if (inquiry.isPatient) return this.ask(inquiry);
     try {
-      const answers = await this.ask(inquiry, { tries, allowErrors: true });
+      const answers = await this.ask(inquiry, { maxAttempts, allowErrors: true });
       this.#unreachable = 0;
       return answers;
     } catch (error) {

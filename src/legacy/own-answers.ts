@@ -1,9 +1,8 @@
 // What this gateway itself would answer, for comparisons.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { type Answer, toAnswer } from '../http/client.ts';
 import { createInnerApp } from '../rest/inner-app.ts';
-import type { Answer } from './compare.ts';
-import { toAnswer } from './received.ts';
 
 /** What of a request is needed for its answer; its connection may be gone by then. */
 export interface OwnQuestion {

@@ -1,9 +1,7 @@
 // An answer over HTTP as a whole: collected within a limit, and decoded.
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { Duplex } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { IncomingMessage } from 'node:http';
+import { type Answer, createDecoder, toAnswer } from '../http/client.ts';
 import { readAtMost } from '../http/read-at-most.ts';
-import type { Answer } from './compare.ts';
 
 /**
  * Most bytes of a body that is compared, before and after it is decoded. Nothing else is answered while
@@ -14,33 +12,8 @@ const maxBytes = 524_288;
 const maxCommas = 20_000;
 const comma = 0x2c;
 
-const decoders: Readonly<Record<string, () => Duplex>> = {
-  gzip: createGunzip,
-  'x-gzip': createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-};
-
 /** Why an answer cannot be compared; nothing is wrong with it. */
 export class NotComparable extends Error {}
-
-/** @param encoding a Content-Encoding; undefined for one that there is no decoder for, or none */
-export function createDecoder(encoding: string | undefined): Duplex | undefined {
-  return decoders[encoding?.trim().toLowerCase() ?? '']?.();
-}
-
-/** An answer as it is compared: repeated headers are one, with commas. */
-export function toAnswer(
-  status: number,
-  headers: IncomingHttpHeaders | OutgoingHttpHeaders,
-  body: Buffer,
-): Answer {
-  const texts = Object.entries(headers).map(([name, value]) => [
-    name,
-    Array.isArray(value) ? value.join(', ') : value?.toString(),
-  ]);
-  return { status, headers: Object.fromEntries(texts), body };
-}
 
 /** @throws NotComparable for a body that would keep the answers of others waiting */
 export function refuseLarge(body: Buffer): void {

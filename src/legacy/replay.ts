@@ -4,9 +4,8 @@ import type { Readable } from 'node:stream';
 import type { Reporter } from '../import/reporter.ts';
 import { readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
-import { paceSide } from './paced-side.ts';
 import type { Report } from './report.ts';
-import type { Method, Side } from './side.ts';
+import { type Method, paceSide, type Side } from './side.ts';
 
 export interface ReplayOptions {
   /** Paths, or `-` for `stdin`. */

@@ -1,12 +1,11 @@
 // One of the two services that are compared, asked over HTTP: in exactly the words that are given, and
 // with what it answers left as it is.
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
-import { pipeline, type Readable } from 'node:stream';
-import { readAtMost } from '../http/read-at-most.ts';
-import { maxPageBytes, maxPageSize } from '../import/batch.ts';
-import type { Answer } from './compare.ts';
-import { createDecoder, toAnswer } from './received.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Answer, HttpClient } from '../http/client.ts';
+import { maxPageBytes, SourceError } from '../import/batch.ts';
+import { maxAttempts as patient, type RetryOptions, retry } from '../import/retry.ts';
+import type { Kind } from './difference.ts';
+import { servedByHeader } from './forwarded-headers.ts';
 
 export interface Side {
   /** Scheme, host and port. */
@@ -33,11 +32,8 @@ export interface HttpSideOptions {
 }
 
 export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side {
-  const { protocol, origin, pathname } = new URL(url);
-  const isSecure = protocol === 'https:';
-  const agent = new (isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true });
-  const request = isSecure ? requestHttps : requestHttp;
-  // `fetch` would write paths in another way, and hide how a body was encoded.
+  const { origin, pathname } = new URL(url);
+  const client = new HttpClient();
   const sent = {
     accept: 'application/json',
     'accept-encoding': 'identity',
@@ -47,54 +43,93 @@ export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side
     base: origin,
     path: pathname,
     ask: (method, target, signal) =>
-      new Promise((settle, reject) => {
-        signal.throwIfAborted();
-        // Node.js would take a target without a leading slash for a part of the path of a proxy.
-        const path = target.startsWith('/') ? target : `/${target}`;
-        const { hostname, port } = new URL(origin);
-        const host = hostname.replace(/^\[|\]$/g, '');
-        const asked = request({ host, port, agent, method, path, headers: sent });
-        const timer = setTimeout(
-          () => asked.destroy(new Error(`no whole answer in ${timeout / 1000} s`)),
-          timeout,
-        );
-        const abort = () => asked.destroy(new Error('aborted'));
-        signal.addEventListener('abort', abort);
-        const end = () => {
-          clearTimeout(timer);
-          signal.removeEventListener('abort', abort);
-        };
-        asked.on('response', (response) => {
-          // Some send a body all the same, which would be an error behind a connection that closes.
-          if (method === 'HEAD') {
-            end();
-            response.on('error', () => {}).resume();
-            settle(toAnswer(response.statusCode ?? 0, response.headers, Buffer.alloc(0)));
-            return;
-          }
-          readAnswer(response).then(settle, reject).finally(end);
-        });
-        asked.on('error', (error) => {
-          end();
-          reject(error);
-        });
-        asked.end();
+      client.ask(origin, {
+        method,
+        target,
+        headers: sent,
+        signal,
+        timeout,
+        maxBytes: maxPageBytes,
       }),
-    close: () => agent.destroy(),
+    close: () => client.close(),
   };
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Answer> {
-  const body = await readAtMost(decode(response), maxPageBytes);
-  if (!body) {
-    response.destroy();
-    throw new Error(`more than ${maxPageSize} for one answer`);
-  }
-  return toAnswer(response.statusCode ?? 0, response.headers, body);
+/** Nothing that was compared says anything. */
+export class PassedOnError extends SourceError {}
+
+/**
+ * This service. Before the switch it may pass requests on, and comparing the old service with itself would find
+ * nothing: then `ask` throws PassedOnError.
+ */
+export function createOwnSide(options: HttpSideOptions): Side {
+  const side = createHttpSide(options);
+  return {
+    ...side,
+    async ask(method, target, signal) {
+      const answer = await side.ask(method, target, signal);
+      if (answer.headers[servedByHeader] !== 'legacy') return answer;
+      throw new PassedOnError(
+        `${side.base} passes requests on to the old service, which would be compared with itself: give --against a gateway that has LEGACY_MODE=off (or mirror).`,
+      );
+    },
+  };
 }
 
-function decode(response: IncomingMessage): Readable {
-  const decoder = createDecoder(response.headers['content-encoding']);
-  // The callback is where an error would go that the reader of the last stream gets anyway.
-  return decoder ? pipeline(response, decoder, () => {}) : response;
+/** Lets one request begin at a time, at equal distances. @param rate requests a second at most, retries included */
+export function paceSide(side: Side, rate: number): Side {
+  let next = 0;
+  return {
+    ...side,
+    async ask(method, target, signal) {
+      signal.throwIfAborted();
+      const now = performance.now();
+      const begin = Math.max(now, next);
+      next = begin + 1000 / rate;
+      if (begin > now) await sleep(begin - now, undefined, { signal });
+      return side.ask(method, target, signal);
+    },
+  };
+}
+
+export interface AskAgainOptions extends RetryOptions {
+  /** An error of the service is its answer in the end; otherwise NoAnswerError. */
+  readonly allowErrors?: boolean;
+}
+
+/** A side that has failed too often. */
+export class NoAnswerError extends SourceError {
+  readonly kind: Kind;
+
+  constructor(sentence: string, kind: Kind) {
+    super(sentence);
+    this.kind = kind;
+  }
+}
+
+/** Asks until there is an answer. @throws NoAnswerError after all attempts */
+export async function askAgain(
+  side: Side,
+  method: Method,
+  target: string,
+  { allowErrors = false, ...options }: AskAgainOptions,
+): Promise<Answer> {
+  let last: Answer | undefined;
+  const attempt = async () => {
+    last = undefined;
+    const answer = await side.ask(method, target, options.signal);
+    const { status, headers } = answer;
+    if (status !== 429 && status < 500) return { result: answer };
+    last = answer;
+    return {
+      problem: `answered ${status}`,
+      retryAfter: headers['retry-after'],
+      // It is about the asking, not about the answer.
+      ...(status === 429 ? { maxAttempts: patient } : {}),
+    };
+  };
+  const outcome = await retry(`${side.base}${target}`, attempt, options);
+  if ('result' in outcome) return outcome.result;
+  if (last && allowErrors) return last;
+  throw new NoAnswerError(outcome.sentence, last ? 'status' : 'unreachable');
 }

@@ -4,15 +4,13 @@ import { createFetchPage, isSameHost } from '../import/fetch-page.ts';
 import { IdSet } from '../import/id-set.ts';
 import { readPage } from '../import/listing.ts';
 import type { Reporter } from '../import/reporter.ts';
-import { askAgain, NoAnswerError } from './ask-again.ts';
 import { Checker } from './checker.ts';
 import type { Difference } from './difference.ts';
 import type { Inquiry } from './inquiry.ts';
 import { isOfRecordList, readListingPage } from './listing-page.ts';
-import { PassedOnError } from './own-side.ts';
 import { askBeside, askFurtherPages, askPlain, findOrderings } from './questions.ts';
 import type { Report } from './report.ts';
-import { createHttpSide, type Side } from './side.ts';
+import { askAgain, createHttpSide, NoAnswerError, PassedOnError, type Side } from './side.ts';
 import { samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
 
 export interface VerifyOptions {

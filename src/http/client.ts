@@ -1,0 +1,113 @@
+// The HTTP client of verify, replay, import and the key set. It sends a target as it stands, follows no redirect, and
+// reads a whole answer up to a limit.
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import { type Duplex, pipeline } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { EnvHttpProxyAgent } from 'undici';
+import { ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
+import { readAtMost } from './read-at-most.ts';
+
+/** A decoded answer; repeated headers are joined by commas. */
+export interface Answer {
+  readonly status: number;
+  /** By names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: Buffer;
+}
+
+export interface Question {
+  readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
+  /** Path and query. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** Milliseconds that a whole answer may take; undefined: until the signal ends it. */
+  readonly timeout?: number;
+  /** Of the body, after decompression: a few megabytes on the wire may unpack to gigabytes. */
+  readonly maxBytes: number;
+}
+
+/** The body is larger than `maxBytes`. */
+export class TooLargeError extends Error {
+  constructor(maxBytes: number) {
+    super(`more than ${maxBytes / 1_048_576} MiB for one answer`);
+  }
+}
+
+export class HttpClient {
+  #agent: Promise<EnvHttpProxyAgent> | undefined;
+
+  /**
+   * @param origin scheme, host and port
+   * @throws Error when there is no whole answer in time, ConfigError for a proxy that cannot be used
+   */
+  async ask(origin: string, question: Question): Promise<Answer> {
+    const { method = 'GET', target, headers, signal, timeout, maxBytes } = question;
+    this.#agent ??= openAgent();
+    const agent = await this.#agent;
+    signal.throwIfAborted();
+    // Not AbortSignal.any with AbortSignal.timeout: on Node 20 the pair never fired on a silent server.
+    const stop = new AbortController();
+    const late = () => stop.abort(new Error(`no whole answer in ${(timeout ?? 0) / 1000} s`));
+    const timer = timeout === undefined ? undefined : setTimeout(late, timeout);
+    const passOn = () => stop.abort(signal.reason);
+    signal.addEventListener('abort', passOn);
+    try {
+      const path = target.startsWith('/') ? target : `/${target}`;
+      const answer = await agent.request({ origin, path, method, headers, signal: stop.signal });
+      const encoding = answer.headers['content-encoding'];
+      const decoder = method === 'HEAD' ? undefined : createDecoder(encoding?.toString());
+      // The reader of the last stream gets the error of any.
+      const stream = decoder ? pipeline(answer.body, decoder, () => {}) : answer.body;
+      const body = await readAtMost(stream, maxBytes);
+      if (!body) throw new TooLargeError(maxBytes);
+      return toAnswer(answer.statusCode, answer.headers, body);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', passOn);
+    }
+  }
+
+  async close(): Promise<void> {
+    const agent = await this.#agent?.catch(() => undefined);
+    await agent?.destroy();
+  }
+}
+
+/** Loaded with the first question: most gateways ask nothing. It reads HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+async function openAgent(): Promise<EnvHttpProxyAgent> {
+  // Its only export once it is bundled.
+  const { EnvHttpProxyAgent } = (await import('undici')).default;
+  try {
+    return new EnvHttpProxyAgent({ headersTimeout: 0, bodyTimeout: 0, proxyTunnel: false });
+  } catch (error) {
+    throw new ConfigError(
+      `HTTP_PROXY and HTTPS_PROXY may be the http or https URL of a proxy (${messageOf(error)}).`,
+    );
+  }
+}
+
+const decoders: Readonly<Record<string, () => Duplex>> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+};
+
+/** @param encoding a Content-Encoding; undefined for one that there is no decoder for, or none */
+export function createDecoder(encoding: string | undefined): Duplex | undefined {
+  return decoders[encoding?.trim().toLowerCase() ?? '']?.();
+}
+
+export function toAnswer(
+  status: number,
+  headers: IncomingHttpHeaders | OutgoingHttpHeaders,
+  body: Buffer,
+): Answer {
+  const texts = Object.entries(headers).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.join(', ') : value?.toString(),
+  ]);
+  return { status, headers: Object.fromEntries(texts), body };
+}
