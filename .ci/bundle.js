@@ -10,10 +10,10 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: [
-    'src/server.ts',
-    'src/commands/cli.ts',
-    'src/cluster/gateway-worker.ts',
-    'src/database/embedded-worker.ts',
+    { in: 'src/commands/cli.ts', out: 'server' },
+    { in: 'src/commands/cli.ts', out: 'commands/cli' },
+    { in: 'src/cluster/gateway-worker.ts', out: 'cluster/gateway-worker' },
+    { in: 'src/database/embedded-worker.ts', out: 'database/embedded-worker' },
   ],
   outbase: 'src',
   outdir: 'dist',

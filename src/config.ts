@@ -1,11 +1,13 @@
 // What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out.
+
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { OperatorError } from './errors.ts';
 import { parseUrl } from './http/url.ts';
 import { isAcceptable } from './legacy/difference.ts';
 
 /** A wrong setting; the message is one sentence that names the variable, its value and its range. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 
@@ -13,10 +15,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 // What settings may be; the description of each schema says it in words.
 
-const text = z.string().describe('any text');
+export const text = z.string().describe('any text');
 const onOrOff = z
-  .enum(['on', 'off'])
-  .transform((value) => value === 'on')
+  .stringbool({ truthy: ['on', 'true', '1'], falsy: ['off', 'false', '0'], case: 'sensitive' })
   .describe('"on" or "off"');
 const port = wholeNumber(0, 65_535);
 
@@ -33,13 +34,22 @@ const host = z
     'an IP address or a host name without port and brackets, such as "0.0.0.0", "::1" or "localhost"',
   );
 
-function wholeNumber(min: number, max: number) {
+export function wholeNumber(min: number, max: number) {
   return z
     .string()
     .regex(/^\d{1,15}$/)
     .transform(Number)
     .refine((number) => number >= min && number <= max)
     .describe(`a whole number from ${min} to ${max}`);
+}
+
+export function decimal(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^\d{1,15}(\.\d{1,6})?$/)
+    .transform(Number)
+    .refine((number) => number >= min && number <= max)
+    .describe(`a number from ${min} to ${max}`);
 }
 
 function oneOf<const Choice extends string>(...choices: Choice[]) {
@@ -69,7 +79,7 @@ function baseUrlOf(isAllowed: (url: URL) => boolean, allowed: string) {
     .describe(allowed);
 }
 
-const baseUrl = baseUrlOf(
+export const baseUrl = baseUrlOf(
   () => true,
   'an absolute http or https URL without query and fragment, such as "https://example.com"',
 );
@@ -98,13 +108,6 @@ const legacyMode = z
     return { kind, percent: Number(percent ?? (kind === 'shadow' ? 0 : 100)) };
   })
   .describe('"off", "shadow", "canary:N" with N from 0 to 100, or "mirror"');
-
-const percent = z
-  .string()
-  .regex(/^\d{1,3}(\.\d{1,6})?$/)
-  .transform(Number)
-  .refine((number) => number <= 100)
-  .describe('a number from 0 to 100');
 
 function listOf(isItem: (item: string) => boolean, items: string) {
   return z
@@ -191,6 +194,8 @@ interface Setting<Value> {
   readonly whenUnset: Value;
   /** The default in words, where `whenUnset` does not tell it. */
   readonly whenUnsetText: string | undefined;
+  /** Its group in the help. */
+  heading?: string;
 }
 
 function setting<Value, const Default extends Value | undefined>(
@@ -202,118 +207,142 @@ function setting<Value, const Default extends Value | undefined>(
   return { name, schema, whenUnset, whenUnsetText } as Setting<Value | Default>;
 }
 
+/** Settings that the help lists together. */
+function group<Group extends Record<string, Setting<unknown>>>(heading: string, members: Group) {
+  for (const member of Object.values(members)) member.heading = heading;
+  return members;
+}
+
 // One line each. Whoever adds one adds it to .env.example and to the table in docs/settings.md.
 const settings = {
-  host: setting('HOST', host, 'localhost'),
-  port: setting('PORT', port, 4000),
-  /** PostgreSQL connection URL; undefined means the embedded database in `dataDir`. */
-  databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),
-  /** Processes that serve, on PostgreSQL; 1: this one alone. */
-  workers: setting('WORKERS', workerCount, 1),
-  /** Most connections of the pool to PostgreSQL, of all workers together. */
-  databasePoolMax: setting('DATABASE_POOL_MAX', wholeNumber(1, 1000), 10),
-  /** Standbys of that server, which lists, counts and single records are read from. Empty: none. */
-  databaseReadUrls: setting('DATABASE_READ_URLS', postgresUrls, []),
-  /** Milliseconds by which answers to nobody in particular may be too old. */
-  readMaxStaleness: setting('READ_MAX_STALENESS', wholeNumber(0, 600_000), 0),
-  /** What a pooler between the gateway and PostgreSQL keeps together; `session` also without one. */
-  databasePooler: setting(
-    'DATABASE_POOLER',
-    oneOf('session', 'transaction'),
-    undefined,
-    'session; transaction with pgbouncer=true in DATABASE_URL',
-  ),
-  /** Folder of the embedded database. */
-  dataDir: setting('DATA_DIR', text, '.data'),
-  /** Where the ids of outfits that are made here begin; undefined: behind the highest one. */
-  firstId: setting('FIRST_ID', wholeNumber(1, 2_000_000_000), undefined),
-  /** What an empty database is filled with; unset, it depends on the database. */
-  seed: setting('SEED', oneOf('demo', 'none'), undefined, 'demo; none on PostgreSQL'),
-  /** Base of the links in the listing, without a trailing slash; undefined means the request's own. */
-  publicUrl: setting('PUBLIC_URL', baseUrl, undefined),
-  /** Proxies whose `X-Forwarded-*` headers count: addresses or CIDR ranges. Empty: none. */
-  trustProxy: setting('TRUST_PROXY', addresses, []),
-  /** Base of image URLs, without a trailing slash. */
-  mediaUrl: setting(
-    'MEDIA_URL',
-    baseUrl,
-    undefined,
-    'pictures of its own for the demonstration set, else https://media.example.com',
-  ),
-  /** Base of video URLs, without a trailing slash. */
-  videoUrl: setting('VIDEO_URL', baseUrl, 'https://video.example.com'),
-  /** Most bytes of answers kept in memory; 0 keeps none. */
-  cacheMaxBytes: setting('CACHE_MAX_BYTES', wholeNumber(0, 2 ** 40), 67_108_864),
-  /** Records per page of a list. */
-  pageSize: setting('PAGE_SIZE', wholeNumber(1, 1000), 20),
-  /** Who sees private outfits: everyone, or their owner only. */
-  privateOutfits: setting('PRIVATE_OUTFITS', oneOf('listed', 'owner'), 'listed'),
-  /** Where the keys of bearer tokens are; undefined: nobody can sign in, unless there is a secret. */
-  authJwksUrl: setting('AUTH_JWKS_URL', httpUrl, undefined),
-  /** Secret that bearer tokens are signed with, instead of keys. */
-  authJwtSecret: setting('AUTH_JWT_SECRET', signingSecret, undefined),
-  /** The `iss` that tokens must have; undefined: any. */
-  authIssuer: setting('AUTH_ISSUER', text, undefined),
-  /** The `aud` that tokens must have; undefined: any. */
-  authAudience: setting('AUTH_AUDIENCE', text, undefined),
-  /** Requests that a viewer or address may send; undefined: any number. */
-  rateLimit: setting('RATE_LIMIT', rate, undefined),
-  /** Most requests that are worked on at a time; more wait for their turn, or are refused. */
-  maxConcurrentRequests: setting('MAX_CONCURRENT_REQUESTS', wholeNumber(1, 100_000), 128),
-  /** Most streams of live answers that are open at a time; 0: there are none. */
-  maxStreams: setting('MAX_STREAMS', wholeNumber(0, 1_000_000), 10_000),
-  /** Seconds after which work on a request is stopped. */
-  requestTimeout: setting('REQUEST_TIMEOUT', wholeNumber(1, 600), 10),
-  /** Seconds after which a statement that no index serves, or that matches very many rows, is stopped. */
-  expensiveQueryTimeout: setting('EXPENSIVE_QUERY_TIMEOUT', wholeNumber(1, 600), 2),
-  /** Most objects that the lists of a GraphQL document may give together. */
-  graphqlMaxCost: setting('GRAPHQL_MAX_COST', wholeNumber(1, 1_000_000_000), 5_000),
-  graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', onOrOff, true),
-  graphiql: setting('GRAPHIQL', onOrOff, true),
-  /** File of documents that may be asked for by their ids; undefined: there are none. */
-  trustedDocuments: setting('TRUSTED_DOCUMENTS', text, undefined),
-  /** Whether GraphQL runs no others; then there is no GraphiQL, which could ask nothing. */
-  trustedDocumentsOnly: setting('TRUSTED_DOCUMENTS_ONLY', onOrOff, false),
-  /** Origins whose pages may read answers. Empty: none but the gateway's own. */
-  corsOrigins: setting('CORS_ORIGINS', origins, []),
-  /** Since when the REST paths are deprecated, and when they end; undefined: no answer says so. */
-  restDeprecated: setting('REST_DEPRECATED', moment, undefined),
-  restSunset: setting('REST_SUNSET', moment, undefined),
-  /** What becomes of query parameters of REST that nothing reads. */
-  unknownParameters: setting('UNKNOWN_PARAMETERS', oneOf('ignore', 'log', 'refuse'), 'ignore'),
-  /** Which answers from memory are compressed; in REST, `Vary` would say more than the contract. */
-  compression: setting('COMPRESSION', oneOf('graphql', 'all', 'off'), 'graphql'),
-  /** Whether browsers get pages of `/` and of REST. */
-  browsable: setting('BROWSABLE', onOrOff, true),
-  /** Base of the old service, without a trailing slash. */
-  legacyUrl: setting('LEGACY_URL', legacyUrl, undefined),
-  /** Who answers `/api/`: this gateway, or the old service. */
-  legacyMode: setting('LEGACY_MODE', legacyMode, { kind: 'off', percent: 100 }, 'off'),
-  /** Percent of the GET requests of `/api/` that both are asked and compared. */
-  legacySample: setting('LEGACY_SAMPLE', percent, 10),
-  /** Differences that are counted only, as `--accept` of the commands takes them. */
-  legacyAccept: setting('LEGACY_ACCEPT', differences, []),
-  /** Seconds that the old service may be silent. */
-  legacyTimeout: setting('LEGACY_TIMEOUT', wholeNumber(1, 80), 30),
-  /** Whether anything may be written through this gateway. */
-  writes: setting('WRITES', onOrOff, true),
-  /** Port that metrics are served on; undefined: they are not. */
-  metricsPort: setting('METRICS_PORT', port, undefined),
-  /** Base of an OpenTelemetry collector that traces are sent to; undefined: there are none. */
-  otlpEndpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', collectorUrl, undefined),
-  logLevel: setting('LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
-  /** How the log is written; unset, it depends on who reads it. */
-  logFormat: setting(
-    'LOG_FORMAT',
-    oneOf('json', 'pretty'),
-    undefined,
-    'pretty on a terminal, else json',
-  ),
+  ...group('Address', {
+    host: setting('HOST', host, 'localhost'),
+    port: setting('PORT', port, 4000),
+    /** Base of the links in the listing, without a trailing slash; undefined means the request's own. */
+    publicUrl: setting('PUBLIC_URL', baseUrl, undefined),
+    /** Proxies whose `X-Forwarded-*` headers count: addresses or CIDR ranges. Empty: none. */
+    trustProxy: setting('TRUST_PROXY', addresses, []),
+    /** Processes that serve, on PostgreSQL; 1: this one alone. */
+    workers: setting('WORKERS', workerCount, 1),
+  }),
+  ...group('Database', {
+    /** PostgreSQL connection URL; undefined means the embedded database in `dataDir`. */
+    databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),
+    /** Most connections of the pool to PostgreSQL, of all workers together. */
+    databasePoolMax: setting('DATABASE_POOL_MAX', wholeNumber(1, 1000), 10),
+    /** Standbys of that server, which lists, counts and single records are read from. Empty: none. */
+    databaseReadUrls: setting('DATABASE_READ_URLS', postgresUrls, []),
+    /** Milliseconds by which answers to nobody in particular may be too old. */
+    readMaxStaleness: setting('READ_MAX_STALENESS', wholeNumber(0, 600_000), 0),
+    /** What a pooler between the gateway and PostgreSQL keeps together; `session` also without one. */
+    databasePooler: setting(
+      'DATABASE_POOLER',
+      oneOf('session', 'transaction'),
+      undefined,
+      'session; transaction with pgbouncer=true in DATABASE_URL',
+    ),
+    /** Folder of the embedded database. */
+    dataDir: setting('DATA_DIR', text, '.data'),
+    /** Where the ids of outfits that are made here begin; undefined: behind the highest one. */
+    firstId: setting('FIRST_ID', wholeNumber(1, 2_000_000_000), undefined),
+    /** What an empty database is filled with; unset, it depends on the database. */
+    seed: setting('SEED', oneOf('demo', 'none'), undefined, 'demo; none on PostgreSQL'),
+  }),
+  ...group('Listing', {
+    /** Records per page of a list. */
+    pageSize: setting('PAGE_SIZE', wholeNumber(1, 1000), 20),
+    /** Who sees private outfits: everyone, or their owner only. */
+    privateOutfits: setting('PRIVATE_OUTFITS', oneOf('listed', 'owner'), 'listed'),
+    /** Base of image URLs, without a trailing slash. */
+    mediaUrl: setting(
+      'MEDIA_URL',
+      baseUrl,
+      undefined,
+      'pictures of its own for the demonstration set, else https://media.example.com',
+    ),
+    /** Base of video URLs, without a trailing slash. */
+    videoUrl: setting('VIDEO_URL', baseUrl, 'https://video.example.com'),
+    /** What becomes of query parameters of REST that nothing reads. */
+    unknownParameters: setting('UNKNOWN_PARAMETERS', oneOf('ignore', 'log', 'refuse'), 'ignore'),
+    /** Since when the REST paths are deprecated, and when they end; undefined: no answer says so. */
+    restDeprecated: setting('REST_DEPRECATED', moment, undefined),
+    restSunset: setting('REST_SUNSET', moment, undefined),
+    /** Which answers from memory are compressed; in REST, `Vary` would say more than the contract. */
+    compression: setting('COMPRESSION', oneOf('graphql', 'all', 'off'), 'graphql'),
+    /** Whether browsers get pages of `/` and of REST. */
+    browsable: setting('BROWSABLE', onOrOff, true),
+    /** Whether anything may be written through this gateway. */
+    writes: setting('WRITES', onOrOff, true),
+  }),
+  ...group('GraphQL', {
+    /** Most objects that the lists of a GraphQL document may give together. */
+    graphqlMaxCost: setting('GRAPHQL_MAX_COST', wholeNumber(1, 1_000_000_000), 5_000),
+    graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', onOrOff, true),
+    graphiql: setting('GRAPHIQL', onOrOff, true),
+    /** File of documents that may be asked for by their ids; undefined: there are none. */
+    trustedDocuments: setting('TRUSTED_DOCUMENTS', text, undefined),
+    /** Whether GraphQL runs no others; then there is no GraphiQL, which could ask nothing. */
+    trustedDocumentsOnly: setting('TRUSTED_DOCUMENTS_ONLY', onOrOff, false),
+  }),
+  ...group('Clients', {
+    /** Where the keys of bearer tokens are; undefined: nobody can sign in, unless there is a secret. */
+    authJwksUrl: setting('AUTH_JWKS_URL', httpUrl, undefined),
+    /** Secret that bearer tokens are signed with, instead of keys. */
+    authJwtSecret: setting('AUTH_JWT_SECRET', signingSecret, undefined),
+    /** The `iss` that tokens must have; undefined: any. */
+    authIssuer: setting('AUTH_ISSUER', text, undefined),
+    /** The `aud` that tokens must have; undefined: any. */
+    authAudience: setting('AUTH_AUDIENCE', text, undefined),
+    /** Requests that a viewer or address may send; undefined: any number. */
+    rateLimit: setting('RATE_LIMIT', rate, undefined),
+    /** Origins whose pages may read answers. Empty: none but the gateway's own. */
+    corsOrigins: setting('CORS_ORIGINS', origins, []),
+  }),
+  ...group('Limits', {
+    /** Most bytes of answers kept in memory; 0 keeps none. */
+    cacheMaxBytes: setting('CACHE_MAX_BYTES', wholeNumber(0, 2 ** 40), 67_108_864),
+    /** Most requests that are worked on at a time; more wait for their turn, or are refused. */
+    maxConcurrentRequests: setting('MAX_CONCURRENT_REQUESTS', wholeNumber(1, 100_000), 128),
+    /** Most streams of live answers that are open at a time; 0: there are none. */
+    maxStreams: setting('MAX_STREAMS', wholeNumber(0, 1_000_000), 10_000),
+    /** Seconds after which work on a request is stopped. */
+    requestTimeout: setting('REQUEST_TIMEOUT', wholeNumber(1, 600), 10),
+    /** Seconds after which a statement that no index serves, or that matches very many rows, is stopped. */
+    expensiveQueryTimeout: setting('EXPENSIVE_QUERY_TIMEOUT', wholeNumber(1, 600), 2),
+  }),
+  ...group('The old service', {
+    /** Base of the old service, without a trailing slash. */
+    legacyUrl: setting('LEGACY_URL', legacyUrl, undefined),
+    /** Who answers `/api/`: this gateway, or the old service. */
+    legacyMode: setting('LEGACY_MODE', legacyMode, { kind: 'off', percent: 100 }, 'off'),
+    /** Percent of the GET requests of `/api/` that both are asked and compared. */
+    legacySample: setting('LEGACY_SAMPLE', decimal(0, 100), 10),
+    /** Differences that are counted only, as `--accept` of the commands takes them. */
+    legacyAccept: setting('LEGACY_ACCEPT', differences, []),
+    /** Seconds that the old service may be silent. */
+    legacyTimeout: setting('LEGACY_TIMEOUT', wholeNumber(1, 80), 30),
+  }),
+  ...group('Log, metrics and traces', {
+    logLevel: setting('LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
+    /** How the log is written; unset, it depends on who reads it. */
+    logFormat: setting(
+      'LOG_FORMAT',
+      oneOf('json', 'pretty'),
+      undefined,
+      'pretty on a terminal, else json',
+    ),
+    /** Port that metrics are served on; undefined: they are not. */
+    metricsPort: setting('METRICS_PORT', port, undefined),
+    /** Base of an OpenTelemetry collector that traces are sent to; undefined: there are none. */
+    otlpEndpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', collectorUrl, undefined),
+  }),
 };
 
 /** A setting as a person is told of it. */
 export interface SettingDescription {
   readonly name: string;
+  readonly heading: string | undefined;
+  readonly schema: z.ZodType<unknown, string>;
   /** What it may be. */
   readonly allowed: string;
   /** What it is when unset. */
@@ -322,8 +351,10 @@ export interface SettingDescription {
 
 export const settingDescriptions: readonly SettingDescription[] = Object.values(
   settings as Record<string, Setting<unknown>>,
-).map(({ name, schema, whenUnset, whenUnsetText }) => ({
+).map(({ name, heading, schema, whenUnset, whenUnsetText }) => ({
   name,
+  heading,
+  schema,
   allowed: schema.description ?? '',
   whenUnset: whenUnsetText ?? describeDefault(whenUnset),
 }));
@@ -394,7 +425,15 @@ export function readConfig(environment: Environment): Config {
 
 function read(environment: Environment, { name, schema, whenUnset }: Setting<unknown>): unknown {
   const value = environment[name];
-  if (value === undefined || value === '') return whenUnset;
+  return value === undefined || value === '' ? whenUnset : readValue(name, schema, value);
+}
+
+/** @throws ConfigError that says what `name` may be */
+export function readValue<Value>(
+  name: string,
+  schema: z.ZodType<Value, string>,
+  value: string,
+): Value {
   const { success, data } = schema.safeParse(value);
   if (success) return data;
   const shown = secrets.has(schema) ? 'not valid' : JSON.stringify(value);

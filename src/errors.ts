@@ -107,6 +107,11 @@ export const legacyOwnsWrites = () =>
     'The old service still takes all writes: send them to its paths under /api/.',
   );
 
+/** An error that is meant for an operator: its message says all, in a sentence. */
+export class OperatorError extends Error {
+  override readonly name: string = 'OperatorError';
+}
+
 /** What went wrong, in the words of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

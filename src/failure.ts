@@ -1,6 +1,18 @@
 // What a process that cannot go on says last.
-import { describeError } from './commands/command.ts';
+import pg from 'pg';
 import { ConfigError } from './config.ts';
+import { httpErrorFor } from './database/errors.ts';
+import { OperatorError } from './errors.ts';
+
+/** The sentence of an error for an operator, or anything unexpected with its stack. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof OperatorError) return error.message;
+  // The server has gone away, or refuses: its own words say why, and a stack would add nothing.
+  const isOfDatabase = error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
+  if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
+  return error.stack ?? error.message;
+}
 
 /** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
 export function fail(error: unknown): never {

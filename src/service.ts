@@ -3,7 +3,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
-import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
@@ -12,6 +11,7 @@ import { createShutdown, type Shutdown } from './http/shutdown.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
 import { measureReplicas } from './observability/replica-metrics.ts';
 import { createUpkeep, type Upkeep, type WrongCount } from './outfits/fold.ts';
+import { typed } from './package.ts';
 
 /** The whole service, not listening; it ends with its app. */
 export interface Service {

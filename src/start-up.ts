@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream, Logger } from 'pino';
 import { logAddresses } from './addresses.ts';
 import { findWriteObstacle } from './admission/write-guard.ts';
-import { typed } from './command-line.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Monitor } from './database/monitor.ts';
@@ -17,6 +16,7 @@ import { type Measured, type MetricsServer, serveMetrics } from './observability
 import { reserveIds } from './outfits/bulk.ts';
 import { checkTriggers, foldFewChanges } from './outfits/fold.ts';
 import { countOutfits } from './outfits/pages.ts';
+import { typed } from './package.ts';
 import { type EndReason, isEnding } from './signals.ts';
 
 /** @param isOneOfSeveral whether lines for a person say which process writes them */

@@ -4,6 +4,7 @@ import { migrate } from './database/migrations.ts';
 import { fail, listening } from './failure.ts';
 import { openGround } from './ground.ts';
 import { listen } from './http/server.ts';
+import { version } from './package.ts';
 import { buildService } from './service.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
 import {
@@ -15,7 +16,6 @@ import {
   sayGoodBye,
   sayWhatOpens,
 } from './start-up.ts';
-import { version } from './version.ts';
 
 /**
  * Starts the gateway as this process, and gives when it serves.

@@ -4,8 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { afterAll, describe, expect, test } from 'vitest';
-import { flagOf, readArgumentsAndSettings } from '../src/commands/arguments.ts';
-import * as startCommand from '../src/commands/start.ts';
+import {
+  createLine,
+  flagOf,
+  parseLine,
+  settingsOf,
+  withSettings,
+} from '../src/commands/options.ts';
 import { settingDescriptions } from '../src/config.ts';
 import { callCommand } from './commands.ts';
 import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from './process.ts';
@@ -13,8 +18,8 @@ import { secret } from './tokens.ts';
 
 const readFile = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const { version } = JSON.parse(readFile('package.json'));
-const settings = [...readFile('.env.example').matchAll(/^([A-Z_]+)=/gm)].map(
-  ([, name = '']) => name,
+const example = [...readFile('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
+  ([, name = '', value = '']) => [name, value] as const,
 );
 
 const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-line-'));
@@ -37,22 +42,23 @@ async function call(...given: Parameters<typeof start>) {
 }
 
 describe('a setting', () => {
-  test.each(settings)('%s is an option of every command that reads it', (name) => {
-    const option = `--${name.toLowerCase().replaceAll('_', '-')}`;
-    for (const args of [[option, 'some value'], [`${option}=some value`]]) {
-      const { env } = readArgumentsAndSettings({ args, env: { [name]: 'another' } }, {}, false);
-      expect(env).toEqual({ [name]: 'some value' });
-    }
-    const { env } = readArgumentsAndSettings({ args: [], env: { [name]: 'another' } }, {}, false);
-    expect(env).toEqual({ [name]: 'another' });
+  function read(line: ReturnType<typeof createLine>, ...args: string[]) {
+    expect(parseLine(withSettings(line), args, process)).toBeUndefined();
+    return settingsOf(line);
+  }
+
+  test('is an option of every command that reads settings', () => {
+    const args = example.map(([name, value]) => {
+      return `--${name.toLowerCase().replaceAll('_', '-')}=${value}`;
+    });
+    expect(read(createLine('any'), ...args)).toEqual(Object.fromEntries(example));
   });
 
   test('is not what an option of that name of the command itself says', () => {
-    const own = { 'media-url': { type: 'string' } } as const;
-    const args = ['--media-url', 'https://a.test', '--video-url', 'https://b.test'];
-    const { env, values } = readArgumentsAndSettings({ args, env: {} }, own, false);
-    expect(values['media-url']).toBe('https://a.test');
-    expect(env).toEqual({ VIDEO_URL: 'https://b.test' });
+    const line = createLine('any').option('--media-url <URL>');
+    const settings = read(line, '--media-url', 'https://a.test', '--video-url', 'https://b.test');
+    expect(line.opts()).toMatchObject({ mediaUrl: 'https://a.test' });
+    expect(settings).toEqual({ VIDEO_URL: 'https://b.test' });
   });
 
   test('is taken from the option, else from the environment, else from .env', async () => {
@@ -104,37 +110,30 @@ describe('.env', () => {
   });
 });
 
-describe('what there is not', () => {
+describe('a wrong command line ends with 2 and one sentence', () => {
   test.each([
-    [['nope'], 2, 'There is no command "nope": see --help.'],
-    [['imprt', 'x'], 2, 'There is no command "imprt" (did you mean import?): see --help.'],
-    [['--prot', '1'], 1, "Unknown option '--prot' (did you mean --port?): see --help."],
+    [['nope'], "Unknown command 'nope': see --help."],
+    [['imprt', 'x'], "Unknown command 'imprt' (did you mean import?): see --help."],
+    [['--prot', '1'], "Unknown option '--prot' (did you mean --port?): see --help."],
     [
-      ['migrate', '--data-dri=x'],
-      1,
-      "Unknown option '--data-dri' (did you mean --data-dir?): see --help.",
+      ['migrate', '--auth-jwt-secrt=x'],
+      /^Unknown option '--auth-jwt-secrt' \(did you mean --auth-jwt/,
     ],
-    [['replay', '--port', '1'], 2, "Unknown option '--port': see --help."],
-  ])('%j is refused in one sentence', async (args, code, sentence) => {
-    expect(await call(args)).toEqual({ code, output: '', errors: `${sentence}\n` });
-  });
-
-  test.each([
-    [['--nothing-like-it'], /^Unknown option '--nothing-like-it': see --help\.\n$/],
-    [
-      ['--port', '--host'],
-      /^Option '--port' needs a value; one that begins with "-" is given as --port=VALUE: see --help\.\n$/,
-    ],
-    [['--port=-1'], /^PORT is "-1", but it may be a whole number from 0 to 65535\.\n$/],
-    [['now'], /^Unexpected argument 'now'[^\n]*\n$/],
-  ])('%j behind start is refused in one sentence', async (args, sentence) => {
-    expect(await callCommand(startCommand, args)).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringMatching(sentence),
-    });
+    [['replay', '-', '--port', '1'], /^Required option '--legacy <URL>' not specified/],
+    [['counts', 'chek'], /^Command-argument value 'chek' is invalid.*choices are check, rebuild/],
+    [['start', 'now'], 'Too many arguments, expected 0 arguments but got 1: see --help.'],
+    [['--port'], "Option '--port <value>' argument missing: see --help."],
+    [['--port', '-1'], '--port is "-1", but it may be a whole number from 0 to 65535.'],
+    [['migrate', '--database-url=s3cret'], /^--database-url is not valid, but it may be a URL/],
+  ])('%j', async (args, sentence) => {
+    const { code, output, errors } = await call(args);
+    expect({ code, output }).toEqual({ code: 2, output: '' });
+    expect(errors).toMatch(/^[^\n]+\.\n$/);
+    expect(errors.trim()).toMatch(sentence);
   });
 });
+
+const commands = ['start', 'migrate', 'import', 'verify', 'replay', 'export', 'token', 'counts'];
 
 describe('help', () => {
   test('names every command', async () => {
@@ -142,32 +141,34 @@ describe('help', () => {
     expect({ code, errors }).toEqual({ code: 0, errors: '' });
     expect(output).toMatch(/^Usage: outfit-gateway \[COMMAND\]/);
     const names = [...output.matchAll(/^ {2}([a-z]+) {2,}\w/gm)].map(([, name = '']) => name);
-    expect(names).toEqual([
-      'start',
-      'migrate',
-      'import',
-      'verify',
-      'replay',
-      'export',
-      'token',
-      'counts',
-    ]);
+    expect(names).toEqual(commands);
     expect((await call(['-h'])).output).toBe(output);
   });
 
-  test('of start has each setting with what it may be and its default, in lines of 100 characters', async () => {
+  test.each(commands)('of %s says how it is used, whatever else is asked', async (name) => {
+    const help = await callCommand(await import(`../src/commands/${name}.ts`), ['--help']);
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    expect(help.stdout).toMatch(new RegExp(`^Usage: outfit-gateway ${name} \\[options\\]`));
+    expect(await callCommand(await import(`../src/commands/${name}.ts`), ['--nope', '-h'])).toEqual(
+      help,
+    );
+    expect(Math.max(...help.stdout.split('\n').map(({ length }) => length))).toBeLessThan(120);
+  });
+
+  test('of start has each setting in its group, with what it may be and its default', async () => {
     const { output } = await call(['--port', '4399', '--help'], undefined, {
       DATA_DIR: '/dev/null',
     });
-    const listed = [...output.matchAll(/^ {2}--([a-z-]+) {2,}\S/gm)].map(([, flag]) => flag);
-    expect(listed).toEqual([...settingDescriptions.map(({ name }) => flagOf(name)), 'version']);
-    const starts = [...output.matchAll(/^ {2}--[a-z-]+ {2,}/gm)].map(([start]) => start.length);
-    expect(new Set(starts.slice(0, -1)).size).toBe(1);
+    const listed = [...output.matchAll(/^ {2}--([a-z-]+) <value> {2,}\S/gm)].map(
+      ([, flag]) => flag,
+    );
+    expect(listed).toEqual(settingDescriptions.map(({ name }) => flagOf(name).slice(2)));
     const text = output.replace(/\n {6,}/g, ' ');
-    expect(text).toMatch(/ --page-size +a whole number from 1 to 1000 \(default: 20\)\n/);
+    expect(text).toMatch(
+      /\nListing:\n {2}--page-size <value> +a whole number from 1 to 1000 \(default: 20\)\n/,
+    );
     expect(text).toContain('"demo" or "none" (default: demo; none on PostgreSQL)\n');
-    expect(text.match(/\(default: /g)).toHaveLength(settings.length);
-    expect(Math.max(...output.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+    expect(text.match(/\(default: /g)).toHaveLength(example.length);
   });
 
   test('--version is that of package.json, of every command', async () => {

@@ -742,39 +742,38 @@ describe('npm run token', () => {
     expect(short.exp - short.iat).toBe(3600);
   });
 
-  test.each<[string, string[], Record<string, string>, RegExp]>([
-    ['no secret', ['--user', '1'], {}, /^AUTH_JWT_SECRET is not set, so .*\.\n$/],
+  test.each<[string, string[], Record<string, string>, RegExp, code?: number]>([
+    ['no secret', ['--user', '1'], {}, /^AUTH_JWT_SECRET is not set, so .*\.\n$/, 1],
     [
       'a key set',
       ['--user', '1'],
       { AUTH_JWKS_URL: 'https://a.test/' },
       /^AUTH_JWT_SECRET is not set/,
+      1,
     ],
     [
       'a short secret',
       ['--user', '1'],
       { AUTH_JWT_SECRET: 'short-one' },
       /^AUTH_JWT_SECRET is not valid/,
+      1,
     ],
-    ['no user', [], settings, /^--user is missing, but it must be a whole number/],
-    ['a user that is no number', ['--user', 'anna'], settings, /^--user is "anna", but/],
+    [
+      'a short secret as option',
+      ['--user', '1', '--auth-jwt-secret=short-one'],
+      {},
+      /^--auth-jwt-secret is not valid/,
+    ],
+    ['no user', [], settings, /^Required option '--user <ID>' not specified: see --help\.\n$/],
+    ['a user that is no number', ['--user', 'anna'], settings, /^--user is "anna", but it may be/],
     ['user 0', ['--user', '0'], settings, /^--user is "0", but/],
     ['user 2^31', ['--user', '2147483648'], settings, /^--user is "2147483648", but/],
     ['no time', ['--user', '1', '--hours', '0'], settings, /^--hours is "0", but/],
-    ['an unknown option', ['--name', 'anna'], settings, /^Unknown option '--name'/],
-    ['one word too many', ['--user', '1', 'x'], settings, /^Unexpected argument 'x'/],
-    ['a missing value', ['--user'], settings, /^Option '--user/],
-  ])('refuses %s in one line', async (_name, options, environment, sentence) => {
+  ])('refuses %s in one line', async (_name, options, environment, sentence, code = 2) => {
     const printed = await token(environment, ...options);
-    expect(printed).toMatchObject({ code: 2, stdout: '' });
+    expect(printed).toMatchObject({ code, stdout: '' });
     expect(printed.stderr).toMatch(sentence);
     expect(printed.stderr).toMatch(/^[^\n]+\n$/);
     expect(printed.stderr).not.toContain('short-one');
-  });
-
-  test('says how it is used', async () => {
-    const printed = await token({}, '--help');
-    expect(printed).toMatchObject({ code: 0, stderr: '' });
-    expect(printed.stdout).toContain('outfit-gateway token --user ID');
   });
 });

@@ -19,11 +19,7 @@ import {
   test,
 } from 'vitest';
 import type { Command } from '../src/commands/command.ts';
-import * as countsCommand from '../src/commands/counts.ts';
 import * as importCommand from '../src/commands/import.ts';
-import * as migrateCommand from '../src/commands/migrate.ts';
-import * as replayCommand from '../src/commands/replay.ts';
-import * as tokenCommand from '../src/commands/token.ts';
 import * as verifyCommand from '../src/commands/verify.ts';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
@@ -844,42 +840,6 @@ describeOnce('verify', () => {
   });
 });
 
-describeOnce('every command', () => {
-  beforeAll(() => {
-    place = { environment: {}, remove: async () => {} };
-  });
-
-  test.each([
-    ['import', importCommand],
-    ['verify', verifyCommand],
-    ['replay', replayCommand],
-    ['migrate', migrateCommand],
-    ['counts', countsCommand],
-    ['token', tokenCommand],
-  ])(
-    '%s says how it is used, and refuses what it does not know',
-    async (name, command: Command) => {
-      for (const args of [['--help'], ['-h'], ['--nope', '--help']]) {
-        expect(await call(command, args)).toEqual({ code: 0, stdout: command.help, stderr: '' });
-      }
-      expect(command.help).toMatch(new RegExp(`^Usage: outfit-gateway ${name}\\b`));
-      const refused = await call(command, ['--nope']);
-      expect(refused).toMatchObject({ code: command.failureCode, stdout: '' });
-      expect(refused.stderr).toMatch(/^Unknown option '--nope'[^\n]*\n$/);
-    },
-  );
-
-  test.each([
-    ['migrate', migrateCommand, ['now'], 1],
-    ['counts', countsCommand, ['check', 'now'], 2],
-    ['token', tokenCommand, ['now'], 2],
-  ])('%s refuses a word too many', async (_name, command: Command, args, code) => {
-    const refused = await call(command, args);
-    expect(refused).toMatchObject({ code, stdout: '' });
-    expect(refused.stderr).toMatch(/^[^\n]+\n$/);
-  });
-});
-
 describeOnce('what differs is printed by verify', () => {
   beforeEach(() => openPlace('PostgreSQL'));
 
@@ -932,7 +892,7 @@ describeOnce('a mistake ends in one sentence and exit code 2', () => {
   afterAll(() => unmigrated.remove());
 
   test.each([
-    [[], {}, 'SOURCE is missing'],
+    [[], {}, "Missing required argument 'SOURCE'"],
     [['/nowhere.json'], {}, '/nowhere.json cannot be read'],
     [['-', '--nope'], {}, "Unknown option '--nope'"],
     [['-', '--media-url', 'x'], {}, '--media-url is "x"'],

@@ -7,7 +7,7 @@ import { type AppConfig, buildApp } from '../src/app.ts';
 import { generateOutfits } from '../src/demo/generate.ts';
 import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
-import { version } from '../src/version.ts';
+import { version } from '../src/package.ts';
 import { openGateway, type TestGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';

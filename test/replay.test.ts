@@ -325,7 +325,10 @@ describe.each(laneKinds)('on %s', (kind) => {
 
 test('needs both services', async () => {
   const found = await callCommand(replayCommand, ['-', '--legacy', 'http://127.0.0.1:1']);
-  expect(found).toMatchObject({ code: 2, stderr: '--against is missing: see --help.\n' });
+  expect(found).toMatchObject({
+    code: 2,
+    stderr: "Required option '--against <URL>' not specified: see --help.\n",
+  });
   const wrong = await callCommand(replayCommand, ['-', '--legacy', 'http://127.0.0.1:1/api/']);
   expect(wrong.stderr).toContain('without path');
 });

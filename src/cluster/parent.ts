@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import { fail } from '../failure.ts';
 import { openGround } from '../ground.ts';
+import { version } from '../package.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
 import {
   mediaUrlOf,
@@ -15,14 +16,13 @@ import {
   sayGoodBye,
   sayWhatOpens,
 } from '../start-up.ts';
-import { version } from '../version.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
 import { countWorkers, shareOut } from './shares.ts';
 import { Workers } from './workers.ts';
 
 /**
  * Starts the gateway as several processes on one port, and gives when they serve.
- * @throws ConfigError for the embedded database; WorkerError when one of them cannot serve
+ * @throws ConfigError for the embedded database; OperatorError when one of them cannot serve
  */
 export async function startWorkers(config: Config): Promise<void> {
   if (config.databaseUrl === undefined) {

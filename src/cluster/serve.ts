@@ -2,9 +2,8 @@
 // ends at once when the parent is gone: node:cluster sees to that.
 
 import type { Logger } from 'pino';
-import { describeError } from '../commands/command.ts';
 import type { Config } from '../config.ts';
-import { listening } from '../failure.ts';
+import { describeError, listening } from '../failure.ts';
 import { type Ground, openGround } from '../ground.ts';
 import { listen } from '../http/server.ts';
 import { buildService, type Service } from '../service.ts';

@@ -3,11 +3,11 @@ import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
-import { packageFolder } from '../package-folder.ts';
+import { OperatorError } from '../errors.ts';
+import { packageFolder } from '../package.ts';
 import type { CombinedMetrics } from './combined-metrics.ts';
 import { type Ending, Member } from './member.ts';
 import type { Assignment } from './messages.ts';
-import { WorkerError } from './worker-error.ts';
 
 /** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
 const closeLimit = 4_700;
@@ -37,7 +37,7 @@ export class Workers {
   readonly #metrics: CombinedMetrics;
   /** Those that have not ended, also those without a place. */
   readonly #members = new Set<Member>();
-  readonly #onHopeless: (error: WorkerError) => void;
+  readonly #onHopeless: (error: OperatorError) => void;
   #isOpen = false;
   #isClosing = false;
   /** The restart under way, and whether another one is wanted after it. */
@@ -56,7 +56,7 @@ export class Workers {
     log: Logger,
     metrics: CombinedMetrics,
     findProblem: () => string | undefined,
-    onHopeless: (error: WorkerError) => void,
+    onHopeless: (error: OperatorError) => void,
   ) {
     this.#places = assignments.map((assignment) => {
       return { assignment, member: undefined, failures: 0, isChanging: false };
@@ -76,7 +76,7 @@ export class Workers {
 
   /**
    * Starts all, which then wait to listen.
-   * @throws WorkerError when one of them fails
+   * @throws OperatorError when one of them fails
    */
   async build(): Promise<void> {
     await Promise.all(this.#places.map((place) => this.#start(place)));
@@ -84,7 +84,7 @@ export class Workers {
 
   /**
    * Lets all listen. Gives their process ids.
-   * @throws WorkerError when one of them fails
+   * @throws OperatorError when one of them fails
    */
   async listen(): Promise<(number | undefined)[]> {
     const members = [...this.#members];
@@ -143,7 +143,7 @@ export class Workers {
     return `Only ${serving.length} of ${wanted} workers serve.`;
   }
 
-  /** Gives a place a new worker, which is built but does not listen. @throws WorkerError */
+  /** Gives a place a new worker, which is built but does not listen. @throws OperatorError */
   async #start(place: Place): Promise<Member> {
     const member = new Member(
       cluster.fork(),
@@ -176,7 +176,7 @@ export class Workers {
     place.failures = member.isProven ? 0 : place.failures + 1;
     if (this.#isHopeless()) {
       const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
-      this.#onHopeless(new WorkerError(`${sentence}: ${reason ?? 'see the log before this'}`));
+      this.#onHopeless(new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`));
       return;
     }
     this.#startAgain(place);
@@ -197,7 +197,7 @@ export class Workers {
     });
   }
 
-  /** @throws WorkerError when it ends before it listens */
+  /** @throws OperatorError when it ends before it listens */
   async #begin(place: Place): Promise<void> {
     const member = await this.#start(place);
     await letListen(member);
@@ -249,7 +249,7 @@ export class Workers {
   }
 }
 
-/** @throws WorkerError when it ends before it listens */
+/** @throws OperatorError when it ends before it listens */
 async function letListen(member: Member): Promise<void> {
   member.tell({ type: 'listen' });
   await Promise.race([member.listening, failOnEnd(member)]);
@@ -257,7 +257,7 @@ async function letListen(member: Member): Promise<void> {
 
 async function failOnEnd({ ended }: Member): Promise<never> {
   const { reason, code } = await ended;
-  throw new WorkerError(reason ?? `A worker has ended before it could serve (${code}).`);
+  throw new OperatorError(reason ?? `A worker has ended before it could serve (${code}).`);
 }
 
 async function leave(member: Member): Promise<void> {

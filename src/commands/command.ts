@@ -1,20 +1,12 @@
 // What a command is, and the one way in which all of them say help and errors.
 import type { Readable } from 'node:stream';
-import pg from 'pg';
-import { WorkerError } from '../cluster/worker-error.ts';
-import { ConfigError, type Environment } from '../config.ts';
-import { EmbeddedDatabaseError } from '../database/embedded.ts';
-import { DatabaseAwayError, httpErrorFor } from '../database/errors.ts';
-import { MigrationError } from '../database/migrations.ts';
-import { DatabaseNotReadyError } from '../database/prepare.ts';
-import { SourceError } from '../import/batch.ts';
+import type { Environment } from '../config.ts';
+import { describeError } from '../failure.ts';
 import type { Output } from '../import/reporter.ts';
-import { version } from '../version.ts';
+import { type CommandLine, parseLine, settingsOf, UsageError } from './options.ts';
 
 /** All that a command may touch of the process that it runs in. */
 export interface Io {
-  /** What stands behind its name. */
-  readonly args: readonly string[];
   readonly env: Environment;
   readonly stdin: Readable;
   readonly stdout: Output;
@@ -25,11 +17,16 @@ export interface Io {
 
 /** What the file of a command exports. */
 export interface Command {
-  readonly help: string;
-  /** Its exit code when it fails. */
-  readonly failureCode: number;
-  /** Gives the exit code; throws what ends it. */
-  run(io: Io): Promise<number>;
+  /** Its arguments, options and help, as commander reads and prints them. */
+  line(): CommandLine;
+  /** Its exit code when it fails: 1, unless that is an answer, such as "something differs". */
+  readonly failureCode?: number;
+  /**
+   * Gives the exit code; throws what ends it.
+   * @param values of its own options
+   * @param words its arguments
+   */
+  run(io: Io, values: object, words: readonly string[]): Promise<number>;
 }
 
 /**
@@ -38,26 +35,21 @@ export interface Command {
  */
 export async function runCommand(
   command: Command,
-  io: Io,
+  { args, ...io }: Io & { readonly args: readonly string[] },
   prepare: () => void = () => {},
 ): Promise<number> {
-  const end = io.args.indexOf('--');
-  const options = end === -1 ? io.args : io.args.slice(0, end);
-  if (options.includes('--help') || options.includes('-h')) {
-    io.stdout.write(command.help);
-    return 0;
-  }
-  if (options.includes('--version')) {
-    io.stdout.write(`${version}\n`);
-    return 0;
-  }
+  const line = command.line();
+  const ended = parseLine(line, args, io);
+  if (ended !== undefined) return ended;
   try {
     prepare();
-    return await command.run(io);
+    const env = { ...io.env, ...settingsOf(line) };
+    return await command.run({ ...io, env }, line.opts(), line.args);
   } catch (error) {
     const isInterrupted = io.signal.aborted && isOfAbort(error, io.signal);
     io.stderr.write(isInterrupted ? 'Interrupted.\n' : `${describeError(error)}\n`);
-    return isInterrupted ? 130 : command.failureCode;
+    if (isInterrupted) return 130;
+    return error instanceof UsageError ? 2 : (command.failureCode ?? 1);
   }
 }
 
@@ -83,24 +75,4 @@ export async function untilAborted<Result>(
   } finally {
     signal.removeEventListener('abort', abort);
   }
-}
-
-const meant = [
-  ConfigError,
-  DatabaseAwayError,
-  DatabaseNotReadyError,
-  EmbeddedDatabaseError,
-  MigrationError,
-  SourceError,
-  WorkerError,
-];
-
-/** A meant error's sentence, or anything unexpected with its stack. */
-export function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (meant.some((kind) => error instanceof kind)) return error.message;
-  // The server has gone away, or refuses: its own words say why, and a stack would add nothing.
-  const isOfDatabase = error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
-  if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
-  return error.stack ?? error.message;
 }

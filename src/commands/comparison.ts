@@ -1,73 +1,51 @@
 // What the commands that compare have in common: `--accept`, `--json`, and what they print.
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
-import { ConfigError } from '../config.ts';
+import { ConfigError, decimal, text } from '../config.ts';
 import { messageOf } from '../errors.ts';
 import { formatNumber, listFirst, type Output } from '../import/reporter.ts';
-import { type Accepted, isAcceptable, kindMeanings, kinds } from '../legacy/difference.ts';
+import { isAcceptable, kindMeanings, kinds } from '../legacy/difference.ts';
 import { countTimes, type Group, type Report } from '../legacy/report.ts';
+import { as, asList, type CommandLine } from './options.ts';
 
-export const comparisonOptions = {
-  accept: { type: 'string', multiple: true },
-  json: { type: 'string' },
-  wait: { type: 'string' },
-  timeout: { type: 'string' },
-} as const;
+/** Values of the options that the commands have in common. */
+export interface ComparisonValues {
+  /** Seconds. */
+  readonly timeout: number;
+  readonly wait: number;
+  readonly accept?: readonly string[];
+  readonly json?: string;
+}
 
 const width = Math.max(...kinds.map((kind) => kind.length));
 
-export const comparisonHelp = `  --timeout SECONDS
-                 how long an answer may take (default: 30)
-  --wait SECONDS
-                 both services may change while they are compared: what differs is asked again after
-                 a quarter of this time, and once more after all of it (default: 2). Where this one
-                 follows the other, it takes longer than a round of that
-  --accept KIND  a kind of difference that is no failure; it is still counted. May be given more than
-                 once. KIND:WHERE accepts it in one place only, such as value:results.likes
-  --json FILE    writes the report to a file, with ten examples of each difference and up to 10,000
-                 of record-number
-
+const comparisonHelp = `
 Kinds of differences
-${kinds.map((kind) => `  ${kind.padEnd(width)}  ${kindMeanings[kind]}\n`).join('')}`;
+${kinds.map((kind) => `  ${kind.padEnd(width)}  ${kindMeanings[kind]}\n`).join('')}
+Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could not be compared,
+or not to the end, 130 it was interrupted.`;
 
-/** @throws ConfigError for a kind that there is not */
-export function readAccepted(values: readonly string[] = []): Accepted {
-  for (const value of values) {
-    if (isAcceptable(value)) continue;
-    throw new ConfigError(
-      `--accept is ${JSON.stringify(value)}, but it may be one of ${kinds.join(', ')}.`,
-    );
-  }
-  return new Set(values);
-}
+const acceptable = text.refine(isAcceptable).describe(`one of ${kinds.join(', ')}`);
 
-/** @throws ConfigError */
-export function readNumber(
-  option: string,
-  value: string | undefined,
-  min: number,
-  max: number,
-  isWhole = false,
-): number | undefined {
-  if (value === undefined) return undefined;
-  const pattern = isWhole ? /^\d+$/ : /^\d+(?:\.\d+)?$/;
-  const number = pattern.test(value) ? Number(value) : Number.NaN;
-  if (number >= min && number <= max) return number;
-  const range = `from ${min} to ${formatNumber(max)}`;
-  throw new ConfigError(
-    `${option} is ${JSON.stringify(value)}, but it may be a ${isWhole ? 'whole ' : ''}number ${range}.`,
-  );
-}
-
-/** `--timeout` and `--wait` in milliseconds. @throws ConfigError */
-export function readTimes(values: {
-  readonly timeout?: string | undefined;
-  readonly wait?: string | undefined;
-}) {
-  return {
-    timeout: 1000 * (readNumber('--timeout', values.timeout, 0.1, 3_600) ?? 30),
-    wait: 1000 * (readNumber('--wait', values.wait, 0, 3_600) ?? 2),
-  };
-}
+/** Adds those options. */
+export const withComparison = (line: CommandLine) =>
+  line
+    .option('--timeout <SECONDS>', 'how long an answer may take', as(decimal(0.1, 3_600)), 30)
+    .option(
+      '--wait <SECONDS>',
+      'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
+      as(decimal(0, 3_600)),
+      2,
+    )
+    .option(
+      '--accept <KIND>',
+      'a kind of difference that is no failure; it is still counted. May be given more than once. KIND:WHERE accepts it in one place only, such as value:results.likes',
+      asList(acceptable),
+    )
+    .option(
+      '--json <FILE>',
+      'writes the report to a file, with ten examples of each difference and up to 10,000 of record-number',
+    )
+    .addHelpText('after', comparisonHelp);
 
 /** Lines of a report, without the last one. */
 const maxLines = 15;

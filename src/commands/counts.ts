@@ -1,40 +1,39 @@
 // outfit-gateway counts: checks what is kept beside the outfits, or writes it anew: the rows of likes, the bucket
 // counts, and the texts that are searched. See counting.md and filters.md.
-
+import { Argument } from 'commander';
 import type pg from 'pg';
-import { typed } from '../command-line.ts';
-import { ConfigError, readConfig } from '../config.ts';
+import { readConfig } from '../config.ts';
 import { checkTriggers } from '../outfits/fold.ts';
-import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
+import { typed } from '../package.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession, withDatabase } from './database.ts';
+import { createLine, withSettings } from './options.ts';
 
-export const help = `Usage: outfit-gateway counts check|rebuild
+export const line = () =>
+  withSettings(
+    createLine('counts')
+      .description(
+        `check compares the rows of likes, the counts that pages are found by, and the texts that are searched with the outfits themselves, and looks at the triggers that keep them; it writes nothing.
 
-check    compares the rows of likes, the counts that pages are found by, and the texts that are searched
-         with the outfits themselves, and looks at the triggers that keep them; writes nothing
-rebuild  gives each outfit its row of likes where rows are missing or wrong, counts all outfits and writes
-         all texts anew, and enables the triggers that keep them; writers wait for the texts, readers do not
+rebuild gives each outfit its row of likes where rows are missing or wrong, counts all outfits and writes all texts anew, and enables the triggers that keep them; writers wait for the texts, readers do not.
 
-The database is that of DATABASE_URL, or the embedded one in DATA_DIR.
-
-${settingsHelp}
+The database is that of DATABASE_URL, or the embedded one in DATA_DIR.`,
+      )
+      .addArgument(new Argument('<TASK>', 'what to do').choices(['check', 'rebuild'])),
+  ).addHelpText(
+    'after',
+    `
 Exit code: 0 all is right (check) or has been rebuilt, 1 something is wrong, 2 it failed,
-130 it was interrupted.
-`;
+130 it was interrupted.`,
+  );
 
 /** Milliseconds between two signs of life. */
 const signInterval = 5_000;
 
 export const failureCode = 2;
 
-export async function run(io: Io): Promise<number> {
-  const { words, env } = readArgumentsAndSettings(io, {}, true);
-  const [task, ...others] = words;
-  if ((task !== 'check' && task !== 'rebuild') || others.length > 0) {
-    throw new ConfigError('Give either "check" or "rebuild": see --help.');
-  }
-  const config = readConfig(env);
+export async function run(io: Io, _values: object, [task]: readonly string[]): Promise<number> {
+  const config = readConfig(io.env);
   requireSession(config);
   return withDatabase(config, async ({ pool, description }) => {
     const client = await pool.connect();

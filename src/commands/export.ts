@@ -1,6 +1,6 @@
 // outfit-gateway export: writes the whole listing in the forms that the import reads.
 import { Writable } from 'node:stream';
-import { type Config, ConfigError, readConfig } from '../config.ts';
+import { baseUrl, type Config, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/one-snapshot.ts';
 import { streamLines, writeLines } from '../export/lines.ts';
@@ -10,41 +10,55 @@ import { writeWhole } from '../export/whole.ts';
 import { createReporter, formatNumber, type Reporter } from '../import/reporter.ts';
 import { countOutfits } from '../outfits/pages.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
-import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
-import { readBase } from './option-values.ts';
+import { as, createLine, UsageError, withSettings } from './options.ts';
 
-export const help = `Usage: outfit-gateway export FILE|FOLDER [options]
+const timestamp = text
+  .transform((value) => parseTimestamp(value))
+  .refine((moment) => moment !== undefined)
+  .transform((moment) => formatTimestamp(moment))
+  .describe('a UTC timestamp such as 2026-11-22T08:00:00Z');
 
-Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names,
-in a form that "outfit-gateway import" reads. All of it is of one moment, whatever is written meanwhile.
-
-  FILE             one record per line: its name ends in .ndjson or .jsonl, also with .gz
-  FOLDER           pages, byte for byte as GET answers with them: page-1.json and so on, PAGE_SIZE
-                   records each, links below --base or PUBLIC_URL
-  -                standard output, one record per line (in a checkout "npm run -s export -- -")
-
-Options
-  --since TIMESTAMP
-                   only what was created or modified after it, such as 2026-11-22T08:00:00Z;
-                   for lines, not for pages
-  --base URL       base of the links of pages, such as https://shop.example.com
-  --overwrite      replace what an earlier export has written there
-
+export const line = () =>
+  withSettings(
+    createLine('export')
+      .description(
+        'Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is of one moment, whatever is written meanwhile.',
+      )
+      .argument(
+        '<TARGET>',
+        `FILE: one record per line, its name ends in .ndjson or .jsonl, also with .gz
+FOLDER: pages, byte for byte as GET answers with them, page-1.json and so on, PAGE_SIZE records each, links below --base or PUBLIC_URL
+-: standard output, one record per line (in a checkout "npm run -s export -- -")`,
+      )
+      .option(
+        '--since <TIMESTAMP>',
+        'only what was created or modified after it, such as 2026-11-22T08:00:00Z; for lines, not for pages',
+        as(timestamp),
+      )
+      .option(
+        '--base <URL>',
+        'base of the links of pages, such as https://shop.example.com',
+        as(baseUrl),
+      )
+      .option('--overwrite', 'replace what an earlier export has written there'),
+  ).addHelpText(
+    'after',
+    `
 The file or folder is there once it is whole, and not before. Likes are exported as their number: who
-gave them, keys of repeatable requests and users without outfits stay behind.
+gave them, keys of repeatable requests and users without outfits stay behind.`,
+  );
 
-${settingsHelp}
-Exit code: 0 all is written, 2 the export could not be done, 130 it was interrupted.
-`;
+interface Values {
+  readonly since?: string;
+  readonly base?: string;
+  readonly overwrite?: boolean;
+}
 
-export const failureCode = 2;
-
-export async function run(io: Io): Promise<number> {
-  const { words, values, env } = readArgumentsAndSettings(io, options, true);
-  const config = readConfig(env);
-  const request = readRequest(words, values, config);
+export async function run(io: Io, values: Values, [target = '']: readonly string[]) {
+  const config = readConfig(io.env);
+  const request = readRequest(target, values, config);
   return withDatabase(config, async (database) => {
     const reporter = createReporter(io.stderr);
     const start = performance.now();
@@ -71,59 +85,33 @@ interface Request {
   readonly overwrite: boolean;
 }
 
-interface Values {
-  readonly since?: string;
-  readonly base?: string;
-  readonly overwrite: boolean;
-}
-
-function readRequest(words: readonly string[], values: Values, config: Config): Request {
-  const [target, ...others] = words;
-  if (target === undefined || others.length > 0) {
-    throw new ConfigError('Give one FILE or FOLDER: see --help.');
-  }
+/** @throws UsageError for options that do not go together */
+function readRequest(target: string, values: Values, { publicUrl }: Config): Request {
+  const { since, overwrite = false } = values;
   const form = formOf(target);
-  const since = readSince(values.since);
-  const base = readBase('--base', values.base) ?? config.publicUrl;
-  if (form !== 'pages') {
-    if (values.base !== undefined)
-      throw new ConfigError('--base is for pages: lines have no links.');
-    return { target, form, since, base: '', overwrite: values.overwrite };
+  const base = values.base ?? publicUrl ?? '';
+  if (form !== 'pages' && values.base !== undefined) {
+    throw new UsageError('--base is for pages: lines have no links.');
   }
-  if (since !== undefined) {
-    throw new ConfigError(
+  if (form === 'pages' && since !== undefined) {
+    throw new UsageError(
       '--since needs lines, such as changes.ndjson: pages have the count and links of a whole listing.',
     );
   }
-  if (base === undefined) {
-    throw new ConfigError(
+  if (form === 'pages' && base === '') {
+    throw new UsageError(
       'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
     );
   }
-  return { target, form, since, base, overwrite: values.overwrite };
+  return { target, form, since, base, overwrite };
 }
-
-const options = {
-  since: { type: 'string' },
-  base: { type: 'string' },
-  overwrite: { type: 'boolean', default: false },
-} as const;
 
 function formOf(target: string): Request['form'] {
   if (target === '-') return 'stream';
   if (/\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target)) return 'lines';
   if (!/\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) return 'pages';
-  throw new ConfigError(
+  throw new UsageError(
     `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
-  );
-}
-
-function readSince(value: string | undefined): string | undefined {
-  if (value === undefined) return undefined;
-  const moment = parseTimestamp(value);
-  if (moment !== undefined) return formatTimestamp(moment);
-  throw new ConfigError(
-    `--since is ${JSON.stringify(value)}, but it must be a UTC timestamp such as 2026-11-22T08:00:00Z.`,
   );
 }
 

@@ -1,9 +1,11 @@
 // outfit-gateway import: reads an existing listing into the database, once or again and again.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, ConfigError, readConfig } from '../config.ts';
+import { Option } from 'commander';
+import { baseUrl, type Config, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import { describeError } from '../failure.ts';
 import { SourceError } from '../import/batch.ts';
 import { openCheckpoint } from '../import/checkpoint.ts';
 import { dryRun } from '../import/dry-run.ts';
@@ -13,111 +15,137 @@ import { describeDryRun, describeOutcome } from '../import/outcome.ts';
 import { Pruner } from '../import/prune.ts';
 import { createReporter, RoundReporter } from '../import/reporter.ts';
 import { findListingUrl, readHeaders } from '../import/source.ts';
-import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
-import { describeError, type Io } from './command.ts';
+import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
-import { readBase } from './option-values.ts';
-import { readUpkeep, type Upkeep } from './upkeep.ts';
+import { as, asList, createLine, UsageError, withSettings } from './options.ts';
 
-export const help = `Usage: outfit-gateway import SOURCE [options]
+const live = 'For a live listing:';
 
-Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.
-
-SOURCE is one of
-  https://host/api/outfits/   a live listing, followed by its next links to the end
-  FILE or FOLDER ...          saved pages (.json), or records one per line (.ndjson, .jsonl),
-                              each also as .gz; folders are read in the order of their names
-  -                           standard input, in one of these formats
-
-Options
-  --dry-run        save nothing: say what would be created, updated, unchanged, removed, and what is
-                   broken, with the first records of each
-  --replace        empty the database first
-  --restart        begin anew where an interrupted import would go on
-  --header 'Name: value'
-                   sent to the host of a live listing with each request, such as
-                   'Authorization: Token abc'; may be given more than once
-  --media-url URL  base of the image URLs of the source (default: what most records have)
-  --video-url URL  base of the video URLs of the source (default: what most records have)
-
-For a live listing
-  --pause MILLISECONDS
-                   wait so long between two pages
-  --follow SECONDS read it again and again, with so long between the end and the next start; tells
-                   what changed in each round, and ends on Ctrl-C. A source that is away is tried
-                   again in the next round
-  --prune          name the outfits that two whole crawls in a row did not have; without --follow,
-                   the second crawl is made at once when there is something to prune, and another
-                   one after a crawl that went on where an interrupted one had ended
-  --yes            with --prune: remove them, after they were named
-  --max-removed NUMBER
-                   with --yes: remove nothing when it would be more (default: half of what is there)
-
+export const line = () =>
+  withSettings(
+    createLine('import')
+      .description(
+        'Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.',
+      )
+      .argument(
+        '<SOURCE...>',
+        `https://host/api/outfits/: a live listing, followed by its next links to the end
+FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), each also as .gz; folders are read in the order of their names
+-: standard input, in one of these formats`,
+      )
+      .addOption(
+        new Option(
+          '--dry-run',
+          'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
+        ).conflicts(['follow', 'prune', 'restart']),
+      )
+      .addOption(new Option('--replace', 'empty the database first').conflicts(['follow', 'prune']))
+      .option('--restart', 'begin anew where an interrupted import would go on')
+      .option(
+        "--header <'Name: value'>",
+        "sent to the host of a live listing with each request, such as 'Authorization: Token abc'; may be given more than once",
+        asList(),
+      )
+      .option(
+        '--media-url <URL>',
+        'base of the image URLs of the source (default: what most records have)',
+        as(baseUrl),
+      )
+      .option(
+        '--video-url <URL>',
+        'base of the video URLs of the source (default: what most records have)',
+        as(baseUrl),
+      )
+      .optionsGroup(live)
+      .option(
+        '--pause <MILLISECONDS>',
+        'wait so long between two pages',
+        as(wholeNumber(0, 600_000)),
+      )
+      .option(
+        '--follow <SECONDS>',
+        'read it again and again, with so long between the end and the next start; tells what changed in each round, and ends on Ctrl-C. A source that is away is tried again in the next round',
+        as(wholeNumber(1, 604_800)),
+      )
+      .option(
+        '--prune',
+        'name the outfits that two whole crawls in a row did not have; without --follow, the second crawl is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
+      )
+      .option('--yes', 'with --prune: remove them, after they were named')
+      .option(
+        '--max-removed <NUMBER>',
+        'with --yes: remove nothing when it would be more (default: half of what is there)',
+        as(wholeNumber(0, 2_147_483_647)),
+      ),
+  ).addHelpText(
+    'after',
+    `
 A crawl is whole if it was not interrupted or resumed, no page and no record was lost or broken, and
 it had as many outfits as the listing counts. What is at FIRST_ID or above is never pruned, and
 refused from a source; the database keeps the first FIRST_ID that it is told, until --replace with
 another one. Users stay, also those without outfits.
 
-${settingsHelp}
 Exit code: 0 all is saved, 1 some records broke the contract and were left out, or --prune --yes
 removed nothing because the crawl was not whole or it would have been too much, 2 the import could
-not be done, 130 it was interrupted (the same command goes on from there).
-`;
+not be done, 130 it was interrupted (the same command goes on from there).`,
+  );
 
 export const failureCode = 2;
 
-const options = {
-  'dry-run': { type: 'boolean', default: false },
-  replace: { type: 'boolean', default: false },
-  restart: { type: 'boolean', default: false },
-  header: { type: 'string', multiple: true },
-  'media-url': { type: 'string' },
-  'video-url': { type: 'string' },
-  pause: { type: 'string' },
-  follow: { type: 'string' },
-  prune: { type: 'boolean', default: false },
-  yes: { type: 'boolean', default: false },
-  'max-removed': { type: 'string' },
-} as const;
+interface Values {
+  readonly dryRun?: boolean;
+  readonly replace?: boolean;
+  readonly restart?: boolean;
+  readonly header?: readonly string[];
+  readonly mediaUrl?: string;
+  readonly videoUrl?: string;
+  /** Milliseconds between two pages. */
+  readonly pause?: number;
+  /** Seconds between two crawls; undefined: one is enough. */
+  readonly follow?: number;
+  readonly prune?: boolean;
+  readonly yes?: boolean;
+  /** Most outfits that are removed at a time; undefined: half of those that are there. */
+  readonly maxRemoved?: number;
+}
 
-export async function run(io: Io): Promise<number> {
-  const { words: sources, values, env } = readArgumentsAndSettings(io, options, true);
-  if (sources.length === 0) throw new ConfigError('SOURCE is missing: see --help.');
-  const config = readConfig(env);
-  const { replace, restart } = values;
+/** @throws UsageError for options that do not go together */
+function checkValues({ pause, follow, prune, yes, maxRemoved }: Values, isLive: boolean): void {
+  const ofLive = { '--pause': pause, '--follow': follow, '--prune': prune };
+  const [first] = Object.entries(ofLive).find(([, value]) => value !== undefined) ?? [];
+  if (first && !isLive) throw new UsageError(`${first} needs a live listing as SOURCE.`);
+  if (yes && !prune) throw new UsageError('--yes is about what --prune removes: add --prune.');
+  if (maxRemoved !== undefined && !yes) throw new UsageError('--max-removed needs --yes.');
+}
+
+export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
+  const config = readConfig(io.env);
+  const { replace = false, restart, pause } = values;
   const headers = readHeaders(values.header ?? [], sources);
-  const bases = {
-    media: readBase('--media-url', values['media-url']),
-    video: readBase('--video-url', values['video-url']),
-  };
+  const bases = { media: values.mediaUrl, video: values.videoUrl };
   const isLive = findListingUrl(sources) !== undefined;
-  const upkeep = readUpkeep(values, isLive);
-  if (values['dry-run'] && (upkeep.follow !== undefined || upkeep.prune || restart)) {
-    throw new ConfigError('--dry-run saves nothing: leave out --follow, --prune and --restart.');
-  }
-  const hasFiles = !sources.includes('-') && !isLive;
-  const files = hasFiles ? await fingerprintFiles(sources) : '';
+  checkValues(values, isLive);
+  const files = isLive || sources.includes('-') ? '' : await fingerprintFiles(sources);
   return withDatabase(config, async (database) => {
     const { stdin, stdout, stderr, signal } = io;
     const { firstId } = config;
-    const { pause } = upkeep;
     const remover = isLive ? '--prune' : '--replace';
     const reading = { sources, stdin, headers, bases, replace, firstId, pause, signal };
-    if (values['dry-run']) {
+    if (values.dryRun) {
       const reporter = createReporter(stderr);
       const found = await dryRun(database.pool, reading, reporter).finally(reporter.finish);
       stdout.write(`${describeDryRun(found, { config, remover }).join('\n')}\n`);
       return found.broken > 0 ? 1 : 0;
     }
     // What a follower has read may be old: nobody waits for the end of its crawl.
-    const isRepeated = upkeep.follow !== undefined;
+    const isRepeated = values.follow !== undefined;
     const same = { database: database.description, replace, bases, files, follows: isRepeated };
     const checkpoint = sources.includes('-')
       ? undefined
       : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
     if (restart) checkpoint?.remove();
     const importing = { ...reading, checkpoint, isRepeated, stderr };
-    return keepUp({ database, config, importing, upkeep, isLive, remover }, io);
+    return keepUp({ database, config, importing, values, isLive, remover }, io);
   });
 }
 
@@ -125,21 +153,21 @@ interface Plan {
   readonly database: Database;
   readonly config: Config;
   readonly importing: Omit<ImportOptions, 'startReport'>;
-  readonly upkeep: Upkeep;
+  readonly values: Values;
   readonly isLive: boolean;
   readonly remover: '--prune' | '--replace';
 }
 
 /** Crawls as often as it takes; gives the exit code. */
 async function keepUp(plan: Plan, io: Io): Promise<number> {
-  const { database, config, importing, upkeep, isLive, remover } = plan;
+  const { database, config, importing, values, isLive, remover } = plan;
   const { signal, stdout, stderr } = io;
   const { pool } = database;
   const { isRepeated } = importing;
   const rounds = new RoundReporter(stdout, stderr);
   const say = (line: string) => rounds.printIfNew(line);
-  const { yes: confirmed, maxRemoved } = upkeep;
-  const pruner = upkeep.prune
+  const { yes: confirmed = false, maxRemoved, follow } = values;
+  const pruner = values.prune
     ? new Pruner({ pool, confirmed, maxRemoved, signal, say })
     : undefined;
   const canResume = importing.checkpoint !== undefined;
@@ -158,7 +186,7 @@ async function keepUp(plan: Plan, io: Io): Promise<number> {
     if (outcome.interrupted) code = 130;
   };
 
-  if (upkeep.follow === undefined) {
+  if (follow === undefined) {
     await round();
     if (isResumed && isLive && !signal.aborted) {
       const missed = 'What changed since in the part that was read before did not come';
@@ -180,11 +208,11 @@ async function keepUp(plan: Plan, io: Io): Promise<number> {
     } catch (error) {
       if (signal.aborted) break;
       if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
-      if (!isFailing) tell(`${describeError(error)} It is tried again every ${upkeep.follow} s.`);
+      if (!isFailing) tell(`${describeError(error)} It is tried again every ${follow} s.`);
       isFailing = true;
     }
     // Ended by the signal, which the loop looks at.
-    await sleep(upkeep.follow * 1_000, undefined, { signal }).catch(() => {});
+    await sleep(follow * 1_000, undefined, { signal }).catch(() => {});
   }
   if (code !== 130) stdout.write('Interrupted; what was read is saved.\n');
   return 130;

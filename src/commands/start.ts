@@ -1,27 +1,20 @@
 // outfit-gateway start: reads the settings, and has the gateway started as one process or several.
 import { readConfig } from '../config.ts';
 import { isEnding } from '../signals.ts';
-import { readArgumentsAndSettings } from './arguments.ts';
 import type { Io } from './command.ts';
-import { describeSettings } from './settings-help.ts';
+import { createLine, withSettings } from './options.ts';
 
-export const help = `Usage: outfit-gateway [start] [--SETTING VALUE ...]
-
-Starts the gateway. Settings are options, variables such as PORT=8080, or lines in the file .env:
-an option wins over the environment, and that over the file. .env.example says more of each. Others
-on this machine can read options in the list of processes: keep passwords and secrets out of them.
-
-${describeSettings()}
-
-  -h, --help   prints this
-  --version    prints the version
-`;
-
-export const failureCode = 1;
+export const line = () =>
+  withSettings(
+    createLine('start').description(
+      'Starts the gateway. Settings are options, variables such as PORT=8080, or lines in the file .env: an option wins over the environment, and that over the file. .env.example says more of each. Others on this machine can read options in the list of processes: keep passwords and secrets out of them.',
+    ),
+    true,
+  );
 
 /** Runs until a signal ends the process, or what it cannot go on without fails. */
-export async function run(io: Io): Promise<never> {
-  const config = readConfig(readArgumentsAndSettings(io, {}, false).env);
+export async function run({ env }: Io): Promise<never> {
+  const config = readConfig(env);
   // A second of loading, which help and a setting that cannot be read need not wait for.
   const start =
     config.workers === 1

@@ -1,55 +1,62 @@
-// outfit-gateway verify: compares a source with this service.
+// outfit-gateway verify: compares a live listing with this service.
 import { buildApp } from '../app.ts';
-import { typed } from '../command-line.ts';
-import { type Config, ConfigError, readConfig } from '../config.ts';
+import { type Config, readConfig, text, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
 import { toAnswer } from '../http/client.ts';
+import { parseUrl } from '../http/url.ts';
 import { hide, parseHeaders } from '../import/fetch-page.ts';
 import { createReporter, formatNumber } from '../import/reporter.ts';
 import { findListingUrl } from '../import/source.ts';
 import { Report } from '../legacy/report.ts';
 import { createOwnSide, type Side } from '../legacy/side.ts';
 import { verifyListing } from '../legacy/verify.ts';
-import { readArgumentsAndSettings, settingsHelp } from './arguments.ts';
+import { typed } from '../package.ts';
 import type { Io } from './command.ts';
-import {
-  comparisonHelp,
-  comparisonOptions,
-  conclude,
-  readAccepted,
-  readNumber,
-  readTimes,
-} from './comparison.ts';
+import { type ComparisonValues, conclude, withComparison } from './comparison.ts';
 import { withDatabase } from './database.ts';
+import { as, asList, createLine, UsageError, withSettings } from './options.ts';
 
-export const help = `Usage: outfit-gateway verify URL [options]
+const listingUrl = text
+  .refine((value) => {
+    const url = /^https?:\/\//i.test(value) ? parseUrl(value) : undefined;
+    return url && !url.username && !url.password && !url.search;
+  })
+  .describe('the http or https URL of a listing, without a query');
 
-Compares a live listing, such as https://host/api/outfits/, with what this service answers: all its
-pages in every order that it has, and what apps ask beside. Nothing is written. What differs from
-saved files, "outfit-gateway import FILE --dry-run" says.
-
-  --against URL  the listing of a running service, such as http://localhost:4000/api/outfits/
-                 (default: a service in this process, on the database of DATABASE_URL or DATA_DIR).
-                 It must answer itself: LEGACY_MODE=off or mirror
-  --header 'Name: value'
-                 sent to the host of URL with each request, such as
-                 'Authorization: Token abc'; may be given more than once
-  --sample N     compare N pages of each order, the first and the last among them
-${comparisonHelp}
-${settingsHelp}
-Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could not be compared,
-or not to the end, 130 it was interrupted.
-`;
+export const line = () =>
+  withSettings(
+    withComparison(
+      createLine('verify')
+        .description(
+          'Compares a live listing with what this service answers: all its pages in every order that it has, and what apps ask beside. Nothing is written. What differs from saved files, "outfit-gateway import FILE --dry-run" says.',
+        )
+        .argument('<URL...>', 'the live listing, such as https://host/api/outfits/')
+        .option(
+          '--against <URL>',
+          'the listing of a running service, such as http://localhost:4000/api/outfits/ (default: a service in this process, on the database of DATABASE_URL or DATA_DIR). It must answer itself: LEGACY_MODE=off or mirror',
+          as(listingUrl),
+        )
+        .option(
+          "--header <'Name: value'>",
+          "sent to the host of URL with each request, such as 'Authorization: Token abc'; may be given more than once",
+          asList(),
+        )
+        .option(
+          '--sample <N>',
+          'compare N pages of each order, the first and the last among them',
+          as(wholeNumber(1, 1_000_000)),
+        ),
+    ),
+  );
 
 export const failureCode = 2;
 
-const options = {
-  ...comparisonOptions,
-  header: { type: 'string', multiple: true },
-  against: { type: 'string' },
-  sample: { type: 'string' },
-} as const;
+interface Values extends ComparisonValues {
+  readonly against?: string;
+  readonly header?: readonly string[];
+  readonly sample?: number;
+}
 
 /** What the service in this process is like, whatever the operator's is. */
 const settings = {
@@ -62,20 +69,17 @@ const settings = {
   cacheMaxBytes: 0,
 } as const;
 
-export async function run(io: Io): Promise<number> {
-  const { words: sources, values, env } = readArgumentsAndSettings(io, options, true);
-  if (sources.length === 0) throw new ConfigError('URL is missing: see --help.');
+export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
+  const { against, sample } = values;
   const listing = findListingUrl(sources);
   if (listing === undefined) {
-    throw new ConfigError(
+    throw new UsageError(
       `verify compares a live listing, by its URL. For saved files, type ${typed(`import ${sources.join(' ')} --dry-run`)}.`,
     );
   }
   const headers = parseHeaders(values.header ?? []);
-  const accepted = readAccepted(values.accept);
-  const sample = readNumber('--sample', values.sample, 1, 1_000_000, true);
-  const times = readTimes(values);
-  const report = new Report(accepted, (text) => hide(text, headers));
+  const times = { timeout: values.timeout * 1000, wait: values.wait * 1000 };
+  const report = new Report(new Set(values.accept), (text) => hide(text, headers));
   const { signal } = io;
 
   const verify = (openOurs: OpenOurs) => {
@@ -83,24 +87,15 @@ export async function run(io: Io): Promise<number> {
     const options = { listing, headers, openOurs, report, signal, sample, ...times };
     return verifyListing(options, reporter).finally(reporter.finish);
   };
-  const { against } = values;
   const facts =
     against === undefined
-      ? await withService(readConfig(env), verify)
-      : await withUrl(readUrl(against), times.timeout, verify);
+      ? await withService(readConfig(io.env), verify)
+      : await withUrl(against, times.timeout, verify);
   const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
 
 type OpenOurs = (pageSize: number | undefined) => Promise<Side>;
-
-function readUrl(against: string): string {
-  const url = findListingUrl([against]);
-  if (url !== undefined && !new URL(url).search) return url;
-  throw new ConfigError(
-    `--against is ${JSON.stringify(against)}, but it may be the http or https URL of a listing, without a query.`,
-  );
-}
 
 async function withUrl<Result>(
   url: string,

@@ -1,11 +1,11 @@
 // The folder of the embedded database: made, locked, and looked at before anything is written.
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { messageOf } from '../errors.ts';
+import { messageOf, OperatorError } from '../errors.ts';
 import { LeftLockError, LockedError, takeLock } from './lock.ts';
 
 /** The embedded database cannot be opened; the message is one sentence that says what to change. */
-export class EmbeddedDatabaseError extends Error {
+export class EmbeddedDatabaseError extends OperatorError {
   override readonly name = 'EmbeddedDatabaseError';
 }
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { packageFolder } from '../package-folder.ts';
+import { packageFolder } from '../package.ts';
 import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
 import { removeLeftOvers } from './left-overs.ts';
 import { readMigrations } from './migrations.ts';

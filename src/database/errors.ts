@@ -1,9 +1,9 @@
 // Which errors of the database are a 503, and which are faults of ours.
 import pg from 'pg';
-import { HttpError, timedOut, unavailable } from '../errors.ts';
+import { HttpError, OperatorError, timedOut, unavailable } from '../errors.ts';
 
 /** Why a connection was cut or refused: the database is known to be away, and the log says so. */
-export class DatabaseAwayError extends Error {
+export class DatabaseAwayError extends OperatorError {
   override readonly name = 'DatabaseAwayError';
 }
 

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { messageOf } from '../errors.ts';
-import { packageFolder } from '../package-folder.ts';
+import { messageOf, OperatorError } from '../errors.ts';
+import { packageFolder } from '../package.ts';
 
 const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));
 
@@ -26,7 +26,7 @@ const historyTable = `
   )`;
 
 /** The migrations cannot be applied; the message says which and what to do. */
-export class MigrationError extends Error {
+export class MigrationError extends OperatorError {
   override readonly name = 'MigrationError';
 }
 

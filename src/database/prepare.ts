@@ -1,11 +1,12 @@
 // What must be true of a database before it is used.
 
 import type pg from 'pg';
-import { typed } from '../command-line.ts';
+import { OperatorError } from '../errors.ts';
+import { typed } from '../package.ts';
 import { findPendingMigrations, MigrationError } from './migrations.ts';
 
 /** The database cannot be used as it is; the message is one sentence that says what to change. */
-export class DatabaseNotReadyError extends Error {
+export class DatabaseNotReadyError extends OperatorError {
   override readonly name = 'DatabaseNotReadyError';
 
   constructor(

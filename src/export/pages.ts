@@ -2,8 +2,8 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { typed } from '../command-line.ts';
 import { ConfigError } from '../config.ts';
+import { typed } from '../package.ts';
 import { encloseFor } from '../rest/page-answers.ts';
 import { parseQuery } from '../rest/query-string.ts';
 import { orSay } from './whole.ts';

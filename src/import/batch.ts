@@ -1,5 +1,7 @@
 // What every kind of source gives: records with their places, in batches.
+
 import type { Readable } from 'node:stream';
+import { OperatorError } from '../errors.ts';
 import { isDeeper } from '../http/json.ts';
 
 /**
@@ -51,7 +53,7 @@ export interface Batch {
 }
 
 /** The source cannot be read (on); the message is one sentence that says why. */
-export class SourceError extends Error {
+export class SourceError extends OperatorError {
   override readonly name = 'SourceError';
 }
 

@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts';
 import type { LaneState } from '../database/lane.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import type { Upkeep } from '../outfits/fold.ts';
-import { version } from '../version.ts';
+import { version } from '../package.ts';
 import { maxNameLength } from './log.ts';
 import type { Measured } from './metrics-server.ts';
 import type { UnknownParameters } from './unknown-parameters.ts';

@@ -2,9 +2,9 @@
 import type { GraphQLSchema } from 'graphql';
 import { canIdentify, type IdentityConfig } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
+import { version } from '../package.ts';
 import type { DeprecationConfig } from '../rest/deprecation.ts';
 import type { Route } from '../rest/routes.ts';
-import { version } from '../version.ts';
 import { findHeaders } from './headers.ts';
 import { type JsonSchema, NamedHeaders, NamedSchemas } from './json-schema.ts';
 import { describePath } from './operations.ts';

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { ComponentChildren, VNode } from 'preact';
 import { renderToString } from 'preact-render-to-string';
-import { version } from '../version.ts';
+import { version } from '../package.ts';
 import { favicon, Hanger } from './icons.tsx';
 import type { Link } from './links.ts';
 import { style } from './style.ts';

@@ -1,0 +1,25 @@
+// This package: where it is, its version, and what a person types to run its commands.
+import { existsSync, readFileSync } from 'node:fs';
+
+/**
+ * The URL of the folder of package.json, prisma/ and dist/, with a slash at its end: this file runs in src/ in tests, and
+ * bundled somewhere below dist/.
+ */
+export const packageFolder = find(new URL('.', import.meta.url));
+
+function find(folder: URL): URL {
+  const above = new URL('..', folder);
+  if (existsSync(new URL('package.json', folder)) || above.href === folder.href) return folder;
+  return find(above);
+}
+
+export const version: string = JSON.parse(
+  readFileSync(new URL('package.json', packageFolder), 'utf8'),
+).version;
+
+/** @param command such as `counts rebuild` */
+export function typed(command: string): string {
+  const [name, ...words] = command.split(' ');
+  const script = `npm run ${name}${words.length > 0 ? ` -- ${words.join(' ')}` : ''}`;
+  return `"outfit-gateway ${command}" (in a checkout "${script}")`;
+}
