@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, compareAnswers } from './compare.ts';
 import type { Difference, Kind } from './difference.ts';
-import type { Answers, Inquiry, Select } from './inquiry.ts';
+import type { Answers, Inquiry, Select } from './questions.ts';
 import type { Report } from './report.ts';
 import { type AskAgainOptions, askAgain, NoAnswerError, type Side } from './side.ts';
 

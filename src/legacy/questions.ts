@@ -2,9 +2,29 @@
 // can be had, since nothing in its answers names them all.
 import { orderingFields } from '../outfits/ordering.ts';
 import type { Answer } from './compare.ts';
-import type { Inquiry } from './inquiry.ts';
+import type { Difference } from './difference.ts';
 import { fieldOf, type ListingPage, readListingPage } from './listing-page.ts';
 import type { Method, Side } from './side.ts';
+
+/** The same question to both. */
+export interface Inquiry {
+  readonly method: Method;
+  /** Path and query on the side of the source, and on ours. */
+  readonly there: string;
+  readonly here: string;
+  /** How often it was asked by apps. */
+  readonly times?: number;
+  /** A page of many: a side that fails is given longer, and then it is the end. */
+  readonly isPatient?: boolean;
+}
+
+export interface Answers {
+  readonly theirs: Answer;
+  readonly ours: Answer;
+}
+
+/** Leaves out what is no difference, or is reported in another way. */
+export type Select = (differences: Difference[], answers: Answers) => Difference[];
 
 /** No listing can have an ordering of this name. */
 const nonsense = 'no-such-ordering';

@@ -2,9 +2,9 @@
 import { createEndWatch } from '../import/listing.ts';
 import { Alignment } from './alignment.ts';
 import type { Difference } from './difference.ts';
-import type { Inquiry } from './inquiry.ts';
 import { isOfRecordList, type ListingPage, readListingPage } from './listing-page.ts';
 import { inquire, numberedQuery, queryOf, reportOneSided, type WalkOptions } from './one-sided.ts';
+import type { Inquiry } from './questions.ts';
 import { type Placed, toNumber } from './record-stream.ts';
 
 /** Follows both sides by their own next links, in step, to the end of both. */
