@@ -7,7 +7,6 @@ import { isAcceptable, kindMeanings, kinds } from '../legacy/difference.ts';
 import { countTimes, type Group, type Report } from '../legacy/report.ts';
 import { as, asList, type CommandLine } from './options.ts';
 
-/** Values of the options that the commands have in common. */
 export interface ComparisonValues {
   /** Seconds. */
   readonly timeout: number;
@@ -26,7 +25,6 @@ or not to the end, 130 it was interrupted.`;
 
 const acceptable = text.refine(isAcceptable).describe(`one of ${kinds.join(', ')}`);
 
-/** Adds those options. */
 export const withComparison = (line: CommandLine) =>
   line
     .option('--timeout <SECONDS>', 'how long an answer may take', as(decimal(0.1, 3_600)), 30)

@@ -79,7 +79,6 @@ interface Request {
   readonly target: string;
   readonly form: 'lines' | 'pages' | 'stream';
   readonly since: string | undefined;
-  /** Base of the links of pages. */
   readonly base: string;
   readonly overwrite: boolean;
 }
@@ -114,7 +113,6 @@ function formOf(target: string): Request['form'] {
   );
 }
 
-/** Gives the number of records. */
 async function writeExport(
   database: Database,
   config: Config,

@@ -9,12 +9,13 @@ import { describeError } from '../failure.ts';
 import { SourceError } from '../import/batch.ts';
 import { openCheckpoint } from '../import/checkpoint.ts';
 import { dryRun } from '../import/dry-run.ts';
+import { parseHeaders } from '../import/fetch-page.ts';
 import { fingerprintFiles } from '../import/files.ts';
 import { type ImportOptions, importOutfits } from '../import/import.ts';
 import { describeDryRun, describeOutcome } from '../import/outcome.ts';
 import { Pruner } from '../import/prune.ts';
 import { createReporter, RoundReporter } from '../import/reporter.ts';
-import { findListingUrl, readHeaders } from '../import/source.ts';
+import { findListingUrl } from '../import/source.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
 import { as, asList, createLine, UsageError, withSettings } from './options.ts';
@@ -110,8 +111,9 @@ interface Values {
 }
 
 /** @throws UsageError for options that do not go together */
-function checkValues({ pause, follow, prune, yes, maxRemoved }: Values, isLive: boolean): void {
-  const ofLive = { '--pause': pause, '--follow': follow, '--prune': prune };
+function checkValues(values: Values, isLive: boolean): void {
+  const { header, pause, follow, prune, yes, maxRemoved } = values;
+  const ofLive = { '--header': header, '--pause': pause, '--follow': follow, '--prune': prune };
   const [first] = Object.entries(ofLive).find(([, value]) => value !== undefined) ?? [];
   if (first && !isLive) throw new UsageError(`${first} needs a live listing as SOURCE.`);
   if (yes && !prune) throw new UsageError('--yes is about what --prune removes: add --prune.');
@@ -121,10 +123,10 @@ function checkValues({ pause, follow, prune, yes, maxRemoved }: Values, isLive: 
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
   const config = readConfig(io.env);
   const { replace = false, restart, pause } = values;
-  const headers = readHeaders(values.header ?? [], sources);
-  const bases = { media: values.mediaUrl, video: values.videoUrl };
   const isLive = findListingUrl(sources) !== undefined;
   checkValues(values, isLive);
+  const headers = parseHeaders(values.header ?? []);
+  const bases = { media: values.mediaUrl, video: values.videoUrl };
   const files = isLive || sources.includes('-') ? '' : await fingerprintFiles(sources);
   return withDatabase(config, async (database) => {
     const { stdin, stdout, stderr, signal } = io;

@@ -65,7 +65,6 @@ const settings = {
   rateLimit: undefined,
   unknownParameters: 'ignore',
   legacyMode: { kind: 'off', percent: 100 },
-  /** No page is asked for twice. */
   cacheMaxBytes: 0,
 } as const;
 

@@ -69,11 +69,9 @@ function joinLines(records: Records): Readable {
 const listingPath = '/api/outfits/';
 
 export interface PagesOptions {
-  /** As the operator calls the folder. */
   readonly name: string;
   /** Base of the links, such as `https://shop.example.com`. */
   readonly base: string;
-  /** Records per page. */
   readonly pageSize: number;
   /** Records of the whole listing, of the same snapshot. */
   readonly count: number;

@@ -14,7 +14,6 @@ export const maxPageSize = '64 MiB';
 /** A record has two levels. Recursion over deeper ones may run out of stack. */
 const maxLevels = 16;
 
-/** One record as the source has it, not yet checked. */
 export interface SourceRecord {
   readonly value: unknown;
   /** Page, or file and line, for messages. */
@@ -27,7 +26,6 @@ export interface UnreadablePart {
   readonly reason: string;
 }
 
-/** A value that stands where a record should be. */
 export function toPart(value: unknown, where: string): SourceRecord | UnreadablePart {
   if (!isDeeper(value, maxLevels)) return { value, where };
   return { where, reason: `it is nested deeper than ${maxLevels} levels` };
@@ -41,7 +39,6 @@ export interface Position {
   readonly done: number;
 }
 
-/** Some records of a source, in its order. */
 export interface Batch {
   readonly parts: readonly (SourceRecord | UnreadablePart)[];
   /** Where to go on once this batch is saved; undefined behind the last page of a listing. */
@@ -58,7 +55,6 @@ export class SourceError extends OperatorError {
 }
 
 export interface ReadOptions {
-  /** Undefined: from the beginning. */
   readonly from?: Position | undefined;
   /** Ends the reading with the error of the signal. */
   readonly signal: AbortSignal;

@@ -43,7 +43,6 @@ export interface ImportOutcome {
   readonly foreign: IdSet | undefined;
   /** Records that a live listing counts beyond those that came; undefined if that is not known. */
   readonly lacking: number | undefined;
-  /** Different outfits that came in this run. */
   readonly came: number;
   /** Why the source may have more than what came, as a clause; undefined: that was all of it. */
   readonly partial: string | undefined;
@@ -95,7 +94,6 @@ async function findProgress(
   return rowCount === 1 ? progress : undefined;
 }
 
-/** Reads one batch while another is saved. */
 async function readAndSave(
   pool: pg.Pool,
   options: ImportOptions,

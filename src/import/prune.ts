@@ -36,7 +36,6 @@ export interface PruneOptions {
   readonly confirmed: boolean;
   /** Most outfits to remove at a time; undefined: half of those that are there. */
   readonly maxRemoved: number | undefined;
-  /** Ends the removing after the batch that is being removed. */
   readonly signal: AbortSignal;
   readonly say: (sentence: string) => void;
 }

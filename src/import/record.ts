@@ -8,9 +8,7 @@ import { parseTimestamp } from '../outfits/timestamps.ts';
 
 /** Where a source keeps its files; absent as long as none of its records has told. */
 export interface Bases {
-  /** Base of image URLs, without a trailing slash. */
   readonly media?: string | undefined;
-  /** Base of video URLs, without a trailing slash. */
   readonly video?: string | undefined;
 }
 
@@ -107,7 +105,6 @@ export function createCheck(bases: Bases, firstId?: number): (record: unknown) =
   };
 }
 
-/** Names what is wrong: the field, what it is, and what it may be. */
 function explain(record: unknown, { path, message }: z.core.$ZodIssue): string {
   const name = path.length === 0 ? 'the record' : path.join('.');
   const value = path.reduce(readProperty, record);

@@ -2,7 +2,7 @@
 import { parseUrl } from '../http/url.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import { type Batch, type ReadOptions, SourceError } from './batch.ts';
-import { createFetchPage, parseHeaders } from './fetch-page.ts';
+import { createFetchPage } from './fetch-page.ts';
 import { readFiles } from './files.ts';
 import { readListing } from './listing.ts';
 import { type Bases, createCheck, findBases, readProperty } from './record.ts';
@@ -24,17 +24,6 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
   return url;
 }
 
-/**
- * The headers of `--header` options.
- * @throws SourceError for one that is malformed, or when there is no listing to send them to
- */
-export function readHeaders(lines: readonly string[], sources: readonly string[]): Headers {
-  if (lines.length > 0 && findListingUrl(sources) === undefined) {
-    throw new SourceError('--header needs a live listing as SOURCE.');
-  }
-  return parseHeaders(lines);
-}
-
 export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
   /** The URL of a live listing, or files and folders, or `-` for standard input. */
   readonly sources: readonly string[];
@@ -46,14 +35,12 @@ export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
 
 export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
   readonly rows: readonly OutfitRow[];
-  /** The records that became them. */
   readonly kept: readonly unknown[];
   /** Ids of all records, as far as they have one. */
   readonly ids: readonly number[];
   readonly bases: Bases;
   /** Records and unreadable parts. */
   readonly read: number;
-  /** Those of them that cannot be saved. */
   readonly broken: number;
 }
 

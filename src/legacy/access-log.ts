@@ -4,7 +4,6 @@ import { messageOf } from '../errors.ts';
 import { SourceError } from '../import/batch.ts';
 import { openInput, readLines } from '../import/lines.ts';
 
-/** A request as it stood in the log. */
 export interface LoggedRequest {
   readonly method: string;
   /** The request target, undecoded; a character stands for a byte. */
@@ -12,9 +11,7 @@ export interface LoggedRequest {
 }
 
 export interface LogLine {
-  /** Such as `access.log:12`. */
   readonly where: string;
-  /** Undefined when the line could not be understood. */
   readonly request: LoggedRequest | undefined;
 }
 
@@ -133,7 +130,6 @@ function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefi
   return undefined;
 }
 
-/** Fields by their names in lower case. */
 function toFields(value: unknown): ReadonlyMap<string, unknown> {
   return new Map(Object.entries(Object(value)).map(([name, field]) => [name.toLowerCase(), field]));
 }

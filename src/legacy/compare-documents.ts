@@ -16,7 +16,6 @@ import type { Findings, Kind } from './difference.ts';
 import type { JsonArray, JsonNode, JsonObject } from './json-tree.ts';
 import { resultsOf } from './listing-page.ts';
 
-/** Where in a document a value stands. */
 interface Place {
   /** Such as `results.user.id`: lists add nothing, so that all records have the same. */
   readonly path: string;
@@ -28,7 +27,6 @@ interface Place {
 
 const rootPlace: Place = { path: '', label: '', field: '' };
 
-/** The fields of a page, which have kinds of their own. */
 const frameKinds: Readonly<Record<string, Kind>> = {
   count: 'count',
   next: 'next',

@@ -60,7 +60,6 @@ export function isFraction(field: string, theirs: JsonScalar, ours: JsonScalar):
   return isPlain(theirs) && isPlain(ours) && /\.\d{6}Z$/.test(ours.value);
 }
 
-/** Whether a text stands there letter for letter. */
 export function isPlain({ text, value }: JsonScalar): boolean {
   return text === `"${value}"`;
 }

@@ -1,8 +1,9 @@
 // Compares a sample of the answers of both sides, after they were sent: never in a client's way.
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import type { Answer } from '../http/client.ts';
 import { createPacer } from '../observability/log.ts';
-import { type Answer, compareAnswers } from './compare.ts';
+import { compareAnswers } from './compare.ts';
 import { type Accepted, isAccepted } from './difference.ts';
 import { hasBody } from './forward.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';

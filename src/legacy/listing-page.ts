@@ -9,7 +9,6 @@ export interface PageRecord {
   readonly id: string;
   /** What it is sorted by; the same for moments that are written in two ways. */
   readonly key: string;
-  /** The record as it was written. */
   readonly text: string;
 }
 
@@ -27,13 +26,11 @@ interface PageAnswer {
   readonly body: Buffer;
 }
 
-/** The list of a document that is a page. */
 export function resultsOf(root: JsonNode | undefined): JsonArray | undefined {
   const results = memberOf(root, 'results');
   return results?.type === 'array' ? results : undefined;
 }
 
-/** The id of a record as it is written. */
 export function idOf(record: JsonNode): string | undefined {
   const id = memberOf(record, 'id');
   return id?.type === 'number' || id?.type === 'string' ? cut(id.text) : undefined;
@@ -84,7 +81,6 @@ export function fieldOf(ordering: string): string | undefined {
   return Object.hasOwn(orderingFields, name) ? Reflect.get(orderingFields, name) : undefined;
 }
 
-/** Which records a page has, and in which order. */
 export function isOfRecordList({ kind, where }: Difference): boolean {
   return where === 'results' && /^(?:record-number|record-order|tie-order)$/.test(kind);
 }

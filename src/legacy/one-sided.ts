@@ -16,13 +16,11 @@ export interface WalkOptions {
   readonly theirs: Side;
   readonly ours: Side;
   readonly ordering: Ordering;
-  /** Records of a page. */
   readonly pageSize: number;
   /** Records of which it has been said already that only one side has them. */
   readonly known: Set<string>;
   /** Records that both sides have: the default order, which comes first, has shown them. */
   readonly both: IdSet;
-  /** Told how many records of the source each page brings. */
   readonly onRecords: (number: number) => void;
 }
 

@@ -1,7 +1,8 @@
 // What a live listing is asked beside its pages: what apps ask, rightly and wrongly, and in which orders it
 // can be had, since nothing in its answers names them all.
+
+import type { Answer } from '../http/client.ts';
 import { orderingFields } from '../outfits/ordering.ts';
-import type { Answer } from './compare.ts';
 import type { Difference } from './difference.ts';
 import { fieldOf, type ListingPage, readListingPage } from './listing-page.ts';
 import type { Method, Side } from './side.ts';

@@ -13,7 +13,6 @@ import { askAgain, createHttpSide, NoAnswerError, PassedOnError, type Side } fro
 import { samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
 
 export interface VerifyOptions {
-  /** The URL of the source. */
   readonly listing: string;
   /** Sent to the host of the source only: they may hold a secret. */
   readonly headers: Headers;
@@ -30,7 +29,6 @@ export interface VerifyOptions {
 }
 
 export interface VerifyOutcome {
-  /** Records of the source. */
   readonly records: number;
   readonly answers: number;
   readonly orders: number;
@@ -89,7 +87,6 @@ function refuseQuery(listing: string): void {
 interface Found {
   readonly theirs: Side;
   readonly ours: Side;
-  /** Records of the source. */
   readonly count: number;
   /** Undefined when all records are on one page. */
   readonly pageSize: number | undefined;
@@ -146,7 +143,6 @@ function nameIgnored(name: string, differences: Difference[]): Difference[] {
   ];
 }
 
-/** Which records a page has is said once, when all pages are compared. */
 async function askQuestions(
   checker: Checker,
   theirs: Side,
