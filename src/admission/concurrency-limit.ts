@@ -1,5 +1,6 @@
 // How much work is done at a time, who waits for a turn, and who is refused.
 import { FairQueue, type Origin } from '../database/fair-queue.ts';
+import type { StopSignal } from '../database/stop-signal.ts';
 import { afterWork, beforeWork, Refusals } from './refusals.ts';
 
 /** Bounds the work that is done at a time. Whatever needs none, such as a cached answer, passes by. */
@@ -18,7 +19,7 @@ export interface ConcurrencyLimit {
 }
 
 interface Waiting extends Origin {
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** Whether the work was refused: then the end of it is delayed, in no place. */
   readonly isRefused: boolean;
 }

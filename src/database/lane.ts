@@ -1,6 +1,7 @@
 // Lane (bulkhead): a share of the connections for one kind of statement, with a fair queue.
 import { type HttpError, overloaded } from '../errors.ts';
 import { FairQueue, type Origin } from './fair-queue.ts';
+import type { StopSignal } from './stop-signal.ts';
 
 export interface LaneLimits {
   /** Most statements under way. */
@@ -59,7 +60,7 @@ export class Lane {
    * @returns undefined when one was free, else a promise of one
    * @throws HttpError 503 when the queue is full or the wait too long; `signal.reason` when it is aborted
    */
-  enter(origin: Origin, signal?: AbortSignal): Promise<void> | undefined {
+  enter(origin: Origin, signal?: StopSignal): Promise<void> | undefined {
     // What a stopped task still begins would wait for nobody.
     signal?.throwIfAborted();
     if (this.#running < this.#limits.slots && this.#isWithinLimits(origin)) {
@@ -80,7 +81,7 @@ export class Lane {
     }
   }
 
-  async #wait(origin: Origin, signal: AbortSignal | undefined): Promise<void> {
+  async #wait(origin: Origin, signal: StopSignal | undefined): Promise<void> {
     const { maxWait } = this.#limits;
     if (this.#queue.size >= this.#maxWaiting) {
       const evicted = this.#queue.evictFor(origin);

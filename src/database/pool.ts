@@ -8,6 +8,7 @@ import { Lane, type LaneState } from './lane.ts';
 import { type Access, renewName } from './read.ts';
 import { type ServerWatch, serverIdentity } from './server-watch.ts';
 import type { Session } from './session.ts';
+import type { StopSignal } from './stop-signal.ts';
 import { currentTask } from './task.ts';
 
 type OnConnect = (
@@ -244,7 +245,7 @@ export class TaskPool extends pg.Pool {
     const signal = task?.signal;
     // What the gateway does for itself is not limited as one request.
     const origin = task ?? { sender: own };
-    const fail = (error: Error) => callback(error, undefined, () => {});
+    const fail = (error: Error | undefined) => callback(error, undefined, () => {});
     if (signal?.aborted) {
       fail(signal.reason);
       return undefined;
@@ -300,7 +301,7 @@ async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<
 }
 
 /** @returns what ends that */
-function cutOnStop(client: pg.PoolClient, signal: AbortSignal): () => void {
+function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
   let timer: NodeJS.Timeout | undefined;
   const cut = () => client.connection.stream.destroy(signal.reason);
   const cutLater = () => {

@@ -75,6 +75,18 @@ export const exactTypes: pg.CustomTypesConfig = {
     type === int8 ? BigInt : pg.types.getTypeParser(type, format as 'text'),
 };
 
+const texts = new Map<string, string>();
+
+/**
+ * The text of a statement, built once: of a new one, V8 computes the hash each time its name is looked up.
+ * @param key of few values: what the text depends on
+ */
+export function builtOnce(key: string, build: () => string): string {
+  const built = texts.get(key) ?? build();
+  texts.set(key, built);
+  return built;
+}
+
 const names = new Map<string, string>();
 /** How often the names have been renewed. */
 let generation = 0;

@@ -1,9 +1,9 @@
 // Work that several requests wait for: time limit, stopped when all have left.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setMaxListeners } from 'node:events';
 import { timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';
 import type { Origin } from './fair-queue.ts';
+import { Stop, type StopSignal } from './stop-signal.ts';
 
 /** Who waits for a result: a request, say. Its signal may be made when it is first read. */
 export interface Waiter {
@@ -27,7 +27,7 @@ export type StartTask = <Result>(
 /** The task that a statement belongs to. */
 export interface TaskScope extends Origin {
   /** Aborted when the task has been stopped, or has ended. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** Whether a statement of it has used the lane of expensive statements. */
   isExpensive: boolean;
   /** The servers that its statements have run on, by their identities. */
@@ -82,7 +82,7 @@ export function currentTask(): TaskScope | undefined {
  * of what still runs when it has ended.
  */
 export class SharedTask<Result> {
-  readonly #stop = new AbortController();
+  readonly #stop = new Stop();
   readonly #result: Promise<Result>;
   readonly #limit: number;
   #waiting = 0;
@@ -92,17 +92,14 @@ export class SharedTask<Result> {
    * @param sender who is charged for the work
    */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
-    const { signal } = this.#stop;
     const scope = {
-      signal,
+      signal: this.#stop,
       sender,
       isExpensive: false,
       isRefused: false,
       servers: new Set<string>(),
     };
     this.#limit = limit;
-    // Each statement that waits listens to it.
-    setMaxListeners(0, signal);
     holds++;
     this.#result = scopes
       .run(scope, () => work(scope))
@@ -121,7 +118,7 @@ export class SharedTask<Result> {
 
   /** Whether nobody may wait for it any more. */
   get isStopped(): boolean {
-    return this.#stop.signal.aborted;
+    return this.#stop.aborted;
   }
 
   /** Calls back when it has ended, however that went. */

@@ -1,12 +1,10 @@
 // Entity tags, If-None-Match, Cache-Control.
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** A strong entity tag of exactly these bytes, or of bytes that these determine. */
-export function entityTag(...parts: readonly (Buffer | string)[]): string {
-  const hash = createHash('sha1');
-  for (const part of parts) hash.update(part);
-  return `"${hash.digest('base64url')}"`;
+export function entityTag(content: Buffer | string): string {
+  return `"${hash('sha1', content, 'base64url')}"`;
 }
 
 /**

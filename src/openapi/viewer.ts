@@ -103,7 +103,7 @@ async function readViewer(hasGraphiQL: boolean): Promise<Viewer> {
     ['page.css', Buffer.from(style)],
     ['page.js', Buffer.from(`(${showDocument})();`)],
   ]);
-  const version = entityTag(...files.values()).slice(1, 9);
+  const version = entityTag(Buffer.concat([...files.values()])).slice(1, 9);
   const html = Buffer.from(page({ folder: `docs/${version}`, logo, hasGraphiQL }));
   return {
     html: { body: html },

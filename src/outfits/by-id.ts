@@ -1,6 +1,6 @@
 // Single records, all that a step of a request needs at once.
 import DataLoader from 'dataloader';
-import type { ReadRows } from '../database/read.ts';
+import { builtOnce, type ReadRows } from '../database/read.ts';
 import type { User } from '../generated/prisma/client.ts';
 import { userColumns } from './columns.ts';
 import { madeOfRecords } from './made-of.ts';
@@ -65,17 +65,23 @@ function valuesOf(ids: readonly number[]): unknown[] {
 
 /** $1 ids, $2 the viewer. */
 function outfitsStatement(ids: readonly number[], visibility: Visibility): string {
-  return `
+  return builtOnce(
+    `outfits ${among(ids)} ${visibility.private}`,
+    () => `
     SELECT ${rowColumns}
     FROM (
       SELECT * FROM outfits s
       WHERE s.id ${among(ids)} AND ${visibleOf(visibility, 's.user_id', '$2')}
     ) o
-    ${joinedRow}`;
+    ${joinedRow}`,
+  );
 }
 
 function usersStatement(condition: string): string {
-  return `SELECT ${columnsOfUser} FROM users WHERE ${condition}`;
+  return builtOnce(
+    `users ${condition}`,
+    () => `SELECT ${columnsOfUser} FROM users WHERE ${condition}`,
+  );
 }
 
 const columnsOfUser = Object.entries(userColumns)

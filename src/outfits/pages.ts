@@ -1,5 +1,5 @@
 // Numbered pages: count, rows and owners in one statement.
-import type { ReadRows } from '../database/read.ts';
+import { builtOnce, type ReadRows } from '../database/read.ts';
 import { madeOfCount, madeOfPage, membersOf } from './made-of.ts';
 import type { Ordering } from './ordering.ts';
 import { countOf, givenMembers, nearPageStatement, pageStatement } from './page-statement.ts';
@@ -51,7 +51,10 @@ export async function findPage(
   const nearLimit = rangeLimit(pageSize);
   const isNear = skip !== null && skip + pageSize <= nearLimit;
   const rows = await read<PageRow>(
-    isNear ? nearPageStatement(visibility, ordering, nearLimit) : pageStatement(ordering),
+    builtOnce(
+      `page ${isNear ? `${nearLimit} ${visibility.private}` : ''} ${ordering.field} ${ordering.direction}`,
+      () => (isNear ? nearPageStatement(visibility, ordering, nearLimit) : pageStatement(ordering)),
+    ),
     [...membersIn(visibility), skip, pageSize, ...(isNear ? viewerValues(visibility) : [])],
     { madeOf: (found) => madeOfPage(membersOf(visibility), ordering, outfitsIn(found)) },
   );

@@ -1,7 +1,7 @@
 // Pages of users' outfits, for all users of a query at once.
 import DataLoader from 'dataloader';
 import { madeOfAll } from '../database/changes.ts';
-import type { ReadRows } from '../database/read.ts';
+import { builtOnce, type ReadRows } from '../database/read.ts';
 import { conditionsOf, createValues, type OutfitFilter, sourceOf } from './filter.ts';
 import { simplify } from './list.ts';
 import { madeOfPage, membersOfUser } from './made-of.ts';
@@ -80,7 +80,10 @@ async function loadRows(
   const filtered = conditionsOf(conditions, values.add);
   const statement =
     filtered.length === 0
-      ? userPagesStatement(ordering, visible, owners)
+      ? builtOnce(
+          `user pages ${ordering.field} ${ordering.direction} ${visible.private} ${isOne}`,
+          () => userPagesStatement(ordering, visible, owners),
+        )
       : filteredStatement(ordering, visible, owners, conditions, filtered);
   const rows = await read<PageRow & { ownerId: number }>(statement, values.list, {
     ...planFor(filter),

@@ -120,7 +120,9 @@ function createFinder({ schema, routes, config, drawsPictures }: PagesOptions, k
   return (app: FastifyInstance, request: FastifyRequest, head: AnswerHead, payload: Buffer) => {
     const base = findBase(request, config.publicUrl);
     const key =
-      head.status === 200 ? entityTag(JSON.stringify([head, base ?? null]), payload) : undefined;
+      head.status === 200
+        ? entityTag(JSON.stringify([head, base ?? null, entityTag(payload)]))
+        : undefined;
     return kept.find(key, () => {
       const found = known.get(request.routeOptions.url ?? '');
       const parameters = parseQuery(/\?([^#]*)/.exec(head.target)?.[1] ?? '');

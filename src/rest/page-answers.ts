@@ -96,7 +96,7 @@ export function encloseFor(path: string, page: KeptPage, { query, parameters }: 
     page.latest = {
       address,
       body: Buffer.concat([Buffer.from(head), page.results, Buffer.from('}')]),
-      tag: entityTag(head, page.resultsTag),
+      tag: entityTag(head + page.resultsTag),
     };
   }
   return page.latest;
