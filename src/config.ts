@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { OperatorError } from './errors.ts';
 import { parseUrl } from './http/url.ts';
-import { isAcceptable } from './legacy/accepted.ts';
+import { isAcceptable } from './legacy/difference.ts';
 
 /** A wrong setting; the message is one sentence that names the variable, its value and its range. */
 export class ConfigError extends OperatorError {

@@ -116,3 +116,10 @@ export class OperatorError extends Error {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** A text for a message: on one line, and of at most so many characters. */
+export function cut(text: string, most = 80): string {
+  const characters = [...text.slice(0, 3 * most).replace(/[\p{Cc}\u2028\u2029]/gu, ' ')];
+  if (characters.length <= most) return characters.join('');
+  return `${characters.slice(0, most - 1).join('')}…`;
+}

@@ -20,6 +20,6 @@ export const version: string = JSON.parse(
 /** @param command such as `counts rebuild` */
 export function typed(command: string): string {
   const [name, ...words] = command.split(' ');
-  const script = [`npm run ${name}`, ...words].join(words.length > 0 ? ' -- ' : ' ');
+  const script = `npm run ${name}${words.length > 0 ? ` -- ${words.join(' ')}` : ''}`;
   return `"outfit-gateway ${command}" (in a checkout "${script}")`;
 }

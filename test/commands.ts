@@ -13,23 +13,31 @@ class Printed {
   write(text: string): void {
     this.text += text;
   }
+  /** Resolves when it matches so many times. */
+  async until(pattern: RegExp, times = 1): Promise<void> {
+    while ((this.text.match(new RegExp(pattern, 'g')) ?? []).length < times) {
+      await new Promise((settle) => setTimeout(settle, 20));
+    }
+  }
 }
 
 /** @param input what comes from standard input */
-export async function callCommand(
+export function startCommand(
   command: Command,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   input: string | Buffer = '',
+) {
+  const [stdout, stderr, stopping] = [new Printed(), new Printed(), new AbortController()];
+  const stdin = Readable.from([Buffer.from(input)], { objectMode: false });
+  const { signal } = stopping;
+  const ended = runCommand(command, { args, env, stdin, stdout, stderr, signal });
+  return { stdout, stderr, ended, stop: () => stopping.abort() };
+}
+
+export async function callCommand(
+  ...started: Parameters<typeof startCommand>
 ): Promise<CommandRun> {
-  const [stdout, stderr] = [new Printed(), new Printed()];
-  const code = await runCommand(command, {
-    args,
-    env,
-    stdin: Readable.from([Buffer.from(input)], { objectMode: false }),
-    stdout,
-    stderr,
-    signal: new AbortController().signal,
-  });
-  return { code, stdout: stdout.text, stderr: stderr.text };
+  const { stdout, stderr, ended } = startCommand(...started);
+  return { code: await ended, stdout: stdout.text, stderr: stderr.text };
 }

@@ -2,7 +2,8 @@
 // nothing else, and no change as nothing.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Answer, compareAnswers } from '../src/legacy/compare.ts';
+import type { Answer } from '../src/http/client.ts';
+import { compareAnswers } from '../src/legacy/compare.ts';
 import type { Kind } from '../src/legacy/difference.ts';
 import { type LegacyRecord, makeLegacyRecord } from './legacy-service.ts';
 

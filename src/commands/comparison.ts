@@ -2,13 +2,11 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { ConfigError, decimal, text } from '../config.ts';
 import { messageOf } from '../errors.ts';
-import { formatNumber, type Output } from '../import/reporter.ts';
-import { isAcceptable } from '../legacy/accepted.ts';
-import { kindMeanings, kinds } from '../legacy/difference.ts';
+import { formatNumber, listFirst, type Output } from '../import/reporter.ts';
+import { isAcceptable, kindMeanings, kinds } from '../legacy/difference.ts';
 import { countTimes, type Group, type Report } from '../legacy/report.ts';
 import { as, asList, type CommandLine } from './options.ts';
 
-/** Values of the options that the commands have in common. */
 export interface ComparisonValues {
   /** Seconds. */
   readonly timeout: number;
@@ -27,7 +25,6 @@ or not to the end, 130 it was interrupted.`;
 
 const acceptable = text.refine(isAcceptable).describe(`one of ${kinds.join(', ')}`);
 
-/** Adds those options. */
 export const withComparison = (line: CommandLine) =>
   line
     .option('--timeout <SECONDS>', 'how long an answer may take', as(decimal(0.1, 3_600)), 30)
@@ -85,37 +82,29 @@ export function conclude(
   return isSame ? 0 : 1;
 }
 
-/** One example of each kind first, then more of each as long as there is room. */
+/** As many examples of each kind as there is room for, but at least one. */
 function describeGroups(groups: readonly Group[]): string[] {
-  const shown: { readonly group: Group; examples: number }[] = [];
-  let lines = 0;
+  for (let most = maxLines; most > 1; most--) {
+    const lines = groups.flatMap((group) => describeGroup(group, most));
+    if (lines.length <= maxLines) return lines;
+  }
+  const shown: string[] = [];
+  const rest = [...groups];
   for (const group of groups) {
-    if (lines + 1 + linesOf(group) > maxLines) break;
-    shown.push({ group, examples: 1 });
-    lines += 1 + linesOf(group);
+    const lines = describeGroup(group, 1);
+    if (shown.length + lines.length > maxLines) break;
+    shown.push(...lines);
+    rest.shift();
   }
-  for (let round = 2; round <= maxLines; round++) {
-    for (const one of shown) {
-      const length = linesOf(one.group);
-      if (one.group.examples.length < round || lines + length > maxLines) continue;
-      one.examples = round;
-      lines += length;
-    }
-  }
-  const described = shown.flatMap(({ group, examples }) => describeGroup(group, examples));
-  const rest = groups.slice(shown.length).map(nameWithTimes);
-  if (rest.length === 0) return described;
-  const more = rest.length > 12 ? ' and more' : '';
-  return [...described, `Also: ${rest.slice(0, 12).join(', ')}${more}.`];
+  if (rest.length === 0) return shown;
+  return [...shown, `Also: ${listFirst(rest.map(nameWithTimes), rest.length, 12)}.`];
 }
 
-const linesOf = ({ examples }: Group) => (examples[0]?.asked ? 2 : 1);
-
-function describeGroup(group: Group, number: number): string[] {
+function describeGroup(group: Group, most: number): string[] {
   return [
     `${nameOf(group)}: ${formatNumber(group.times)} time${group.times === 1 ? '' : 's'}`,
     ...group.examples
-      .slice(0, number)
+      .slice(0, most)
       .flatMap(({ sentence, asked }) => [
         `  ${sentence}`,
         ...(asked ? [`    ${asked.there} | ${asked.here}`] : []),

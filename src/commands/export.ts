@@ -3,8 +3,7 @@ import { Writable } from 'node:stream';
 import { baseUrl, type Config, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
-import { streamLines, writeLines } from '../export/lines.ts';
-import { writePages } from '../export/pages.ts';
+import { streamLines, writeLines, writePages } from '../export/forms.ts';
 import { readRecords } from '../export/records.ts';
 import { writeWhole } from '../export/whole.ts';
 import { createReporter, formatNumber, type Reporter } from '../import/reporter.ts';
@@ -80,7 +79,6 @@ interface Request {
   readonly target: string;
   readonly form: 'lines' | 'pages' | 'stream';
   readonly since: string | undefined;
-  /** Base of the links of pages. */
   readonly base: string;
   readonly overwrite: boolean;
 }
@@ -115,7 +113,6 @@ function formOf(target: string): Request['form'] {
   );
 }
 
-/** Gives the number of records. */
 async function writeExport(
   database: Database,
   config: Config,

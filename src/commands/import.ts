@@ -1,5 +1,6 @@
 // outfit-gateway import: reads an existing listing into the database, once or again and again.
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
 import { baseUrl, type Config, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
@@ -7,15 +8,14 @@ import { httpErrorFor } from '../database/errors.ts';
 import { describeError } from '../failure.ts';
 import { SourceError } from '../import/batch.ts';
 import { openCheckpoint } from '../import/checkpoint.ts';
-import { crawl } from '../import/crawl.ts';
+import { dryRun } from '../import/dry-run.ts';
+import { parseHeaders } from '../import/fetch-page.ts';
 import { fingerprintFiles } from '../import/files.ts';
-import { follow } from '../import/follow.ts';
-import type { ImportOptions } from '../import/import.ts';
-import { createNews } from '../import/news.ts';
-import { describeOutcome } from '../import/outcome.ts';
-import { createPruner } from '../import/prune.ts';
-import { createReporter } from '../import/reporter.ts';
-import { findListingUrl, readHeaders } from '../import/source.ts';
+import { type ImportOptions, importOutfits } from '../import/import.ts';
+import { describeDryRun, describeOutcome } from '../import/outcome.ts';
+import { Pruner } from '../import/prune.ts';
+import { createReporter, RoundReporter } from '../import/reporter.ts';
+import { findListingUrl } from '../import/source.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
 import { as, asList, createLine, UsageError, withSettings } from './options.ts';
@@ -33,6 +33,12 @@ export const line = () =>
         `https://host/api/outfits/: a live listing, followed by its next links to the end
 FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), each also as .gz; folders are read in the order of their names
 -: standard input, in one of these formats`,
+      )
+      .addOption(
+        new Option(
+          '--dry-run',
+          'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
+        ).conflicts(['follow', 'prune', 'restart']),
       )
       .addOption(new Option('--replace', 'empty the database first').conflicts(['follow', 'prune']))
       .option('--restart', 'begin anew where an interrupted import would go on')
@@ -88,6 +94,7 @@ not be done, 130 it was interrupted (the same command goes on from there).`,
 export const failureCode = 2;
 
 interface Values {
+  readonly dryRun?: boolean;
   readonly replace?: boolean;
   readonly restart?: boolean;
   readonly header?: readonly string[];
@@ -104,8 +111,9 @@ interface Values {
 }
 
 /** @throws UsageError for options that do not go together */
-function checkValues({ pause, follow, prune, yes, maxRemoved }: Values, isLive: boolean): void {
-  const ofLive = { '--pause': pause, '--follow': follow, '--prune': prune };
+function checkValues(values: Values, isLive: boolean): void {
+  const { header, pause, follow, prune, yes, maxRemoved } = values;
+  const ofLive = { '--header': header, '--pause': pause, '--follow': follow, '--prune': prune };
   const [first] = Object.entries(ofLive).find(([, value]) => value !== undefined) ?? [];
   if (first && !isLive) throw new UsageError(`${first} needs a live listing as SOURCE.`);
   if (yes && !prune) throw new UsageError('--yes is about what --prune removes: add --prune.');
@@ -115,83 +123,76 @@ function checkValues({ pause, follow, prune, yes, maxRemoved }: Values, isLive: 
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
   const config = readConfig(io.env);
   const { replace = false, restart, pause } = values;
-  const headers = readHeaders(values.header ?? [], sources);
-  const bases = { media: values.mediaUrl, video: values.videoUrl };
   const isLive = findListingUrl(sources) !== undefined;
   checkValues(values, isLive);
-  const hasFiles = !sources.includes('-') && !isLive;
-  const files = hasFiles ? await fingerprintFiles(sources) : '';
+  const headers = parseHeaders(values.header ?? []);
+  const bases = { media: values.mediaUrl, video: values.videoUrl };
+  const files = isLive || sources.includes('-') ? '' : await fingerprintFiles(sources);
   return withDatabase(config, async (database) => {
+    const { stdin, stdout, stderr, signal } = io;
+    const { firstId } = config;
+    const remover = isLive ? '--prune' : '--replace';
+    const reading = { sources, stdin, headers, bases, replace, firstId, pause, signal };
+    if (values.dryRun) {
+      const reporter = createReporter(stderr);
+      const found = await dryRun(database.pool, reading, reporter).finally(reporter.finish);
+      stdout.write(`${describeDryRun(found, { config, remover }).join('\n')}\n`);
+      return found.broken > 0 ? 1 : 0;
+    }
     // What a follower has read may be old: nobody waits for the end of its crawl.
-    const follows = values.follow !== undefined;
-    const same = JSON.stringify({ database: database.description, replace, bases, files, follows });
+    const isRepeated = values.follow !== undefined;
+    const same = { database: database.description, replace, bases, files, follows: isRepeated };
     const checkpoint = sources.includes('-')
       ? undefined
-      : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), same);
+      : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
     if (restart) checkpoint?.remove();
-    const { stdin, signal } = io;
-    const { firstId } = config;
-    const importing = {
-      sources,
-      stdin,
-      headers,
-      bases,
-      replace,
-      firstId,
-      pause,
-      checkpoint,
-      signal,
-    };
-    return keepUp({ database, config, importing, values, isLive }, io);
+    const importing = { ...reading, checkpoint, isRepeated, stderr };
+    return keepUp({ database, config, importing, values, isLive, remover }, io);
   });
 }
 
 interface Plan {
   readonly database: Database;
   readonly config: Config;
-  readonly importing: Omit<ImportOptions, 'resume'>;
+  readonly importing: Omit<ImportOptions, 'startReport'>;
   readonly values: Values;
   readonly isLive: boolean;
+  readonly remover: '--prune' | '--replace';
 }
 
 /** Crawls as often as it takes; gives the exit code. */
 async function keepUp(plan: Plan, io: Io): Promise<number> {
-  const { database, config, importing, values, isLive } = plan;
+  const { database, config, importing, values, isLive, remover } = plan;
   const { signal, stdout, stderr } = io;
   const { pool } = database;
-  const news = createNews(stdout, stderr);
+  const { isRepeated } = importing;
+  const rounds = new RoundReporter(stdout, stderr);
+  const say = (line: string) => rounds.printIfNew(line);
+  const { yes: confirmed = false, maxRemoved, follow } = values;
   const pruner = values.prune
-    ? createPruner({
-        pool,
-        confirmed: values.yes ?? false,
-        maxRemoved: values.maxRemoved,
-        signal,
-        say: news.say,
-      })
+    ? new Pruner({ pool, confirmed, maxRemoved, signal, say })
     : undefined;
   const canResume = importing.checkpoint !== undefined;
-  const remover = isLive ? '--prune' : '--replace';
   let code = 0;
   let isResumed = false;
-  const isRepeated = values.follow !== undefined;
   const startReport = (already: number) =>
-    isRepeated ? news.startRound(already) : createReporter(stderr, already);
+    isRepeated ? rounds.startRound(already) : createReporter(stderr, already);
   const round = async () => {
-    const result = await crawl(database, { ...importing, isRepeated, stderr, startReport });
-    isResumed = result.already > 0;
-    const removed = result.interrupted ? undefined : await pruner?.look(result);
-    const lines = describeOutcome(result, { config, canResume, removed, remover });
+    const outcome = await importOutfits(pool, { ...importing, startReport });
+    isResumed = outcome.already > 0;
+    const removed = outcome.interrupted ? undefined : await pruner?.prune(outcome);
+    const lines = describeOutcome(outcome, { config, canResume, removed, remover });
     const time = isRepeated ? `${new Date().toISOString()} ` : '';
-    for (const [index, line] of lines.entries()) news.say(index === 0 ? time + line : line);
-    code = result.totals.broken > 0 || pruner?.hasRefused ? 1 : 0;
-    if (result.interrupted) code = 130;
+    for (const [index, line] of lines.entries()) say(index === 0 ? time + line : line);
+    code = outcome.totals.broken > 0 || pruner?.hasRefused ? 1 : 0;
+    if (outcome.interrupted) code = 130;
   };
 
-  if (values.follow === undefined) {
+  if (follow === undefined) {
     await round();
     if (isResumed && isLive && !signal.aborted) {
       const missed = 'What changed since in the part that was read before did not come';
-      news.say(pruner ? `${missed}, so all is read once more.` : `${missed}: import once more.`);
+      say(pruner ? `${missed}, so all is read once more.` : `${missed}: import once more.`);
       if (pruner) await round();
     }
     if (pruner?.isWaiting && !signal.aborted) await round();
@@ -199,16 +200,22 @@ async function keepUp(plan: Plan, io: Io): Promise<number> {
   }
   // A server that freezes gives no error: without it, a round would wait for its answer for ever.
   await database.monitor(() => {});
-  await follow(round, {
-    seconds: values.follow,
-    signal,
-    mayPass: (error) => error instanceof SourceError || httpErrorFor(error) !== undefined,
-    onFailure: (error) => {
-      const time = new Date().toISOString();
-      stderr.write(`${time} ${describeError(error)} It is tried again every ${values.follow} s.\n`);
-    },
-    onRecovery: () => stderr.write(`${new Date().toISOString()} It goes on.\n`),
-  });
+  const tell = (sentence: string) => stderr.write(`${new Date().toISOString()} ${sentence}\n`);
+  let isFailing = false;
+  while (!signal.aborted) {
+    try {
+      await round();
+      if (isFailing && !signal.aborted) tell('It goes on.');
+      isFailing = false;
+    } catch (error) {
+      if (signal.aborted) break;
+      if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
+      if (!isFailing) tell(`${describeError(error)} It is tried again every ${follow} s.`);
+      isFailing = true;
+    }
+    // Ended by the signal, which the loop looks at.
+    await sleep(follow * 1_000, undefined, { signal }).catch(() => {});
+  }
   if (code !== 130) stdout.write('Interrupted; what was read is saved.\n');
   return 130;
 }

@@ -1,21 +1,21 @@
-// outfit-gateway verify: compares a source with this service.
+// outfit-gateway verify: compares a live listing with this service.
 import { buildApp } from '../app.ts';
 import { type Config, readConfig, text, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded.ts';
 import { toAnswer } from '../http/client.ts';
 import { parseUrl } from '../http/url.ts';
-import { hide } from '../import/fetch-page.ts';
+import { hide, parseHeaders } from '../import/fetch-page.ts';
 import { createReporter, formatNumber } from '../import/reporter.ts';
-import { findListingUrl, readHeaders } from '../import/source.ts';
+import { findListingUrl } from '../import/source.ts';
 import { Report } from '../legacy/report.ts';
 import { createOwnSide, type Side } from '../legacy/side.ts';
 import { verifyListing } from '../legacy/verify.ts';
-import { verifyFiles } from '../legacy/verify-files.ts';
+import { typed } from '../package.ts';
 import type { Io } from './command.ts';
 import { type ComparisonValues, conclude, withComparison } from './comparison.ts';
 import { withDatabase } from './database.ts';
-import { as, asList, createLine, withSettings } from './options.ts';
+import { as, asList, createLine, UsageError, withSettings } from './options.ts';
 
 const listingUrl = text
   .refine((value) => {
@@ -29,9 +29,9 @@ export const line = () =>
     withComparison(
       createLine('verify')
         .description(
-          'Compares a source with what this service answers. A live listing is asked for all its pages in every order that it has, and for what apps ask beside; of saved files the records are compared, and their order where they are pages. Nothing is written.',
+          'Compares a live listing with what this service answers: all its pages in every order that it has, and what apps ask beside. Nothing is written. What differs from saved files, "outfit-gateway import FILE --dry-run" says.',
         )
-        .argument('<SOURCE...>', 'what "outfit-gateway import" takes')
+        .argument('<URL...>', 'the live listing, such as https://host/api/outfits/')
         .option(
           '--against <URL>',
           'the listing of a running service, such as http://localhost:4000/api/outfits/ (default: a service in this process, on the database of DATABASE_URL or DATA_DIR). It must answer itself: LEGACY_MODE=off or mirror',
@@ -39,12 +39,12 @@ export const line = () =>
         )
         .option(
           "--header <'Name: value'>",
-          "sent to the host of a live SOURCE with each request, such as 'Authorization: Token abc'; may be given more than once",
+          "sent to the host of URL with each request, such as 'Authorization: Token abc'; may be given more than once",
           asList(),
         )
         .option(
           '--sample <N>',
-          'compare N pages of each order of a live SOURCE, the first and the last among them',
+          'compare N pages of each order, the first and the last among them',
           as(wholeNumber(1, 1_000_000)),
         ),
     ),
@@ -65,40 +65,32 @@ const settings = {
   rateLimit: undefined,
   unknownParameters: 'ignore',
   legacyMode: { kind: 'off', percent: 100 },
-  /** No page is asked for twice. */
   cacheMaxBytes: 0,
 } as const;
 
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
   const { against, sample } = values;
-  const headers = readHeaders(values.header ?? [], sources);
-  const accepted = new Set(values.accept);
-  const times = { timeout: values.timeout * 1000, wait: values.wait * 1000 };
   const listing = findListingUrl(sources);
-  const report = new Report(accepted, (text) => hide(text, headers));
-  const { stdin, signal } = io;
+  if (listing === undefined) {
+    throw new UsageError(
+      `verify compares a live listing, by its URL. For saved files, type ${typed(`import ${sources.join(' ')} --dry-run`)}.`,
+    );
+  }
+  const headers = parseHeaders(values.header ?? []);
+  const times = { timeout: values.timeout * 1000, wait: values.wait * 1000 };
+  const report = new Report(new Set(values.accept), (text) => hide(text, headers));
+  const { signal } = io;
 
-  const verify = async (openOurs: OpenOurs) => {
+  const verify = (openOurs: OpenOurs) => {
     const reporter = createReporter(io.stderr);
-    try {
-      if (listing === undefined) {
-        // Fewer pages are read sooner, and hold the same records.
-        const ours = await openOurs(1_000);
-        const records = await verifyFiles({ sources, ours, report, stdin, signal }, reporter);
-        return { records, compared: `${formatNumber(records)} records` };
-      }
-      const options = { listing, headers, openOurs, report, signal, sample, ...times };
-      const { records, answers, orders, broken } = await verifyListing(options, reporter);
-      const compared = `${formatNumber(records)} records in ${orders} orders, ${formatNumber(answers)} answers`;
-      return { records, answers, orders, broken, compared };
-    } finally {
-      reporter.finish();
-    }
+    const options = { listing, headers, openOurs, report, signal, sample, ...times };
+    return verifyListing(options, reporter).finally(reporter.finish);
   };
-  const { compared, ...facts } =
+  const facts =
     against === undefined
       ? await withService(readConfig(io.env), verify)
       : await withUrl(against, times.timeout, verify);
+  const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
 

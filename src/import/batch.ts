@@ -11,10 +11,9 @@ import { isDeeper } from '../http/json.ts';
 export const maxPageBytes = 64 * 1024 * 1024;
 export const maxPageSize = '64 MiB';
 
-/** A record has two levels. Whatever looks at deeper ones may run out of stack. */
+/** A record has two levels. Recursion over deeper ones may run out of stack. */
 const maxLevels = 16;
 
-/** One record as the source has it, not yet checked. */
 export interface SourceRecord {
   readonly value: unknown;
   /** Page, or file and line, for messages. */
@@ -27,7 +26,6 @@ export interface UnreadablePart {
   readonly reason: string;
 }
 
-/** A value that stands where a record should be. */
 export function toPart(value: unknown, where: string): SourceRecord | UnreadablePart {
   if (!isDeeper(value, maxLevels)) return { value, where };
   return { where, reason: `it is nested deeper than ${maxLevels} levels` };
@@ -41,18 +39,14 @@ export interface Position {
   readonly done: number;
 }
 
-/** Some records of a source, in its order. */
 export interface Batch {
-  readonly records: readonly SourceRecord[];
-  readonly unreadable: readonly UnreadablePart[];
-  /** Where to go on once this batch is dealt with; undefined behind the last page of a listing. */
+  readonly parts: readonly (SourceRecord | UnreadablePart)[];
+  /** Where to go on once this batch is saved; undefined behind the last page of a listing. */
   readonly next: Position | undefined;
   /** How many records the listing says it has in all. */
   readonly count: number | undefined;
   /** The same at the first of the pages that were joined to this batch; undefined: as `count`. */
   readonly firstCount?: number | undefined;
-  /** Whether the records are in the default order of the listing, also across such batches. */
-  readonly inDefaultOrder: boolean;
 }
 
 /** The source cannot be read (on); the message is one sentence that says why. */
@@ -61,7 +55,6 @@ export class SourceError extends OperatorError {
 }
 
 export interface ReadOptions {
-  /** Undefined: from the beginning. */
   readonly from?: Position | undefined;
   /** Ends the reading with the error of the signal. */
   readonly signal: AbortSignal;
@@ -69,8 +62,8 @@ export interface ReadOptions {
   readonly stdin: Readable;
   /** Milliseconds between two pages of a live listing; undefined: none. */
   readonly pause?: number | undefined;
-  /** Told when a live listing had no page any more where it had promised one. */
+  /** Called when a live listing had no page any more where it had promised one. */
   readonly onShortened?: () => void;
-  /** Told, in a sentence, about what happens without ending the reading. */
+  /** Called with a sentence about a problem that does not end the reading. */
   readonly notify: (sentence: string) => void;
 }

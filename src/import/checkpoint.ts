@@ -21,7 +21,6 @@ const progress = z.object({
     unchanged: count,
     broken: count,
   }),
-  /** Names of fields that are not kept, with the number of records that have them. */
   unkept: z.array(z.tuple([z.string(), count])).default([]),
   /** An outfit that was saved: if the database has lost it, it is not the same database. */
   savedId: z.int().optional(),

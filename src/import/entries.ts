@@ -1,8 +1,6 @@
 // The records of one file or of standard input, whatever form they have there.
 import { isUtf8 } from 'node:buffer';
-import { createReadStream } from 'node:fs';
-import { addAbortSignal, pipeline, type Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import type { Readable } from 'node:stream';
 import { messageOf } from '../errors.ts';
 import {
   maxPageBytes,
@@ -12,12 +10,11 @@ import {
   toPart,
   type UnreadablePart,
 } from './batch.ts';
-import { asEnvelope, isInDefaultOrder } from './envelope.ts';
-import { parseJson } from './json.ts';
-import { readLines } from './lines.ts';
+import { asEnvelope, parseJson } from './envelope.ts';
+import { openInput, readLines } from './lines.ts';
 
 /** One record of a file, or a part of the file that holds none. */
-export type Entry = (SourceRecord & { readonly inDefaultOrder: boolean }) | UnreadablePart;
+export type Entry = SourceRecord | UnreadablePart;
 
 /** Lists that may stand in each other: lines of pages of lists of records. */
 const maxLists = 4;
@@ -33,125 +30,116 @@ export async function* readEntries(
   stdin: Readable,
   signal: AbortSignal,
 ): AsyncGenerator<Entry> {
-  const stream = file === '-' ? stdin : openFile(file);
-  let hasLines: boolean | undefined = /\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(file) || undefined;
-  const held = new Held();
+  const stream = openInput(file, stdin, signal);
+  const input = new Input(stream);
   let number = 0;
   try {
-    for await (const line of readLines(addAbortSignal(signal, stream), maxPageBytes)) {
-      number = line.number;
-      const where = `${file}:${number}`;
-      hasLines ??= isBlank(line.bytes) ? undefined : isWhole(line.bytes);
-      if (hasLines) {
-        yield* readLine(line.bytes, where);
-      } else if (!held.add(line.bytes)) {
-        // A first line that is broken makes a file of records look like one document.
-        hasLines = holdsRecords(held);
-        if (!hasLines) {
-          const advice = 'save it as pages, or with one record per line';
-          yield { where: file, reason: `it is larger than ${maxPageSize}: ${advice}` };
-          return;
-        }
-        yield* readHeldLines(held, file);
-        yield* readLine(line.bytes, where);
+    if (!/\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(file) && !(await isFirstLineWhole(input))) {
+      for await (const _chunk of input.hold());
+      const parsed = input.isOverfull ? undefined : parse(input.held);
+      if (parsed && 'value' in parsed) {
+        yield* readValue(parsed.value, file);
+        return;
       }
+      // A first line that is broken makes a file of records look like one document.
+      if (!(await holdsRecords(input))) {
+        const advice = 'save it as pages, or with one record per line';
+        const reason = parsed?.reason ?? `it is larger than ${maxPageSize}: ${advice}`;
+        if (!parsed || !isBlank(input.held)) yield { where: file, reason };
+        return;
+      }
+    }
+    for await (const line of readLines(input.all(), maxPageBytes)) {
+      number = line.number;
+      yield* readLine(line.bytes, `${file}:${number}`);
     }
   } catch (error) {
     signal.throwIfAborted();
     const where = number > 0 ? `${file}:${number + 1}` : file;
     yield { where, reason: `it cannot be read (${messageOf(error)})` };
+  } finally {
+    stream.destroy();
   }
-  if (!hasLines) yield* readDocument(held, file);
 }
 
-/** Lines that are put together again: in one piece, since millions of short ones have no room. */
-class Held {
-  #bytes = Buffer.alloc(64 * 1024);
+/** A stream whose beginning can be read again. */
+class Input {
+  readonly #rest: AsyncIterator<Buffer>;
+  readonly #chunks: Buffer[] = [];
   #length = 0;
 
-  /** False when there would be more than a page may have. */
-  add(line: Buffer | undefined): boolean {
-    if (line === undefined) return false;
-    const length = this.#length + line.length + 1;
-    if (length > maxPageBytes) return false;
-    if (length > this.#bytes.length) {
-      const larger = Buffer.alloc(Math.max(length, 2 * this.#bytes.length));
-      this.#bytes.copy(larger, 0, 0, this.#length);
-      this.#bytes = larger;
-    }
-    line.copy(this.#bytes, this.#length);
-    this.#bytes[length - 1] = 10;
-    this.#length = length;
-    return true;
+  constructor(stream: Readable) {
+    this.#rest = stream[Symbol.asyncIterator]();
   }
 
-  all(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+  /** Whether there is more than a page may have. */
+  get isOverfull(): boolean {
+    return this.#length > maxPageBytes;
   }
 
-  *lines(): Generator<{ readonly number: number; readonly bytes: Buffer }> {
-    const all = this.all();
-    for (let start = 0, number = 1; start < all.length; number++) {
-      const end = all.indexOf('\n', start);
-      yield { number, bytes: all.subarray(start, end) };
-      start = end + 1;
+  get held(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+
+  /** Reads on, and holds what comes, to the end or to the limit. */
+  async *hold(): AsyncGenerator<Buffer> {
+    while (!this.isOverfull) {
+      const { done, value } = await this.#rest.next();
+      if (done) return;
+      this.#chunks.push(value);
+      this.#length += value.length;
+      yield value;
     }
   }
-}
 
-function openFile(file: string): Readable {
-  const stream = createReadStream(file, { highWaterMark: 256 * 1024 });
-  // The callback is where an error would go that the reader of the last stream gets anyway.
-  return /\.gz$/i.test(file) ? pipeline(stream, createGunzip(), () => {}) : stream;
-}
-
-function* readLine(line: Buffer | undefined, where: string): Generator<Entry> {
-  if (line === undefined) {
-    yield { where, reason: `it is longer than ${maxPageSize}` };
-    return;
+  /** All that is held, one chunk after the other, and the rest of the stream. */
+  async *all(): AsyncGenerator<Buffer> {
+    yield* this.#chunks.splice(0);
+    yield* { [Symbol.asyncIterator]: () => this.#rest };
   }
-  if (isBlank(line)) return;
-  const parsed = parse(line);
-  if ('reason' in parsed) yield { where, reason: parsed.reason };
-  else yield* readValue(parsed.value, where);
-}
 
-function* readDocument(held: Held, file: string): Generator<Entry> {
-  const parsed = parse(held.all());
-  if ('value' in parsed) {
-    yield* readValue(parsed.value, file);
-    return;
+  lines() {
+    return readLines(this.#chunks, maxPageBytes);
   }
-  // The first line was a broken record: the others must not be lost with it.
-  if (holdsRecords(held)) yield* readHeldLines(held, file);
-  else if (!isBlank(held.all())) yield { where: file, reason: parsed.reason };
 }
 
-function* readHeldLines(held: Held, file: string): Generator<Entry> {
-  for (const { number, bytes } of held.lines()) yield* readLine(bytes, `${file}:${number}`);
-}
-
-function holdsRecords(held: Held): boolean {
-  for (const { bytes } of held.lines()) if (holdsRecord(bytes)) return true;
+/** Whether the first line is a whole document, so that each line stands for itself. */
+async function isFirstLineWhole(input: Input): Promise<boolean> {
+  for await (const { bytes } of readLines(input.hold(), maxPageBytes)) {
+    if (bytes === undefined) return true;
+    if (!isBlank(bytes)) return 'value' in parse(bytes);
+  }
   return false;
 }
 
+async function holdsRecords(input: Input): Promise<boolean> {
+  for await (const { bytes } of input.lines()) if (bytes && isRecord(bytes)) return true;
+  return false;
+}
+
+function isRecord(line: Buffer): boolean {
+  // Most lines of a document that is not one per line are quickly told by their ends.
+  if (!line.includes('}') || !/^\s*\{/.test(line.toString('latin1', 0, 100))) return false;
+  const parsed = parse(line);
+  if (!('value' in parsed)) return false;
+  return asEnvelope(parsed.value) !== undefined || 'id' in Object(parsed.value);
+}
+
+function* readLine(line: Buffer | undefined, where: string): Generator<Entry> {
+  const parsed = line ? parse(line) : { reason: `it is longer than ${maxPageSize}` };
+  if ('value' in parsed) yield* readValue(parsed.value, where);
+  else if (!line || !isBlank(line)) yield { where, reason: parsed.reason };
+}
+
 /** The records of a page envelope, an array, or the value itself as a record. */
-function* readValue(
-  value: unknown,
-  where: string,
-  inDefaultOrder = false,
-  lists = 0,
-): Generator<Entry> {
-  const envelope = asEnvelope(value);
-  const values = envelope?.results ?? value;
+function* readValue(value: unknown, where: string, lists = 0): Generator<Entry> {
+  const values = asEnvelope(value)?.results ?? value;
   if (!Array.isArray(values) || lists === maxLists) {
-    yield { ...toPart(value, where), inDefaultOrder };
+    yield toPart(value, where);
     return;
   }
-  const isOrdered = envelope !== undefined && isInDefaultOrder(envelope);
   for (const [index, record] of values.entries()) {
-    yield* readValue(record, `${where}, record ${index + 1}`, isOrdered, lists + 1);
+    yield* readValue(record, `${where}, record ${index + 1}`, lists + 1);
   }
 }
 
@@ -165,23 +153,6 @@ function parse(bytes: Buffer): { readonly value: unknown } | { readonly reason: 
   }
 }
 
-function holdsRecord(line: Buffer): boolean {
-  // Most lines of a document that is not one per line are quickly told by their ends.
-  if (!line.includes('}') || !/^\s*\{/.test(line.toString('latin1', 0, 100))) return false;
-  const parsed = parse(line);
-  if (!('value' in parsed)) return false;
-  const { value } = parsed;
-  return (
-    asEnvelope(value) !== undefined ||
-    (typeof value === 'object' && value !== null && 'id' in value)
-  );
-}
-
-function isBlank(bytes: Buffer | undefined): boolean {
-  return bytes?.every((byte) => byte === 32 || (byte >= 9 && byte <= 13)) ?? false;
-}
-
-/** Whether a first line says that each line stands for itself: one that is too long says nothing. */
-function isWhole(line: Buffer | undefined): boolean {
-  return line === undefined || 'value' in parse(line);
+function isBlank(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 32 || (byte >= 9 && byte <= 13));
 }

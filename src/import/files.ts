@@ -106,12 +106,6 @@ async function* readFile(
   signal.throwIfAborted();
 }
 
-function toBatch(entries: readonly Entry[], next: Position): Batch {
-  return {
-    records: entries.filter((entry) => 'value' in entry),
-    unreadable: entries.filter((entry) => 'reason' in entry),
-    next,
-    count: undefined,
-    inDefaultOrder: entries.every((entry) => !('value' in entry) || entry.inDefaultOrder),
-  };
+function toBatch(parts: readonly Entry[], next: Position): Batch {
+  return { parts, next, count: undefined };
 }

@@ -1,41 +1,32 @@
-// Reads a source into the database, batch by batch.
-import type { Readable } from 'node:stream';
+// Reads a source into the database, batch by batch, from where an interrupted import stopped.
 import type pg from 'pg';
 import { raiseSequences, readFirstId, reserveIds, saveOutfits } from '../outfits/bulk.ts';
 import { foldChanges } from '../outfits/fold.ts';
-import { checkBatches } from './check-batches.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { IdSet } from './id-set.ts';
-import { findOthers } from './others.ts';
+import { countUnkept, type Unkept } from './outcome.ts';
+import { findNotInSource } from './prune.ts';
 import type { Bases } from './record.ts';
-import type { Reporter } from './reporter.ts';
-import { countUnkept, type Unkept } from './unkept.ts';
+import { formatNumber, type Output, type Reporter } from './reporter.ts';
+import { readRows, type SourceOptions } from './source.ts';
 
 /** Outfits that are written between two folds: see counting.md. */
 const foldSize = 20_000;
 
 const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 
-export interface ImportOptions {
-  /** The URL of a live listing, or files and folders, or `-` for standard input. */
-  readonly sources: readonly string[];
-  readonly stdin: Readable;
-  /** What is sent to a live listing with each request. */
-  readonly headers: Headers;
+/** `firstId` is where the ids of outfits made here are to begin; undefined: as the database has it. */
+export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
   /** Bases that are given; the others are found in the first records. */
   readonly bases: Bases;
   /** Whether to empty the database before the first batch is saved. */
   readonly replace: boolean;
-  /** Where the ids of outfits that are made here are to begin; undefined: as the database has it. */
-  readonly firstId: number | undefined;
-  /** Milliseconds between two pages of a live listing; undefined: none. */
-  readonly pause: number | undefined;
-  /** Where an earlier run stopped, to go on from there. */
-  readonly resume: Progress | undefined;
   /** Undefined when nothing can be resumed, as with standard input. */
   readonly checkpoint: Checkpoint | undefined;
-  /** Ends the import after the batch that is being saved. */
-  readonly signal: AbortSignal;
+  /** Whether another import follows whatever comes of this one. */
+  readonly isRepeated: boolean;
+  readonly stderr: Output;
+  readonly startReport: (already: number) => Reporter;
 }
 
 export interface ImportOutcome {
@@ -51,22 +42,64 @@ export interface ImportOutcome {
   readonly foreign: IdSet | undefined;
   /** Records that a live listing counts beyond those that came; undefined if that is not known. */
   readonly lacking: number | undefined;
-  /** Different outfits that came in this run. */
   readonly came: number;
   /** Why the source may have more than what came, as a clause; undefined: that was all of it. */
   readonly partial: string | undefined;
+  readonly seconds: number;
+  /** Records that an earlier run had read. */
+  readonly already: number;
 }
 
 /**
- * Reads a source and saves what keeps the contract, reading one batch while another is saved.
+ * Reads a source and saves what keeps the contract.
  * @throws SourceError when the source cannot be read on; what came before is saved all the same
  */
-export async function importOutfits(
+export async function importOutfits(pool: pg.Pool, options: ImportOptions): Promise<ImportOutcome> {
+  const { checkpoint, isRepeated, stderr } = options;
+  const resume = await findProgress(checkpoint, pool);
+  const already = resume?.totals.read ?? 0;
+  if (resume) {
+    stderr.write(
+      `Going on behind the ${formatNumber(already)} records that an interrupted import has read (--restart begins anew).\n`,
+    );
+  }
+  const reporter = options.startReport(already);
+  const start = performance.now();
+  try {
+    const outcome = await readAndSave(pool, options, resume, reporter);
+    return { ...outcome, already, seconds: (performance.now() - start) / 1000 };
+  } catch (error) {
+    const reached = checkpoint?.read();
+    if (!isRepeated) {
+      if (reached) reporter.note('What came before is saved; the same command goes on from there.');
+    } else if (resume && reached?.totals.read === already) {
+      // A page that never comes must not keep those before it from being read ever again.
+      checkpoint?.remove();
+    }
+    throw error;
+  } finally {
+    reporter.finish();
+  }
+}
+
+/** What to go on from, unless the database is one that does not hold what was saved. */
+async function findProgress(
+  checkpoint: Checkpoint | undefined,
+  pool: pg.Pool,
+): Promise<Progress | undefined> {
+  const progress = checkpoint?.read();
+  if (progress?.savedId === undefined) return undefined;
+  const { rowCount } = await pool.query('SELECT FROM outfits WHERE id = $1', [progress.savedId]);
+  return rowCount === 1 ? progress : undefined;
+}
+
+async function readAndSave(
   pool: pg.Pool,
   options: ImportOptions,
+  resume: Progress | undefined,
   reporter: Reporter,
-): Promise<ImportOutcome> {
-  const { resume, checkpoint } = options;
+): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
+  const { checkpoint, signal } = options;
   const totals = { ...(resume?.totals ?? nothing) };
   const ids = new IdSet();
   const unkept: Unkept = new Map(resume?.unkept);
@@ -86,7 +119,7 @@ export async function importOutfits(
   const firstId = await settleFirstId(pool, options);
   try {
     const from = resume?.position;
-    const batches = checkBatches({ ...options, from, firstId, onShortened }, bases, reporter);
+    const batches = readRows({ ...options, from, firstId, onShortened }, bases, reporter);
     for await (const batch of readAhead(batches)) {
       // Not before there is something to put in its place.
       const isFirst = replace && batch.rows.length > 0;
@@ -102,9 +135,7 @@ export async function importOutfits(
       savedId = batch.rows.at(-1)?.id ?? savedId;
       totals.read += batch.read;
       totals.broken += batch.broken;
-      totals.created += saved.created;
-      totals.updated += saved.updated;
-      totals.unchanged += saved.unchanged;
+      for (const key of ['created', 'updated', 'unchanged'] as const) totals[key] += saved[key];
       // A run that goes on does not empty the database, so there is none before that is done.
       if (batch.next && !replace) {
         checkpoint?.write({ position: batch.next, bases, totals, unkept: [...unkept], savedId });
@@ -117,8 +148,7 @@ export async function importOutfits(
       reporter.progress(totals.read, count);
     }
   } catch (error) {
-    if (!options.signal.aborted || !(error instanceof Error && error.name === 'AbortError'))
-      throw error;
+    if (!signal.aborted || !(error instanceof Error && error.name === 'AbortError')) throw error;
     interrupted = true;
   }
 
@@ -147,7 +177,7 @@ export async function importOutfits(
     bases,
     unkept,
     interrupted,
-    foreign: isWhole ? await findOthers(pool, ids, await readFirstId(pool)) : undefined,
+    foreign: isWhole ? await findNotInSource(pool, ids, await readFirstId(pool)) : undefined,
     lacking,
     came: ids.size,
     partial: doubts.find(([isDoubtful]) => isDoubtful)?.[1],

@@ -1,4 +1,16 @@
-// A stream of bytes as lines, of which no more is held than a limit allows.
+// Files and standard input, and a stream of bytes as lines, of which no more is held than a limit allows.
+import { createReadStream } from 'node:fs';
+import { addAbortSignal, pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+
+/** @param file path (`.gz` is unpacked), or `-` for `stdin` */
+export function openInput(file: string, stdin: Readable, signal: AbortSignal): Readable {
+  if (file === '-') return addAbortSignal(signal, stdin);
+  const stream = createReadStream(file, { highWaterMark: 256 * 1024 });
+  // The callback takes an error that the reader of the last stream gets anyway.
+  const opened = /\.gz$/i.test(file) ? pipeline(stream, createGunzip(), () => {}) : stream;
+  return addAbortSignal(signal, opened);
+}
 
 export interface Line {
   readonly number: number;
@@ -14,7 +26,7 @@ const maxSkips = 16;
  * @throws Error when a line does not end even then
  */
 export async function* readLines(
-  stream: AsyncIterable<Buffer>,
+  stream: AsyncIterable<Buffer> | Iterable<Buffer>,
   limit: number,
 ): AsyncGenerator<Line> {
   let begun: Buffer[] = [];

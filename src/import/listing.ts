@@ -1,9 +1,9 @@
 // A live listing, followed by its next links to the end, however it fails or goes on on the way.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cut } from '../errors.ts';
 import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
-import { asEnvelope, type Envelope, isInDefaultOrder } from './envelope.ts';
+import { asEnvelope, type Envelope, parseJson } from './envelope.ts';
 import type { FetchPage } from './fetch-page.ts';
-import { parseJson } from './json.ts';
 import { type Failure, retry } from './retry.ts';
 
 export interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
@@ -43,20 +43,20 @@ export async function* readListing(start: string, options: ListingOptions): Asyn
   }
 }
 
-function* toBatches(page: Envelope, url: string, next: string | undefined): Generator<Batch> {
-  const { results, count } = page;
+function* toBatches(
+  { results, count }: Envelope,
+  url: string,
+  next: string | undefined,
+): Generator<Batch> {
   for (let begin = 0; begin === 0 || begin < results.length; begin += maxBatch) {
     const end = begin + maxBatch;
-    const parts = results
-      .slice(begin, end)
-      .map((value, index) => toPart(value, `${url}, record ${begin + index + 1}`));
     yield {
-      records: parts.filter((part) => 'value' in part),
-      unreadable: parts.filter((part) => 'reason' in part),
+      parts: results
+        .slice(begin, end)
+        .map((value, index) => toPart(value, `${url}, record ${begin + index + 1}`)),
       // Only a whole page can be gone on behind.
       next: next === undefined || end < results.length ? undefined : { at: next, done: 0 },
       count,
-      inDefaultOrder: isInDefaultOrder(page),
     };
   }
 }
@@ -148,6 +148,5 @@ async function tryPage(
 }
 
 function excerpt(body: string): string {
-  const line = body.trim().replace(/\s+/g, ' ');
-  return line.length <= 100 ? line || 'an empty body' : `${line.slice(0, 100)}…`;
+  return cut(body.trim().replace(/\s+/g, ' '), 100) || 'an empty body';
 }

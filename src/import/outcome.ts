@@ -1,8 +1,9 @@
-// What an import tells whoever ran it, line by line.
+// What an import or a dry run tells at its end, line by line; and the fields that are not kept.
 import type { Config } from '../config.ts';
-import type { Crawl } from './crawl.ts';
-import { formatNumber } from './reporter.ts';
-import { describeUnkept } from './unkept.ts';
+import type { DryRun, Found } from './dry-run.ts';
+import type { ImportOutcome } from './import.ts';
+import { type Bases, fieldNames, readProperty, shorten, userFieldNames } from './record.ts';
+import { formatNumber, listFirst } from './reporter.ts';
 
 export interface OutcomeOptions {
   readonly config: Pick<Config, 'mediaUrl' | 'videoUrl'>;
@@ -14,20 +15,18 @@ export interface OutcomeOptions {
 }
 
 /** The first line says what changed; the others, what is to be done. */
-export function describeOutcome(crawl: Crawl, options: OutcomeOptions): string[] {
+export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions): string[] {
   const { config, canResume, removed, remover } = options;
-  const { totals, bases, seconds, already, foreign, lacking, interrupted } = crawl;
-  const [read, created, updated, unchanged, broken] = [
-    totals.read,
+  const { totals, seconds, already, foreign, lacking, interrupted } = outcome;
+  const [created, updated, unchanged, broken] = [
     totals.created,
     totals.updated,
     totals.unchanged,
     totals.broken,
   ].map(formatNumber);
-  const rate = formatNumber((totals.read - already) / seconds);
   const pruned = removed === undefined ? '' : `${formatNumber(removed)} removed, `;
   const lines = [
-    `${read} records read in ${seconds.toFixed(1)} s (${rate} per second): ${created} created, ${updated} updated, ${unchanged} unchanged, ${pruned}${broken} broken.`,
+    `${describeReading(totals.read, totals.read - already, seconds)}: ${created} created, ${updated} updated, ${unchanged} unchanged, ${pruned}${broken} broken.`,
   ];
   if (already > 0) {
     lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);
@@ -36,15 +35,7 @@ export function describeOutcome(crawl: Crawl, options: OutcomeOptions): string[]
     const next = canResume ? ' The same command goes on from there; --restart begins anew.' : '';
     lines.push(`Interrupted; what was read is saved.${next}`);
   }
-  const settings = [
-    bases.media !== undefined && bases.media !== config.mediaUrl && `MEDIA_URL=${bases.media}`,
-    bases.video !== undefined && bases.video !== config.videoUrl && `VIDEO_URL=${bases.video}`,
-  ].filter((setting) => setting !== false);
-  if (settings.length > 0) {
-    lines.push(`To serve the URLs of the source, set ${settings.join(' and ')}.`);
-  }
-  const lost = describeUnkept(crawl.unkept);
-  if (lost) lines.push(lost);
+  lines.push(...describeSource(outcome, config));
   if (foreign && foreign.size > 0 && removed === undefined) {
     lines.push(
       `The database holds ${formatNumber(foreign.size)} more outfits that are not in this source; ${remover} removes them.`,
@@ -56,4 +47,63 @@ export function describeOutcome(crawl: Crawl, options: OutcomeOptions): string[]
     );
   }
   return lines;
+}
+
+/** What an import would do; the first records of each kind are named. */
+export function describeDryRun(
+  { read, created, updated, unchanged, foreign, broken, seconds, ...source }: DryRun,
+  { config, remover }: Pick<OutcomeOptions, 'config' | 'remover'>,
+): string[] {
+  const name = (number: number, what: string, ids: Iterable<string | number>) =>
+    `${formatNumber(number)} ${what}${number > 0 ? ` (${listFirst(ids, number, 3)})` : ''}`;
+  const show = ({ number, first }: Found, what: string) => name(number, what, first);
+  const removed = name(foreign.size, `removed by ${remover}`, foreign);
+  return [
+    `${describeReading(read, read, seconds)}, nothing is saved: ${show(created, 'would be created')}, ${show(updated, 'updated')}, ${show(unchanged, 'unchanged')}, ${removed}, ${formatNumber(broken)} broken.`,
+    ...describeSource(source, config),
+  ];
+}
+
+function describeReading(read: number, now: number, seconds: number): string {
+  return `${formatNumber(read)} records read in ${seconds.toFixed(1)} s (${formatNumber(now / seconds)} per second)`;
+}
+
+function describeSource(
+  { bases, unkept }: { readonly bases: Bases; readonly unkept: Unkept },
+  config: OutcomeOptions['config'],
+): string[] {
+  const lines: string[] = [];
+  const settings = [
+    bases.media !== undefined && bases.media !== config.mediaUrl && `MEDIA_URL=${bases.media}`,
+    bases.video !== undefined && bases.video !== config.videoUrl && `VIDEO_URL=${bases.video}`,
+  ].filter((setting) => setting !== false);
+  if (settings.length > 0) {
+    lines.push(`To serve the URLs of the source, set ${settings.join(' and ')}.`);
+  }
+  if (unkept.size > 0) {
+    const fields = [...unkept].map(
+      ([name, number]) => `${name} (${formatNumber(number)} record${number === 1 ? '' : 's'})`,
+    );
+    lines.push(`Fields that are not kept: ${listFirst(fields, unkept.size, 20)}.`);
+  }
+  return lines;
+}
+
+/** Different names that are counted: a source may have one for each record. */
+const maxCounted = 1_000;
+
+/** Numbers of records by the name of a field that the contract does not have. */
+export type Unkept = Map<string, number>;
+
+export function countUnkept(unkept: Unkept, record: unknown): void {
+  const add = (holder: unknown, known: ReadonlySet<string>, prefix: string) => {
+    for (const key of Object.keys(Object(holder))) {
+      if (known.has(key)) continue;
+      const name = prefix + (/^[\w-]{1,60}$/.test(key) ? key : shorten(key));
+      const number = unkept.get(name);
+      if (number !== undefined || unkept.size < maxCounted) unkept.set(name, (number ?? 0) + 1);
+    }
+  };
+  add(record, fieldNames, '');
+  add(readProperty(record, 'user'), userFieldNames, 'user.');
 }

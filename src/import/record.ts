@@ -1,5 +1,6 @@
 // What a record of a source must be to be saved, field by field, and the row that it becomes.
 import { z } from 'zod';
+import { cut } from '../errors.ts';
 import { devices } from '../outfits/input.ts';
 import { avatarKey, imageKey, uuid, videoKey } from '../outfits/keys.ts';
 import type { OutfitRow } from '../outfits/row.ts';
@@ -7,9 +8,7 @@ import { parseTimestamp } from '../outfits/timestamps.ts';
 
 /** Where a source keeps its files; absent as long as none of its records has told. */
 export interface Bases {
-  /** Base of image URLs, without a trailing slash. */
   readonly media?: string | undefined;
-  /** Base of video URLs, without a trailing slash. */
   readonly video?: string | undefined;
 }
 
@@ -106,7 +105,6 @@ export function createCheck(bases: Bases, firstId?: number): (record: unknown) =
   };
 }
 
-/** Names what is wrong: the field, what it is, and what it may be. */
 function explain(record: unknown, { path, message }: z.core.$ZodIssue): string {
   const name = path.length === 0 ? 'the record' : path.join('.');
   const value = path.reduce(readProperty, record);
@@ -122,9 +120,7 @@ export function readProperty(holder: unknown, key: PropertyKey): unknown {
 /** Any value of a record as a reader recognises it, on one line of at most 80 characters. */
 export function shorten(value: unknown): string {
   // JSON has no word for a number that was too large to read.
-  const shown = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? 'missing');
-  const characters = [...shown.slice(0, 200)];
-  return characters.length <= 80 ? shown : `${characters.slice(0, 79).join('')}…`;
+  return cut(typeof value === 'number' ? String(value) : JSON.stringify(value));
 }
 
 function toRow(record: z.output<ReturnType<typeof outfit>>): OutfitRow {

@@ -1,4 +1,4 @@
-// What a long reading says to whoever waits for it: faults, and how far it has come.
+// What a long reading says while it lasts: faults, and how far it has come.
 
 /** The terminal or file that messages go to. */
 export interface Output {
@@ -14,7 +14,7 @@ export interface Reporter {
    * @param key tells it from other faults, wherever in the source it comes
    */
   fault(line: string, key: string): void;
-  /** Shows how far the work has come. @param total undefined when nobody knows */
+  /** Shows how far the work has come. @param total undefined when it is not known */
   progress(read: number, total: number | undefined): void;
   /** Ends the progress line and says how many faults were not printed. */
   finish(): void;
@@ -62,7 +62,67 @@ export function createReporter(output: Output, already = 0): Reporter {
   };
 }
 
+/** Faults of a round that are remembered: a source may have nothing else. */
+const maxRemembered = 1_000;
+
+/** Prints only what is new, where the same work is done round after round. */
+export class RoundReporter {
+  readonly #output: Output;
+  readonly #prompt: Output;
+  #lines = { before: new Set<string>(), now: new Set<string>() };
+  #faults = { before: new Set<string>(), now: new Set<string>() };
+  /** A source that does not answer is tried many times: only its first failure is new. */
+  #isInTrouble = false;
+
+  /** @param prompt where notes, faults and progress go */
+  constructor(output: Output, prompt: Output) {
+    this.#output = output;
+    this.#prompt = prompt;
+  }
+
+  /** A reporter for one round. @param already records that an earlier run had read */
+  startRound(already: number): Reporter {
+    this.#lines = { before: this.#lines.now, now: new Set() };
+    const faults = { before: this.#faults.now, now: new Set<string>() };
+    this.#faults = faults;
+    const reporter = createReporter(this.#prompt, already);
+    return {
+      ...reporter,
+      note: (line) => {
+        if (!this.#isInTrouble) reporter.note(line);
+        this.#isInTrouble = true;
+      },
+      fault: (line, key) => {
+        if (faults.now.size === maxRemembered) return;
+        faults.now.add(key);
+        if (!faults.before.has(key)) reporter.fault(line, key);
+      },
+      progress: (read, total) => {
+        this.#isInTrouble = false;
+        reporter.progress(read, total);
+      },
+    };
+  }
+
+  /** Prints a line, unless the round before has printed it too. */
+  printIfNew(line: string): void {
+    this.#lines.now.add(line);
+    if (!this.#lines.before.has(line)) this.#output.write(`${line}\n`);
+  }
+}
+
 /** A whole number with its thousands set apart. */
 export function formatNumber(value: number): string {
   return Math.round(value).toLocaleString('en');
+}
+
+/** The first of some names, and how many more there are. */
+export function listFirst(names: Iterable<string | number>, size: number, most: number): string {
+  const first: (string | number)[] = [];
+  for (const name of names) {
+    if (first.length === most) break;
+    first.push(name);
+  }
+  const more = size > first.length ? ` and ${formatNumber(size - first.length)} more` : '';
+  return first.join(', ') + more;
 }

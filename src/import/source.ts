@@ -1,10 +1,16 @@
-// Which kind of source is meant, and batches of a size that is worth a transaction.
-
+// A source of any kind as rows, in batches that are worth a transaction; broken records are named.
 import { parseUrl } from '../http/url.ts';
+import type { OutfitRow } from '../outfits/row.ts';
 import { type Batch, type ReadOptions, SourceError } from './batch.ts';
-import { createFetchPage, parseHeaders } from './fetch-page.ts';
+import { createFetchPage } from './fetch-page.ts';
 import { readFiles } from './files.ts';
 import { readListing } from './listing.ts';
+import { type Bases, createCheck, findBases, readProperty } from './record.ts';
+import type { Reporter } from './reporter.ts';
+
+/** Records per transaction, and milliseconds after which fewer will do. */
+const batchSize = 1_000;
+const batchTime = 5_000;
 
 /** The URL of a live listing, or undefined when the sources are files. */
 export function findListingUrl(sources: readonly string[]): string | undefined {
@@ -18,53 +24,92 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
   return url;
 }
 
-export interface SourceOptions extends ReadOptions {
+export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
+  /** The URL of a live listing, or files and folders, or `-` for standard input. */
+  readonly sources: readonly string[];
   /** What is sent to a live listing with each request. */
   readonly headers: Headers;
+  /** An outfit with this id or a higher one cannot be of a source; undefined: any can. */
+  readonly firstId: number | undefined;
+}
+
+export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
+  readonly rows: readonly OutfitRow[];
+  readonly kept: readonly unknown[];
+  /** Ids of all records, as far as they have one. */
+  readonly ids: readonly number[];
+  readonly bases: Bases;
+  /** Records and unreadable parts. */
+  readonly read: number;
+  readonly broken: number;
 }
 
 /**
- * The headers of `--header` options.
- * @throws SourceError for one that is malformed, or when there is no listing to send them to
- */
-export function readHeaders(lines: readonly string[], sources: readonly string[]): Headers {
-  if (lines.length > 0 && findListingUrl(sources) === undefined) {
-    throw new SourceError('--header needs a live listing as SOURCE.');
-  }
-  return parseHeaders(lines);
-}
-
-/**
- * Reads a source in batches.
- * @param sources the URL of a live listing, or files and folders, or `-` for standard input
+ * Turns the records of a source into rows and reports those that break the contract.
  * @throws SourceError when there is no such source, or a listing fails for good
  */
-export function readSource(
-  sources: readonly string[],
+export async function* readRows(
   options: SourceOptions,
-): AsyncGenerator<Batch> {
-  const { headers } = options;
+  startBases: Bases,
+  reporter: Reporter,
+): AsyncGenerator<CheckedBatch> {
+  let bases = startBases;
+  for await (const batch of joinBatches(readSource({ ...options, notify: reporter.note }))) {
+    const values = batch.parts.flatMap((part) => ('value' in part ? [part.value] : []));
+    bases = findBases(bases, values);
+    const check = createCheck(bases, options.firstId);
+    const rows: OutfitRow[] = [];
+    const kept: unknown[] = [];
+    for (const part of batch.parts) {
+      if ('reason' in part) {
+        reporter.fault(`${part.where}: ${part.reason}`, part.reason);
+        continue;
+      }
+      const { row, reasons } = check(part.value);
+      if (row) {
+        rows.push(row);
+        kept.push(part.value);
+        continue;
+      }
+      const id = readId(part.value);
+      const name = id === undefined ? 'Record without id' : `Outfit ${id}`;
+      const why = reasons.join('; ');
+      reporter.fault(`${name} (${part.where}): ${why}`, `${name}: ${why}`);
+    }
+    const read = batch.parts.length;
+    const ids = values.map(readId).filter((id) => id !== undefined);
+    const { next, count, firstCount } = batch;
+    yield { rows, kept, ids, bases, read, broken: read - rows.length, next, count, firstCount };
+  }
+}
+
+function readId(record: unknown): number | undefined {
+  const id = readProperty(record, 'id');
+  return typeof id === 'number' && (id | 0) === id ? id : undefined;
+}
+
+function readSource(options: SourceOptions & ReadOptions): AsyncGenerator<Batch> {
+  const { sources, headers } = options;
   const listing = findListingUrl(sources);
   if (listing === undefined) return readFiles(sources, options);
   return readListing(listing, { ...options, fetchPage: createFetchPage({ listing, headers }) });
 }
 
-/**
- * Joins small batches and, after `milliseconds`, whatever there is, so that each is worth a
- * transaction. What was read before a failure is delivered before the failure is.
- */
-export async function* joinBatches(
-  batches: AsyncIterable<Batch>,
-  size: number,
-  milliseconds: number,
-): AsyncGenerator<Batch> {
+/** Joins small batches. What was read before a failure is delivered before the failure is thrown. */
+async function* joinBatches(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
   let joined: Batch | undefined;
   let since = Date.now();
   let failure: { readonly error: unknown } | undefined;
   try {
     for await (const batch of batches) {
-      joined = joined ? join(joined, batch) : batch;
-      if (joined.records.length < size && Date.now() - since < milliseconds) continue;
+      joined = joined
+        ? {
+            ...batch,
+            firstCount: joined.firstCount ?? joined.count,
+            parts: [...joined.parts, ...batch.parts],
+          }
+        : batch;
+      if (joined.parts.length < batchSize && Date.now() - since < batchTime) continue;
       yield joined;
       joined = undefined;
       since = Date.now();
@@ -74,14 +119,4 @@ export async function* joinBatches(
   }
   if (joined) yield joined;
   if (failure) throw failure.error;
-}
-
-function join(first: Batch, second: Batch): Batch {
-  return {
-    ...second,
-    firstCount: first.firstCount ?? first.count,
-    records: [...first.records, ...second.records],
-    unreadable: [...first.unreadable, ...second.unreadable],
-    inDefaultOrder: first.inDefaultOrder && second.inDefaultOrder,
-  };
 }

@@ -1,12 +1,9 @@
 // The requests of an access log, whatever wrote it.
-import { createReadStream } from 'node:fs';
-import { addAbortSignal, pipeline, type Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import type { Readable } from 'node:stream';
 import { messageOf } from '../errors.ts';
 import { SourceError } from '../import/batch.ts';
-import { readLines } from '../import/lines.ts';
+import { openInput, readLines } from '../import/lines.ts';
 
-/** A request as it stood in the log. */
 export interface LoggedRequest {
   readonly method: string;
   /** The request target, undecoded; a character stands for a byte. */
@@ -14,9 +11,7 @@ export interface LoggedRequest {
 }
 
 export interface LogLine {
-  /** Such as `access.log:12`. */
   readonly where: string;
-  /** Undefined when the line could not be understood. */
   readonly request: LoggedRequest | undefined;
 }
 
@@ -32,9 +27,8 @@ export async function* readAccessLog(
   stdin: Readable,
   signal: AbortSignal,
 ): AsyncGenerator<LogLine> {
-  const stream = file === '-' ? stdin : openLog(file);
   try {
-    for await (const { number, bytes } of readLines(addAbortSignal(signal, stream), maxLine)) {
+    for await (const { number, bytes } of readLines(openInput(file, stdin, signal), maxLine)) {
       const line = bytes?.toString('latin1').trim();
       if (line === '') continue;
       const request = line === undefined ? undefined : parseLogLine(line);
@@ -44,12 +38,6 @@ export async function* readAccessLog(
     signal.throwIfAborted();
     throw new SourceError(`${file} cannot be read (${messageOf(error)}).`);
   }
-}
-
-function openLog(file: string): Readable {
-  const stream = createReadStream(file);
-  // The callback is where an error would go that the reader of the last stream gets anyway.
-  return /\.gz$/i.test(file) ? pipeline(stream, createGunzip(), () => {}) : stream;
 }
 
 /**
@@ -142,7 +130,6 @@ function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefi
   return undefined;
 }
 
-/** Fields by their names in lower case. */
 function toFields(value: unknown): ReadonlyMap<string, unknown> {
   return new Map(Object.entries(Object(value)).map(([name, field]) => [name.toLowerCase(), field]));
 }

@@ -4,9 +4,7 @@ import type { PageRecord } from './listing-page.ts';
 import { type Placed, RecordStream } from './record-stream.ts';
 
 export interface AlignmentEvents {
-  /** Both have it. */
   both(id: string): void;
-  /** Both have it, on different pages. */
   apart(theirs: Placed, ours: Placed): void;
   /** It comes behind `before` in the source, but not here. */
   misplaced(theirs: Placed, before: Placed, ours: Placed): void;

@@ -1,9 +1,10 @@
 // Asks both services the same, compares, and asks again before anything is called different: both may
 // change while they are compared, and not at the same moment.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answer, compareAnswers } from './compare.ts';
+import type { Answer } from '../http/client.ts';
+import { compareAnswers } from './compare.ts';
 import type { Difference, Kind } from './difference.ts';
-import type { Answers, Inquiry, Select } from './inquiry.ts';
+import type { Answers, Inquiry, Select } from './questions.ts';
 import type { Report } from './report.ts';
 import { type AskAgainOptions, askAgain, NoAnswerError, type Side } from './side.ts';
 

@@ -1,7 +1,9 @@
 // What differs between two JSON documents of a listing, in the kinds of `difference.ts`.
-import { type Bases, compareLinks } from './compare-links.ts';
+import { cut } from '../errors.ts';
 import { compareRecordLists } from './compare-records.ts';
 import {
+  type Bases,
+  compareLinks,
   fromDifference,
   isFraction,
   isPlain,
@@ -9,11 +11,11 @@ import {
   isScalar,
   isText,
   showBoth,
-} from './compare-scalars.ts';
-import { cut, type Findings, type Kind } from './difference.ts';
-import { type JsonArray, type JsonNode, type JsonObject, membersOf } from './json-tree.ts';
+} from './compare-values.ts';
+import type { Findings, Kind } from './difference.ts';
+import type { JsonArray, JsonNode, JsonObject } from './json-tree.ts';
+import { resultsOf } from './listing-page.ts';
 
-/** Where in a document a value stands. */
 interface Place {
   /** Such as `results.user.id`: lists add nothing, so that all records have the same. */
   readonly path: string;
@@ -25,7 +27,6 @@ interface Place {
 
 const rootPlace: Place = { path: '', label: '', field: '' };
 
-/** The fields of a page, which have kinds of their own. */
 const frameKinds: Readonly<Record<string, Kind>> = {
   count: 'count',
   next: 'next',
@@ -53,7 +54,6 @@ export class DocumentComparison {
       this.#compareObjects(place, theirs, ours);
     } else if (theirs.type === 'array' && ours.type === 'array') {
       this.#compareArrays(place, theirs, ours);
-      this.#compareSpaces(place, theirs, ours);
     } else if (this.#isPage && (place.path === 'next' || place.path === 'previous')) {
       this.#compareLinks(place.path, theirs, ours);
     } else if (theirs.text !== ours.text) {
@@ -61,16 +61,18 @@ export class DocumentComparison {
     }
   }
 
-  #compareObjects(place: Place, theirs: JsonObject, ours: JsonObject): void {
-    const [there, here] = [membersOf(theirs), membersOf(ours)];
-    for (const [key, { value }] of there) {
+  #compareObjects(place: Place, { members: there, ...theirs }: JsonObject, ours: JsonObject): void {
+    const here = ours.members;
+    for (const [key, { value, keyText }] of there) {
       const inner = this.#within(place, key);
       const other = here.get(key);
-      if (other) this.#compareNodes(inner, value, other.value);
-      else {
+      if (!other) {
         const sentence = `${inner.label}${inner.field} is ${show(value)} in the source, missing here.`;
         this.#add(inner, 'missing-field', sentence);
+        continue;
       }
+      this.#compareNodes(inner, value, other.value);
+      if (other.keyText !== keyText) this.#spelling(place, keyText, other.keyText);
     }
     for (const [key, { value }] of here) {
       if (there.has(key)) continue;
@@ -78,36 +80,18 @@ export class DocumentComparison {
       const sentence = `${inner.label}${inner.field} is missing in the source, ${show(value)} here.`;
       this.#add(inner, 'extra-field', sentence);
     }
-    this.#compareKeys(place, theirs, ours, there, here);
-    this.#compareSpaces(place, theirs, ours);
-  }
-
-  #compareKeys(
-    place: Place,
-    theirs: JsonObject,
-    ours: JsonObject,
-    there: Members,
-    here: Members,
-  ): void {
-    const order = (object: JsonObject, other: Members) =>
-      object.members.filter(({ key }) => other.has(key)).map(({ key }) => key);
-    const [keysThere, keysHere] = [order(theirs, here), order(ours, there)];
     const name = place.field || (place.path === 'results' ? 'the record' : 'the document');
-    if (hasRepeated(theirs, there) || hasRepeated(ours, here)) {
-      if (keysThere.join('\n') === keysHere.join('\n')) return;
-      const sentence = `${place.label}${name} has a key twice on one side.`;
-      this.#findings.add('bytes-only', place.path || undefined, sentence);
-      return;
-    }
+    const keysThere = [...there.keys()].filter((key) => here.has(key));
+    const keysHere = [...here.keys()].filter((key) => there.has(key));
     const first = keysThere.findIndex((key, index) => key !== keysHere[index]);
     if (first !== -1) {
-      const [a, b] = [JSON.stringify(keysThere[first]), JSON.stringify(keysHere[first])];
-      const sentence = `${place.label}the keys of ${name} are in another order: ${cut(a)} comes first in the source, ${cut(b)} here.`;
+      const [a, b] = [JSON.stringify(keysThere[first]), JSON.stringify(keysHere[first])].map(cut);
+      const sentence = `${place.label}the keys of ${name} are in another order: ${a} comes first in the source, ${b} here.`;
       this.#findings.add('key-order', place.path || undefined, sentence);
     }
-    for (const [key, { keyText }] of there) {
-      const other = here.get(key)?.keyText;
-      if (other !== undefined && other !== keyText) this.#spelling(place, keyText, other);
+    if (theirs.repeated !== ours.repeated) {
+      const sentence = `${place.label}${name} has a key twice on one side.`;
+      this.#findings.add('bytes-only', place.path || undefined, sentence);
     }
   }
 
@@ -153,13 +137,6 @@ export class DocumentComparison {
     }
   }
 
-  #compareSpaces(place: Place, theirs: JsonObject | JsonArray, ours: JsonObject | JsonArray): void {
-    if (theirs.spaces === ours.spaces) return;
-    const [there, here] = [theirs.spaces, ours.spaces].map((spaces) => JSON.stringify(spaces));
-    const sentence = `${place.label}spaces between values: ${cut(there)} in the source, ${cut(here)} here.`;
-    this.#findings.add('bytes-only', place.path || undefined, sentence);
-  }
-
   #spelling(place: Place, theirs: string, ours: string): void {
     const [there, here] = fromDifference(theirs, ours);
     const sentence = `${place.label}${nameOf(place)} is written ${there} in the source, ${here} here.`;
@@ -179,18 +156,9 @@ export class DocumentComparison {
   }
 }
 
-type Members = ReturnType<typeof membersOf>;
-
-function hasRepeated(object: JsonObject, members: Members): boolean {
-  return object.members.length !== members.size;
-}
-
 function isPage(node: JsonNode): boolean {
-  if (node.type !== 'object') return false;
-  const members = membersOf(node);
-  return (
-    members.get('results')?.value.type === 'array' && (members.has('count') || members.has('next'))
-  );
+  if (node.type !== 'object' || !resultsOf(node)) return false;
+  return node.members.has('count') || node.members.has('next');
 }
 
 const nameOf = ({ field }: Place) => field || 'the document';

@@ -1,6 +1,7 @@
 // The records of two pages, brought together by their ids.
-import { cut, type Findings } from './difference.ts';
-import { type JsonArray, type JsonNode, membersOf } from './json-tree.ts';
+import type { Findings } from './difference.ts';
+import type { JsonArray, JsonNode } from './json-tree.ts';
+import { idOf } from './listing-page.ts';
 
 type CompareRecord = (label: string, theirs: JsonNode, ours: JsonNode) => void;
 
@@ -43,13 +44,6 @@ function byId({ items }: JsonArray): Map<string, JsonNode> | undefined {
     records.set(id, item);
   }
   return records;
-}
-
-/** The id of a record as it is written. */
-export function idOf(record: JsonNode): string | undefined {
-  if (record.type !== 'object') return undefined;
-  const id = membersOf(record).get('id')?.value;
-  return id?.type === 'number' || id?.type === 'string' ? cut(id.text) : undefined;
 }
 
 function compareByPlace(

@@ -1,22 +1,14 @@
 // The one comparison of an answer of the old service with ours: verify, replay and shadow use it.
-import { parseTimestamp } from '../outfits/timestamps.ts';
+import { cut } from '../errors.ts';
+import type { Answer } from '../http/client.ts';
 import { DocumentComparison } from './compare-documents.ts';
-import { type Bases, withoutBase } from './compare-links.ts';
+import { type Bases, withoutBase } from './compare-values.ts';
 import { type Difference, Findings } from './difference.ts';
-import { type JsonNode, membersOf, parseJsonTree } from './json-tree.ts';
-import { nameTies } from './ties.ts';
-
-/** An HTTP answer, its body decoded. */
-export interface Answer {
-  readonly status: number;
-  /** By names in lower case. */
-  readonly headers: Readonly<Record<string, string | undefined>>;
-  readonly body: Buffer;
-}
+import { type JsonNode, parseJsonTree } from './json-tree.ts';
+import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
 
 export interface Question {
   readonly method: string;
-  /** Path and query. */
   readonly target: string;
 }
 
@@ -25,9 +17,6 @@ export interface Question {
  * in: an answer that is encoded although nobody asked for that.
  */
 const headerNames = ['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'];
-
-/** The orderings of the contract; each may stand behind a `-`. */
-const orderings = /^-?(?:created|id|like_count|modified)$/;
 
 /**
  * Says in what ways our answer differs from theirs; nothing when an app could not tell them apart.
@@ -100,7 +89,8 @@ function compareBodies(
     const found = isError ? new Findings() : findings;
     new DocumentComparison(found, bases).compare(there.root, here.root);
     if (there.spaces !== here.spaces) {
-      found.add('bytes-only', undefined, 'There are spaces around the body on one side.');
+      const [a, b] = [there.spaces, here.spaces].map((spaces) => cut(JSON.stringify(spaces)));
+      found.add('bytes-only', undefined, `Spaces between values: ${a} in the source, ${b} here.`);
     }
     if (isError) addErrors(found, findings);
   }
@@ -119,7 +109,7 @@ function addErrors(found: Findings, findings: Findings): void {
  */
 function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: Findings): void {
   if (theirs.type !== 'object' || ours.type !== 'object') return;
-  const [there, here] = [membersOf(theirs), membersOf(ours)];
+  const [there, here] = [theirs.members, ours.members];
   for (const [key, { value }] of there) {
     const name = `${path}${key}`.slice(0, 100);
     const other = here.get(key)?.value;
@@ -137,29 +127,21 @@ function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: F
 /** Theirs passes over an ordering that it does not know, and ours refuses it. */
 function isUnknownOrdering({ method, target }: Question, theirs: Answer, ours: Answer): boolean {
   if (theirs.status !== 200 || ours.status !== 400) return false;
-  const query = target.split('?').slice(1).join('?');
-  const ordering = new URLSearchParams(query).getAll('ordering').at(-1);
-  if (!ordering || orderings.test(ordering)) return false;
-  return method === 'HEAD' || isInDefaultOrder(theirs.body);
+  const ordering = readOrdering(target);
+  if (!ordering || fieldOf(ordering) !== undefined) return false;
+  return method === 'HEAD' || isInDefaultOrder(theirs);
 }
 
 /** Whether a page comes newest first; a source that really sorts by the unknown ordering is another matter. */
-function isInDefaultOrder(body: Buffer): boolean {
-  const results: unknown = Object(parse(body)).results;
-  if (!Array.isArray(results)) return false;
-  const moments = results.map((record) => parseTimestamp(String(Object(record).created)));
-  return moments.every((moment, index) => {
-    const before = moments[index - 1];
-    return moment !== undefined && (before === undefined || moment <= before);
-  });
-}
-
-function parse(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString());
-  } catch {
-    return undefined;
-  }
+function isInDefaultOrder(answer: Answer): boolean {
+  const { records } = readListingPage(answer, 'created') ?? {};
+  const moments = records?.map(({ key }) => (/^-?\d+$/.test(key) ? BigInt(key) : undefined));
+  return (
+    moments?.every((moment, index) => {
+      const before = moments[index - 1];
+      return moment !== undefined && (before === undefined || moment <= before);
+    }) ?? false
+  );
 }
 
 function readDocument(body: Buffer): ReturnType<typeof parseJsonTree> {
@@ -175,6 +157,5 @@ function readDocument(body: Buffer): ReturnType<typeof parseJsonTree> {
 
 function excerpt(body: Buffer): string {
   const text = body.toString('utf8', 0, 400).trim().replace(/\s+/g, ' ');
-  if (text === '') return 'empty';
-  return JSON.stringify(text.length <= 80 ? text : `${text.slice(0, 79)}…`);
+  return text === '' ? 'empty' : JSON.stringify(cut(text));
 }

@@ -6,8 +6,8 @@ import { type Answer, createDecoder, toAnswer } from '../http/client.ts';
 import { readAtMost } from '../http/read-at-most.ts';
 import { createPacer } from '../observability/log.ts';
 import { createInnerApp, type InnerApp, type InnerQuestion } from '../rest/inner-app.ts';
-import { type Accepted, isAccepted } from './accepted.ts';
 import { compareAnswers } from './compare.ts';
+import { type Accepted, isAccepted } from './difference.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
 import { hasBody } from './upstream.ts';
 

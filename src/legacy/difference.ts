@@ -1,4 +1,4 @@
-// In which ways two answers can differ: the words of every report, of `--accept` and of the metrics.
+// In which ways two answers can differ: the words of every report, of `--accept`, LEGACY_ACCEPT and the metrics.
 
 /** Every kind, with what it says of this gateway in comparison with the old service. */
 export const kindMeanings = {
@@ -35,6 +35,21 @@ export interface Difference {
   readonly sentence: string;
 }
 
+/** Differences that an owner has accepted: `fraction`, or `value:results.likes` for a kind in one place. */
+export type Accepted = ReadonlySet<string>;
+
+/** Whether a text names a kind. */
+export function isAcceptable(text: string): boolean {
+  return kinds.includes(text.split(':', 1)[0] as Kind);
+}
+
+export function isAccepted(
+  accepted: Accepted,
+  { kind, where }: { readonly kind: Kind; readonly where?: string | undefined },
+): boolean {
+  return accepted.has(kind) || accepted.has(`${kind}:${where}`);
+}
+
 /** Collects what differs between two answers: each kind once for each place, with how often. */
 export class Findings {
   readonly #found = new Map<string, { difference: Difference; times: number }>();
@@ -56,10 +71,4 @@ export class Findings {
       return { ...difference, sentence: difference.sentence.replace(/\.?$/, `${more}.`) };
     });
   }
-}
-
-/** At most 80 characters of a value, on one line. */
-export function cut(text = ''): string {
-  const characters = [...text.slice(0, 200).replace(/[\p{Cc}\u2028\u2029]/gu, ' ')];
-  return characters.length <= 80 ? characters.join('') : `${characters.slice(0, 79).join('')}…`;
 }

@@ -8,21 +8,20 @@ interface Written {
   readonly text: string;
 }
 export interface JsonMember {
-  readonly key: string;
   /** The key as it was written, with its quotes. */
   readonly keyText: string;
   readonly value: JsonNode;
 }
 export interface JsonObject extends Written {
   readonly type: 'object';
-  readonly members: readonly JsonMember[];
-  /** The spaces between its own tokens, each once. */
-  readonly spaces: string;
+  /** Of a key that comes twice the last value counts, as it does for other readers of the document. */
+  readonly members: ReadonlyMap<string, JsonMember>;
+  /** The members that do not count, with their places. */
+  readonly repeated: string;
 }
 export interface JsonArray extends Written {
   readonly type: 'array';
   readonly items: readonly JsonNode[];
-  readonly spaces: string;
 }
 export interface JsonScalar extends Written {
   readonly type: 'string' | 'number' | 'literal';
@@ -36,7 +35,7 @@ const maxNodes = 4_000_000;
 
 /**
  * Reads a JSON document.
- * @returns its root and the spaces around it, or undefined when it is none
+ * @returns its root, and which spaces stand where between tokens; undefined when it is no JSON
  */
 export function parseJsonTree(
   text: string,
@@ -49,21 +48,30 @@ export function parseJsonTree(
   }
 }
 
+/** The value of a member, where there is one. */
+export function memberOf(node: JsonNode | undefined, key: string): JsonNode | undefined {
+  return node?.type === 'object' ? node.members.get(key)?.value : undefined;
+}
+
 class Parser {
   readonly #text: string;
   #at = 0;
   #nodes = 0;
+  /** Each with the punctuation before it. */
+  readonly #spaces = new Set<string>();
 
   constructor(text: string) {
     this.#text = text;
   }
 
   parse() {
-    const before = this.#space();
+    this.#skipSpace();
     const root = this.#value(0);
-    const after = this.#space();
+    const end = this.#at;
+    this.#skipSpace();
     if (this.#at < this.#text.length) throw new SyntaxError();
-    return { root, spaces: `${before}|${after}` };
+    if (end < this.#at) this.#spaces.add(`$${this.#text.slice(end)}`);
+    return { root, spaces: [...this.#spaces].sort().join('|') };
   }
 
   #value(depth: number): JsonNode {
@@ -77,33 +85,41 @@ class Parser {
   }
 
   #object(depth: number): JsonObject {
-    const members: JsonMember[] = [];
-    const spaces = new Set<string>();
-    const start = this.#at++;
-    for (let end = this.#ends('}', spaces); !end; end = this.#ends('}', spaces, true)) {
+    const start = this.#at;
+    const members = new Map<string, JsonMember>();
+    let repeated = '';
+    this.#readItems('}', (index) => {
       const { value: key, text: keyText } = this.#string();
-      spaces.add(this.#space());
+      this.#skipSpace();
       this.#expect(':');
-      spaces.add(this.#space());
-      members.push({ key: String(key), keyText, value: this.#value(depth + 1) });
-      spaces.add(this.#space());
-    }
-    const text = this.#text.slice(start, this.#at);
-    return { type: 'object', members, text, spaces: join(spaces) };
+      this.#skipSpace();
+      const earlier = members.get(key);
+      if (earlier) repeated += `${index}${earlier.keyText}:${earlier.value.text},`;
+      members.set(key, { keyText, value: this.#value(depth + 1) });
+    });
+    return { type: 'object', members, repeated, text: this.#text.slice(start, this.#at) };
   }
 
   #array(depth: number): JsonArray {
+    const start = this.#at;
     const items: JsonNode[] = [];
-    const spaces = new Set<string>();
-    const start = this.#at++;
-    for (let end = this.#ends(']', spaces); !end; end = this.#ends(']', spaces, true)) {
-      items.push(this.#value(depth + 1));
-      spaces.add(this.#space());
-    }
-    return { type: 'array', items, text: this.#text.slice(start, this.#at), spaces: join(spaces) };
+    this.#readItems(']', () => items.push(this.#value(depth + 1)));
+    return { type: 'array', items, text: this.#text.slice(start, this.#at) };
   }
 
-  /** A holder without a look at what it holds. */
+  #readItems(bracket: string, read: (index: number) => void): void {
+    this.#at++;
+    this.#skipSpace();
+    for (let index = 0; this.#text[this.#at] !== bracket; index++) {
+      if (index > 0) this.#expect(',');
+      this.#skipSpace();
+      read(index);
+      this.#skipSpace();
+    }
+    this.#at++;
+  }
+
+  /** An object or array without a look at what it holds. */
   #whole(): JsonScalar {
     const start = this.#at;
     let depth = 0;
@@ -122,21 +138,7 @@ class Parser {
     return { type: 'literal', text, value: text };
   }
 
-  /** Whether the holder ends here; a comma must stand between its members. */
-  #ends(bracket: string, spaces: Set<string>, hasMembers = false): boolean {
-    spaces.add(this.#space());
-    if (this.#text[this.#at] === bracket) {
-      this.#at++;
-      return true;
-    }
-    if (hasMembers) {
-      this.#expect(',');
-      spaces.add(this.#space());
-    }
-    return false;
-  }
-
-  #string(): JsonScalar {
+  #string(): JsonScalar & { readonly value: string } {
     const start = this.#at;
     if (this.#text[start] !== '"') throw new SyntaxError();
     let end = start;
@@ -146,7 +148,7 @@ class Parser {
     } while (this.#isEscaped(end));
     this.#at = end + 1;
     const text = this.#text.slice(start, this.#at);
-    return { type: 'string', text, value: JSON.parse(text) };
+    return { type: 'string', text, value: String(JSON.parse(text)) };
   }
 
   #isEscaped(quote: number): boolean {
@@ -164,24 +166,16 @@ class Parser {
     return { type: typeof value === 'number' ? 'number' : 'literal', text, value };
   }
 
-  #space(): string {
+  #skipSpace(): void {
     const start = this.#at;
     while (' \t\n\r'.includes(this.#text[this.#at] || '?')) this.#at++;
-    return this.#text.slice(start, this.#at);
+    if (start === this.#at) return;
+    const before = /[{}[\]:,]/.exec(this.#text[start - 1] ?? '')?.[0] ?? '';
+    this.#spaces.add(before + this.#text.slice(start, this.#at));
   }
 
   #expect(letter: string): void {
     if (this.#text[this.#at] !== letter) throw new SyntaxError();
     this.#at++;
   }
-}
-
-function join(spaces: Set<string>): string {
-  spaces.delete('');
-  return [...spaces].sort().join('|');
-}
-
-/** Of a key that comes twice the last value counts, as it does for whoever reads the document. */
-export function membersOf({ members }: JsonObject): ReadonlyMap<string, JsonMember> {
-  return new Map(members.map((member) => [member.key, member]));
 }

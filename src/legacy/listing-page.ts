@@ -1,13 +1,14 @@
-// A page of a listing, as far as bringing two listings together needs it.
+// A page of a listing as it was written, and the records of two pages that share what they are sorted by.
+import { cut } from '../errors.ts';
+import { orderingFields } from '../outfits/ordering.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
-import { idOf } from './compare-records.ts';
-import { type JsonNode, membersOf, parseJsonTree } from './json-tree.ts';
+import type { Difference } from './difference.ts';
+import { type JsonArray, type JsonNode, memberOf, parseJsonTree } from './json-tree.ts';
 
 export interface PageRecord {
   readonly id: string;
   /** What it is sorted by; the same for moments that are written in two ways. */
   readonly key: string;
-  /** The record as it was written. */
   readonly text: string;
 }
 
@@ -15,31 +16,44 @@ export interface ListingPage {
   readonly count: number | undefined;
   /** The query of the link to the next page, with its `?`. */
   readonly next: string | undefined;
+  readonly results: readonly JsonNode[];
+  /** The results that have an id. */
   readonly records: readonly PageRecord[];
+}
+
+interface PageAnswer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+export function resultsOf(root: JsonNode | undefined): JsonArray | undefined {
+  const results = memberOf(root, 'results');
+  return results?.type === 'array' ? results : undefined;
+}
+
+export function idOf(record: JsonNode): string | undefined {
+  const id = memberOf(record, 'id');
+  return id?.type === 'number' || id?.type === 'string' ? cut(id.text) : undefined;
 }
 
 /** Reads an answer; undefined when it is no page. @param field what the records are sorted by */
 export function readListingPage(
-  { status, body }: { readonly status: number; readonly body: Buffer },
+  { status, body }: PageAnswer,
   field: string,
 ): ListingPage | undefined {
   const root = status === 200 ? parseJsonTree(body.toString())?.root : undefined;
-  if (root?.type !== 'object') return undefined;
-  const members = membersOf(root);
-  const results = members.get('results')?.value;
-  if (results?.type !== 'array') return undefined;
+  const results = resultsOf(root)?.items;
+  if (!results) return undefined;
+  const count = memberOf(root, 'count');
   return {
-    count: numberOf(members.get('count')?.value),
-    next: queryOf(members.get('next')?.value),
-    records: results.items.flatMap((item) => {
+    count: count?.type === 'number' ? Number(count.value) : undefined,
+    next: queryOf(memberOf(root, 'next')),
+    results,
+    records: results.flatMap((item) => {
       const id = idOf(item);
       return id === undefined ? [] : [{ id, key: keyOf(item, field), text: item.text }];
     }),
   };
-}
-
-function numberOf(node: JsonNode | undefined): number | undefined {
-  return node?.type === 'number' ? Number(node.value) : undefined;
 }
 
 /** Behind a proxy a service may not know its own address, so only the query of a link counts. */
@@ -50,7 +64,60 @@ function queryOf(node: JsonNode | undefined): string | undefined {
 }
 
 function keyOf(record: JsonNode, field: string): string {
-  const node = record.type === 'object' ? membersOf(record).get(field)?.value : undefined;
+  const node = memberOf(record, field);
   if (node?.type !== 'string') return node?.text ?? '';
   return parseTimestamp(String(node.value))?.toString() ?? node.text;
+}
+
+/** The last value of the parameter `ordering`. */
+export function readOrdering(target: string): string | undefined {
+  const query = target.split('?').slice(1).join('?');
+  return new URLSearchParams(query).getAll('ordering').at(-1);
+}
+
+/** The field of a record that an ordering of the contract sorts by. */
+export function fieldOf(ordering: string): string | undefined {
+  const name = ordering.replace(/^-/, '');
+  return Object.hasOwn(orderingFields, name) ? Reflect.get(orderingFields, name) : undefined;
+}
+
+export function isOfRecordList({ kind, where }: Difference): boolean {
+  return where === 'results' && /^(?:record-number|record-order|tie-order)$/.test(kind);
+}
+
+/**
+ * Gives differences in the records of a page another kind where ties explain them all: a source may give
+ * records that share what they are sorted by in any order, and ours gives them in the order of their ids.
+ */
+export function nameTies(
+  target: string,
+  theirs: PageAnswer,
+  ours: PageAnswer,
+  differences: readonly Difference[],
+): Difference[] {
+  const others = differences.filter((difference) => !isOfRecordList(difference));
+  const ordering = readOrdering(target) || 'created';
+  const field = fieldOf(ordering) ?? ordering.replace(/^-/, '');
+  if (others.length === differences.length || !areTied(theirs, ours, field)) {
+    return [...differences];
+  }
+  const sentence =
+    'Records with the same value to sort by come in another order among themselves in the source.';
+  return [...others, { kind: 'tie-order', where: 'results', sentence }];
+}
+
+/**
+ * Whether both pages have the same values to sort by, and records that only one of them has share
+ * theirs with the first or last one: then it is open which of them comes first.
+ */
+function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
+  const [there, here] = [theirs, ours].map((page) => readListingPage(page, field)?.records ?? []);
+  if (!there || !here || there.length !== here.length) return false;
+  if (there.some(({ key }, index) => key !== here[index]?.key)) return false;
+  const [first, last] = [there[0]?.key, there.at(-1)?.key];
+  const keys = new Map(there.map(({ id, key }) => [id, key]));
+  return here.every(({ id, key }) => {
+    const other = keys.get(id);
+    return other === undefined ? key === first || key === last : other === key;
+  });
 }

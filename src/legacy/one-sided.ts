@@ -1,11 +1,53 @@
-// Which records only one side has, once both listings have been read to their ends.
+// What the comparison of one order of a listing is given, how its pages are asked for, and which records
+// only one side has, once both listings have been read to their ends.
+import type { IdSet } from '../import/id-set.ts';
 import type { Alignment } from './alignment.ts';
+import type { Checker } from './checker.ts';
 import type { Difference } from './difference.ts';
 import { readListingPage } from './listing-page.ts';
+import type { Inquiry, Ordering } from './questions.ts';
 import { type Placed, toNumber } from './record-stream.ts';
-import { inquire, numberedQuery, queryOf, type WalkOptions } from './walk-options.ts';
+import type { Report } from './report.ts';
+import type { Side } from './side.ts';
 
-type Side = 'theirs' | 'ours';
+export interface WalkOptions {
+  readonly checker: Checker;
+  readonly report: Report;
+  readonly theirs: Side;
+  readonly ours: Side;
+  readonly ordering: Ordering;
+  readonly pageSize: number;
+  /** Records of which it has been said already that only one side has them. */
+  readonly known: Set<string>;
+  /** Records that both sides have: the default order, which comes first, has shown them. */
+  readonly both: IdSet;
+  readonly onRecords: (number: number) => void;
+}
+
+export function inquire(
+  { theirs, ours }: WalkOptions,
+  ordering: Ordering,
+  there: number,
+  here: number,
+): Inquiry {
+  return {
+    method: 'GET',
+    there: theirs.path + numberedQuery(ordering, there),
+    here: ours.path + numberedQuery(ordering, here),
+    isPatient: true,
+  };
+}
+
+export function queryOf({ name }: Ordering): string {
+  return name === '' ? '' : `?ordering=${name}`;
+}
+
+export function numberedQuery(ordering: Ordering, page: number): string {
+  const query = queryOf(ordering);
+  return page === 1 ? query : `${query ? `${query}&` : '?'}page=${page}`;
+}
+
+type SideName = 'theirs' | 'ours';
 
 /** Records of which it is made sure that only one side has them; the others are reported as found. */
 const maxConfirmed = 50;
@@ -24,7 +66,7 @@ export async function reportOneSided(options: WalkOptions, alignment: Alignment)
   let confirmed = 0;
   let tied = 0;
 
-  async function judge(side: Side, { id, page, isTied }: Placed): Promise<void> {
+  async function judge(side: SideName, { id, page, isTied }: Placed): Promise<void> {
     if (known.has(id)) return;
     if (isInBoth(id) && isTied) {
       tied++;
@@ -41,7 +83,7 @@ export async function reportOneSided(options: WalkOptions, alignment: Alignment)
     checker.report(inquire(options, ordering, there, here), [name(side, id)]);
   }
 
-  function name(side: Side, id: string): Difference {
+  function name(side: SideName, id: string): Difference {
     if (isInBoth(id)) {
       const sentence = `Order (${ordering.name || 'default'}): outfit ${id} does not come where it should ${side === 'theirs' ? 'here' : 'in the source'}.`;
       return { kind: 'record-order', where: 'results', sentence };
@@ -63,7 +105,7 @@ export async function reportOneSided(options: WalkOptions, alignment: Alignment)
 /** One that was changed meanwhile may have gone to either end. */
 async function isAround(
   { checker, theirs, ours, ordering }: WalkOptions,
-  side: Side,
+  side: SideName,
   id: string,
   page: number,
 ): Promise<boolean> {

@@ -2,9 +2,7 @@
 import { IdSet } from '../import/id-set.ts';
 import type { PageRecord } from './listing-page.ts';
 
-/** A record where it was seen. */
 export interface Placed extends PageRecord {
-  /** The number of its page. */
   readonly page: number;
   /** How many records of its listing came before it. */
   readonly place: number;

@@ -17,9 +17,7 @@ export interface ReplayOptions {
   readonly signal: AbortSignal;
   /** What the path of a request begins with to be asked. */
   readonly prefix: string;
-  /** Requests that are asked of each side at a time. */
   readonly concurrency: number;
-  /** The most requests a second that each side is asked. */
   readonly rate: number;
   readonly wait: number;
 }
@@ -29,7 +27,6 @@ export interface ReplayOutcome {
   /** Requests of the log that were asked; each distinct one only once. */
   readonly requests: number;
   readonly distinct: number;
-  /** Requests that were left out, by reason. */
   readonly left: Readonly<Record<'method' | 'path' | 'unreadable' | 'tooMany', number>>;
   /** How many were asked before nobody answered any more, and who it was. */
   readonly broken?: { readonly asked: number; readonly sentence: string };

@@ -1,17 +1,17 @@
 // What a comparison has found: each kind in each place once, with how often, and a few examples.
-import { type Accepted, isAccepted } from './accepted.ts';
+
 import type { Difference, Kind } from './difference.ts';
+import { type Accepted, isAccepted } from './difference.ts';
 
 export interface Example {
   readonly sentence: string;
-  /** The two addresses that were asked; none for records of files. */
   readonly asked?: { readonly there: string; readonly here: string } | undefined;
 }
 
 export interface Group {
   readonly kind: Kind;
   readonly where: string | undefined;
-  /** Answers, or records of files, that differ in this way; weighted by how often apps asked. */
+  /** Answers that differ in this way; weighted by how often apps asked. */
   readonly times: number;
   /** A few; of records that only one side has, so many that a file with them is of use. */
   readonly examples: readonly Example[];
@@ -40,14 +40,13 @@ export class Report {
     this.#hide = hide;
   }
 
-  /** What is no difference, but worth knowing. */
   readonly notes: string[] = [];
 
   note(sentence: string): void {
     if (!this.notes.includes(sentence)) this.notes.push(sentence);
   }
 
-  isAccepted(difference: Pick<Difference, 'kind' | 'where'>): boolean {
+  isAccepted(difference: Pick<Group, 'kind' | 'where'> | Difference): boolean {
     return isAccepted(this.#accepted, difference);
   }
 
@@ -76,11 +75,11 @@ export class Report {
 
   /** What was not accepted, the most frequent first. */
   get different(): Group[] {
-    return this.#sorted().filter((group) => !this.isAccepted(readWhere(group)));
+    return this.#sorted().filter((group) => !this.isAccepted(group));
   }
 
   get accepted(): Group[] {
-    return this.#sorted().filter((group) => this.isAccepted(readWhere(group)));
+    return this.#sorted().filter((group) => this.isAccepted(group));
   }
 
   #sorted(): Group[] {
@@ -88,10 +87,6 @@ export class Report {
       .map((group) => ({ ...group, examples: [...group.examples.values()] }))
       .sort((a, b) => b.times - a.times);
   }
-}
-
-function readWhere({ kind, where }: Group): Pick<Difference, 'kind' | 'where'> {
-  return where === undefined ? { kind } : { kind, where };
 }
 
 export const countTimes = (groups: readonly Group[]) =>

@@ -6,16 +6,13 @@ import { readPage } from '../import/listing.ts';
 import type { Reporter } from '../import/reporter.ts';
 import { Checker } from './checker.ts';
 import type { Difference } from './difference.ts';
-import type { Inquiry } from './inquiry.ts';
-import { readListingPage } from './listing-page.ts';
-import { findOrderings } from './orderings.ts';
-import { askBeside, askFurtherPages, askPlain } from './questions.ts';
+import { isOfRecordList, readListingPage } from './listing-page.ts';
+import { askBeside, askFurtherPages, askPlain, findOrderings, type Inquiry } from './questions.ts';
 import type { Report } from './report.ts';
 import { askAgain, createHttpSide, NoAnswerError, PassedOnError, type Side } from './side.ts';
-import { isOfRecordList, samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
+import { samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
 
 export interface VerifyOptions {
-  /** The URL of the source. */
   readonly listing: string;
   /** Sent to the host of the source only: they may hold a secret. */
   readonly headers: Headers;
@@ -32,7 +29,6 @@ export interface VerifyOptions {
 }
 
 export interface VerifyOutcome {
-  /** Records of the source. */
   readonly records: number;
   readonly answers: number;
   readonly orders: number;
@@ -91,7 +87,6 @@ function refuseQuery(listing: string): void {
 interface Found {
   readonly theirs: Side;
   readonly ours: Side;
-  /** Records of the source. */
   readonly count: number;
   /** Undefined when all records are on one page. */
   readonly pageSize: number | undefined;
@@ -148,7 +143,6 @@ function nameIgnored(name: string, differences: Difference[]): Difference[] {
   ];
 }
 
-/** Which records a page has is said once, when all pages are compared. */
 async function askQuestions(
   checker: Checker,
   theirs: Side,

@@ -2,11 +2,10 @@
 import { createEndWatch } from '../import/listing.ts';
 import { Alignment } from './alignment.ts';
 import type { Difference } from './difference.ts';
-import type { Inquiry } from './inquiry.ts';
-import { type ListingPage, readListingPage } from './listing-page.ts';
-import { reportOneSided } from './one-sided.ts';
+import { isOfRecordList, type ListingPage, readListingPage } from './listing-page.ts';
+import { inquire, numberedQuery, queryOf, reportOneSided, type WalkOptions } from './one-sided.ts';
+import type { Inquiry } from './questions.ts';
 import { type Placed, toNumber } from './record-stream.ts';
-import { inquire, numberedQuery, queryOf, type WalkOptions } from './walk-options.ts';
 
 /** Follows both sides by their own next links, in step, to the end of both. */
 export async function walkOrdering(options: WalkOptions): Promise<void> {
@@ -110,10 +109,6 @@ async function readBoth(
 /** Which records a page has, and in which order, is judged for the whole listing. */
 export function withoutRecordLists(differences: readonly Difference[]): Difference[] {
   return differences.filter((difference) => !isOfRecordList(difference));
-}
-
-export function isOfRecordList({ kind, where }: Difference): boolean {
-  return where === 'results' && /^(?:record-number|record-order|tie-order)$/.test(kind);
 }
 
 /** Records that are not on the same page of both. */

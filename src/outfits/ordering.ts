@@ -6,7 +6,15 @@ export interface Ordering {
   readonly direction: 'asc' | 'desc';
 }
 
-export type OrderingField = 'created' | 'id' | 'likes' | 'modified';
+/** The fields by their names in REST. */
+export const orderingFields = {
+  created: 'created',
+  modified: 'modified',
+  like_count: 'likes',
+  id: 'id',
+} as const;
+
+export type OrderingField = (typeof orderingFields)[keyof typeof orderingFields];
 
 /** Newest first. */
 export const defaultOrdering: Ordering = { field: 'created', direction: 'desc' };

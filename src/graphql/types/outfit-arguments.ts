@@ -2,7 +2,7 @@
 import type { InputShapeFromTypeParam } from '@pothos/core';
 import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
 import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/filter.ts';
-import { defaultOrdering, type Ordering } from '../../outfits/ordering.ts';
+import { defaultOrdering, type Ordering, orderingFields } from '../../outfits/ordering.ts';
 import { builder, DateTime } from '../builder.ts';
 import { badUserInput, searchTooShort } from '../errors.ts';
 import { readGlobalId } from './node.ts';
@@ -142,11 +142,9 @@ export const OutfitOrdering = builder.enumType('OutfitOrdering', {
 
 type Spelling = (typeof OutfitOrdering)['$inferType'];
 
-const fields = { created: 'created', id: 'id', like_count: 'likes', modified: 'modified' } as const;
-
 /** The ordering that an enum value stands for; the default one when there is none. */
 export function orderingOf(spelling: Spelling | null | undefined): Ordering {
   if (!spelling) return defaultOrdering;
-  const name = spelling.replace('-', '') as keyof typeof fields;
-  return { field: fields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };
+  const name = spelling.replace('-', '') as keyof typeof orderingFields;
+  return { field: orderingFields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };
 }

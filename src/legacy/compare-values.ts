@@ -1,7 +1,41 @@
-// When two numbers, texts or moments are the same though they are written in other ways.
+// When two links, numbers, texts or moments are the same though they are written in other ways.
+import { cut } from '../errors.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
-import { cut } from './difference.ts';
 import type { JsonNode, JsonScalar } from './json-tree.ts';
+
+/** The base addresses that count as one, such as `https://old.example.com`. */
+export interface Bases {
+  /** Several: whichever of them a link begins with. */
+  readonly theirs: string | readonly string[];
+  readonly ours: string;
+}
+
+/**
+ * @returns `same`, `page-1` where only ours names the first page, or `other`. All but the base must
+ * be the same letter by letter: apps keep links, and compare them.
+ */
+export function compareLinks(
+  theirs: string,
+  ours: string,
+  bases: Bases,
+): 'same' | 'page-1' | 'other' {
+  const [there, here] = [withoutBase(theirs, bases.theirs), withoutBase(ours, bases.ours)];
+  if (there === here) return 'same';
+  const [path, query] = here.split('?', 2);
+  const others = query?.split('&').filter((part) => part !== 'page=1') ?? [];
+  const withoutPage1 = others.length > 0 ? `${path}?${others.join('&')}` : path;
+  return there === withoutPage1 ? 'page-1' : 'other';
+}
+
+/** What follows the base; a link with another base stays whole. */
+export function withoutBase(link: string, base: Bases['theirs']): string {
+  const rests = [base]
+    .flat()
+    .filter((start) => link.startsWith(start))
+    .map((start) => link.slice(start.length));
+  const rest = rests.find((text) => /^(?:[/?#]|$)/.test(text));
+  return rest === undefined ? link : `<base>${rest}`;
+}
 
 export function isScalar(node: JsonNode): node is JsonScalar {
   return node.type !== 'object' && node.type !== 'array';
@@ -26,7 +60,6 @@ export function isFraction(field: string, theirs: JsonScalar, ours: JsonScalar):
   return isPlain(theirs) && isPlain(ours) && /\.\d{6}Z$/.test(ours.value);
 }
 
-/** Whether a text stands there letter for letter. */
 export function isPlain({ text, value }: JsonScalar): boolean {
   return text === `"${value}"`;
 }

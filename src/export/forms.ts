@@ -1,21 +1,77 @@
-// Records as a folder of pages, each file byte for byte the body that the listing answers with.
-
+// Records in the forms that an export has: one per line (NDJSON), compressed or not, and a folder of pages, each
+// byte for byte the body that the listing answers with.
+import { createWriteStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import { ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
 import { typed } from '../package.ts';
 import { encloseResults } from '../rest/documents.ts';
 import { parseQuery } from '../rest/url.ts';
-import { orSay } from './whole.ts';
+import { notWritten, orSay } from './whole.ts';
+
+type Records = AsyncIterable<readonly Buffer[]>;
+
+/** @throws ConfigError when the file cannot be written, or what `records` throws */
+export async function writeLines(
+  records: Records,
+  file: string,
+  { name, compressed }: { readonly name: string; readonly compressed: boolean },
+): Promise<void> {
+  // Flushed to the disk before it gets its name.
+  const stream = createWriteStream(file, { flags: 'wx', flush: true });
+  const end = (target: Writable) =>
+    compressed
+      ? pipeline(joinLines(records), createGzip(), target)
+      : pipeline(joinLines(records), target);
+  await explainFailure(stream, end, (error) => notWritten(name, error));
+}
+
+/** Leaves the stream open. @throws ConfigError when nothing reads it any more */
+export async function streamLines(records: Records, stream: Writable): Promise<void> {
+  await explainFailure(
+    stream,
+    (target) => pipeline(joinLines(records), target, { end: false }),
+    (error) => new ConfigError(`Nobody reads the output any more (${messageOf(error)}).`),
+  );
+}
+
+/** Tells a failure of the stream from one of what is written to it. */
+async function explainFailure(
+  stream: Writable,
+  work: (stream: Writable) => Promise<void>,
+  explain: (error: unknown) => ConfigError,
+): Promise<void> {
+  let failure: Error | undefined;
+  stream.on('error', (error) => {
+    failure = error;
+  });
+  try {
+    await work(stream);
+  } catch (error) {
+    throw error === failure ? explain(error) : error;
+  }
+}
+
+function joinLines(records: Records): Readable {
+  const feed = Buffer.from('\n');
+  async function* lines() {
+    for await (const some of records) {
+      if (some.length > 0) yield Buffer.concat(some.flatMap((record) => [record, feed]));
+    }
+  }
+  return Readable.from(lines(), { objectMode: false });
+}
 
 const listingPath = '/api/outfits/';
 
 export interface PagesOptions {
-  /** As the operator calls the folder. */
   readonly name: string;
   /** Base of the links, such as `https://shop.example.com`. */
   readonly base: string;
-  /** Records per page. */
   readonly pageSize: number;
   /** Records of the whole listing, of the same snapshot. */
   readonly count: number;
@@ -26,7 +82,7 @@ export interface PagesOptions {
  * @throws ConfigError when it cannot be written, or the counts of the database are wrong
  */
 export async function writePages(
-  records: AsyncIterable<readonly Buffer[]>,
+  records: Records,
   folder: string,
   { name, base, pageSize, count }: PagesOptions,
 ): Promise<void> {
@@ -57,10 +113,7 @@ export async function writePages(
 }
 
 /** Pages of the same size, but for the last one; an empty listing has one page. */
-async function* toPages(
-  records: AsyncIterable<readonly Buffer[]>,
-  pageSize: number,
-): AsyncGenerator<readonly Buffer[]> {
+async function* toPages(records: Records, pageSize: number): AsyncGenerator<readonly Buffer[]> {
   let waiting: Buffer[] = [];
   let pages = 0;
   for await (const some of records) {

@@ -1,0 +1,133 @@
+// import --dry-run: compares each batch with its rows in the database, and writes nothing.
+import type pg from 'pg';
+import { exactTypes } from '../database/read.ts';
+import { inTransaction } from '../database/transaction.ts';
+import { readFirstId } from '../outfits/bulk.ts';
+import {
+  type Columns,
+  type FlatRow,
+  joinedRow,
+  type OutfitRow,
+  outfitColumns,
+  rowColumns,
+  rowOf,
+  userColumns,
+} from '../outfits/row.ts';
+import { IdSet } from './id-set.ts';
+import { countUnkept, type Unkept } from './outcome.ts';
+import { findNotInSource } from './prune.ts';
+import type { Bases } from './record.ts';
+import type { Reporter } from './reporter.ts';
+import { readRows, type SourceOptions } from './source.ts';
+
+/** Records of one kind: how many there are, and the first of them. */
+export class Found {
+  number = 0;
+  readonly first: (number | string)[] = [];
+
+  add(name: number | string): void {
+    this.number++;
+    if (this.first.length < 3) this.first.push(name);
+  }
+}
+
+/** What an import would do. */
+export interface DryRun {
+  readonly read: number;
+  readonly created: Found;
+  /** Each with the columns that would change. */
+  readonly updated: Found;
+  readonly unchanged: Found;
+  readonly broken: number;
+  /** Outfits in the database that the source does not have, without those that are made here. */
+  readonly foreign: IdSet;
+  readonly bases: Bases;
+  readonly unkept: Unkept;
+  readonly seconds: number;
+}
+
+export interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
+  readonly bases: Bases;
+  /** Whether the import would empty the database first, so that no like given here stays. */
+  readonly replace: boolean;
+}
+
+/** @throws SourceError when the source cannot be read to its end */
+export async function dryRun(
+  pool: pg.Pool,
+  options: DryRunOptions,
+  reporter: Reporter,
+): Promise<DryRun> {
+  const start = performance.now();
+  const keptFirstId = await readFirstId(pool);
+  const firstId = options.replace ? options.firstId : (keptFirstId ?? options.firstId);
+  const [created, updated, unchanged] = [new Found(), new Found(), new Found()];
+  const ids = new IdSet();
+  const missing = new IdSet();
+  const unkept: Unkept = new Map();
+  let { bases } = options;
+  let read = 0;
+  let broken = 0;
+  for await (const batch of readRows({ ...options, firstId }, bases, reporter)) {
+    const stored = await readStored(pool, batch.rows);
+    // Of a user that comes twice in a batch the last one counts, as when it is saved.
+    const users = new Map(batch.rows.map(({ user }) => [user.id, user]));
+    for (const row of batch.rows) {
+      const old = stored.get(row.id);
+      const user = users.get(row.userId) ?? row.user;
+      const changed = old ? findChanges({ ...row, user }, old, options.replace) : [];
+      if (!old && missing.add(row.id)) created.add(row.id);
+      else if (changed.length > 0) updated.add(`${row.id}: ${changed.join(' and ')}`);
+      else unchanged.add(row.id);
+    }
+    for (const id of batch.ids) ids.add(id);
+    for (const record of batch.kept) countUnkept(unkept, record);
+    ({ bases } = batch);
+    read += batch.read;
+    broken += batch.broken;
+    reporter.progress(read, batch.count);
+  }
+  const foreign = await findNotInSource(pool, ids, keptFirstId);
+  const seconds = (performance.now() - start) / 1000;
+  return { read, created, updated, unchanged, broken, foreign, bases, unkept, seconds };
+}
+
+/** A row of the database, with the number of likes that were given here. */
+interface StoredRow extends OutfitRow {
+  readonly given: number;
+}
+
+function readStored(
+  pool: pg.Pool,
+  rows: readonly OutfitRow[],
+): Promise<ReadonlyMap<number, StoredRow>> {
+  return inTransaction(pool, async (client) => {
+    await client.query('SET TRANSACTION READ ONLY');
+    const found = await client.query<FlatRow & Pick<StoredRow, 'given'>>({
+      text: `SELECT ${rowColumns}, (SELECT count(*) FROM outfit_likes WHERE outfit_id = o.id)::int AS given
+        FROM outfits o ${joinedRow} WHERE o.id = ANY($1::int[])`,
+      values: [rows.map(({ id }) => id)],
+      types: exactTypes,
+    });
+    return new Map(found.rows.map((row) => [row.id, rowOf(row) as StoredRow]));
+  });
+}
+
+/** The columns in which a row differs from what would be saved in its place. */
+function findChanges(row: OutfitRow, old: StoredRow, replace: boolean): string[] {
+  const find = <Fields extends object>(
+    columns: Columns<Fields>,
+    a: NoInfer<Fields>,
+    b: NoInfer<Fields>,
+  ) =>
+    (Object.keys(columns) as (keyof Fields)[])
+      .filter((field) => a[field] !== b[field])
+      .map((field) => columns[field][0]);
+  // Likes that were given here are kept on top of those of the source.
+  const likes = Math.min(row.likes + (replace ? 0 : old.given), 2_147_483_647);
+  return [
+    ...find(outfitColumns, row, old),
+    ...(likes === old.likes ? [] : ['likes']),
+    ...find(userColumns, row.user, old.user).map((column) => `user.${column}`),
+  ];
+}
