@@ -257,7 +257,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => moment);
     onTestFinished(() => clock.mockRestore());
     await askOften(app, 5);
-    const isCause = expect.objectContaining({ type: 'TypeError', stack: expect.any(String) });
+    const isCause = expect.objectContaining({ type: 'Error', stack: expect.any(String) });
     const msg = 'Service temporarily unavailable, try again later.';
     const firstOnes = [
       { level: 'error', msg, err: isCause, leftOut: 0 },
