@@ -9,6 +9,7 @@ import type { Environment } from 'relay-runtime';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway, outfitId, type TestGateway } from '../gateway.ts';
+import { run } from '../process.ts';
 import { secret, signIn } from '../tokens.ts';
 import { type ClientApp, load as loadPackage, makeClientApp } from './app.ts';
 
@@ -373,5 +374,32 @@ describe('Relay', () => {
     } finally {
       await trusted.close();
     }
+  });
+});
+
+describe('live answers are read by the code of docs/live.md', () => {
+  const text = readFileSync(new URL('../../docs/live.md', import.meta.url), 'utf8');
+  const blockOf = (name: string) => {
+    const [, code = expect.fail()] =
+      new RegExp(`\`\`\`js ${name}\\n(.*?)\`\`\``, 's').exec(text) ?? [];
+    return code;
+  };
+  const [setup = expect.fail()] = blockOf('graphql-sse').split('client.subscribe(');
+
+  test.each([
+    ['graphql-sse', blockOf('graphql-sse')],
+    ['urql', setup + blockOf('urql')],
+    ['Apollo Client', setup + blockOf('apollo')],
+  ])('with %s: a change is shown, also behind a lost connection', async (_name, code) => {
+    const snippet = code.replaceAll('http://localhost:4000/graphql', gateway.url);
+    const reader = run(['--input-type=module', '--eval', snippet], {}, import.meta.dirname);
+    await reader.until(new RegExp(`^\\{"outfits":\\{.*"count":${rows.length},`, 'm'));
+    await gateway.database.pool.query("UPDATE outfits SET title = 'As in the documents'");
+    await reader.until(/"title":"As in the documents"/);
+    gateway.app.server.closeAllConnections();
+    await gateway.database.pool.query("UPDATE outfits SET title = 'Again'");
+    await reader.until(/"title":"Again"/);
+    expect(reader.errors()).toBe('');
+    reader.child.kill();
   });
 });

@@ -1,5 +1,4 @@
 // Live answers over server-sent events: at once, after each change, whoever wrote; for whom, and for how long.
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'graphql-sse';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -10,7 +9,6 @@ import { createMetrics } from '../../src/observability/metrics.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { baseOfApp, openStream, type Stream } from '../event-stream.ts';
 import { type DatabaseKind, databaseKinds, openGateway, outfitId } from '../gateway.ts';
-import { run } from '../process.ts';
 import { extend, type Resolver } from '../schema-extension.ts';
 import { secret, signIn } from '../tokens.ts';
 
@@ -479,34 +477,6 @@ describe('streams', () => {
     expect(await text()).toMatch(/^gateway_streams_total 1$/m);
     await expect.poll(text).toMatch(/duration_seconds_bucket\{le="2.5",.*"\/graphql".*\} 1$/m);
     expect(log).not.toContain('slow');
-  });
-
-  describe('are read by the code of the documents', () => {
-    const text = readFileSync(new URL('../../docs/live.md', import.meta.url), 'utf8');
-    const blockOf = (name: string) => {
-      const [, code = expect.fail()] =
-        new RegExp(`\`\`\`js ${name}\\n(.*?)\`\`\``, 's').exec(text) ?? [];
-      return code;
-    };
-    const [setup = expect.fail()] = blockOf('graphql-sse').split('client.subscribe(');
-
-    test.each([
-      ['graphql-sse', blockOf('graphql-sse')],
-      ['urql', setup + blockOf('urql')],
-      ['Apollo Client', setup + blockOf('apollo')],
-    ])('with %s: a change is shown, also behind a lost connection', async (_name, code) => {
-      const gateway = await open();
-      const snippet = code.replaceAll('http://localhost:4000', gateway.base);
-      const app = run(['--input-type=module', '--eval', snippet], {});
-      await app.until(/^\{"outfits":\{.*"count":45,/m);
-      await gateway.database.pool.query("UPDATE outfits SET title = 'As in the documents'");
-      await app.until(/"title":"As in the documents"/);
-      gateway.app.server.closeAllConnections();
-      await gateway.database.pool.query("UPDATE outfits SET title = 'Again'");
-      await app.until(/"title":"Again"/);
-      expect(app.errors()).toBe('');
-      app.child.kill();
-    });
   });
 
   test('are what graphql-sse reads', async () => {
