@@ -36,9 +36,8 @@ import {
 import { serveHealth } from './http/health.ts';
 import { answerUnreadable, createServer } from './http/server.ts';
 import { Clients } from './observability/clients.ts';
-import { logAnswers } from './observability/log.ts';
+import { createRequestLog, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
-import { createRequestLog } from './observability/request-log.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
 import { serveOpenApi } from './openapi/route.ts';
 import { serveRest } from './rest/adapter.ts';

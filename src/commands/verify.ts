@@ -1,8 +1,8 @@
 // outfit-gateway verify: compares a live listing with this service.
 import { buildApp } from '../app.ts';
 import { type Config, readConfig, text, wholeNumber } from '../config.ts';
+import { EmbeddedDatabaseError } from '../database/data-folder.ts';
 import type { Database } from '../database/database.ts';
-import { EmbeddedDatabaseError } from '../database/embedded.ts';
 import { toAnswer } from '../http/client.ts';
 import { parseUrl } from '../http/url.ts';
 import { hide, parseHeaders } from '../import/fetch-page.ts';

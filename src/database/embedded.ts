@@ -9,8 +9,6 @@ import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder
 import { removeLeftOvers } from './lock.ts';
 import { readMigrations } from './migrations.ts';
 
-export { EmbeddedDatabaseError };
-
 /** A running embedded database. */
 export interface EmbeddedDatabase {
   /** Folder that holds its Unix socket, to be given to `pg` as the host. */

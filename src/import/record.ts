@@ -1,8 +1,7 @@
 // What a record of a source must be to be saved, field by field, and the row that it becomes.
 import { z } from 'zod';
 import { cut } from '../errors.ts';
-import { devices } from '../outfits/input.ts';
-import { avatarKey, imageKey, uuid, videoKey } from '../outfits/keys.ts';
+import { avatarKey, devices, imageKey, uuid, videoKey } from '../outfits/input.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
 

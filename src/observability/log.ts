@@ -27,6 +27,43 @@ export function createLog(level: Config['logLevel'], destination?: DestinationSt
   return destination ? pino(options, destination) : pino(options);
 }
 
+/** The log of a request, for `setChildLoggerFactory`. Most say nothing: a child of pino's for each took 2% of an answer from memory. */
+export function createRequestLog(
+  parent: FastifyBaseLogger,
+  bindings: Record<string, unknown>,
+): FastifyBaseLogger {
+  return new RequestLog(parent, bindings) as unknown as FastifyBaseLogger;
+}
+
+class RequestLog {
+  readonly #parent: FastifyBaseLogger;
+  readonly #bindings: Record<string, unknown>;
+  #made: FastifyBaseLogger | undefined;
+
+  constructor(parent: FastifyBaseLogger, bindings: Record<string, unknown>) {
+    this.#parent = parent;
+    this.#bindings = bindings;
+  }
+
+  get level(): string {
+    return this.#parent.level;
+  }
+
+  get made(): FastifyBaseLogger {
+    this.#made ??= this.#parent.child(this.#bindings);
+    return this.#made;
+  }
+}
+
+for (const name of ['child', 'fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']) {
+  Object.defineProperty(RequestLog.prototype, name, {
+    value(this: RequestLog, ...given: unknown[]) {
+      const { made } = this;
+      return Reflect.get(made, name).apply(made, given);
+    },
+  });
+}
+
 /** Characters of an operation name that are kept: a client may send a megabyte. */
 export const maxNameLength = 64;
 

@@ -10,24 +10,11 @@ import type { EventStreams } from '../http/event-stream.ts';
 import type { Upkeep } from '../outfits/fold.ts';
 import { version } from '../package.ts';
 import { maxNameLength } from './log.ts';
-import type { Measured } from './metrics-server.ts';
-import type { UnknownParameters } from './unknown-parameters.ts';
+import type { UnknownParameter } from './unknown-parameters.ts';
 import { Usage } from './usage.ts';
 
 /** What is measured of one process. */
-export interface Metrics extends Measured {
-  /** Who calls what. */
-  readonly usage: Usage;
-  /** For what a capability measures that is not always there. */
-  readonly registry: Registry;
-  /** Counts and times the answers of `app`; to be called before its routes are added. */
-  countAnswers(app: FastifyInstance): void;
-  follow(parts: { cache: AnswerCache; limit: ConcurrencyLimit }): void;
-  followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void;
-  followCounts(upkeep: Pick<Upkeep, 'wrongCounts'>): void;
-  followReplicas(replicas: Pick<Replicas, 'lagOf' | 'primaryReads' | 'reads' | 'standbys'>): void;
-  countUnknown(parameters: UnknownParameters): void;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Operation names that are told apart: clients choose them, and every one costs memory for good. */
 const maxOperations = 100;
@@ -42,7 +29,7 @@ interface MetricOptions {
   readonly aggregator?: 'max' | 'min' | 'sum';
 }
 
-export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>): Metrics {
+export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>) {
   const registry = new Registry();
   const registers = [registry];
   /** Makes a metric whose values are read off when they are asked for. */
@@ -131,12 +118,14 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
 
   return {
     usage,
-    countAnswers(app) {
+    /** For what a capability measures that is not always there. */
+    registry,
+    /** Counts and times the answers of `app`; to be called before its routes are added. */
+    countAnswers(app: FastifyInstance) {
       countAnswers(app, registry);
       usage.follow(app);
     },
-    registry,
-    follow({ cache, limit }) {
+    follow({ cache, limit }: { cache: AnswerCache; limit: ConcurrencyLimit }) {
       counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
       counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
       counter(
@@ -153,11 +142,11 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
       gauge('gateway_requests_under_way', 'Requests that are worked on.', () => limit.running);
       gauge('gateway_requests_waiting', 'Requests that wait for their turn.', () => limit.waiting);
     },
-    followStreams(streams) {
+    followStreams(streams: Pick<EventStreams, 'open' | 'opened'>) {
       gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
       counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
     },
-    followCounts(upkeep) {
+    followCounts(upkeep: Pick<Upkeep, 'wrongCounts'>) {
       gauge(
         'gateway_counts_wrong',
         'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
@@ -165,7 +154,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
         { aggregator: 'max' },
       );
     },
-    followReplicas(replicas) {
+    followReplicas(replicas: Pick<Replicas, 'lagOf' | 'primaryReads' | 'reads' | 'standbys'>) {
       const ofStandbys = (read: (standby: Replicas['standbys'][number]) => number) => () =>
         replicas.standbys.map((standby) => [{ standby: standby.name }, read(standby)] as const);
       const labelNames = ['standby'];
@@ -194,11 +183,11 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
         { labelNames: ['reason'] },
       );
     },
-    countUnknown(parameters) {
+    countUnknown(read: () => Iterable<UnknownParameter>) {
       counter(
         'gateway_unknown_parameters_total',
         'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
-        () => [...parameters].map(({ requests, ...labels }) => [labels, requests] as const),
+        () => [...read()].map(({ requests, ...labels }) => [labels, requests] as const),
         { labelNames: ['client', 'parameter'] },
       );
     },

@@ -1,8 +1,44 @@
-// Query parameters that no stored document reads: who sends them, counted and logged once.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+// Names of query parameters, never their values; and those that no stored document reads: who sends them, counted and
+// logged once.
+import type { FastifyInstance } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import { BoundedNames } from './bounded-names.ts';
-import type { Clients } from './clients.ts';
-import { createParameterReader } from './query-parameters.ts';
+import { type Clients, showable } from './clients.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Query parameters that the route reads; undefined: it reads none of its own. */
+    readonly knownParameters?: ReadonlySet<string>;
+  }
+}
+
+/** Most names that are looked at in one query string. */
+const maxRead = 50;
+/** Bytes that remembered addresses may take, about. */
+const maxMemory = 1_000_000;
+const none: readonly string[] = [];
+
+/**
+ * Makes a function that gives the names in the query string of an address, each once, in their order,
+ * as they may be shown.
+ */
+export function createParameterReader(): (url: string) => readonly string[] {
+  const remembered = new LRUCache<string, readonly string[]>({ maxSize: maxMemory });
+  return (url) => {
+    const start = url.indexOf('?');
+    if (start === -1) return none;
+    const known = remembered.get(url);
+    if (known) return known;
+    const names = new Set<string>();
+    for (const name of new URLSearchParams(url.slice(start).split('#', 1)[0]).keys()) {
+      names.add(showable(name));
+      if (names.size === maxRead) break;
+    }
+    const list = [...names];
+    remembered.set(url, list, { size: 500 + 2 * url.length });
+    return list;
+  };
+}
 
 /** How many requests of a client had an unknown parameter. */
 export interface UnknownParameter {
@@ -22,53 +58,32 @@ const maxParameters = 20;
 export function followUnknownParameters(
   app: FastifyInstance,
   clients: Clients,
-  metrics: { countUnknown(parameters: UnknownParameters): void } | undefined,
+  metrics: { countUnknown(read: () => Iterable<UnknownParameter>): void } | undefined,
 ): void {
-  const parameters = new UnknownParameters(clients);
-  parameters.follow(app);
-  metrics?.countUnknown(parameters);
-}
-
-/** Bounded in memory, and in lines of the log. */
-export class UnknownParameters {
-  readonly #clients: Clients;
-  readonly #counts = new BoundedNames(maxClients, (client) => {
+  const counts = new BoundedNames(maxClients, (client) => {
     return new BoundedNames(maxParameters, (parameter): UnknownParameter => {
       return { client, parameter, requests: 0 };
     });
   });
-  readonly #parametersIn = createParameterReader();
-
-  constructor(clients: Clients) {
-    this.#clients = clients;
-  }
-
-  follow(app: FastifyInstance): void {
-    app.addHook('onResponse', (request, _reply, done) => {
-      const { method, routeOptions, log } = request;
-      const known = routeOptions.config.knownParameters;
-      if (known && (method === 'GET' || method === 'HEAD')) {
-        const unknown = this.#parametersIn(request.url).filter((name) => !known.has(name));
-        for (const count of unknown.length > 0 ? this.#count(request, unknown) : []) {
+  const parametersIn = createParameterReader();
+  app.addHook('onResponse', (request, _reply, done) => {
+    const { method, routeOptions, log } = request;
+    const known = routeOptions.config.knownParameters;
+    if (known && (method === 'GET' || method === 'HEAD')) {
+      const unknown = parametersIn(request.url).filter((name) => !known.has(name));
+      if (unknown.length > 0) {
+        const now = Date.now();
+        const ofClient = counts.take(clients.peek(request).name, now);
+        // Names beyond the bound share one count: a request counts once in it.
+        for (const count of new Set(unknown.map((name) => ofClient.take(name, now)))) {
+          count.requests += 1;
           if (count.requests > 1) continue;
-          const { client, parameter: name } = count;
-          log.warn({ client, parameter: name, route: routeOptions.url }, 'unknown query parameter');
+          const { client, parameter } = count;
+          log.warn({ client, parameter, route: routeOptions.url }, 'unknown query parameter');
         }
       }
-      done();
-    });
-  }
-
-  *[Symbol.iterator](): Generator<UnknownParameter> {
-    for (const parameters of this.#counts.values()) yield* parameters.values();
-  }
-
-  /** Counts a request once, however many parameters it has. */
-  #count(request: FastifyRequest, parameters: readonly string[]): ReadonlySet<UnknownParameter> {
-    const now = Date.now();
-    const ofClient = this.#counts.take(this.#clients.peek(request).name, now);
-    const counts = new Set(parameters.map((parameter) => ofClient.take(parameter, now)));
-    for (const count of counts) count.requests += 1;
-    return counts;
-  }
+    }
+    done();
+  });
+  metrics?.countUnknown(() => [...counts.values()].flatMap((ofClient) => [...ofClient.values()]));
 }

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { BoundedNames } from './bounded-names.ts';
 import { type Client, Clients } from './clients.ts';
-import { createParameterReader } from './query-parameters.ts';
+import { createParameterReader } from './unknown-parameters.ts';
 
 export type Interface = 'rest' | 'graphql';
 

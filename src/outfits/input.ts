@@ -2,27 +2,25 @@
 // Framework, which legacy apps show.
 import { z } from 'zod';
 import type { Config } from '../config.ts';
-import { imageKey, stripBase, videoKey } from './keys.ts';
+
+// Files are stored by their key, the path below the host that serves them.
+export const uuid = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
+export const imageKey = new RegExp(`^outfits/${uuid}\\.(?:jpeg|png)$`);
+export const videoKey = new RegExp(`^outfits_videos/${uuid}\\.mp4$`);
+export const avatarKey = new RegExp(`^(?:|avatars/${uuid}\\.(?:jpeg|png|gif))$`);
 
 export const devices = ['ios', 'android', 'web'] as const;
-export type Device = (typeof devices)[number];
 
 /** Most code points of the texts. */
 export const maxLength = { title: 255, description: 10_000 } as const;
 
-/** The fields of an outfit that its owner writes, as they come. Undefined: not given. */
-export interface OutfitInput {
-  readonly title?: string | null | undefined;
-  readonly description?: string | null | undefined;
-  /** An absolute URL below the media host, or the key itself. */
-  readonly imageKey?: string | null | undefined;
-  readonly imageOriginalUrl?: string | null | undefined;
-  readonly private?: boolean | null | undefined;
-  readonly backgroundColor?: string | null | undefined;
-  /** An absolute URL below the video host, the key itself, or null. */
-  readonly video?: string | null | undefined;
-  readonly device?: Device | null | undefined;
-}
+/**
+ * The fields of an outfit that its owner writes, as they come: images and videos as absolute URLs below their host, or
+ * as keys. Undefined: not given.
+ */
+export type OutfitInput = {
+  readonly [Field in keyof CheckedInput]?: CheckedInput[Field] | null | undefined;
+};
 
 /** What is wrong with a field. */
 export interface InputError {
@@ -123,8 +121,10 @@ function check<Values>(
   input: OutfitInput,
   { mediaUrl, videoUrl }: Bases,
 ): Checked<Values> {
-  const strip = (value: string | null | undefined, base: string) =>
-    typeof value === 'string' ? stripBase(trim(value), base) : value;
+  const strip = (value: string | null | undefined, base: string) => {
+    const trimmed = typeof value === 'string' ? trim(value) : value;
+    return trimmed?.startsWith(`${base}/`) ? trimmed.slice(base.length + 1) : trimmed;
+  };
   const keys = {
     ...input,
     imageKey: strip(input.imageKey, mediaUrl),
