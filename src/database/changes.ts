@@ -1,6 +1,5 @@
 // What commits have changed, as the table outfit_changes tells it, and which answers that invalidates.
 
-/** What of an outfit decides which lists have it, and where. */
 export interface OutfitKeys {
   readonly id: number;
   readonly userId: number;
@@ -11,19 +10,12 @@ export interface OutfitKeys {
   readonly modified: bigint;
 }
 
-/**
- * What a change tells of it. Likes are another row than the outfit, and transactions may change both at the same time:
- * so a change of one tells nothing of the other.
- */
+/** What a change tells: outfits and their likes are two rows, and a change of one tells nothing of the other. */
 export type ToldKeys = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
   readonly [Field in 'created' | 'likes' | 'modified']?: OutfitKeys[Field] | undefined;
 };
 
-/**
- * What of an outfit may change, as bits. `others` is always among what has changed of an outfit itself: nothing tells
- * whether it has. Changes of outfits and of likes both tell of the owner (and of `private`): `likesOwner` is what
- * changes of likes tell.
- */
+/** What may change, as bits. `others` is always set for an outfit itself; `likesOwner` is the owner that likes tell. */
 export const aspects = {
   ...{ owner: 1, created: 2, modified: 4, others: 8 },
   ...{ likesOwner: 16, likes: 32 },
@@ -38,7 +30,6 @@ export interface OutfitChange {
   readonly aspects: number;
 }
 
-/** What was committed between two moments. */
 export interface Changes {
   readonly outfits: readonly OutfitChange[];
   /** Ids of users that were inserted, deleted or updated. */
@@ -99,7 +90,6 @@ export function changeOf(
   return { id, before, after, aspects: changed };
 }
 
-/** What was read of a list. */
 export interface ListPart {
   /** Which aspects of outfits it depends on; a change of others is not asked about. */
   readonly aspects: number;
@@ -129,7 +119,6 @@ export function madeOfAll(all: readonly (MadeOf | undefined)[]): MadeOf | undefi
   };
 }
 
-/** Bytes that it takes to know what an answer was made of. */
 export function sizeOf(madeOf: MadeOf | undefined): number {
   if (!madeOf) return 0;
   const { outfits = [], users = [], lists = [] } = madeOf;
@@ -143,11 +132,7 @@ interface Noted extends OutfitChange {
   readonly moment: number;
 }
 
-/**
- * Counts the moments at which the database was seen to show something new, and keeps what was committed between them.
- * Answers are asked about when they are wanted again, not when something changes: so a change costs the same however
- * many answers there are.
- */
+/** Keeps what was committed. Answers ask when they are wanted: a change costs the same however many there are. */
 export class ChangeLog {
   #now = 0;
   #start = 0;
@@ -157,7 +142,6 @@ export class ChangeLog {
   readonly #users = new Map<number, number>();
   #anyUser = 0;
 
-  /** The latest moment. */
   get now(): number {
     return this.#now;
   }
@@ -184,11 +168,7 @@ export class ChangeLog {
     }
   }
 
-  /**
-   * Whether what was read may be something else by now.
-   * @param madeOf undefined: any commit may have changed it
-   * @param since a moment no later than the reading's begin, or one for which this was false
-   */
+  /** Whether what was read may differ by now. @param since no later than the reading's begin, or when this was false */
   isTouched(madeOf: MadeOf | undefined, since: number): boolean {
     if (since === this.#now) return false;
     if (since < this.#start || !madeOf) return true;

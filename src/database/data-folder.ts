@@ -16,7 +16,6 @@ export interface DataFolder {
   readonly lock: string;
   /** Lies in `database` until its files are complete; to be removed then. */
   readonly unfinished: string;
-  /** Gives the lock back. */
   release(): Promise<void>;
 }
 
@@ -46,7 +45,6 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
 /** WASI's number of ENOSPC, with which the file system of PGlite fails: its errors have no message. */
 const noSpace = 51;
 
-/** @param error of Node.js, or of the file system of PGlite */
 export function cannotOpen(dataDir: string, error: unknown): EmbeddedDatabaseError {
   const { code, errno } = error as { readonly code?: unknown; readonly errno?: unknown };
   const isFull = code === 'ENOSPC' || errno === noSpace;
@@ -98,7 +96,6 @@ async function lockFolder(path: string, dataDir: string): Promise<() => Promise<
 /** What every database has. Without PG_VERSION, PGlite overwrites a folder; without another it cannot say why it fails. */
 const parts = ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact'];
 
-/** Leaves a whole database as it is, and a place for a new one where there is none. */
 function prepare(database: string, unfinished: string): void {
   if (!existsSync(database)) mkdirSync(database, { mode: 0o700 });
   if (existsSync(unfinished)) {

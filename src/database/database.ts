@@ -22,22 +22,14 @@ export interface Database {
   readonly pool: TaskPool;
   readonly read: ReadRows;
   readonly snapshots: Snapshots;
-  /**
-   * Must be called at the end of a task, before its result is told.
-   * @throws DatabaseAwayError when it has used a server that is not the current one any more
-   */
+  /** Called at the end of a task, before its result is told. @throws DatabaseAwayError when its server was left */
   checkServers(task: Pick<TaskScope, 'servers'>): void;
   /** Looks which server new connections lead to, as another process has met this one. */
   lookForServer(identity: string): Promise<void>;
-  /** Called with its identity when another server than before is used. */
   onMove(callback: (identity: string) => void): void;
   /** Resolves if the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
-  /**
-   * From now on, whatever needs the database fails at once while PostgreSQL is away or not migrated.
-   * @param warn told when a setting turns out to be wrong, and the gateway goes on
-   * @throws DatabaseNotReadyError, MigrationError when waiting cannot help
-   */
+  /** From now on, statements fail at once while PostgreSQL is away or not migrated. @throws when waiting cannot help */
   monitor(onChange: OnChange, warn?: Warn): Promise<Monitor>;
   close(): Promise<void>;
 }
@@ -52,12 +44,7 @@ const defaultStatementTimeout = 30_000;
 /** Milliseconds that closing may take: a server that does not answer must not hold it up. */
 const closeTimeout = 1_000;
 
-/**
- * Opens the database that the configuration names. PostgreSQL is not contacted until first use.
- * @param statementTimeout milliseconds that a statement may take, unless its transaction says else
- * @throws EmbeddedDatabaseError when the embedded database cannot be opened
- * @throws ConfigError when the URL asks for TLS that cannot be had as it says
- */
+/** Opens the configured database; PostgreSQL is not contacted yet. @throws EmbeddedDatabaseError, ConfigError */
 export async function openDatabase(
   config: DatabaseConfig,
   statementTimeout = defaultStatementTimeout,
@@ -194,7 +181,6 @@ function createPrisma(pool: pg.Pool): PrismaClient {
   });
 }
 
-/** For logs; holds no password. */
 export function describeServer(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   return `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;

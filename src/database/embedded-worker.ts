@@ -1,5 +1,4 @@
-// The thread of the embedded database. PGlite blocks the thread it runs in for the whole of a
-// query, so it has one of its own and is reached over a Unix socket, like any PostgreSQL.
+// The thread of the embedded database, reached over a Unix socket: PGlite blocks its thread for the whole of a query.
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,8 +20,7 @@ if (existsSync(unfinished) && existsSync(template)) unpackTemplate(template, dat
 const db = await PGlite.create(database);
 rmSync(unfinished, { force: true });
 
-// PostgreSQL goes on with files that have been deleted, and all that it then saves is lost. Both of
-// these are written once and never again: where one is another file, its folder is another one.
+// PostgreSQL goes on with deleted files, and loses what it saves. Where one of these two is another, so is the folder.
 const identify = () =>
   [lock, join(database, 'PG_VERSION')]
     .map((path) => statSync(path, { bigint: true }))
@@ -32,15 +30,12 @@ const identity = identify();
 const checkFiles = () => {
   try {
     if (identify() === identity) return;
-  } catch {
-    // One is not there at all.
-  }
+  } catch {}
   process.exit(filesGone);
 };
 const timer = setInterval(checkFiles, 1_000);
 
-// PostgreSQL ends itself with a PANIC when it cannot write its log: on a full disk, say. Here that
-// ends nothing, and whatever came next would wait for ever.
+// PostgreSQL ends itself with a PANIC when it cannot write its log. Here that ends nothing: what comes next would hang.
 const panic = Buffer.from('\0VPANIC\0');
 const execute = db.execProtocolRawStream.bind(db);
 db.execProtocolRawStream = (message, options) =>

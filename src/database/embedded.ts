@@ -1,4 +1,3 @@
-// Starts and stops the embedded database, and says why it cannot.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -9,7 +8,6 @@ import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder
 import { removeLeftOvers } from './lock.ts';
 import { readMigrations } from './migrations.ts';
 
-/** A running embedded database. */
 export interface EmbeddedDatabase {
   /** Folder that holds its Unix socket, to be given to `pg` as the host. */
   readonly socketFolder: string;

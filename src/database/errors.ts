@@ -7,11 +7,7 @@ export class DatabaseAwayError extends OperatorError {
   override readonly name = 'DatabaseAwayError';
 }
 
-/**
- * What a request is told when the database is away, out of something, or has stopped a statement; undefined for
- * faults of ours.
- * @param error as it was thrown, or wrapped by Prisma or GraphQL
- */
+/** What a request is told of an error, as thrown or wrapped by Prisma or GraphQL; undefined for faults of ours. */
 export function httpErrorFor(error: unknown): HttpError | undefined {
   const chain = chainOf(error);
   const httpError = chain.find((link) => link instanceof HttpError);
@@ -29,7 +25,6 @@ type ErrorLike = Readonly<Record<string, unknown>>;
 const canceled = '57014';
 const stopped = [canceled, timedOut().code];
 
-/** The code of an error of PostgreSQL. */
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
 }
@@ -42,7 +37,6 @@ export function isTimeLimit(error: unknown): boolean {
 /** A table, column, function, schema or right is missing: the database was exchanged for one that is not migrated. */
 const schemaStates = /^(?:42P01|42703|42883|3F000|42501)$/;
 
-/** Whether the monitor has reason to look whether the database is migrated, and its rights are granted. */
 export function isOfSchema(code: string | undefined): boolean {
   return schemaStates.test(code ?? '');
 }
@@ -79,7 +73,6 @@ function isOfDatabase(code: string): boolean {
   return prismaCodes.test(code) || sqlStates.some((state) => code.length === 5 && state.test(code));
 }
 
-/** What `pg` says without a code. */
 const connectionMessages =
   /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
 
@@ -99,7 +92,6 @@ function isOfConnection({ code, syscall, message }: ErrorLike): boolean {
   return code === undefined && connectionMessages.test(String(message));
 }
 
-/** An error and all that it wraps. */
 function chainOf(error: unknown): ErrorLike[] {
   if (!isObject(error)) return [];
   const { cause, errors, meta, originalError } = error;

@@ -1,15 +1,11 @@
 // Fair queue: round robin over senders, and over the requests of each sender.
 
-/** What an item of the queue belongs to. */
 export interface Origin {
   /** A viewer, an address, or the gateway itself. */
   readonly sender: string;
 }
 
-/**
- * Serves senders in turn, and of each its requests, so that a request with many items delays one with one item by one
- * item only. An origin is a request, compared by identity.
- */
+/** Serves senders in turn, and of each its requests: one with many items delays one with one item by one item only. */
 export class FairQueue<Item> {
   /** In the order of their turns: the sender that was served last stands at the end. */
   readonly #senders = new Map<string, Map<Origin, Item[]>>();
@@ -28,10 +24,7 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  /**
-   * Removes and returns the item whose turn it is.
-   * @param isReady whether an origin may be served now; others are passed over, and keep their turn
-   */
+  /** Removes and returns the item whose turn it is. @param isReady others are passed over, and keep their turn */
   next(isReady: (origin: Origin) => boolean = () => true): Item | undefined {
     for (const [sender, requests] of this.#senders) {
       for (const [origin, items] of requests) {

@@ -1,10 +1,8 @@
-// Lane (bulkhead): a share of the connections for one kind of statement, with a fair queue.
 import { type HttpError, overloaded } from '../errors.ts';
 import { FairQueue, type Origin } from './fair-queue.ts';
 import type { StopSignal } from './stop-signal.ts';
 
 export interface LaneLimits {
-  /** Most statements under way. */
   readonly slots: number;
   /** Most statements of one request, and of one sender, under way. */
   readonly perRequest?: number;
@@ -13,7 +11,6 @@ export interface LaneLimits {
   readonly maxWait?: number;
 }
 
-/** For metrics. */
 export type LaneState = Pick<Lane, 'refused' | 'running' | 'waiting'>;
 
 interface Waiting {
@@ -54,11 +51,7 @@ export class Lane {
     this.#maxWaiting = most;
   }
 
-  /**
-   * Takes a slot, which `leave` gives back.
-   * @returns undefined when one was free, else a promise of one
-   * @throws HttpError 503 when the queue is full or the wait too long; `signal.reason` when it is aborted
-   */
+  /** Takes a slot; undefined when one was free, else a promise of one. @throws HttpError 503, or `signal.reason` */
   enter(origin: Origin, signal?: StopSignal): Promise<void> | undefined {
     // What a stopped task still begins would wait for nobody.
     signal?.throwIfAborted();

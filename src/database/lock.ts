@@ -6,13 +6,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { messageOf } from '../errors.ts';
 
-/** Another process holds the lock. */
 export class LockedError extends Error {
   override readonly name = 'LockedError';
-  constructor(
-    /** Its process id. */
-    readonly holder: string,
-  ) {
+  constructor(readonly holder: string) {
     super(`Locked by process ${holder}.`);
   }
 }
@@ -22,12 +18,7 @@ export class LeftLockError extends Error {
   override readonly name = 'LeftLockError';
 }
 
-/**
- * Takes the lock at `path`: a Unix socket that this process listens on, which the kernel closes however the process
- * ends. (Process ids in a file are reused, and in containers they are all 1.)
- * @returns a function that gives the lock back
- * @throws LockedError, LeftLockError
- */
+/** Listens on a Unix socket, which the kernel closes however the process ends. Gives its release. @throws LockedError */
 export async function takeLock(path: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.end(String(process.pid)));
   for (let attempt = 0; !(await tryListen(server, path)); attempt++) {
@@ -68,7 +59,6 @@ async function askHolder(path: string): Promise<string | undefined> {
   }
 }
 
-/** Whether there is a socket at `path` that no process listens on any more. */
 async function isAbandoned(path: string): Promise<boolean> {
   const socket = createConnection(path);
   try {
@@ -91,10 +81,7 @@ function identify(path: string): string | undefined {
   return stat && `${stat.ino} ${stat.mtimeNs}`;
 }
 
-/**
- * Two processes can find the same stale socket, and a plain unlink by the slower one would remove
- * the faster one's fresh lock: so it is moved aside first, and put back if it is not the stale one.
- */
+/** Of two processes that find it, the slower one must not unlink the fresh lock: it is moved aside first, and back. */
 function removeStale(path: string, stale: string): void {
   const aside = `${path}.${process.pid}`;
   try {

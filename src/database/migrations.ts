@@ -30,7 +30,6 @@ export class MigrationError extends OperatorError {
   override readonly name = 'MigrationError';
 }
 
-/** The first migration of versions before 1.0, whose databases cannot be migrated. */
 const olderMigration = '0001_outfits';
 /** What the first migration says too, for those who apply it with another tool. */
 const olderDatabase =
@@ -53,20 +52,13 @@ export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): 
   return pendingOf(applied, readMigrations()).map((migration) => migration.name);
 }
 
-/**
- * Applies what the database lacks, each migration in a transaction with its line in the history, so that a failure
- * leaves nothing behind; indexes of large tables outside of one, so that writers go on.
- * @param onApply called before each with its name
- * @returns the names of the migrations that were applied
- * @throws MigrationError
- */
+/** Applies what is missing, each with its history line in a transaction, except for indexes. @throws MigrationError */
 export async function migrate(
   pool: pg.Pool,
   onApply: (name: string) => void,
   migrations = readMigrations(),
 ): Promise<string[]> {
   const client = await pool.connect();
-  // A lost connection fails the statement; without a listener it would end the process as well.
   client.on('error', () => {});
   try {
     await client.query('SET statement_timeout = 0');
@@ -91,10 +83,7 @@ async function lock(client: pg.PoolClient): Promise<void> {
   while (!(await client.query<{ locked: boolean }>(ask)).rows[0]?.locked) await sleep(200);
 }
 
-/**
- * Milliseconds that a migration waits for a lock, with all writers behind it (longer than an autovacuum takes to give
- * way), and before it tries again.
- */
+/** Milliseconds that a migration waits for a lock (longer than autovacuum takes to give way), and between attempts. */
 const lockTimeout = 1_500;
 const lockPause = 2_000;
 const lockAttempts = 60;
@@ -107,7 +96,6 @@ const deadlockDetected = '40P01';
 /** A migration that is one such statement, which cannot be in a transaction. */
 const concurrentIndex = /^(?:CREATE|DROP) INDEX CONCURRENTLY IF (?:NOT )?EXISTS ("\w+")/m;
 
-/** @throws MigrationError */
 async function applyPatiently(client: pg.PoolClient, migration: Migration): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -7,7 +7,6 @@ import { OwnConnection, type Session, type Sockets } from './session.ts';
 export interface Monitor {
   /** Why the database cannot be used now, in one sentence; undefined while it can. */
   problem(): string | undefined;
-  /** Resolves when the database can be used for the first time. */
   readonly ready: Promise<void>;
   /** Checks now instead of after the pause: a statement has failed in a way that says much. */
   checkNow(): void;
@@ -20,15 +19,9 @@ export type OnChange = (problem: Error | undefined) => void;
 /** Milliseconds between two checks, and for an answer: together what a request waits for a frozen server, below 2 s. */
 const pause = 400;
 const limit = 1_200;
-/** Milliseconds after which the connection is replaced. */
 const maxAge = 10_000;
 
-/**
- * Checks a server again and again, on a connection of its own. While it is away or not migrated, every other
- * connection is cut and new ones are refused, so that requests fail at once.
- * @param onUnset called when the connection has lost what it had set: a pooler gives it the sessions of others
- * @throws DatabaseNotReadyError, MigrationError when waiting cannot help
- */
+/** Checks a server all the time; while it is away or not migrated, other connections are cut and refused: fail fast. */
 export async function startMonitor(
   session: Session,
   description: string,

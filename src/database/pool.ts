@@ -44,10 +44,7 @@ interface Use {
   readonly endCut: (() => void) | undefined;
 }
 
-/**
- * Gives connections to tasks, by sender and request in turn. A task that is stopped leaves the queue, or its
- * connection is cut after a grace time, upon which PostgreSQL drops the statement.
- */
+/** Gives connections by sender and request in turn. A stopped task leaves the queue, or loses its connection. */
 export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
   readonly #watch: ServerWatch | undefined;
@@ -59,10 +56,7 @@ export class TaskPool extends pg.Pool {
   #timedOut = 0;
   readonly #uses = new Map<pg.PoolClient, Use>();
 
-  /**
-   * @param connectionTimeoutMillis what opening a connection may take; how long a task waits for one, it knows itself
-   * @param expensiveTimeout in milliseconds; undefined where a statement runs to its end anyway
-   */
+  /** @param expensiveTimeout in milliseconds; undefined where a statement runs to its end anyway */
   constructor(
     { connectionTimeoutMillis, ...config }: pg.PoolConfig & { readonly max: number },
     expensiveTimeout: number | undefined,
@@ -139,10 +133,7 @@ export class TaskPool extends pg.Pool {
     return this.#timedOut;
   }
 
-  /**
-   * Runs a statement that only reads, in the lane of its access.
-   * @throws HttpError 503 when that lane is full, or has stopped the statement
-   */
+  /** Runs a statement that only reads in its lane. @throws HttpError 503 when that is full, or has stopped it */
   async queryInLane<Row extends object>(
     statement: pg.QueryConfig,
     access: Access,
@@ -181,8 +172,7 @@ export class TaskPool extends pg.Pool {
     milliseconds: number,
     statement: pg.QueryConfig,
   ): Promise<pg.QueryResult<Row>> {
-    // A transaction, since a pooler may keep no setting beyond it. Parallel workers would take the
-    // processors of others; compiling (JIT) costs more than the lane may.
+    // A transaction, since poolers may keep no setting beyond it. Parallel workers and JIT cost more than the lane may.
     return this.#runInTransaction<Row>(
       `BEGIN READ ONLY;
         SET LOCAL statement_timeout = ${milliseconds};

@@ -21,11 +21,7 @@ export class DatabaseNotReadyError extends OperatorError {
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/**
- * @param onUnset called when a connection lacks what it must have set; undefined: that is an error
- * @throws DatabaseNotReadyError when PostgreSQL is away, too old, not as it must be or not migrated
- * @throws MigrationError when an applied migration has been edited since
- */
+/** @param onUnset told of a lacking setting, else an error @throws DatabaseNotReadyError, MigrationError */
 export async function checkPrepared(
   queryable: Queryable,
   description: string,

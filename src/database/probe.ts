@@ -8,8 +8,7 @@ import type { Shown } from './snapshots.ts';
 /** Where the statements differ: the embedded database has no log that others read, and no standbys. */
 type Kind = 'embedded' | 'server';
 
-// The position is asked for after the snapshot was taken, so it is at or past every commit in that. Of a
-// standby there is no row, nor could it say any of this.
+// The position is asked for after the snapshot was taken, so it is past every commit in that. A standby gives no row.
 const state = {
   embedded: `SELECT pg_current_snapshot()::text AS snapshot`,
   server: `
@@ -31,10 +30,8 @@ const identity = `
      WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
 
 /**
- * $1 a snapshot. What is not visible in it began after it, or was under way then; what was visible is
- * not read, however far back a forgotten transaction holds the horizon. Ranges in the order of the index:
- * so the planner takes it, whatever it thinks of how many there are. What has been cleared away was
- * visible in a snapshot that ends at `kept_from`: so it was in any that ends later.
+ * $1 a snapshot. What is not visible in it began later, or was under way; only that is read, in the order of the index,
+ * which the planner then takes. What was cleared away was visible in any snapshot that ends at `kept_from` or later.
  */
 const changesSince = (kind: Kind) => `
   SELECT shown.*, c.*
@@ -77,11 +74,7 @@ interface Known {
   readonly identity: string;
 }
 
-/**
- * Gives a probe of one server, to be called by one at a time: it tells `changes` of all that was
- * committed since the call before, and of anything at first.
- * @param meet called with the identity of the server, before anything else is done with what it says
- */
+/** Makes a probe of one server, which tells `changes` what was committed. @param meet called first, with its name */
 export function createProbe(
   changes: ChangeLog,
   kind: Kind,

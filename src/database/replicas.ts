@@ -92,11 +92,9 @@ export class Replicas {
       try {
         return await standby.read(...statement);
       } catch (error) {
-        // An HttpError is of the statement's own lane: it was too expensive, or the lane is full. The primary has
-        // the same limits, and would do the work once more.
+        // An HttpError is of the statement's lane: the primary has the same limits, and would do the work once more.
         if (signal?.aborted || error instanceof HttpError) throw error;
-        // It was cancelled to let it replay, or something is wrong with the standby. What is wrong with the
-        // statement is said by the primary too. What comes later in this execution must not see less.
+        // Cancelled by replay, or something is wrong. What comes later in this execution must not see less.
         standby.check();
         if (source === used) {
           this.primaryReads.failed += 1;

@@ -7,10 +7,7 @@ import { currentTask } from './task.ts';
 /** When the server was started, in SQL that does not depend on the time zone of the session. */
 export const startTime = 'extract(epoch FROM pg_postmaster_start_time())::text';
 
-/**
- * Identity of a server, in SQL: when it was started, and the timeline of its log, which a promotion changes (the
- * control file says it later). Servers in recovery are not told apart: no answer of one is kept.
- */
+/** Identity of a server in SQL: start and timeline (changed by promotion). Servers in recovery are one to it. */
 export const serverIdentity = `
   CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', ${startTime},
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)) END`;
@@ -18,16 +15,12 @@ export const serverIdentity = `
 /** Milliseconds for which a server that was left is not taken back: connections may lead to both for a while. */
 const returnDelay = 10_000;
 
-/**
- * Fencing of an old primary. A connection that leads to another server than the probe makes the probe connect anew;
- * when that meets another server, all connections to others are cut, and results that came through them are dropped.
- */
+/** Fences an old primary: when the probe meets another server, connections to others are cut, and results dropped. */
 export class ServerWatch {
   /** The identity of the server that the probe met last, or else of the first connection. */
   #current: string | undefined;
   /** When new connections, or statements behind a pooler, last led to it, by `performance.now()`. */
   #metAt = 0;
-  /** Servers that were current before. */
   readonly #former = new LRUCache<string, true>({ max: 100 });
   readonly #connections = new Map<Client, string>();
   readonly #probeAnew: () => Promise<unknown>;
@@ -36,19 +29,13 @@ export class ServerWatch {
   /** Behind a pooler of transactions: connections have no identity, and each transaction asks for that of its server. */
   isPerTransaction = false;
 
-  /**
-   * @param probeAnew makes the probe open a new connection, and call `meet`
-   * @param onMove called when the probe has met another server than before
-   */
+  /** @param probeAnew opens a new connection, and calls `meet` @param onMove called when that was another server */
   constructor(probeAnew: () => Promise<unknown>, onMove: (identity: string) => void) {
     this.#probeAnew = probeAnew;
     this.#onMove = onMove;
   }
 
-  /**
-   * The probe has met a server.
-   * @throws DatabaseAwayError when it is one that was left a moment ago
-   */
+  /** The probe has met a server. @throws DatabaseAwayError when it is one that was left a moment ago */
   meet(identity: string): void {
     const before = this.#current;
     if (identity !== before && this.#isLeft(identity)) throw left();
@@ -64,16 +51,11 @@ export class ServerWatch {
     this.#onMove(identity);
   }
 
-  /** Whether it was left, and the current one has been met a moment ago. */
   #isLeft(identity: string): boolean {
     return this.#former.has(identity) && performance.now() - this.#metAt < returnDelay;
   }
 
-  /**
-   * Makes the probe look which server new connections lead to.
-   * @param identity of a server that another process has met: the one before is left at once, since clients may have
-   *   answers of the new one already
-   */
+  /** Looks where new connections lead. @param identity met by another process: the one before is left at once */
   async look(identity?: string): Promise<void> {
     if (identity !== undefined) {
       if (identity === this.#current) return;
@@ -85,11 +67,7 @@ export class ServerWatch {
     await this.#probing;
   }
 
-  /**
-   * Takes in a connection that has just been opened.
-   * @param isAlone whether it decides by itself: while no other connection can be opened, the probe cannot
-   * @throws DatabaseAwayError when it leads to another server than new connections of the probe
-   */
+  /** Takes in a new connection. @param isAlone it decides itself: the probe cannot connect @throws DatabaseAwayError */
   async join(client: Client, isAlone = false): Promise<void> {
     if (this.isPerTransaction) return;
     const { rows } = await client.query<{ identity: string }>(
@@ -113,16 +91,12 @@ export class ServerWatch {
     });
   }
 
-  /** The current task uses a connection from now on. */
   note(client: Client): void {
     const identity = this.#connections.get(client);
     if (identity !== undefined) currentTask()?.servers.add(identity);
   }
 
-  /**
-   * The current task has begun a transaction on this server.
-   * @throws DatabaseAwayError when that is not the current one
-   */
+  /** The task has begun a transaction on this server. @throws DatabaseAwayError when that is not the current one */
   use(identity: string): void {
     currentTask()?.servers.add(identity);
     this.#current ??= identity;

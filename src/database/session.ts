@@ -14,14 +14,9 @@ export interface Session {
   stopNaming(): void;
 }
 
-/** Milliseconds that opening a connection may take. */
 const connectionTimeout = 5_000;
 
-/**
- * @param statementTimeout milliseconds that a statement, or an idle transaction, may take; where transactions are
- *   pooled, the role's own holds
- * @throws ConfigError for TLS that the URL does not say right
- */
+/** @param statementTimeout milliseconds; where transactions are pooled, the role's own holds @throws ConfigError */
 export function createSession(
   databaseUrl: string,
   pooling: Pooling,
@@ -40,8 +35,7 @@ export function createSession(
   class SessionClient extends pg.Client {
     constructor(more: pg.ClientConfig = {}) {
       super({ ...config, ...more });
-      // A lost connection is reported by the statement that fails, or by the next one; without a
-      // listener it would end the process as well.
+      // The next statement reports a lost connection; without a listener it would end the process as well.
       this.on('error', () => {});
     }
 
@@ -83,10 +77,7 @@ export function createSession(
 
 type OnOpen = (error: null, client: pg.Client) => void;
 
-/**
- * Sent once the connection is there, since poolers refuse one that begins with them. The interval lets PostgreSQL
- * notice in the middle of a statement that its client has left.
- */
+/** Sent after connecting: poolers refuse it before. The interval makes PostgreSQL notice that a client has left. */
 function settingsOf(statementTimeout: number): string {
   return `SET statement_timeout = ${statementTimeout};
     SET idle_in_transaction_session_timeout = ${statementTimeout};
@@ -120,7 +111,6 @@ export class Sockets {
     for (const socket of this.#open) socket.destroy(error);
   }
 
-  /** Whether no connection can be opened. */
   get isRefusing(): boolean {
     return this.#error !== undefined;
   }
@@ -138,10 +128,7 @@ export class OwnConnection {
   #client: pg.Client | undefined;
   #connectedAt = 0;
 
-  /**
-   * @param limit milliseconds for an answer
-   * @param onConnect called with each new connection; what it throws counts as a failed connection
-   */
+  /** @param limit milliseconds for an answer @param onConnect what it throws counts as a failed connection */
   constructor(
     session: Session,
     limit: number,
@@ -152,11 +139,7 @@ export class OwnConnection {
     this.#onConnect = onConnect;
   }
 
-  /**
-   * A question that fails closes the connection.
-   * @param attempts how often it is asked, each time on a new connection: an operator may have ended just this one
-   * @throws whatever the connection or the question fails with, in bounded time
-   */
+  /** A failing question closes the connection, in bounded time. @param attempts each on a new connection */
   async ask<Result>(
     question: (client: pg.Client) => Promise<Result>,
     attempts = 1,
@@ -190,10 +173,7 @@ export class OwnConnection {
     return client;
   }
 
-  /**
-   * Replaces a connection that is older than these milliseconds, unless none can be opened: the open ones go on
-   * working. Only a new one tells that the address leads to another server while the old one lives on.
-   */
+  /** Replaces an old connection if a new one opens: only that tells that the address leads elsewhere by now. */
   async renew(maxAge: number): Promise<void> {
     if (performance.now() - this.#connectedAt <= maxAge) return;
     this.#connectedAt = performance.now();
@@ -225,10 +205,7 @@ export class OwnConnection {
 const step = 100;
 const maxCounted = 150;
 
-/**
- * Calls back when this process could have read an answer for so many milliseconds. Of a stall (a garbage collection, a
- * long computation) hardly anything counts: the database is not to blame. Between two steps, what has arrived is read.
- */
+/** Calls back after so many milliseconds without stalls of this process, for which the database is not to blame. */
 function startLimit(milliseconds: number, onLate: () => void): () => void {
   let last = performance.now();
   let counted = 0;

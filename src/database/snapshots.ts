@@ -4,11 +4,8 @@ import { timedOut } from '../errors.ts';
 import { ChangeLog } from './changes.ts';
 import { createProbe } from './probe.ts';
 
-/** What the database shows. */
 export interface Shown {
-  /**
-   * That of the snapshot, with its server: while two are equal, nothing has been committed in between, by whomever.
-   */
+  /** That of the snapshot, with its server: while two are equal, nothing has been committed in between, by whomever. */
   readonly name: string;
   /** The moment of `changes`: all that was committed by then is shown. */
   readonly moment: number;
@@ -24,7 +21,6 @@ export interface LogPosition {
   readonly server: string;
   /** Another one begins with each promotion. */
   readonly timeline: number;
-  /** Bytes since the beginning of the log. */
   readonly bytes: bigint;
 }
 
@@ -38,7 +34,6 @@ interface Source {
 
 /** Tells what the database shows now, and what was committed since it was last asked. */
 export class Snapshots {
-  /** What was committed between the snapshots that were taken. */
   readonly changes: ChangeLog;
   readonly #source: Source;
   readonly #limit: number | undefined;
@@ -53,13 +48,7 @@ export class Snapshots {
     this.#limit = limit;
   }
 
-  /**
-   * What is shown by a snapshot that is taken after this call; `changes` knows by then what was committed. Calls that
-   * come while one is under way share the next. That starts only when what waited for the last one has been answered
-   * and new requests have been read, so that it serves many.
-   * @returns undefined on a standby, whose snapshots say nothing about its own state
-   * @throws HttpError 503 when it takes too long, or whatever the connection fails with
-   */
+  /** A snapshot taken after this call, shared by all calls that come while one is under way; undefined on a standby. */
   takeNext(): Promise<Shown | undefined> {
     if (!this.#next) {
       const started = this.#underWay
@@ -84,12 +73,10 @@ export class Snapshots {
     return started;
   }
 
-  /** Tells how many milliseconds each statement takes. */
   observe(onTaken: (milliseconds: number) => void): void {
     this.#onTaken = onTaken;
   }
 
-  /** Takes the next one on a new connection. @throws as `takeNext` does */
   renew(): Promise<unknown> {
     this.#source.reset();
     return this.takeNext();
@@ -100,16 +87,12 @@ export class Snapshots {
   }
 }
 
-/**
- * Takes snapshots on a connection of their own, so that they never wait for a free one.
- * @param meet called with the identity of the server that each was taken on
- */
+/** Takes snapshots on a connection of their own, so that they never wait for a free one. */
 export function watchServer(
   createClient: () => pg.Client,
   meet?: (identity: string) => void,
 ): Snapshots {
-  // The same server after a crash may give a name again: so whatever was known on a connection is forgotten
-  // with it. Behind a pooler, one connection may lead to another server than before: so names tell which.
+  // After a crash a server may give a name again: what was known on a connection is forgotten with it.
   const changes = new ChangeLog();
   let probe = createProbe(changes, 'server', meet);
   let client: Promise<pg.Client> | undefined;
@@ -148,7 +131,6 @@ export function watchServer(
   });
 }
 
-/** Takes snapshots on the one session of the embedded database. */
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
   const changes = new ChangeLog();
   const probe = createProbe(changes, 'embedded');

@@ -6,7 +6,6 @@ import type { LogPosition } from './snapshots.ts';
 export interface StandbyState {
   /** False of one that was promoted, or never was a standby. */
   readonly isStandby: boolean;
-  /** When it was started. */
   readonly server: string;
   /** The same of a primary and all its standbys; undefined where it may not be read. */
   readonly system: string;
@@ -19,8 +18,7 @@ export interface StandbyState {
   readonly fileSize: bigint;
 }
 
-// The timeline is read after the place, so that a place is never taken for one of an older timeline. That on disk may
-// be late after a failover; with pg_read_all_stats the one that is followed is seen at once.
+// The timeline is read after the place, which is never taken for an older one's. On disk it may be late.
 const statement = {
   name: 'standby',
   text: `

@@ -10,24 +10,18 @@ import type { LogPosition } from './snapshots.ts';
 import { askStandby, isAtOrPast, type StandbyState } from './standby-state.ts';
 
 export interface StandbyOptions {
-  /** Milliseconds that a statement may take. */
   readonly statementTimeout: number;
   /** What is wrong with a server that is in this state, in words that follow its description. */
   judge(state: StandbyState): string | undefined;
-  /** Called when `problem` has changed. */
   onChange(standby: Standby): void;
 }
 
-/** Milliseconds between two checks. */
 const pause = 200;
 /** Most milliseconds between two checks of one that cannot be read from. */
 const maxPause = 5_000;
 /** Milliseconds after which a server that has stayed well has no past any more. */
 const probation = 10_000;
-/**
- * Milliseconds for an answer: with those between two checks, the longest that a read waits for a frozen
- * server before it goes to the primary.
- */
+/** Milliseconds for an answer: together with `pause`, the longest that a read waits for a frozen server. */
 const limit = 300;
 /** Most milliseconds that a read waits for what a standby lacks, and those between two questions. */
 const maxWait = 20;
@@ -35,9 +29,7 @@ const step = 3;
 
 /** A server that is read from while nothing is wrong with it. Opens nothing until it is checked or read from. */
 export class Standby {
-  /** Host and port. */
   readonly name: string;
-  /** For the log; holds no password. */
   readonly description: string;
   readonly pool: TaskPool;
   /** Reads, maybe less than what the primary shows: ask `reach` first. */
@@ -85,7 +77,6 @@ export class Standby {
       expensiveQueryTimeout * 1000,
       session.Client,
     );
-    // An idle connection that breaks is replaced by the pool.
     this.pool.on('error', () => {});
     this.read = readRows(this.pool);
   }
@@ -95,12 +86,10 @@ export class Standby {
     return this.#problem;
   }
 
-  /** The system that it is a standby of: the same for a primary and all its standbys. */
   get system(): string | undefined {
     return this.#state?.system;
   }
 
-  /** Whether it is known to show all that is before a position. */
   hasReached(position: LogPosition): boolean {
     return this.#state !== undefined && isAtOrPast(this.#state, position);
   }
@@ -123,7 +112,6 @@ export class Standby {
     return false;
   }
 
-  /** Looks now whether it can be read from, and again and again from then on. */
   async check(): Promise<void> {
     if (this.#isClosed) return;
     this.#checking ??= this.#look();

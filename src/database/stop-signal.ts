@@ -9,10 +9,7 @@ export interface StopSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/**
- * A `StopSignal` with its own `abort`. An AbortController of Node's took a twentieth of the processor time of a
- * request that reads one page: it makes an event, and looks through its listeners' options, for each.
- */
+/** A `StopSignal` with `abort`. Node's AbortController took a twentieth of the processor time of reading one page. */
 export class Stop implements StopSignal {
   aborted = false;
   reason!: Error;
@@ -30,7 +27,6 @@ export class Stop implements StopSignal {
     if (this.aborted) throw this.reason;
   }
 
-  /** Calls back once: a signal is aborted once. */
   addEventListener(_type: 'abort', listener: () => void): void {
     this.#listeners.add(listener);
   }

@@ -7,7 +7,6 @@ import { Stop, type StopSignal } from './stop-signal.ts';
 
 /** Who waits for a result: a request, say. Its signal may be made when it is first read. */
 export interface Waiter {
-  /** Aborted when the waiter has left. */
   readonly signal: AbortSignal;
   /** Who is charged for the work: connections and slots are given to senders in turn. */
   readonly sender: string;
@@ -21,11 +20,9 @@ export type StartTask = <Result>(
 ) => SharedTask<Result>;
 
 export interface TaskScope extends Origin {
-  /** Aborted when the task has been stopped, or has ended. */
   readonly signal: StopSignal;
   /** Whether a statement of it has used the lane of expensive statements. */
   isExpensive: boolean;
-  /** The servers that its statements have run on, by their identities. */
   readonly servers: Set<string>;
   /** Whether it was refused for what it asks for: then its answer is delayed, once it has no place any more. */
   isRefused: boolean;
@@ -68,10 +65,7 @@ export function currentTask(): TaskScope | undefined {
   return scopes.getStore();
 }
 
-/**
- * Work that one or more requests wait for. When the last of them has left or waited too long, or it has ended, what
- * still runs of it is stopped: connections are cut, and the database drops the statements.
- */
+/** Work that requests wait for: when the last has left, or it has ended, what still runs of it is stopped. */
 export class SharedTask<Result> {
   readonly #stop = new Stop();
   readonly #result: Promise<Result>;
@@ -95,21 +89,17 @@ export class SharedTask<Result> {
         throw httpErrorFor(error) ?? error;
       })
       .finally(() => {
-        // GraphQL answers with an error before its other fields are read: their statements would go on,
-        // and count for nobody.
+        // GraphQL may answer with an error while other fields are being read: their statements would go on for nobody.
         this.#stop.abort(ended);
         letGo();
       });
-    // Whoever waited may have left.
     this.#result.catch(() => {});
   }
 
-  /** Whether nobody may wait for it any more. */
   get isStopped(): boolean {
     return this.#stop.aborted;
   }
 
-  /** Calls back when it has ended, however that went. */
   onEnd(callback: () => void): void {
     this.#result.then(callback, callback);
   }

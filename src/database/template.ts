@@ -1,5 +1,4 @@
-// The template of the embedded database: its files after initdb and all migrations, in one compressed archive that
-// the build makes. A first start unpacks it, because making these files takes most of the time of one.
+// The template of the embedded database: its files, migrated, in an archive of the build. A first start unpacks it.
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
@@ -7,10 +6,7 @@ import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 /** Path below the folder, and the size in bytes of a file. */
 type Entry = readonly [path: string, size?: number];
 
-/**
- * Packs the files of a closed database: a line of JSON with its entries, and their bytes in this order.
- * @returns the size of the archive in bytes
- */
+/** Packs a closed database: its entries in a line of JSON, then their bytes. Gives the archive's size. */
 export function packTemplate(folder: string, archive: string): number {
   const contents: Buffer[] = [];
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).map(
@@ -39,7 +35,6 @@ export function packTemplate(folder: string, archive: string): number {
   return compressed.length;
 }
 
-/** Unpacks the archive into an existing folder. */
 export function unpackTemplate(archive: string, folder: string): void {
   const bytes = brotliDecompressSync(readFileSync(archive));
   let offset = bytes.indexOf('\n') + 1;

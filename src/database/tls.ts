@@ -12,11 +12,7 @@ const names = [
   ...['ssl', 'uselibpqcompat'],
 ];
 
-/**
- * Takes all that is about TLS out of the URL.
- * @returns nothing when the URL says nothing of it
- * @throws ConfigError in one sentence, when it cannot be done as it is said
- */
+/** Takes what is about TLS out of the URL; nothing when it says nothing of it. @throws ConfigError */
 export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation'> {
   const given: Record<string, string | undefined> = {};
   for (const [name, value] of [...url.searchParams]) {

@@ -2,7 +2,6 @@
 import type pg from 'pg';
 import { type ReadRows, readRows } from './read.ts';
 
-/** Commits what the work has written, or nothing of it when it fails. */
 export async function inTransaction<Result>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<Result>,
@@ -32,10 +31,7 @@ export async function inTransaction<Result>(
   }
 }
 
-/**
- * Gives the work a way to read that shows the database as it was at its first statement, on one connection.
- * @param signal cuts the connection, so that a statement that waits does not hold up the end
- */
+/** Reads the database as it was at the first statement. @param signal cuts the connection, so that closing is quick */
 export async function readOneSnapshot<Result>(
   pool: pg.Pool,
   signal: AbortSignal,

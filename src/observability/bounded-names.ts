@@ -1,6 +1,5 @@
 // Names that clients choose, told apart up to a bound: each costs memory, and a line of the metrics.
 
-/** What all names beyond the bound share. */
 export const other = 'other';
 
 /** From how many requests on a name is in use, and no passing rubbish. */
@@ -14,10 +13,7 @@ interface Entry<Value> {
   lastSeen: number;
 }
 
-/**
- * A value for each name, for at most so many names at a time; the rest share one. A name gives way when it has been
- * quiet for a day, or for a minute if it came fewer than 100 times: so rubbish keeps others out only while it goes on.
- */
+/** A value for each of so many names; the rest share one. A quiet name gives way, after a day, or a minute if rare. */
 export class BoundedNames<Value> {
   readonly #max: number;
   readonly #create: (name: string) => Value;
@@ -32,16 +28,11 @@ export class BoundedNames<Value> {
     this.#create = create;
   }
 
-  /** How many names have given way. */
   get forgotten(): number {
     return this.#forgotten;
   }
 
-  /**
-   * The value of a name, which counts as seen now.
-   * @param now milliseconds since 1970
-   * @param requests 0 for one that is counted elsewhere: being logged too is no other use
-   */
+  /** The value of a name, seen now. @param requests 0 for one that is counted elsewhere, as when it is logged */
   take(name: string, now: number, requests = 1): Value {
     const known = this.#entries.get(name);
     if (known) {

@@ -8,24 +8,17 @@ import { BoundedNames, other } from './bounded-names.ts';
 export interface Client {
   /** `unknown` when the request does not say; `other` for those that are not told apart. */
   readonly name: string;
-  /** The same holds for versions. */
   readonly version: string;
 }
 
 const unknown = 'unknown';
 export const maxNames = 50;
-/** For each name. */
 const maxVersions = 10;
-/** Characters that are kept of a name or version. */
 const maxLength = 64;
 /** Bytes that remembered headers may take, about. */
 const maxMemory = 1_000_000;
 
-/**
- * Tells requests apart by client: by `apollographql-client-name` and `-version`, else by
- * `x-client-name` and `-version`, else by the first product of `User-Agent`. It is a claim and no
- * proof: for counting, never for deciding who may do what.
- */
+/** Tells clients apart by what they claim in headers: for counting, never for deciding who may do what. */
 export class Clients {
   readonly #names = new BoundedNames(maxNames, (name) => ({
     name,
@@ -48,7 +41,6 @@ export class Clients {
     return this.of(request, 0);
   }
 
-  /** How many names have given way to others. */
   get forgotten(): number {
     return this.#names.forgotten;
   }
@@ -87,7 +79,6 @@ export class Clients {
   }
 }
 
-/** @returns false when there is no name */
 function identityOf(name: string, version: string): Client | false {
   const shown = showable(decode(name)).trim();
   return shown !== '' && { name: shown, version: showable(decode(version)).trim() || unknown };
@@ -99,10 +90,7 @@ function decode(header: string): string {
   return isUtf8(bytes) ? bytes.toString('utf8') : header;
 }
 
-/**
- * What of a name may stand in a log, a metric and a page: 64 letters and digits of any script, and
- * printable ASCII. What could control a terminal or turn the direction of a line becomes U+FFFD.
- */
+/** At most 64 letters, digits and printable ASCII; what could control a terminal or turn a line becomes U+FFFD. */
 export function showable(name: string): string {
   // Cut first, as a header may have 16 KiB; and by code points, so that none is left in halves.
   const start = [...name.slice(0, 2 * maxLength)].slice(0, maxLength).join('');

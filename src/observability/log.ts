@@ -20,14 +20,13 @@ export function createLog(level: Config['logLevel'], destination?: DestinationSt
   const options = {
     level,
     serializers: { err: serializeError },
-    // Names and times that need no table.
     formatters: { level: (name: string) => ({ level: name }) },
     timestamp: stdTimeFunctions.isoTime,
   };
   return destination ? pino(options, destination) : pino(options);
 }
 
-/** The log of a request, for `setChildLoggerFactory`. Most say nothing: a child of pino's for each took 2% of an answer from memory. */
+/** For `setChildLoggerFactory`. Most say nothing: a child of pino's for each took a fiftieth of an answer from memory. */
 export function createRequestLog(
   parent: FastifyBaseLogger,
   bindings: Record<string, unknown>,
@@ -67,16 +66,12 @@ for (const name of ['child', 'fatal', 'error', 'warn', 'info', 'debug', 'trace',
 /** Characters of an operation name that are kept: a client may send a megabyte. */
 export const maxNameLength = 64;
 
-/** Milliseconds from which on an answer is called slow. */
 const slow = 1_000;
 
 /** Milliseconds between two lines of a kind that comes in floods. */
 const pause = 1_000;
 
-/**
- * One line per answer: at error for failures, at warn for refused (502 to 504) and slow ones, and at debug for all
- * others: two lines per request took a third of the throughput. Without the query string, which may hold variables.
- */
+/** A line per answer, most at debug: two per request took a third of the throughput. Without the query string. */
 export function logAnswers(app: FastifyInstance, clients: Clients): void {
   const causes = createPacer();
   const refused = createPacer();
@@ -122,10 +117,7 @@ function bytesOf({ method }: FastifyRequest, reply: FastifyReply): number | unde
   return length === undefined ? undefined : Number(length);
 }
 
-/**
- * Throttles: one line of a kind in each pause, with the number of those before it that were left out.
- * @param allAtDebug whether none is left out at debug
- */
+/** Throttles: one line of a kind in each pause, with the number left out before it. @param allAtDebug none at debug */
 export function createPacer(allAtDebug = true) {
   let nextLine = 0;
   let leftOut = 0;
@@ -141,7 +133,6 @@ export function createPacer(allAtDebug = true) {
   };
 }
 
-/** What the log keeps of an error. */
 interface SerializedError {
   readonly type: string;
   /** Left out when it may repeat what a client sent. */
@@ -176,11 +167,9 @@ interface ErrorFields {
   readonly severity?: unknown;
   /** Of an error of GraphQL: the one that it wraps. */
   readonly originalError?: unknown;
-  /** Of an error of Prisma. */
   readonly meta?: { readonly driverAdapterError?: unknown };
 }
 
-/** What Prisma's driver gives as the cause of its errors. */
 interface DriverFields {
   readonly originalCode?: unknown;
 }

@@ -8,9 +8,7 @@ import type { UsageReport } from './usage.ts';
 
 /** What is served: of this process, or of several together. */
 export interface Measured {
-  /** All values in the text format of Prometheus. */
   print(): Promise<{ readonly contentType: string; readonly text: string }>;
-  /** Who calls what. */
   readUsage(): Promise<UsageReport>;
 }
 
@@ -53,7 +51,6 @@ async function sendMetrics(
   response.writeHead(200, { 'Content-Type': contentType }).end(text);
 }
 
-/** A page for those that prefer it to JSON, as browsers do. */
 async function sendUsage(
   measured: Measured,
   { headers }: IncomingMessage,

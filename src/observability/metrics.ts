@@ -1,4 +1,3 @@
-// What is measured.
 import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';
@@ -25,7 +24,6 @@ type Series = Iterable<readonly [labels: Record<string, string>, value: number]>
 
 interface MetricOptions {
   readonly labelNames?: string[];
-  /** How the values of several workers become one. */
   readonly aggregator?: 'max' | 'min' | 'sum';
 }
 

@@ -1,5 +1,4 @@
-// Names of query parameters, never their values; and those that no stored document reads: who sends them, counted and
-// logged once.
+// Names of query parameters, never values; and who sends those that no stored document reads, logged once.
 import type { FastifyInstance } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { BoundedNames } from './bounded-names.ts';
@@ -18,10 +17,7 @@ const maxRead = 50;
 const maxMemory = 1_000_000;
 const none: readonly string[] = [];
 
-/**
- * Makes a function that gives the names in the query string of an address, each once, in their order,
- * as they may be shown.
- */
+/** Makes a function that gives the names in the query string of an address, each once, as they may be shown. */
 export function createParameterReader(): (url: string) => readonly string[] {
   const remembered = new LRUCache<string, readonly string[]>({ maxSize: maxMemory });
   return (url) => {
@@ -40,7 +36,6 @@ export function createParameterReader(): (url: string) => readonly string[] {
   };
 }
 
-/** How many requests of a client had an unknown parameter. */
 export interface UnknownParameter {
   readonly client: string;
   readonly parameter: string;
@@ -51,10 +46,7 @@ const maxClients = 50;
 /** For each client. */
 const maxParameters = 20;
 
-/**
- * Counts the unknown parameters of requests to `app`, and logs each once for each client; to be called
- * before its routes are added.
- */
+/** Counts unknown parameters, and logs each once for each client; to be called before the routes are added. */
 export function followUnknownParameters(
   app: FastifyInstance,
   clients: Clients,

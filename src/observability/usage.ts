@@ -6,7 +6,6 @@ import { createParameterReader } from './unknown-parameters.ts';
 
 export type Interface = 'rest' | 'graphql';
 
-/** What one version of one client has asked of one route. */
 export interface UsageRow {
   readonly client: string;
   readonly version: string;
@@ -14,9 +13,7 @@ export interface UsageRow {
   /** The path as the service knows it, such as `/api/outfits/`. */
   readonly route: string;
   readonly requests: number;
-  /** Requests by the first digit of the status. */
   readonly statuses: Readonly<Record<(typeof statusClasses)[number], number>>;
-  /** Query parameters of REST, by how many requests had them. */
   readonly parameters: readonly UsedParameter[];
   readonly firstSeen: Date;
   readonly lastSeen: Date;
@@ -33,15 +30,12 @@ export interface UsedParameter {
   readonly unknown: boolean;
 }
 
-/** What is served at `/usage`. */
 export interface UsageReport {
   readonly since: Date;
-  /** How many names have given way to others. */
   readonly namesForgotten: number;
   readonly usage: readonly UsageRow[];
 }
 
-/** For each row. */
 const maxParameters = 20;
 const maxDays = 30;
 const dayLength = 86_400_000;
@@ -108,16 +102,13 @@ export function sortUsage(rows: readonly UsageRow[]): UsageRow[] {
   return rows.toSorted((a, b) => b.interface.localeCompare(a.interface) || b.requests - a.requests);
 }
 
-/** Those of the last 30. */
 export function recentDays(days: UsageRow['days'], now: number): UsageRow['days'] {
   const oldest = formatDay(Math.floor(now / dayLength) - maxDays + 1);
   return Object.fromEntries(Object.entries(days).filter(([day]) => day >= oldest));
 }
 
-/** @param day since 1970 */
 const formatDay = (day: number) => new Date(day * dayLength).toISOString().slice(0, 10);
 
-/** The mean of the days since the first request; of the last 30 at most. */
 export function meanOfDays(
   days: UsageRow['days'],
   firstSeen: Date,

@@ -28,11 +28,7 @@ const upsertOutfits = `
   )
   SELECT id, coalesce(outfit.created, false) AS created FROM outfit FULL JOIN counted USING (id)`;
 
-/**
- * Upserts outfits and their users in one transaction. Of one that comes twice the last counts.
- * @param options.replace whether everything else is removed first; new ids then begin anew, at `firstId`, or else at
- *   the one that the database keeps
- */
+/** Upserts in one transaction. @param options.replace removes all else; new ids begin at `firstId`, or the kept one */
 export async function saveOutfits(
   pool: pg.Pool,
   rows: readonly OutfitRow[],
@@ -94,10 +90,7 @@ const highestId = 2_147_483_647;
 /** Ids that must be left behind the highest one in use, or else new ones come from a gap. */
 const minRoom = 1_000_000;
 
-/**
- * Moves both id sequences behind the highest id in use; never one back while it has ids left. When the last ids there
- * are have been used, new ones come from the largest gap ahead, and in the end from the largest that there is.
- */
+/** Moves both sequences behind the highest id in use, never back; near the end of all ids, to the largest gap. */
 export async function raiseSequences(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async (client) => {
     await client.query(lockTables);
@@ -121,7 +114,6 @@ export async function readFirstId(pool: Pick<pg.Pool, 'query'>): Promise<number 
   return rows[0]?.value;
 }
 
-/** Whether `reserveFirstId` has something to do. */
 async function lacksFirstId(pool: Pick<pg.Pool, 'query'>, firstId: number): Promise<boolean> {
   const { rowCount } = await pool.query(
     `SELECT FROM users_id_seq u, outfits_id_seq o
@@ -134,10 +126,7 @@ async function lacksFirstId(pool: Pick<pg.Pool, 'query'>, firstId: number): Prom
   return rowCount !== 0;
 }
 
-/**
- * A lower id than the one that is kept changes nothing; a higher one takes its place only while no outfit was made
- * from there on, which would not be told from those of a source any more. The tables must be locked against writers.
- */
+/** Raises the kept id, unless outfits were made from it on: they would look like a source's. Tables must be locked. */
 async function reserveFirstId(client: pg.PoolClient, firstId: number): Promise<void> {
   await client.query(
     `INSERT INTO first_id AS kept (value) VALUES ($1)
@@ -198,7 +187,6 @@ function moveToGap(table: string): string {
     ORDER BY room > 1 AND id >= last_value DESC, room DESC, id LIMIT 1`;
 }
 
-/** The ids of the rows that were written, each with whether it is new. */
 async function upsert(
   client: pg.PoolClient,
   statement: string,

@@ -9,9 +9,7 @@ import { type Visibility, viewerOf, visibleOf } from './visibility.ts';
 
 type Loader<Row> = Pick<DataLoader<number, Row | undefined>, 'load'>;
 
-/** Reads single records: all that one step of a query asks for together, in one statement. */
 export interface RecordLoaders {
-  /** Outfits that the viewer sees; undefined for every other id. */
   readonly outfits: Loader<OutfitRow>;
   readonly users: Loader<User>;
   /** The user of this name; should several have it, the one with the lowest id. */
@@ -56,10 +54,7 @@ function createLoader<Row extends { readonly id: number }>(
   return new DataLoader(load, { cache: false });
 }
 
-/**
- * A condition on the only id, or one on all of them. For a list of one, PostgreSQL would make a new
- * plan each time, which takes seven times as long as the rest: the plan for any list seems dearer.
- */
+/** For a list of one, PostgreSQL would make a new plan each time, which takes seven times as long as the rest. */
 function among(ids: readonly number[], add: Values['add']): string {
   return ids.length === 1 ? `= ${add(ids[0])}::int` : `= ANY(${add(ids)}::int[])`;
 }

@@ -3,14 +3,10 @@ import type { Access } from '../database/read.ts';
 import type { OrderingField } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 
-/**
- * Conditions that all hold of an outfit of the list; several values of one are alternatives. One that
- * is undefined says nothing, and an empty array matches nothing. Ranges are half-open.
- */
+/** Conditions that all hold; several values are alternatives. Undefined says nothing, an empty array matches none. */
 export interface OutfitFilter {
   readonly ids?: readonly number[] | undefined;
   readonly userIds?: readonly number[] | undefined;
-  /** A user who likes it. */
   readonly likedBy?: number | undefined;
   /** Microseconds. */
   readonly createdFrom?: bigint | undefined;
@@ -30,7 +26,6 @@ export interface OutfitFilter {
 /** The values of a statement whose text is not known before. */
 export interface Values {
   readonly list: unknown[];
-  /** Takes a value in and gives its placeholder. */
   readonly add: (value: unknown) => string;
 }
 
@@ -39,7 +34,6 @@ export function createValues(): Values {
   return { list, add: (value) => `$${list.push(value)}` };
 }
 
-/** A condition: how the database finds what it matches, and its SQL. */
 interface Condition<Field extends keyof OutfitFilter> {
   /** `range`: a range of a field that lists can be sorted by. */
   readonly access: Access | 'range';
@@ -93,7 +87,6 @@ const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<
   },
 };
 
-/** The fields of a filter that say something. */
 function givenFields(filter: OutfitFilter): (keyof OutfitFilter)[] {
   const fields = Object.keys(conditions) as (keyof OutfitFilter)[];
   return fields.filter((field) => filter[field] !== undefined);
@@ -106,11 +99,7 @@ export function accessOf(filter: OutfitFilter): Access {
   return found.every((access) => access === 'scan') ? 'scan' : 'unbounded';
 }
 
-/**
- * Outfits `s`, their likes `l`, or both joined: what a filter and an ordering need of them.
- * @param sortedBy undefined: the order is no matter
- * @param needsOutfits whether there are other conditions of outfits
- */
+/** Outfits `s`, likes `l`, or both joined, as needed. @param needsOutfits there are other conditions of outfits */
 export function sourceOf(
   filter: OutfitFilter,
   sortedBy?: OrderingField,
@@ -129,7 +118,6 @@ function withText(terms: string, others: readonly string[] = []): string {
   return `s.id IN (SELECT t.outfit_id FROM outfit_texts t WHERE ${all})`;
 }
 
-/** What the outfits `s` of a filter are, with their likes `l`, in SQL. */
 export function conditionsOf(filter: OutfitFilter, add: Values['add']): string[] {
   return givenFields(filter).map((field) => {
     const { sql } = conditions[field] as Condition<keyof OutfitFilter>;
@@ -168,10 +156,7 @@ function toBigInt(value: number | undefined): bigint | undefined {
   return value === undefined ? undefined : BigInt(value);
 }
 
-/**
- * Says `private` as a visibility where that can be: the plain list of public outfits costs nothing more.
- * @returns undefined when nothing can match, as a condition without alternatives does not
- */
+/** Turns `private` into a visibility where it can be: public outfits are a plain list. Undefined: nothing matches. */
 export function simplify(
   given: OutfitFilter,
   visibility: Visibility,
@@ -199,7 +184,6 @@ export const maxLength = 100;
 const dense =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Bopo}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{Emoji_Presentation}\p{RI}\u2600-\u27bf]/u;
 
-/** The words of a search, each once. */
 export function readWords(search: string): string[] {
   const words = search.normalize().split(/\s+/u);
   return [...new Set(words)].filter((word) => word !== '');
@@ -210,7 +194,6 @@ export function isSearchable(word: string): boolean {
   return [...word].length >= 3 || dense.test(word);
 }
 
-/** @param text without `#` */
 export function isHashtag(text: string): boolean {
   const { length } = [...text.normalize()];
   return length <= maxLength && /^[\p{L}\p{M}\p{N}_]+$/u.test(text);

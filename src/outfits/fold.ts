@@ -1,5 +1,4 @@
-// Keeps the counts of this database: folds what has been written into them, and recounts samples of them.
-// See counting.md.
+// Keeps the counts of this database: folds what was written into them, and audits samples (counting.md).
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 
@@ -13,7 +12,6 @@ const auditPause = 60_000;
 /** Changes from which on a fold takes seconds: it never holds up a start, and the log says when it begins and ends. */
 const many = 5_000;
 
-/** Told of a fold of many changes. */
 export interface FoldObserver {
   onBegin(pending: number): void;
   /** After each batch that is not the last one. @param waiting nodes that are to be split */
@@ -25,14 +23,10 @@ interface Batch {
   readonly folded: number;
   /** Whether nothing is left, or another process is at it. */
   readonly isDone: boolean;
-  /** Nodes that are to be split. */
   readonly waiting: number;
 }
 
-/**
- * Adds all pending changes to the counts, and splits crowded nodes, a transaction for each batch, unless another
- * process is at it. Gives how many changes it added.
- */
+/** Adds pending changes to the counts and splits crowded nodes, unless another process does. Gives how many. */
 export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promise<number> {
   let total = 0;
   let isLong = false;
@@ -59,10 +53,7 @@ export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promi
   return total;
 }
 
-/**
- * No row while another process folds: it would be skipped, and must not be logged.
- * @param isKnown whether it is known already that they are many
- */
+/** No row while another process folds: it would be skipped, and must not be logged. @param isKnown known to be many */
 const countAlone = (isKnown: boolean) => `
   SELECT count_pending_outfit_changes(${isKnown ? 0 : 2_147_483_647}) AS pending
   FROM (SELECT pg_try_advisory_xact_lock(72707370) AS locked) mine WHERE locked`;
@@ -96,7 +87,6 @@ export interface WrongCount {
   readonly found: readonly string[];
 }
 
-/** What is wrong with the triggers that the counts and the texts live by, a sentence each. */
 export async function checkTriggers(pool: Pick<pg.Pool, 'query'>): Promise<string[]> {
   const { rows } = await pool.query<{ problem: string }>(
     'SELECT problem FROM check_outfit_triggers() AS problem',
@@ -108,7 +98,6 @@ export interface Upkeep {
   start(): void;
   /** Nodes that the last sample found to be wrong; undefined before the first one. */
   wrongCounts(): number | undefined;
-  /** Starts nothing any more. */
   close(): void;
 }
 
@@ -155,7 +144,6 @@ export function createUpkeep(
 interface FoldState {
   readonly pending: number;
   readonly crowded: boolean;
-  /** What is not pending any more. */
   readonly snapshot: string;
 }
 

@@ -9,11 +9,9 @@ import { takeTimestamp } from './timestamps.ts';
 export interface RepeatableRequest {
   readonly userId: number;
   readonly key: string;
-  /** What the request asks for, as it came. */
   readonly input: unknown;
 }
 
-/** The key came with another input before. */
 export class KeyReusedError extends Error {
   constructor() {
     super('This Idempotency-Key was used for another request: use a new key for a new request.');
@@ -44,10 +42,7 @@ const firstAnswerStatement = `
   SELECT input_hash AS "inputHash", answer FROM idempotency_keys
   WHERE user_id = $1::int AND key = $2::text AND created >= $3::bigint`;
 
-/**
- * SQL that keeps the answer: the outfit `o`, its likes `l` and user `u`. Of two requests at the same time, the second
- * waits here for the first and then fails, because their keys are the same row.
- */
+/** SQL that keeps the answer (outfit `o`, likes `l`, user `u`). A second request waits for the same key, and fails. */
 export function keepAnswerSql(
   { userId, key, input }: RepeatableRequest,
   add: Values['add'],

@@ -1,5 +1,4 @@
-// What an owner may write, field by field, and the messages for what is wrong: those of Django REST
-// Framework, which legacy apps show.
+// What an owner may write, and what is wrong with it: in the messages of Django REST Framework, which legacy apps show.
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 
@@ -14,15 +13,11 @@ export const devices = ['ios', 'android', 'web'] as const;
 /** Most code points of the texts. */
 export const maxLength = { title: 255, description: 10_000 } as const;
 
-/**
- * The fields of an outfit that its owner writes, as they come: images and videos as absolute URLs below their host, or
- * as keys. Undefined: not given.
- */
+/** The fields that an owner writes, as they come: images and videos as URLs, or as keys. Undefined: not given. */
 export type OutfitInput = {
   readonly [Field in keyof CheckedInput]?: CheckedInput[Field] | null | undefined;
 };
 
-/** What is wrong with a field. */
 export interface InputError {
   readonly field: string;
   readonly messages: readonly string[];
@@ -37,12 +32,10 @@ type Checked<Values> =
 
 type Bases = Pick<Config, 'mediaUrl' | 'videoUrl'>;
 
-/** Checks a new outfit. */
 export function checkNewOutfit(input: OutfitInput, bases: Bases): Checked<z.output<typeof whole>> {
   return check(whole, input, bases);
 }
 
-/** Checks changes of an outfit, of which none is required. */
 export function checkChanges(input: OutfitInput, bases: Bases): Checked<CheckedInput> {
   return check(changes, input, bases);
 }

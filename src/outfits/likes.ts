@@ -8,14 +8,10 @@ import { explainMissingUser, OutfitNotFoundError } from './writes.ts';
 export interface Like {
   readonly id: number;
   readonly userId: number;
-  /** Whether the user likes it from now on. */
   readonly liked: boolean;
 }
 
-/**
- * Sets whether a user likes an outfit, in one statement. `modified` and the device are about the owner's changes.
- * @throws OutfitNotFoundError, NoSuchUserError
- */
+/** Likes or unlikes; `modified` is of the owner's changes. @throws OutfitNotFoundError, NoSuchUserError */
 export async function setLike(
   read: ReadRows,
   { id, userId, liked }: Like,
@@ -34,7 +30,6 @@ const likeStatement = `
   CROSS JOIN LATERAL (SELECT (l.outfit).*) o
   JOIN users u ON u.id = o.user_id`;
 
-/** Gives whether the viewer likes an outfit, by its number. */
 export type ViewerLikes = Pick<DataLoader<number, boolean>, 'load'>;
 
 /** Reads the likes of one user: for all outfits of a page, in one statement. */

@@ -18,18 +18,14 @@ import {
 } from './statements.ts';
 import type { Visibility } from './visibility.ts';
 
-/** One page of a numbered list. */
 export interface OutfitPage {
   /** Outfits in the whole list. */
   readonly count: number;
-  /** Pages in the whole list; 1 when it is empty. */
   readonly pageCount: number;
-  /** Number of this page, from 1. */
   readonly page: number;
   readonly rows: readonly OutfitRow[];
 }
 
-/** There is no such page. */
 export class PastTheEndError extends Error {
   constructor(
     readonly page: number,
@@ -40,9 +36,7 @@ export class PastTheEndError extends Error {
 }
 
 export interface OutfitList {
-  /** @throws PastTheEndError */
   readonly page: (request: PageRequest) => Promise<OutfitPage>;
-  /** The outfits between two places of the list, in its order. */
   readonly keysetPage: (request: KeysetPageRequest) => Promise<OutfitRow[]>;
   /** Outfits in the whole list. */
   readonly count: () => Promise<number>;
@@ -70,7 +64,6 @@ const emptyList: OutfitList = {
   count: async () => 0,
 };
 
-/** Whether a list has an outfit at `key` or beyond it, towards `side`. */
 export async function hasOutfitAt(
   list: OutfitList,
   ordering: Ordering,
@@ -80,7 +73,6 @@ export async function hasOutfitAt(
   return (await list.keysetPage(beyond(ordering, key, side))).length > 0;
 }
 
-/** Gives the outfits of a user that a filter lets through, as a list. */
 export type UserLists = (userId: number, filter: OutfitFilter) => OutfitList;
 
 /** Reads all that one step of a query asks for: users whose lists are asked for alike share a statement. */
@@ -126,7 +118,6 @@ interface Asked<Request> {
   readonly key: string;
 }
 
-/** JSON knows no bigint. */
 function keyOf(...parts: readonly unknown[]): string {
   return JSON.stringify(parts, (_name, value: unknown) =>
     typeof value === 'bigint' ? `${value}n` : value,
@@ -189,7 +180,6 @@ function outfitsIn(rows: readonly PageRow[]): FlatRow[] {
   return rows.filter((row) => row.id !== null);
 }
 
-/** @throws PastTheEndError */
 function pageOf(rows: readonly PageRow[], { page, pageSize }: PageRequest): OutfitPage {
   const count = rows[0]?.count ?? 0;
   const pageCount = Math.max(1, Math.ceil(count / pageSize));
@@ -198,7 +188,6 @@ function pageOf(rows: readonly PageRow[], { page, pageSize }: PageRequest): Outf
   return { count, pageCount, page: found, rows: outfitsIn(rows).map(rowOf) };
 }
 
-/** What was read from an end of a range, in the order of the list. */
 function inOrder<Row>(rows: Row[], from: KeysetPageRequest['from']): Row[] {
   return from === 'start' ? rows : rows.toReversed();
 }

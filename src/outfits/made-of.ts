@@ -11,7 +11,6 @@ import { compareKeys, type Ordering, type SortKey, sortKeyOf } from './ordering.
 import type { KeysetPageRequest } from './statements.ts';
 import type { Visibility } from './visibility.ts';
 
-/** Which outfits a list has, as far as changes tell. */
 export interface Members {
   readonly has: (outfit: ToldKeys) => boolean;
   /** What of an outfit decides it, beside its owner. */
@@ -31,7 +30,6 @@ interface Known<Field extends keyof OutfitFilter> {
   readonly condition: Condition<Field>;
 }
 
-/** The conditions of filters that changes tell all about. */
 const tellable: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field> } = {
   ids: { aspect: 0, condition: (ids) => oneOf('id', ids) },
   userIds: { aspect: 0, condition: (ids) => oneOf('userId', ids) },
@@ -62,10 +60,7 @@ function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
   return (outfit: ToldKeys) => all.has(outfit[field]);
 }
 
-/**
- * @param filter each condition that changes say nothing about may hold of any outfit
- * @param owner whose outfits are meant; undefined: everyone's
- */
+/** @param filter what changes say nothing about may hold of any outfit @param owner undefined: everyone's */
 export function membersOf(
   visibility: Visibility,
   filter: OutfitFilter = {},
@@ -99,7 +94,6 @@ export function madeOfRecords(ids: readonly number[], rows: readonly Row[]): Mad
   return { outfits: ids, users: rows.map(({ userId }) => userId) };
 }
 
-/** Of the count of a list. */
 export function madeOfCount(members: Members): MadeOf | undefined {
   return madeOfList(members, [], {
     aspects: 0,
@@ -107,7 +101,6 @@ export function madeOfCount(members: Members): MadeOf | undefined {
   });
 }
 
-/** Of a page by its number, with the count of the list. */
 export function madeOfPage(
   members: Members,
   { field, direction }: Ordering,
@@ -130,7 +123,6 @@ export function madeOfPage(
   });
 }
 
-/** Of the outfits between two places of a list. */
 export function madeOfRange(
   members: Members,
   { ordering, after, before, limit, from }: KeysetPageRequest,
@@ -173,7 +165,6 @@ function withOwner(decisive: number): number {
   return decisive | (decisive === aspects.likes ? aspects.likesOwner : aspects.owner);
 }
 
-/** Of the rows in the order of a list: the keys of the first and the last. */
 function endsOf(rows: readonly Row[], field: Ordering['field']) {
   const [first, last] = [rows[0], rows.at(-1)];
   return [first && sortKeyOf(first, field), last && sortKeyOf(last, field)] as const;

@@ -6,7 +6,6 @@ export interface Ordering {
   readonly direction: 'asc' | 'desc';
 }
 
-/** The fields by their names in REST. */
 export const orderingFields = {
   created: 'created',
   modified: 'modified',
@@ -19,13 +18,11 @@ export type OrderingField = (typeof orderingFields)[keyof typeof orderingFields]
 /** Newest first. */
 export const defaultOrdering: Ordering = { field: 'created', direction: 'desc' };
 
-/** The sort key of a row: the value of the ordering's field, and the id. */
 export interface SortKey {
   readonly value: bigint;
   readonly id: number;
 }
 
-/** The sort key of `row` in the orderings by `field`. */
 export function sortKeyOf(
   row: { id: number; likes: number; created: bigint; modified: bigint },
   field: OrderingField,
@@ -51,7 +48,6 @@ export function orderBy({ field, direction }: Ordering, outfits = 'o', likes = '
     .join(', ');
 }
 
-/** The same order from its other end. */
 export function reverse({ field, direction }: Ordering): Ordering {
   return { field, direction: direction === 'asc' ? 'desc' : 'asc' };
 }
@@ -61,12 +57,7 @@ export function compareKeys(a: SortKey, b: SortKey): number {
   return a.value === b.value ? a.id - b.id : a.value < b.value ? -1 : 1;
 }
 
-/**
- * The last place of a list before `key`, or its first one behind it: so what is strictly beyond it is
- * what is at `key` or beyond.
- * @param towards the end of the list where the place is
- * @returns undefined when nothing can be there
- */
+/** The place just before `key`, towards an end of the list; undefined: nothing can be there. */
 export function stepBack(
   { field, direction }: Ordering,
   { value, id }: SortKey,
@@ -82,15 +73,11 @@ export function stepBack(
 
 const pattern = /^(created|id|likes|modified):(-?\d{1,19}):(-?\d{1,10})$/;
 
-/**
- * An opaque cursor that carries the sort key itself, so that it marks its place in the list also
- * after its row has been deleted.
- */
+/** An opaque cursor that carries the sort key, so that it marks its place also after its row has been deleted. */
 export function formatCursor(field: OrderingField, { value, id }: SortKey): string {
   return Buffer.from(`${field}:${value}:${id}`).toString('base64url');
 }
 
-/** @returns the ordering's field and the sort key, or undefined when `cursor` is not a cursor */
 export function parseCursor(cursor: string): { field: OrderingField; key: SortKey } | undefined {
   const match = pattern.exec(Buffer.from(cursor, 'base64url').toString('latin1'));
   if (!match) return undefined;

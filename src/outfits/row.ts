@@ -55,12 +55,7 @@ export const joinedRow =
 /** The same for each place, also for one without an outfit. */
 export const placedRow = `LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`;
 
-/**
- * What `rowColumns` selects from, of a slice of merged ranges: of outfits, or of their likes where those order the
- * list. Outfits are named first, so that all statements lock the tables in the order in which TRUNCATE does.
- * @param ranges as `rangesOf` gives them, which may depend on what is joined before
- * @param slice LIMIT and OFFSET
- */
+/** The FROM of a slice of merged ranges. Outfits come first: statements lock tables in the order of TRUNCATE. */
 export function rowSource(ordering: Ordering, ranges: readonly string[], slice: string): string {
   const places = `LATERAL (
       SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(ordering, 's', 's')} ${slice}
@@ -75,10 +70,7 @@ type Prefixed<Fields> = { [Field in keyof Fields & string as `user.${Field}`]: F
 /** A result row of a statement that selects `rowColumns`. */
 export type FlatRow = LikedOutfit & Prefixed<User>;
 
-/**
- * Gives a flat result row the shape that Prisma gives `include: { user: true }`: the row itself, as
- * copying each took longer than reading them.
- */
+/** The shape that Prisma gives `include: { user: true }`: the row itself, as copying took longer than reading. */
 export function rowOf(flat: FlatRow): OutfitRow {
   return Object.assign(flat, {
     user: {

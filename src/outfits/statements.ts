@@ -1,5 +1,4 @@
-// The statements of lists: a numbered page, a range between two places, a count. Of one list, or of those of several
-// users at once. filters.md says which list is read in which way, and what that costs.
+// The statements of lists: a numbered page, a range, a count; of one list or those of several users (filters.md).
 import { type Access, builtOnce } from '../database/read.ts';
 import {
   accessOf,
@@ -62,11 +61,7 @@ export interface Statement {
 /** Most outfits of a range of a connection: `first: 100`, and the one that tells whether there is a next page. */
 export const maxRows = 101;
 
-/**
- * The limit of the index ranges that `rows` outfits are merged from. Rounded up, since each limit is a statement of its
- * own to prepare: 21 is a page of 20 and the one behind it. Above `maxRows` are only values of PAGE_SIZE, of which
- * a process has one.
- */
+/** The limit of merged index ranges, rounded up, as each is a statement to prepare: 21 is a page of 20 and one more. */
 function rangeLimit(rows: number): number {
   return [1, 21, maxRows].find((limit) => rows <= limit) ?? rows;
 }
@@ -74,7 +69,6 @@ function rangeLimit(rows: number): number {
 /** Placeholders of how many outfits to skip (null: to the last page), and of the page size. */
 type Slice = readonly [skip: string, size: string];
 
-/** What the parts of a statement have in common. */
 interface Parts extends Scope, Values {
   readonly viewer: string;
   /** The users as a table, and SQL of the id of one; undefined: everyone. */
@@ -121,10 +115,7 @@ function planned({ list, filter, users }: Parts, text: string): Statement {
   return { text, values: list, planForValues: true, access };
 }
 
-/**
- * Gives the rows of a numbered page, each with the count of the list; one row without an outfit when the page has none.
- * Costs the same for every page of a table of any size (counting.md), unless a filter must be read out.
- */
+/** The rows of a numbered page, each with the count (one without an outfit if none). See counting.md. */
 export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const { ordering, page, pageSize } = request;
   const { visibility } = scope;
@@ -175,10 +166,7 @@ function isCounted({ filter, users }: Scope, ordering?: Ordering): boolean {
   return range !== undefined && range.field === (ordering?.field ?? range.field);
 }
 
-/**
- * A page that ends within the first `limit` outfits. Those are walked over: to find their place by the counts takes
- * longer, and the first pages are those that are asked for.
- */
+/** A page within the first `limit` outfits, which are walked over: by the counts it would take longer. */
 function nearPage(parts: Parts, ordering: Ordering, limit: number, [skip, size]: Slice) {
   const slice = `OFFSET ${skip}::bigint LIMIT ${size}::int`;
   const rows = rowSource(ordering, rangesOf(parts, ordering, limit), slice);
@@ -206,10 +194,7 @@ const joinLiked = `
     CROSS JOIN LATERAL (SELECT place.value::int AS likes OFFSET 0) l
     LEFT JOIN (outfits o JOIN users u ON u.id = o.user_id) ON o.id = place.id`;
 
-/**
- * The `count` of a list, and how many outfits of the whole list are before its first one (`preceding`). It ends with
- * OFFSET 0, or else the planner would call its functions once for each use.
- */
+/** The `count` of a list, and how many precede it. Without OFFSET 0 the planner calls functions for each use. */
 function countedTotal({ visibility, viewer, owner, range }: Parts): string {
   const members = membersOf(visibility, viewer, owner);
   const whole = `count_outfits(${members})::int`;
@@ -224,7 +209,6 @@ function countedTotal({ visibility, viewer, owner, range }: Parts): string {
     ) ends`;
 }
 
-/** A page of all that a filter matches, which is read out. */
 function matchedPage(parts: Parts, ordering: Ordering, [skip, size]: Slice) {
   const place = `(
       ${matches(parts, ordering)}
@@ -251,7 +235,6 @@ function conditionsFor({ visibility, viewer, owner, filter, add }: Parts): strin
   return [...ofOwner, visibleOf(visibility, viewer, owner), ...conditionsOf(filter, add)];
 }
 
-/** Gives how many outfits there are in each list. */
 export function countStatement(scope: Scope): Statement {
   const isFiltered = !isCounted(scope);
   const parts = isFiltered ? partsOf(scope) : countedPartsOf(scope);
@@ -265,11 +248,7 @@ export function countStatement(scope: Scope): Statement {
   return planned(parts, countOf(found));
 }
 
-/**
- * Gives a slice, in the order of the list or its reverse, as the request says. Seeks the index at the given place: the
- * cost is that of the rows read, wherever in the list they are. A filter that an index serves is read out instead.
- * @throws RangeError when the limit is above `maxRows`
- */
+/** A slice, sought by index: costs the rows read, wherever they are. Selective filters are read out. */
 export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statement {
   const range = scope.users ? undefined : rangeOf(scope.filter);
   return range?.field === request.ordering.field
@@ -317,10 +296,8 @@ function sliceStatement(scope: Scope, request: KeysetPageRequest): Statement {
 }
 
 /**
- * The first `limit` outfits of each segment that meet the filter and the bounds. The limit is written out: one
- * that is not known when the plan is made tempts the planner to sort. The order begins with
- * `private`, so that it is the index's: by the id alone, the planner would walk the primary key
- * past all outfits of the other segment. Gives all columns of outfits, or of likes where those order the list.
+ * The first `limit` outfits (or likes) of each segment. An unknown limit tempts the planner to sort; without `private`
+ * first, which makes it the index's order, it would walk the primary key past all outfits of the other segment.
  */
 function rangesOf(
   { visibility, viewer, owner, filter, add }: Parts,
@@ -351,7 +328,6 @@ function boundOf(
   return `(${keyOf(field, 's').join(', ')}) ${operator} (${values.join(', ')})`;
 }
 
-/** The one outfit that is next to a place, or at it, towards a side of the list. */
 export function beyond(
   ordering: Ordering,
   key: SortKey,
@@ -366,10 +342,7 @@ export function beyond(
 const lowestId = -2_147_483_648;
 const highestId = 2_147_483_647;
 
-/**
- * The same slice, no further than the ends of a range of the sort field. These are places of the list too,
- * between any two outfits, so the statement is that of the whole list.
- */
+/** The slice within a range of the sort field, whose ends are places too: so the statement is the whole list's. */
 function within(
   { from, below }: NonNullable<ReturnType<typeof rangeOf>>,
   request: KeysetPageRequest,

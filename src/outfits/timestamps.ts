@@ -3,10 +3,7 @@ const pattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?Z$/;
 
 let latest = { milliseconds: 0, taken: 0 };
 
-/**
- * This moment. JavaScript's clock has milliseconds: the microseconds count the calls within one, so
- * that what is written later is later.
- */
+/** Now. JavaScript's clock has milliseconds: the microseconds count the calls within one, so that later is later. */
 export function takeTimestamp(): bigint {
   const milliseconds = Date.now();
   const taken = milliseconds === latest.milliseconds ? Math.min(latest.taken + 1, 999) : 0;
@@ -22,11 +19,7 @@ export function formatTimestamp(micros: bigint): string {
   return `${whole}.${fraction.toString().padStart(6, '0')}Z`;
 }
 
-/**
- * Reads an ISO 8601 UTC timestamp of the years 0001 to 9999 with up to six digits of fraction and a
- * trailing `Z`.
- * @returns microseconds, or undefined when the text is not such a timestamp
- */
+/** Microseconds of ISO 8601 UTC, years 0001 to 9999, up to six digits of fraction, `Z`; undefined for other text. */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = pattern.exec(text);
   if (!match) return undefined;

@@ -6,7 +6,6 @@ import type { Prisma } from '../generated/prisma/client.ts';
 export type Visibility =
   | { readonly private: 'all' }
   | { readonly private: 'none' }
-  /** Those of one user. */
   | { readonly private: 'own'; readonly userId: number };
 
 /** The one rule of who sees what; the functions below say the same in other languages. */
@@ -18,12 +17,10 @@ export function visibilityFor(
   return viewer ? { private: 'own', userId: viewer.userId } : { private: 'none' };
 }
 
-/** Whether what is seen is the same for others too. */
 export function isShareable(visibility: Visibility): boolean {
   return visibility.private !== 'own';
 }
 
-/** What a visible outfit is, for Prisma. */
 export function whereVisible(visibility: Visibility): Prisma.OutfitWhereInput {
   switch (visibility.private) {
     case 'all':
@@ -40,11 +37,7 @@ export function viewerOf(visibility: Visibility, add: (value: unknown) => string
   return visibility.private === 'own' ? `${add(visibility.userId)}::int` : '';
 }
 
-/**
- * What a visible one of the outfits `s` is, in SQL.
- * @param viewer as `viewerOf` gives it
- * @param owner the owner's id
- */
+/** What a visible one of the outfits `s` is, in SQL; with the viewer as `viewerOf` gives it. */
 export function visibleOf(visibility: Visibility, viewer: string, owner = 's.user_id'): string {
   switch (visibility.private) {
     case 'all':
@@ -56,12 +49,7 @@ export function visibleOf(visibility: Visibility, viewer: string, owner = 's.use
   }
 }
 
-/**
- * What the visible list is a merge of, as conditions of `s`: each is one range of an index, as those
- * of lists lead with `private`, and those of users with the user and it.
- * @param s outfits, or their likes
- * @param owner SQL of the id of the user whose outfits are meant; undefined: everyone's
- */
+/** Conditions whose merge is the visible list, each one index range: they lead with `private`, or user and it. */
 export function segmentsOf(
   visibility: Visibility,
   viewer: string,

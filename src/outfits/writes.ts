@@ -17,7 +17,6 @@ import {
 import { takeTimestamp } from './timestamps.ts';
 import { type Visibility, whereVisible } from './visibility.ts';
 
-/** Or none that the user may see. */
 export class OutfitNotFoundError extends Error {
   constructor(id: number) {
     super(`There is no outfit with the id ${id}.`);
@@ -30,12 +29,10 @@ export class NotTheOwnerError extends Error {
   }
 }
 
-/** The user that a token names does not exist. */
 export class NoSuchUserError extends Error {}
 
 type NewOutfit = CheckedInput & { readonly imageKey: string };
 
-/** What creating needs of the database. */
 export interface Creating {
   readonly read: ReadRows;
   /** Moves the sequences of ids behind those in use. */
@@ -45,10 +42,7 @@ export interface Creating {
 /** An id may be taken again by others while it is made room for. */
 const maxAttempts = 5;
 
-/**
- * @param request makes the same request create one outfit however often it is sent
- * @throws NoSuchUserError, KeyReusedError
- */
+/** Creates once per `request`, however often it is sent. @throws NoSuchUserError, KeyReusedError */
 export async function createOutfit(
   { read, raiseSequences }: Creating,
   userId: number,
@@ -127,7 +121,6 @@ export async function updateOutfit(
   return rowOf(row);
 }
 
-/** @throws OutfitNotFoundError, NotTheOwnerError */
 export async function deleteOutfit(
   prisma: PrismaClient,
   { id, userId }: OwnOutfit,
@@ -141,7 +134,6 @@ export async function deleteOutfit(
 
 interface OwnOutfit {
   readonly id: number;
-  /** The user who must be the owner. */
   readonly userId: number;
 }
 
@@ -168,7 +160,6 @@ function toColumns({ imageOriginalUrl, video, ...values }: CheckedInput) {
   };
 }
 
-// Codes of PostgreSQL.
 const foreignKeyFailed = '23503';
 const notUnique = '23505';
 const sequenceEnded = '2200H';
