@@ -1,7 +1,7 @@
 // How much work is done at a time, who waits for a turn, and who is refused.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FairQueue, type Origin } from '../database/fair-queue.ts';
-import type { StopSignal } from '../database/stop-signal.ts';
+import type { StopSignal } from '../database/task.ts';
 import { SharedTask, type StartTask, type TaskScope } from '../database/task.ts';
 import { overloaded } from '../errors.ts';
 

@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import type { DataFolder } from './data-folder.ts';
 import { unpackTemplate } from './template.ts';
 
-const { database, lock, unfinished, template, filesGone } = workerData as {
-  readonly database: string;
-  readonly lock: string;
-  readonly unfinished: string;
+const { database, lock, unfinished, template, filesGone } = workerData as Omit<
+  DataFolder,
+  'release'
+> & {
   readonly template: string;
   readonly filesGone: number;
 };

@@ -1,6 +1,6 @@
 import { type HttpError, overloaded } from '../errors.ts';
 import { FairQueue, type Origin } from './fair-queue.ts';
-import type { StopSignal } from './stop-signal.ts';
+import type { StopSignal } from './task.ts';
 
 export interface LaneLimits {
   readonly slots: number;
@@ -11,7 +11,7 @@ export interface LaneLimits {
   readonly maxWait?: number;
 }
 
-export type LaneState = Pick<Lane, 'refused' | 'running' | 'waiting'>;
+export type LaneState = Readonly<Pick<Lane, 'refused' | 'running' | 'waiting'>>;
 
 interface Waiting {
   readonly origin: Origin;
@@ -21,29 +21,18 @@ interface Waiting {
 
 /** Bulkhead: admits statements up to its limits; others wait, and are served by sender and request in turn. */
 export class Lane {
-  readonly #limits: LaneLimits;
   readonly #queue = new FairQueue<Waiting>();
   /** Statements under way, by request and by sender; only what has a limit is counted. */
   readonly #underWay = new Map<Origin | string, number>();
-  #running = 0;
+  running = 0;
   #maxWaiting = Number.POSITIVE_INFINITY;
-  #refused = 0;
+  /** Statements that were refused since the start: the queue was full, or the wait too long. */
+  refused = 0;
 
-  constructor(limits: LaneLimits) {
-    this.#limits = limits;
-  }
-
-  get running(): number {
-    return this.#running;
-  }
+  constructor(private readonly limits: LaneLimits) {}
 
   get waiting(): number {
     return this.#queue.size;
-  }
-
-  /** Statements that were refused since the start: the queue was full, or the wait too long. */
-  get refused(): number {
-    return this.#refused;
   }
 
   /** @param most statements that wait. When there are more, the sender with the most is refused. */
@@ -55,7 +44,7 @@ export class Lane {
   enter(origin: Origin, signal?: StopSignal): Promise<void> | undefined {
     // What a stopped task still begins would wait for nobody.
     signal?.throwIfAborted();
-    if (this.#running < this.#limits.slots && this.#isWithinLimits(origin)) {
+    if (this.running < this.limits.slots && this.#isWithinLimits(origin)) {
       this.#begin(origin);
       return undefined;
     }
@@ -63,9 +52,9 @@ export class Lane {
   }
 
   leave(origin: Origin): void {
-    this.#running -= 1;
+    this.running -= 1;
     this.#count(origin, -1);
-    while (this.#running < this.#limits.slots) {
+    while (this.running < this.limits.slots) {
       const next = this.#queue.next((waiting) => this.#isWithinLimits(waiting));
       if (!next) return;
       this.#begin(next.origin);
@@ -74,7 +63,7 @@ export class Lane {
   }
 
   async #wait(origin: Origin, signal: StopSignal | undefined): Promise<void> {
-    const { maxWait } = this.#limits;
+    const { maxWait } = this.limits;
     if (this.#queue.size >= this.#maxWaiting) {
       const evicted = this.#queue.evictFor(origin);
       if (!evicted) throw this.#refuse();
@@ -101,13 +90,13 @@ export class Lane {
   }
 
   #refuse(): HttpError {
-    this.#refused += 1;
+    this.refused += 1;
     return overloaded();
   }
 
   #isWithinLimits(origin: Origin): boolean {
     const { perRequest = Number.POSITIVE_INFINITY, perSender = Number.POSITIVE_INFINITY } =
-      this.#limits;
+      this.limits;
     return (
       (this.#underWay.get(origin) ?? 0) < perRequest &&
       (this.#underWay.get(origin.sender) ?? 0) < perSender
@@ -115,12 +104,12 @@ export class Lane {
   }
 
   #begin(origin: Origin): void {
-    this.#running += 1;
+    this.running += 1;
     this.#count(origin, 1);
   }
 
   #count(origin: Origin, change: number): void {
-    const { perRequest, perSender } = this.#limits;
+    const { perRequest, perSender } = this.limits;
     if (perRequest !== undefined) this.#add(origin, change);
     if (perSender !== undefined) this.#add(origin.sender, change);
   }

@@ -8,8 +8,7 @@ import { Lane, type LaneState } from './lane.ts';
 import { type Access, renewName } from './read.ts';
 import { type ServerWatch, serverIdentity } from './server-watch.ts';
 import type { Session } from './session.ts';
-import type { StopSignal } from './stop-signal.ts';
-import { currentTask } from './task.ts';
+import { currentTask, type StopSignal } from './task.ts';
 
 type OnConnect = (
   error: Error | undefined,
@@ -53,7 +52,8 @@ export class TaskPool extends pg.Pool {
   readonly #lanes: Lanes | undefined;
   /** By `performance.now()`, for each sender. */
   readonly #noTrialUntil = new LRUCache<string, number>({ max: 10_000 });
-  #timedOut = 0;
+  /** Expensive statements that were ended by their time limit. */
+  timedOut = 0;
   readonly #uses = new Map<pg.PoolClient, Use>();
 
   /** @param expensiveTimeout in milliseconds; undefined where a statement runs to its end anyway */
@@ -128,11 +128,6 @@ export class TaskPool extends pg.Pool {
     return { all: this.#all, ...(trial && { trial }), ...(expensive && { expensive }) };
   }
 
-  /** Expensive statements that were ended by their time limit. */
-  get timedOut(): number {
-    return this.#timedOut;
-  }
-
   /** Runs a statement that only reads in its lane. @throws HttpError 503 when that is full, or has stopped it */
   async queryInLane<Row extends object>(
     statement: pg.QueryConfig,
@@ -162,7 +157,7 @@ export class TaskPool extends pg.Pool {
       return await inLane(lanes.expensive, () => this.#readWithin<Row>(lanes.timeout, statement));
     } catch (error) {
       if (!isTimeLimit(error)) throw error;
-      this.#timedOut += 1;
+      this.timedOut += 1;
       throw tooExpensive(lanes.timeout / 1000);
     }
   }

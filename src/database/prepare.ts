@@ -12,7 +12,7 @@ export class DatabaseNotReadyError extends OperatorError {
   constructor(
     message: string,
     /** Whether it can come right while the gateway waits. */
-    readonly mayPass: boolean,
+    readonly mayPass = true,
     options?: ErrorOptions,
   ) {
     super(message, options);
@@ -35,7 +35,6 @@ export async function checkPrepared(
   if (pending.length > 0) {
     throw new DatabaseNotReadyError(
       `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run ${typed('migrate')} first.`,
-      true,
     );
   }
 }
@@ -89,7 +88,6 @@ async function checkSettings(
   if (grants) {
     throw new DatabaseNotReadyError(
       `The ${description} does not give this role the rights that the gateway needs: run "${grants}".`,
-      true,
     );
   }
   if (lacking && onUnset) {
@@ -97,7 +95,6 @@ async function checkSettings(
   } else if (lacking) {
     throw new DatabaseNotReadyError(
       `The ${description} gives connections without time limits and UTC, which a pooler of transactions cannot keep: run "${lacking}", and let the pooler connect anew.`,
-      true,
     );
   }
   if (!citus) return;
@@ -110,7 +107,6 @@ async function checkSettings(
   if (table) {
     throw new DatabaseNotReadyError(
       `The ${description} has the table ${table} distributed by Citus, which runs no triggers there, so that nothing is counted: run "SELECT undistribute_table('${table}')".`,
-      true,
     );
   }
 }

@@ -94,16 +94,10 @@ export function renewName(text: string, name: string): string {
   return nameStatement(text);
 }
 
-export interface RecordedReads {
-  readonly read: ReadRows;
-  /** Something is read in another way. */
-  noteAnything(): void;
-  /** What has been read; undefined: something that does not say what it is of. */
-  madeOf(): MadeOf | undefined;
-}
+export type RecordedReads = ReturnType<typeof recordReads>;
 
 /** Tracks the cache dependencies of what is read. */
-export function recordReads(read: ReadRows): RecordedReads {
+export function recordReads(read: ReadRows) {
   const all: (MadeOf | undefined)[] = [];
   return {
     async read<Row extends object>(
@@ -117,7 +111,9 @@ export function recordReads(read: ReadRows): RecordedReads {
       all[place] = options.madeOf?.(rows);
       return rows;
     },
-    noteAnything: () => all.push(undefined),
+    /** Something is read in another way. */
+    noteAnything: () => void all.push(undefined),
+    /** What has been read; undefined: something that does not say what it is of. */
     madeOf: () => madeOfAll(all),
   };
 }

@@ -6,8 +6,7 @@ import { DatabaseNotReadyError } from './prepare.ts';
 import type { ReadRows } from './read.ts';
 import { startTime } from './server-watch.ts';
 import type { LogPosition, Shown } from './snapshots.ts';
-import { Standby } from './standby.ts';
-import type { StandbyState } from './standby-state.ts';
+import { Standby, type StandbyState } from './standby.ts';
 import { currentTask, startOutside } from './task.ts';
 
 /** A way to read for one execution: at least as new as `shown`, and no statement sees less than those before it. */

@@ -23,17 +23,15 @@ export class ServerWatch {
   #metAt = 0;
   readonly #former = new LRUCache<string, true>({ max: 100 });
   readonly #connections = new Map<Client, string>();
-  readonly #probeAnew: () => Promise<unknown>;
-  readonly #onMove: (identity: string) => void;
   #probing: Promise<unknown> | undefined;
   /** Behind a pooler of transactions: connections have no identity, and each transaction asks for that of its server. */
   isPerTransaction = false;
 
   /** @param probeAnew opens a new connection, and calls `meet` @param onMove called when that was another server */
-  constructor(probeAnew: () => Promise<unknown>, onMove: (identity: string) => void) {
-    this.#probeAnew = probeAnew;
-    this.#onMove = onMove;
-  }
+  constructor(
+    private readonly probeAnew: () => Promise<unknown>,
+    private readonly onMove: (identity: string) => void,
+  ) {}
 
   /** The probe has met a server. @throws DatabaseAwayError when it is one that was left a moment ago */
   meet(identity: string): void {
@@ -48,7 +46,7 @@ export class ServerWatch {
       this.#connections.delete(client);
       client.connection.stream.destroy(left());
     }
-    this.#onMove(identity);
+    this.onMove(identity);
   }
 
   #isLeft(identity: string): boolean {
@@ -61,7 +59,7 @@ export class ServerWatch {
       if (identity === this.#current) return;
       this.meet(identity);
     }
-    this.#probing ??= this.#probeAnew().finally(() => {
+    this.#probing ??= this.probeAnew().finally(() => {
       this.#probing = undefined;
     });
     await this.#probing;

@@ -122,22 +122,15 @@ export class Sockets {
 
 /** A connection of its own for questions about a server, opened when there is none; the pool is not asked. */
 export class OwnConnection {
-  readonly #session: Session;
-  readonly #limit: number;
-  readonly #onConnect: (client: pg.Client) => Promise<void>;
   #client: pg.Client | undefined;
   #connectedAt = 0;
 
   /** @param limit milliseconds for an answer @param onConnect what it throws counts as a failed connection */
   constructor(
-    session: Session,
-    limit: number,
-    onConnect: (client: pg.Client) => Promise<void> = async () => {},
-  ) {
-    this.#session = session;
-    this.#limit = limit;
-    this.#onConnect = onConnect;
-  }
+    private readonly session: Session,
+    private readonly limit: number,
+    private readonly onConnect: (client: pg.Client) => Promise<void> = async () => {},
+  ) {}
 
   /** A failing question closes the connection, in bounded time. @param attempts each on a new connection */
   async ask<Result>(
@@ -145,9 +138,9 @@ export class OwnConnection {
     attempts = 1,
   ): Promise<Result> {
     let isLate = false;
-    const clear = startLimit(this.#limit, () => {
+    const clear = startLimit(this.limit, () => {
       isLate = true;
-      this.close(new Error(`no answer within ${this.#limit / 1000} s`));
+      this.close(new Error(`no answer within ${this.limit / 1000} s`));
     });
     try {
       for (let attempt = 1; ; attempt++) {
@@ -165,10 +158,10 @@ export class OwnConnection {
 
   async #connect(): Promise<pg.Client> {
     // Its time limit is that of the question.
-    const client = new this.#session.Client({ connectionTimeoutMillis: 0 });
+    const client = new this.session.Client({ connectionTimeoutMillis: 0 });
     this.#client = client;
     await client.connect();
-    await this.#onConnect(client);
+    await this.onConnect(client);
     this.#connectedAt = performance.now();
     return client;
   }
@@ -178,12 +171,12 @@ export class OwnConnection {
     if (performance.now() - this.#connectedAt <= maxAge) return;
     this.#connectedAt = performance.now();
     const old = this.#client;
-    const fresh = new this.#session.Client();
+    const fresh = new this.session.Client();
     // Of a server that stops answering on it, nothing else cuts it.
     const clear = startLimit(maxAge / 2, () => fresh.connection.stream.destroy());
     try {
       await fresh.connect();
-      await this.#onConnect(fresh);
+      await this.onConnect(fresh);
       if (this.#client !== old) throw new Error('closed');
       old?.connection.stream.destroy();
       this.#client = fresh;

@@ -34,19 +34,16 @@ interface Source {
 
 /** Tells what the database shows now, and what was committed since it was last asked. */
 export class Snapshots {
-  readonly changes: ChangeLog;
-  readonly #source: Source;
-  readonly #limit: number | undefined;
   #onTaken: ((milliseconds: number) => void) | undefined;
   #underWay: Promise<unknown> = Promise.resolve();
   #next: Promise<Shown | undefined> | undefined;
 
   /** @param limit milliseconds that a call may wait for a statement of others; undefined: there are none */
-  constructor(changes: ChangeLog, source: Source, limit?: number) {
-    this.changes = changes;
-    this.#source = source;
-    this.#limit = limit;
-  }
+  constructor(
+    readonly changes: ChangeLog,
+    private readonly source: Source,
+    private readonly limit?: number,
+  ) {}
 
   /** A snapshot taken after this call, shared by all calls that come while one is under way; undefined on a standby. */
   takeNext(): Promise<Shown | undefined> {
@@ -54,7 +51,7 @@ export class Snapshots {
       const started = this.#underWay
         .then(() => new Promise<void>(setImmediate))
         .then(() => this.#start());
-      const limited = this.#limit === undefined ? started : withLimit(started, this.#limit);
+      const limited = this.limit === undefined ? started : withLimit(started, this.limit);
       this.#next = limited;
       // Whoever comes after its time waits anew.
       limited.catch(() => {
@@ -67,7 +64,7 @@ export class Snapshots {
   #start(): Promise<Shown | undefined> {
     this.#next = undefined;
     const startedAt = performance.now();
-    const started = this.#source.take();
+    const started = this.source.take();
     const report = () => this.#onTaken?.(performance.now() - startedAt);
     this.#underWay = started.then(report, report);
     return started;
@@ -78,12 +75,12 @@ export class Snapshots {
   }
 
   renew(): Promise<unknown> {
-    this.#source.reset();
+    this.source.reset();
     return this.takeNext();
   }
 
   close(): Promise<void> {
-    return this.#source.close();
+    return this.source.close();
   }
 }
 

@@ -7,9 +7,9 @@ import { holdScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { raiseSequences } from '../outfits/bulk.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/by-id.ts';
-import { createViewerLikes, type ViewerLikes } from '../outfits/likes.ts';
 import { createUserLists, type UserLists } from '../outfits/list.ts';
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
+import { createViewerLikes, type ViewerLikes } from '../outfits/writes.ts';
 
 export interface Context {
   readonly viewer: Viewer | undefined;

@@ -15,22 +15,17 @@ interface Entry<Value> {
 
 /** A value for each of so many names; the rest share one. A quiet name gives way, after a day, or a minute if rare. */
 export class BoundedNames<Value> {
-  readonly #max: number;
-  readonly #create: (name: string) => Value;
   readonly #entries = new Map<string, Entry<Value>>();
   #other: Value | undefined;
-  #forgotten = 0;
+  /** How many names have given way. */
+  forgotten = 0;
   /** Before this moment none of them can give way: so a flood is not searched for each request. */
   #fullUntil = 0;
 
-  constructor(max: number, create: (name: string) => Value) {
-    this.#max = max;
-    this.#create = create;
-  }
-
-  get forgotten(): number {
-    return this.#forgotten;
-  }
+  constructor(
+    private readonly max: number,
+    private readonly create: (name: string) => Value,
+  ) {}
 
   /** The value of a name, seen now. @param requests 0 for one that is counted elsewhere, as when it is logged */
   take(name: string, now: number, requests = 1): Value {
@@ -41,10 +36,10 @@ export class BoundedNames<Value> {
       return known.value;
     }
     if (name === other || !this.#hasPlace(now)) {
-      this.#other ??= this.#create(other);
+      this.#other ??= this.create(other);
       return this.#other;
     }
-    const value = this.#create(name);
+    const value = this.create(name);
     this.#entries.set(name, { value, requests, lastSeen: now });
     return value;
   }
@@ -55,7 +50,7 @@ export class BoundedNames<Value> {
   }
 
   #hasPlace(now: number): boolean {
-    if (this.#entries.size < this.#max) return true;
+    if (this.#entries.size < this.max) return true;
     if (now < this.#fullUntil) return false;
     let next: string | undefined;
     let moment = Number.POSITIVE_INFINITY;
@@ -68,7 +63,7 @@ export class BoundedNames<Value> {
       return false;
     }
     this.#entries.delete(next);
-    this.#forgotten += 1;
+    this.forgotten += 1;
     return true;
   }
 }

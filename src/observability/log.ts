@@ -150,7 +150,7 @@ function serializeError(error: unknown): SerializedError {
   const inner = [error.cause, fields.originalError, fields.meta?.driverAdapterError].find(
     (candidate) => candidate instanceof Error,
   );
-  const code = fields.code ?? (error.cause as DriverFields | undefined)?.originalCode;
+  const code = fields.code ?? (error.cause as ErrorFields | undefined)?.originalCode;
   const stack = error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) ?? [];
   return {
     type: error.constructor.name,
@@ -163,6 +163,8 @@ function serializeError(error: unknown): SerializedError {
 
 interface ErrorFields {
   readonly code?: unknown;
+  /** In the causes that Prisma's driver gives. */
+  readonly originalCode?: unknown;
   /** Set by PostgreSQL only. */
   readonly severity?: unknown;
   /** Of an error of GraphQL: the one that it wraps. */
@@ -170,25 +172,14 @@ interface ErrorFields {
   readonly meta?: { readonly driverAdapterError?: unknown };
 }
 
-interface DriverFields {
-  readonly originalCode?: unknown;
-}
-
 /** Whether the message is made of fixed words and names alone. */
 function isFixedText(error: Error & ErrorFields): boolean {
-  switch (error.name) {
-    // JSON.parse and BigInt quote what they cannot read.
-    case 'SyntaxError':
-      return false;
-    // The message of what it wraps, or one about a value that does not fit.
-    case 'GraphQLError':
-      return !error.originalError && !error.message.includes('cannot represent');
-    case 'DriverAdapterError':
-      return false;
-    default:
+  // The message of what it wraps, or one about a value that does not fit.
+  if (error.name === 'GraphQLError') {
+    return !error.originalError && !error.message.includes('cannot represent');
   }
-  // Prisma prints the arguments of a query.
-  if (error.name.startsWith('PrismaClient')) return false;
+  // JSON.parse and BigInt quote what they cannot read; Prisma prints the arguments of a query.
+  if (/^(?:SyntaxError$|DriverAdapterError$|PrismaClient)/.test(error.name)) return false;
   // PostgreSQL quotes values in data exceptions (class 22) and in what functions raise (P0).
   return error.severity === undefined || !/^(22|P0)/.test(String(error.code));
 }

@@ -24,12 +24,13 @@ export async function serveMetrics(
 ): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     const path = request.method === 'GET' && request.url?.split('?', 1)[0];
-    const answer = path === '/usage' ? sendUsage : path === '/metrics' ? sendMetrics : undefined;
-    if (!answer) {
-      response.writeHead(404).end();
-      return;
-    }
-    answer(measured, request, response).catch(() => response.writeHead(500).end());
+    const answer = async () => {
+      if (path === '/usage') return sendUsage(measured, request, response);
+      if (path !== '/metrics') return response.writeHead(404).end();
+      const { contentType, text } = await measured.print();
+      return response.writeHead(200, { 'Content-Type': contentType }).end(text);
+    };
+    answer().catch(() => response.writeHead(500).end());
   });
   server.listen(port, host);
   await once(server, 'listening');
@@ -40,15 +41,6 @@ export async function serveMetrics(
       server.closeAllConnections();
     },
   };
-}
-
-async function sendMetrics(
-  measured: Measured,
-  _request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const { contentType, text } = await measured.print();
-  response.writeHead(200, { 'Content-Type': contentType }).end(text);
 }
 
 async function sendUsage(

@@ -68,7 +68,7 @@ export class Usage {
   *requests(): Generator<{ client: string; interface: Interface; requests: number }> {
     for (const client of this.clients) {
       for (const count of this.#counts.get(client)?.values() ?? []) {
-        yield { client: client.name, interface: count.interface, requests: count.requests };
+        yield { client: client.name, interface: count.kind, requests: count.requests };
       }
     }
   }
@@ -128,9 +128,6 @@ function interfaceOf(route: string | undefined): Interface | undefined {
 }
 
 class Count {
-  readonly interface: Interface;
-  readonly #route: string;
-  readonly #known: ReadonlySet<string> | undefined;
   readonly #statuses = [0, 0, 0, 0];
   readonly #parameters = new BoundedNames(maxParameters, (name) => ({ name, requests: 0 }));
   /** By days since 1970, oldest first. */
@@ -138,11 +135,11 @@ class Count {
   readonly #firstSeen = Date.now();
   #lastSeen = this.#firstSeen;
 
-  constructor(route: string, kind: Interface, known: ReadonlySet<string> | undefined) {
-    this.#route = route;
-    this.interface = kind;
-    this.#known = known;
-  }
+  constructor(
+    private readonly route: string,
+    readonly kind: Interface,
+    private readonly known: ReadonlySet<string> | undefined,
+  ) {}
 
   get requests(): number {
     return this.#statuses.reduce((sum, number) => sum + number, 0);
@@ -165,14 +162,14 @@ class Count {
     return {
       client: name,
       version,
-      interface: this.interface,
-      route: this.#route,
+      interface: this.kind,
+      route: this.route,
       requests: this.requests,
       statuses: Object.fromEntries(
         statusClasses.map((name, index) => [name, this.#statuses[index] ?? 0]),
       ) as UsageRow['statuses'],
       parameters: [...this.#parameters.values()]
-        .map((parameter) => ({ ...parameter, unknown: this.#known?.has(parameter.name) === false }))
+        .map((parameter) => ({ ...parameter, unknown: this.known?.has(parameter.name) === false }))
         .sort((a, b) => b.requests - a.requests),
       firstSeen,
       lastSeen: new Date(this.#lastSeen),

@@ -4,19 +4,14 @@ import { builtOnce, type ReadRows } from '../database/read.ts';
 import type { User } from '../generated/prisma/client.ts';
 import { createValues, type Values } from './filter.ts';
 import { madeOfRecords } from './made-of.ts';
-import { type FlatRow, joinedRow, type OutfitRow, rowColumns, rowOf, userColumns } from './row.ts';
+import { type FlatRow, joinedRow, rowColumns, rowOf, userColumns } from './row.ts';
 import { type Visibility, viewerOf, visibleOf } from './visibility.ts';
 
 type Loader<Row> = Pick<DataLoader<number, Row | undefined>, 'load'>;
 
-export interface RecordLoaders {
-  readonly outfits: Loader<OutfitRow>;
-  readonly users: Loader<User>;
-  /** The user of this name; should several have it, the one with the lowest id. */
-  readonly userNamed: (username: string) => Promise<User | undefined>;
-}
+export type RecordLoaders = ReturnType<typeof createRecordLoaders>;
 
-export function createRecordLoaders(read: ReadRows, visibility: Visibility): RecordLoaders {
+export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
   return {
     outfits: createLoader(async (ids) => {
       const { list, add } = createValues();
@@ -34,7 +29,8 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility): Rec
       const madeOf = () => ({ users: ids });
       return read<User>(usersStatement(`id ${among(ids, add)}`), list, { madeOf });
     }),
-    async userNamed(username) {
+    /** Should several have the name, the one with the lowest id. */
+    async userNamed(username: string): Promise<User | undefined> {
       const statement = `${usersStatement('username = $1')} ORDER BY id LIMIT 1`;
       const madeOf = () => ({ anyUser: true });
       const [user] = await read<User>(statement, [username], { madeOf });

@@ -94,19 +94,14 @@ export async function checkTriggers(pool: Pick<pg.Pool, 'query'>): Promise<strin
   return rows.map(({ problem }) => problem);
 }
 
-export interface Upkeep {
-  start(): void;
-  /** Nodes that the last sample found to be wrong; undefined before the first one. */
-  wrongCounts(): number | undefined;
-  close(): void;
-}
+export type Upkeep = ReturnType<typeof createUpkeep>;
 
 /** Folds changes as they come, and audits a node of each ordering every minute. An error ends neither. */
 export function createUpkeep(
   pool: pg.Pool,
   onWrong: (wrong: readonly WrongCount[]) => void,
   observer: FoldObserver,
-): Upkeep {
+) {
   let waitingSince: number | undefined;
   let folded: string | undefined;
   const foldWhenDue = async () => {
@@ -131,6 +126,7 @@ export function createUpkeep(
   };
   const loops: { close(): void }[] = [];
   return {
+    /** Nodes that the last sample found to be wrong; undefined before the first one. */
     wrongCounts: () => wrongCounts,
     start: () => {
       loops.push(repeat(foldWhenDue, foldPause), repeat(audit, auditPause));

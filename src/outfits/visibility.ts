@@ -22,14 +22,11 @@ export function isShareable(visibility: Visibility): boolean {
 }
 
 export function whereVisible(visibility: Visibility): Prisma.OutfitWhereInput {
-  switch (visibility.private) {
-    case 'all':
-      return {};
-    case 'none':
-      return { private: false };
-    case 'own':
-      return { OR: [{ private: false }, { userId: visibility.userId }] };
-  }
+  if (visibility.private === 'all') return {};
+  const isPublic = { private: false };
+  return visibility.private === 'none'
+    ? isPublic
+    : { OR: [isPublic, { userId: visibility.userId }] };
 }
 
 /** The placeholder of the viewer's id, if it matters to what is visible; `add` gives one to a value. */
@@ -39,14 +36,10 @@ export function viewerOf(visibility: Visibility, add: (value: unknown) => string
 
 /** What a visible one of the outfits `s` is, in SQL; with the viewer as `viewerOf` gives it. */
 export function visibleOf(visibility: Visibility, viewer: string, owner = 's.user_id'): string {
-  switch (visibility.private) {
-    case 'all':
-      return 'true';
-    case 'none':
-      return 'NOT s.private';
-    case 'own':
-      return `(NOT s.private OR ${owner} = ${viewer})`;
-  }
+  if (visibility.private === 'all') return 'true';
+  return visibility.private === 'none'
+    ? 'NOT s.private'
+    : `(NOT s.private OR ${owner} = ${viewer})`;
 }
 
 /** Conditions whose merge is the visible list, each one index range: they lead with `private`, or user and it. */
@@ -58,16 +51,10 @@ export function segmentsOf(
 ): string[] {
   const ofOwner = owner ? `${s}.user_id = ${owner} AND ` : '';
   const publics = `${ofOwner}NOT ${s}.private`;
-  switch (visibility.private) {
-    case 'all':
-      return [publics, `${ofOwner}${s}.private`];
-    case 'none':
-      return [publics];
-    case 'own': {
-      const own = `${s}.user_id = ${viewer} AND ${s}.private`;
-      return [publics, owner ? `${own} AND ${owner} = ${viewer}` : own];
-    }
-  }
+  if (visibility.private === 'all') return [publics, `${ofOwner}${s}.private`];
+  if (visibility.private === 'none') return [publics];
+  const own = `${s}.user_id = ${viewer} AND ${s}.private`;
+  return [publics, owner ? `${own} AND ${owner} = ${viewer}` : own];
 }
 
 /** In place of a user's id: everyone's outfits. No user has it. */
@@ -80,14 +67,9 @@ export function membersOf(
   owner: string | undefined,
 ): string {
   const publics = owner ? `${owner}::bigint` : everyone;
-  switch (visibility.private) {
-    case 'all':
-      return `${publics}, ${publics}`;
-    case 'none':
-      return `${publics}, NULL::bigint`;
-    case 'own':
-      return owner
-        ? `${publics}, CASE WHEN ${owner} = ${viewer} THEN ${publics} END`
-        : `${publics}, ${viewer}::bigint`;
-  }
+  if (visibility.private === 'all') return `${publics}, ${publics}`;
+  if (visibility.private === 'none') return `${publics}, NULL::bigint`;
+  return owner
+    ? `${publics}, CASE WHEN ${owner} = ${viewer} THEN ${publics} END`
+    : `${publics}, ${viewer}::bigint`;
 }

@@ -6,7 +6,6 @@ import {
   type RepeatableRequest,
 } from '../../outfits/idempotency.ts';
 import { checkChanges, checkNewOutfit, type InputError } from '../../outfits/input.ts';
-import { setLike } from '../../outfits/likes.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import {
   createOutfit,
@@ -14,6 +13,7 @@ import {
   NoSuchUserError,
   NotTheOwnerError,
   OutfitNotFoundError,
+  setLike,
   updateOutfit,
 } from '../../outfits/writes.ts';
 import { builder } from '../builder.ts';
