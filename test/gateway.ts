@@ -10,6 +10,7 @@ import { type AppOptions, buildApp } from '../src/app.ts';
 import { type Config, readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { migrate } from '../src/database/migrations.ts';
+import { createLog } from '../src/observability/log.ts';
 import { raiseSequences, saveOutfits } from '../src/outfits/bulk.ts';
 import type { OutfitRow } from '../src/outfits/row.ts';
 import { makeDatabaseFolder } from './database-folder.js';
@@ -129,6 +130,24 @@ export async function openGateway(
       await database.close();
       await place.remove();
     },
+  };
+}
+
+/** A log whose lines are kept. */
+export function keepLog(level: 'debug' | 'info' = 'info') {
+  let text = '';
+  return {
+    logger: createLog(level, {
+      write(chunk) {
+        text += chunk;
+      },
+    }),
+    text: () => text,
+    lines: () =>
+      text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line)),
   };
 }
 

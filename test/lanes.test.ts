@@ -1,7 +1,7 @@
 // Expensive lists: limited by weight, served in a lane of their own, so that they delay only each other.
 
 import { parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { createConcurrencyLimit } from '../src/admission/concurrency-limit.ts';
 import type { AppOptions } from '../src/app.ts';
@@ -11,7 +11,7 @@ import { type Follower, LiveFeed } from '../src/graphql/live-feed.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { routes } from '../src/rest/routes.ts';
 import { baseOfApp, openStream, type StreamEvent } from './event-stream.ts';
-import { openGateway, outfitId, type TestGateway } from './gateway.ts';
+import { openGateway, outfitId, type TestGateway, useGateway } from './gateway.ts';
 import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 9 })];
@@ -50,11 +50,7 @@ const times = (count: number, text: (index: number) => string) =>
   `{ ${Array.from({ length: count }, (_, index) => text(index)).join(' ')} }`;
 
 describe('the filters of a document', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
 
   test.each<[string, string, number]>([
     ['lists that no index serves', 'outfits(filter: { hasVideo: false }) { count }', 3],

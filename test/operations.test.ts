@@ -6,10 +6,9 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
 import type { Config } from '../src/config.ts';
-import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { version } from '../src/package.ts';
-import { openGateway, useGateway } from './gateway.ts';
+import { keepLog, openGateway, useGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';
 
@@ -58,15 +57,10 @@ async function openLoggedGateway(
   identity: Partial<Config> = { authJwtSecret: secret },
 ) {
   const gateway = await openGateway('PostgreSQL', rows);
-  let text = '';
-  const log = createLog(level, {
-    write(chunk) {
-      text += chunk;
-    },
-  });
+  const { logger, text, lines } = keepLog(level);
   const metrics = createMetrics(gateway.database);
   const app = await buildApp({ ...gateway.config, ...identity }, gateway.database, {
-    logger: log,
+    logger,
     metrics,
   });
   onTestFinished(async () => {
@@ -92,12 +86,8 @@ async function openLoggedGateway(
         client.release();
       };
     },
-    text: () => text,
-    lines: (): Record<string, unknown>[] =>
-      text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line)),
+    text,
+    lines,
   };
 }
 

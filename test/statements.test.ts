@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { type Ordering, orderings, sortIds } from './orderings.ts';
 import { secret, signIn } from './tokens.ts';
@@ -36,85 +36,45 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
   });
 
   describe.each([1, 100])('of %i per page', (pageSize) => {
-    let gateway: TestGateway;
-    beforeAll(async () => {
-      gateway = await openGateway(kind, outfits, {
-        CACHE_MAX_BYTES: '0',
-        PAGE_SIZE: String(pageSize),
-        GRAPHQL_MAX_COST: '1000000',
-      });
+    const gateway = useGateway(kind, outfits, {
+      CACHE_MAX_BYTES: '0',
+      PAGE_SIZE: String(pageSize),
+      GRAPHQL_MAX_COST: '1000000',
     });
-    afterAll(() => gateway.close());
 
     const outfit = '{ id: databaseId title likes user { id: databaseId username firstName } }';
+    const ownPages = `user { id: databaseId outfits { count results ${outfit} } }`;
     test.each([
-      ['REST', 1, async () => (await gateway.get('/api/outfits/?page=2')).json()],
+      ['REST', 1, '/api/outfits/?page=2'],
+      ['REST, the last page', 1, '/api/outfits/?page=last&ordering=-modified'],
+      ['by page', 1, `outfits(page: 2) { count nextPage results ${outfit} }`],
+      ['a connection', 1, `outfitConnection(first: ${pageSize}) { edges { node ${outfit} } }`],
+      ['its count too', 2, `outfitConnection(first: 1) { totalCount edges { node ${outfit} } }`],
+      ['a page of each owner', 2, `outfits { results { id: databaseId ${ownPages} } }`],
+      ['one outfit', 1, `outfit(databaseId: 1) ${outfit}`],
+      ['two by id', 1, `a: outfit(databaseId: 1) ${outfit} b: outfit(databaseId: 2) ${outfit}`],
       [
-        'REST, the last page',
-        1,
-        async () => (await gateway.get('/api/outfits/?page=last&ordering=-modified')).json(),
-      ],
-      [
-        'GraphQL, by page',
-        1,
-        () => gateway.post(`{ outfits(page: 2) { count nextPage results ${outfit} } }`),
-      ],
-      [
-        'GraphQL, as a connection',
-        1,
-        () => gateway.post(`{ outfitConnection(first: ${pageSize}) { edges { node ${outfit} } } }`),
-      ],
-      [
-        'GraphQL, as a connection with its count',
+        'a page of each of two users',
         2,
-        () =>
-          gateway.post(
-            `{ outfitConnection(first: ${pageSize}) { totalCount edges { node ${outfit} } } }`,
-          ),
+        `a: user(databaseId: 1) { outfits { results ${outfit} } } b: user(databaseId: 2) { outfits { count } }`,
       ],
-      [
-        'GraphQL, with a page of each owner',
-        2,
-        () =>
-          gateway.post(
-            `{ outfits { results { id: databaseId user { id: databaseId outfits { count results ${outfit} } } } } }`,
-          ),
-      ],
-      ['GraphQL, as one outfit', 1, () => gateway.post(`{ outfit(databaseId: 1) ${outfit} }`)],
-      [
-        'GraphQL, as several outfits by id',
-        1,
-        () =>
-          gateway.post(`{ a: outfit(databaseId: 1) ${outfit} b: outfit(databaseId: 2) ${outfit} }`),
-      ],
-      [
-        'GraphQL, as a page of each of two users',
-        2,
-        () =>
-          gateway.post(
-            `{ a: user(databaseId: 1) { outfits { results ${outfit} } } b: user(databaseId: 2) { outfits { count } } }`,
-          ),
-      ],
-    ] as [string, number, () => Promise<unknown>][])(
-      'over %s, owners included, takes %i',
-      async (_name, statements, ask) => {
-        const sent = watchStatements(gateway);
-        // Interpreted at first, compiled in the end.
-        for (let round = 1; round <= 6; round++) {
-          await ask();
-          expect(sent()).toHaveLength(round * statements);
-        }
-        expect(await ask()).not.toHaveProperty('errors');
-      },
-    );
+    ])('over %s, owners included, takes %i', async (_name, statements, question) => {
+      const ask = async () =>
+        question.startsWith('/')
+          ? (await gateway.get(question)).json()
+          : gateway.post(`{ ${question} }`);
+      const sent = watchStatements(gateway);
+      // Interpreted at first, compiled in the end.
+      for (let round = 1; round <= 6; round++) {
+        await ask();
+        expect(sent()).toHaveLength(round * statements);
+      }
+      expect(await ask()).not.toHaveProperty('errors');
+    });
   });
 
   describe('of outfits whose owners are asked for their outfits', () => {
-    let gateway: TestGateway;
-    beforeAll(async () => {
-      gateway = await openGateway(kind, outfits, { CACHE_MAX_BYTES: '0', PAGE_SIZE: '7' });
-    });
-    afterAll(() => gateway.close());
+    const gateway = useGateway(kind, outfits, { CACHE_MAX_BYTES: '0', PAGE_SIZE: '7' });
 
     /** The ids of a user's outfits in the order of a list. */
     const idsOf = (userId: number, ordering: Ordering) =>
@@ -274,14 +234,10 @@ describe.each([
 });
 
 describe('prepared statements', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', outfits, {
-      CACHE_MAX_BYTES: '0',
-      DATABASE_POOL_MAX: '1',
-    });
+  const gateway = useGateway('PostgreSQL', outfits, {
+    CACHE_MAX_BYTES: '0',
+    DATABASE_POOL_MAX: '1',
   });
-  afterAll(() => gateway.close());
 
   test('each is prepared once on a connection, and used again for every page', async () => {
     const sent = watchStatements(gateway);

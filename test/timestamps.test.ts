@@ -1,9 +1,9 @@
 // Moments keep their microseconds, from the text that comes in to the text that goes out.
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { formatTimestamp, parseTimestamp } from '../src/outfits/timestamps.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 
 const first = -62_135_596_800_000_000n;
@@ -119,11 +119,7 @@ describe.each(laneKinds)('in %s', (kind) => {
     const [created = 0n, modified = 0n] = moments[index] ?? [];
     return { ...row, created, modified };
   });
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows);
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows);
 
   test('every microsecond comes out the same over REST and over GraphQL', async () => {
     const expected = rows

@@ -5,10 +5,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
 import type { Config } from '../src/config.ts';
-import { createLog } from '../src/observability/log.ts';
 import { createMetrics } from '../src/observability/metrics.ts';
 import { routes as ownRoutes, type Route } from '../src/rest/routes.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { keepLog, openGateway, type TestGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
@@ -51,12 +50,7 @@ afterEach(async () => {
 
 /** A service on the database of the gateway that has counted and logged nothing yet. */
 async function open(unknownParameters: Config['unknownParameters']) {
-  let text = '';
-  const logger = createLog('info', {
-    write(chunk) {
-      text += chunk;
-    },
-  });
+  const { logger, lines } = keepLog();
   const metrics = createMetrics(gateway.database);
   const config = { ...gateway.config, unknownParameters };
   const app = await buildApp(config, gateway.database, { metrics, logger, routes });
@@ -72,11 +66,7 @@ async function open(unknownParameters: Config['unknownParameters']) {
         headers: response.headers,
       };
     },
-    lines: () =>
-      text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line)),
+    lines,
     counts: async () =>
       [...(await metrics.print()).text.matchAll(/^gateway_unknown_parameters_total(.+)$/gm)].map(
         ([, value]) => value,

@@ -650,25 +650,27 @@ describe.each(databaseKinds)('on %s', (kind) => {
         expect(data?.['outfit']).toEqual({ likes: 7, user: { id: wanted.userId } });
         await expectRight();
       };
-      await run('UPDATE outfits SET private = NOT private WHERE id = $1', [id]);
-      await expectLikes({ id, private: true, userId: ownerId });
-      await run('UPDATE outfits SET user_id = $2, private = false WHERE id = $1', [id, otherId]);
-      await expectLikes({ id, private: false, userId: otherId });
-      await run('UPDATE outfits SET id = $2 WHERE id = $1', [id, 900_001]);
-      await expectLikes({ id: 900_001, private: false, userId: otherId });
-      // Over one that is there, and what was its id is the next one's.
-      await run(
-        `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
-         VALUES (900001, 'x', 'x', $1, 0, 0)
-         ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = true`,
-        [ownerId],
-      );
-      await expectLikes({ id: 900_001, private: true, userId: ownerId });
-      await run(
-        `MERGE INTO outfits o USING (VALUES (900001)) AS given (id) ON given.id = o.id
-         WHEN MATCHED THEN UPDATE SET private = false, user_id = ${otherId}`,
-      );
-      await expectLikes({ id: 900_001, private: false, userId: otherId });
+      const moved = 900_001;
+      const insert = `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+        VALUES (${moved}, 'x', 'x', ${ownerId}, 0, 0)`;
+      for (const [statement, wanted, userId, isPrivate] of [
+        [`UPDATE outfits SET private = NOT private WHERE id = ${id}`, id, ownerId, true],
+        [`UPDATE outfits SET user_id = ${otherId}, private = false WHERE id = ${id}`, id, otherId],
+        [`UPDATE outfits SET id = ${moved} WHERE id = ${id}`, moved, otherId],
+        // Over one that is there, and what was its id is the next one's.
+        [
+          `${insert} ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = true`,
+          ...([moved, ownerId, true] as const),
+        ],
+        [
+          `MERGE INTO outfits o USING (VALUES (${moved})) AS given (id) ON given.id = o.id
+           WHEN MATCHED THEN UPDATE SET private = false, user_id = ${otherId}`,
+          ...([moved, otherId] as const),
+        ],
+      ] as const) {
+        await run(statement);
+        await expectLikes({ id: wanted, private: isPrivate ?? false, userId });
+      }
 
       const newUser = 800_000 + otherId;
       await run('UPDATE users SET id = $2 WHERE id = $1', [otherId, newUser]);
@@ -768,49 +770,31 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect((await mutate(other, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: most });
   });
 
-  test('likes go on from the number that was imported, and are exact when many come at once', async () => {
+  test('likes go on from the number that was imported: many at once are counted and answered one by one', async () => {
     const target = rows.find((row) => row.likes > 0 && !row.private);
     if (!target) throw new Error('No outfit has likes.');
-    const viewers = await Promise.all(
-      [...new Set(rows.map((row) => row.userId))].map((id) => signIn(id)),
-    );
-    const wanted = viewers.map((_viewer, index) => index % 2 === 0);
-    await Promise.all(
-      viewers.flatMap((viewer) =>
-        Array.from({ length: 6 }, () => mutate(viewer, 'likeOutfit', { id: target.id })),
-      ),
-    );
-    expect(await likesOf(target.id)).toBe(target.likes + viewers.length);
-    await Promise.all(
-      viewers.flatMap((viewer, index) =>
-        Array.from({ length: 6 }, () =>
-          mutate(viewer, wanted[index] ? 'likeOutfit' : 'unlikeOutfit', { id: target.id }),
-        ),
-      ),
-    );
-    const liking = wanted.filter((liked) => liked).length;
-    expect(await likesOf(target.id)).toBe(target.likes + liking);
-    const { rows: wrong } = await gateway.database.pool.query(
-      'SELECT * FROM check_outfit_counts()',
-    );
-    expect(wrong).toEqual([]);
-  });
-
-  test('likes that come at once are answered with one count each, and none is left out', async () => {
-    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
-    const id = Number(outfit?.['id']);
+    const { id, likes } = target;
+    const { pool } = gateway.database;
     const users = Array.from({ length: 30 }, (_, index) => 5000 + index);
-    await gateway.database.pool.query(
+    await pool.query(
       `INSERT INTO users (id, username) SELECT id, 'liker' FROM unnest($1::int[]) AS id`,
       [users],
     );
-    const viewers = await Promise.all(users.map((id) => signIn(id)));
+    const viewers = await Promise.all(users.map((user) => signIn(user)));
     const answers = await Promise.all(
       viewers.map((viewer) => mutate(viewer, 'likeOutfit', { id })),
     );
     const counts = answers.map((answer) => Number(answer.outfit?.['likes']));
-    expect(counts.toSorted((a, b) => a - b)).toEqual(users.map((_, index) => index + 1));
-    expect(await likesOf(id)).toBe(users.length);
+    expect(counts.toSorted((a, b) => a - b)).toEqual(users.map((_, index) => likes + index + 1));
+    await Promise.all(
+      viewers.flatMap((viewer, index) =>
+        Array.from({ length: 3 }, () =>
+          mutate(viewer, index % 2 === 0 ? 'likeOutfit' : 'unlikeOutfit', { id }),
+        ),
+      ),
+    );
+    expect(await likesOf(id)).toBe(likes + users.length / 2);
+    expect((await pool.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
   });
 
   test('of a user that there is not, a like is a 401 and is not counted', async () => {
@@ -841,6 +825,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
       await ask(owner, `mutation { deleteOutfit(id: "${outfitId(id)}") { deletedOutfitId } }`);
       expect((await post({ image_key: image, title: 'Once' }, headers)).body).toBe(first.body);
       expect(await count()).toBe(before - 1);
+      // As if these fields had been added to the model since.
+      await gateway.database.pool.query(
+        `UPDATE idempotency_keys SET answer = answer - '{quality,backgroundColor}'::text[]
+         WHERE key = 'first'`,
+      );
+      const old = await post({ image_key: image, title: 'Once' }, headers);
+      expect(old.json()).toEqual({ ...first.json(), quality: 0, background_color: '' });
     });
 
     test('with another request is a 422, by POST and by GraphQL', async () => {
@@ -889,22 +880,6 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const second = await post({ image_key: image }, { ...headers, ...other });
       expect(second.statusCode).toBe(201);
       expect(second.json().id).not.toBe(first.json().id);
-    });
-
-    test('is answered although the outfit is gone and a field has been added', async () => {
-      const headers = { 'idempotency-key': 'gone' };
-      const first = (await post({ image_key: image, title: 'Gone' }, headers)).json();
-      await gateway.database.pool.query(
-        `UPDATE idempotency_keys SET answer = answer - '{quality,backgroundColor}'::text[]
-         WHERE key = 'gone'`,
-      );
-      await ask(
-        owner,
-        `mutation { deleteOutfit(id: "${outfitId(first.id)}") { deletedOutfitId } }`,
-      );
-      const again = await post({ image_key: image, title: 'Gone' }, headers);
-      expect(again.statusCode).toBe(201);
-      expect(again.json()).toEqual({ ...first, quality: 0, background_color: '' });
     });
 
     test.each(['', 'x'.repeat(256), 'caf\u00e9'])('may not be %j', async (key) => {

@@ -7,9 +7,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { isAmong } from '../../src/legacy/canary.ts';
 import { Turns } from '../../src/legacy/comparisons.ts';
 import { createLegacyMetrics } from '../../src/legacy/legacy-metrics.ts';
-import { createLog } from '../../src/observability/log.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
-import { type DatabaseKind, databaseKinds, outfitId } from '../gateway.ts';
+import { type DatabaseKind, databaseKinds, keepLog, outfitId } from '../gateway.ts';
 import { type LegacyService, startLegacyService } from '../legacy-service.ts';
 import { type ListeningGateway, openBefore, records } from '../old-side.ts';
 import { sendRaw } from '../raw-http.ts';
@@ -195,12 +194,7 @@ describe('what is compared', () => {
     level: 'debug' | 'info' = 'info',
   ) {
     let metrics: Metrics | undefined;
-    let text = '';
-    const logger = createLog(level, {
-      write(chunk) {
-        text += chunk;
-      },
-    });
+    const { logger, text, lines } = keepLog(level);
     // Made on a database that the gateway opens only then.
     const options = {
       logger,
@@ -226,12 +220,8 @@ describe('what is compared', () => {
       differences: () => values('gateway_legacy_differences_total'),
       requests: () => values('gateway_requests_total'),
       asked: () => values('gateway_legacy_request_duration_seconds_count'),
-      text: () => text,
-      lines: () =>
-        text
-          .split('\n')
-          .filter((line) => line.includes('answers differ'))
-          .map((line) => JSON.parse(line)),
+      text,
+      lines: () => lines().filter(({ msg }) => String(msg).includes('answers differ')),
     };
   }
 

@@ -1,9 +1,9 @@
 // Search and hashtags: every script of the demonstration set, short words, hostile texts, and writes.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { saveOutfits } from '../../src/outfits/bulk.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { databaseKinds, openGateway, type TestGateway } from '../gateway.ts';
+import { databaseKinds, useGateway } from '../gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 1200, users: 60 })];
 const scripts = [
@@ -35,11 +35,7 @@ interface Found {
 }
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows, { PAGE_SIZE: '100' });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway(kind, rows, { PAGE_SIZE: '100' });
 
   const ask = async (filter: object) => {
     const { data, errors } = await gateway.post(
