@@ -134,44 +134,37 @@ interface Noted extends OutfitChange {
 
 /** Keeps what was committed. Answers ask when they are wanted: a change costs the same however many there are. */
 export class ChangeLog {
-  #now = 0;
-  #start = 0;
+  /** The latest moment. */
+  now = 0;
+  /** What was read before this moment may have been changed by anything. */
+  start = 0;
   #outfitChanges: Noted[] = [];
   /** When an outfit or a user was last seen to have changed. */
   readonly #outfits = new Map<number, number>();
   readonly #users = new Map<number, number>();
   #anyUser = 0;
 
-  get now(): number {
-    return this.#now;
-  }
-
-  /** What was read before this moment may have been changed by anything. */
-  get start(): number {
-    return this.#start;
-  }
-
   /** @param changes what was committed since the latest moment; undefined: nobody knows what */
   add(changes: Changes | undefined): void {
-    this.#now += 1;
-    if (!changes) this.#forget(this.#now);
+    this.now += 1;
+    if (!changes) this.#forget(this.now);
     for (const change of changes?.outfits ?? []) {
-      this.#outfitChanges.push({ ...change, moment: this.#now });
-      this.#outfits.set(change.id, this.#now);
+      this.#outfitChanges.push({ ...change, moment: this.now });
+      this.#outfits.set(change.id, this.now);
     }
     for (const id of changes?.users ?? []) {
-      this.#users.set(id, this.#now);
-      this.#anyUser = this.#now;
+      this.#users.set(id, this.now);
+      this.#anyUser = this.now;
     }
     if (this.#outfitChanges.length > maxChanges || this.#users.size > maxChanges) {
-      this.#forget(this.#outfitChanges.at(-maxChanges / 2)?.moment ?? this.#now);
+      this.#forget(this.#outfitChanges.at(-maxChanges / 2)?.moment ?? this.now);
     }
   }
 
   /** Whether what was read may differ by now. @param since no later than the reading's begin, or when this was false */
   isTouched(madeOf: MadeOf | undefined, since: number): boolean {
-    if (since === this.#now) return false;
-    if (since < this.#start || !madeOf) return true;
+    if (since === this.now) return false;
+    if (since < this.start || !madeOf) return true;
     const { outfits = [], users = [], lists = [], anyUser = false } = madeOf;
     if (anyUser && this.#anyUser > since) return true;
     for (const id of outfits) if ((this.#outfits.get(id) ?? 0) > since) return true;
@@ -189,7 +182,7 @@ export class ChangeLog {
   }
 
   #forget(until: number): void {
-    this.#start = until;
+    this.start = until;
     this.#outfitChanges = this.#outfitChanges.filter(({ moment }) => moment > until);
     for (const moments of [this.#outfits, this.#users]) {
       for (const [id, moment] of moments) if (moment <= until) moments.delete(id);

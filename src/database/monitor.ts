@@ -4,14 +4,7 @@ import { DatabaseAwayError } from './errors.ts';
 import { checkPrepared, DatabaseNotReadyError, explain } from './prepare.ts';
 import { OwnConnection, type Session, type Sockets } from './session.ts';
 
-export interface Monitor {
-  /** Why the database cannot be used now, in one sentence; undefined while it can. */
-  problem(): string | undefined;
-  readonly ready: Promise<void>;
-  /** Checks now instead of after the pause: a statement has failed in a way that says much. */
-  checkNow(): void;
-  close(): void;
-}
+export type Monitor = Awaited<ReturnType<typeof startMonitor>>;
 
 /** Told the error when the database is lost, and undefined when it is there again. */
 export type OnChange = (problem: Error | undefined) => void;
@@ -29,7 +22,7 @@ export async function startMonitor(
   onChange: OnChange,
   onConnect: (client: pg.Client) => Promise<void>,
   onUnset?: () => void,
-): Promise<Monitor> {
+) {
   const connection = new OwnConnection(session, limit, onConnect);
   let problem: Error | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -77,8 +70,11 @@ export async function startMonitor(
   schedule();
 
   return {
+    /** Why the database cannot be used now, in one sentence; undefined while it can. */
     problem: () => problem?.message,
+    /** Resolves when the database can be used for the first time. */
     ready,
+    /** Instead of after the pause: a statement has failed in a way that says much. */
     checkNow: () => {
       // Without a timer it is being done, or has ended.
       if (!timer) return;
