@@ -6,7 +6,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
-import { type DatabaseKind, openGateway, type TestGateway, useGateway } from './gateway.ts';
+import { type DatabaseKind, openGateway, type TestGateway } from './gateway.ts';
 import { amount, describeOnce, laneKinds } from './lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -225,7 +225,11 @@ describe.each([
 });
 
 describe.each(laneKinds)('the cache on %s', (kind) => {
-  const gateway = useGateway(kind, rows, {}, { server: postgres.url });
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await openGateway(kind, rows, {}, { server: postgres.url });
+  });
+  afterAll(() => gateway.close());
 
   const write = () =>
     gateway.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
