@@ -1,6 +1,5 @@
 // What differs between two JSON documents of a listing, in the kinds of `difference.ts`.
 import { cut } from '../errors.ts';
-import { compareRecordLists } from './compare-records.ts';
 import {
   type Bases,
   compareLinks,
@@ -14,7 +13,7 @@ import {
 } from './compare-values.ts';
 import type { Findings, Kind } from './difference.ts';
 import type { JsonArray, JsonNode, JsonObject } from './json-tree.ts';
-import { resultsOf } from './listing-page.ts';
+import { idOf, resultsOf } from './listing-page.ts';
 
 interface Place {
   /** Such as `results.user.id`: lists add nothing, so that all records have the same. */
@@ -81,8 +80,7 @@ export class DocumentComparison {
       this.#add(inner, 'extra-field', sentence);
     }
     const name = place.field || (place.path === 'results' ? 'the record' : 'the document');
-    const keysThere = [...there.keys()].filter((key) => here.has(key));
-    const keysHere = [...here.keys()].filter((key) => there.has(key));
+    const [keysThere, keysHere] = commonKeys(there, here);
     const first = keysThere.findIndex((key, index) => key !== keysHere[index]);
     if (first !== -1) {
       const [a, b] = [JSON.stringify(keysThere[first]), JSON.stringify(keysHere[first])].map(cut);
@@ -97,9 +95,7 @@ export class DocumentComparison {
 
   #compareArrays(place: Place, theirs: JsonArray, ours: JsonArray): void {
     if (this.#isPage && place.path === 'results') {
-      const compareRecord = (label: string, there: JsonNode, here: JsonNode) =>
-        this.#compareNodes({ path: 'results', label, field: '' }, there, here);
-      compareRecordLists(theirs, ours, compareRecord, this.#findings);
+      this.#compareRecordLists(theirs, ours);
       return;
     }
     if (theirs.items.length !== ours.items.length) {
@@ -111,6 +107,37 @@ export class DocumentComparison {
     for (const [index, item] of theirs.items.entries()) {
       this.#compareNodes(place, item, ours.items[index] as JsonNode);
     }
+  }
+
+  /** Compares each record with the one of the same id, and says which are missing or elsewhere. */
+  #compareRecordLists(theirs: JsonArray, ours: JsonArray): void {
+    const add = (kind: Kind, sentence: string) => this.#findings.add(kind, 'results', sentence);
+    const compareRecord = (label: string, there: JsonNode, here: JsonNode) =>
+      this.#compareNodes({ path: 'results', label, field: '' }, there, here);
+    const [there, here] = [byId(theirs), byId(ours)];
+    if (!there || !here) {
+      const [before, after] = [theirs.items.length, ours.items.length];
+      if (before !== after) {
+        add('record-number', `The page has ${before} records in the source, ${after} here.`);
+      }
+      for (const [index, record] of theirs.items.entries()) {
+        const other = ours.items[index];
+        if (other) compareRecord(`Record ${index + 1} of the page: `, record, other);
+      }
+      return;
+    }
+    for (const [id, record] of there) {
+      const other = here.get(id);
+      if (other) compareRecord(`Outfit ${id}: `, record, other);
+      else add('record-number', `Outfit ${id} is missing here.`);
+    }
+    for (const id of here.keys()) {
+      if (!there.has(id)) add('record-number', `Outfit ${id} is not in the source.`);
+    }
+    const [common, order] = commonKeys(there, here);
+    const first = common.findIndex((id, index) => id !== order[index]);
+    if (first === -1) return;
+    add('record-order', `Outfit ${common[first]} stands where outfit ${order[first]} stands here.`);
   }
 
   #compareScalars(place: Place, theirs: JsonNode, ours: JsonNode): void {
@@ -164,3 +191,25 @@ function isPage(node: JsonNode): boolean {
 const nameOf = ({ field }: Place) => field || 'the document';
 
 const show = ({ text }: JsonNode) => cut(text);
+
+/** The keys that both have, in the order of each. */
+function commonKeys(
+  there: ReadonlyMap<string, unknown>,
+  here: ReadonlyMap<string, unknown>,
+): [string[], string[]] {
+  return [
+    [...there.keys()].filter((key) => here.has(key)),
+    [...here.keys()].filter((key) => there.has(key)),
+  ];
+}
+
+/** Undefined unless each record has an id of its own. */
+function byId({ items }: JsonArray): Map<string, JsonNode> | undefined {
+  const records = new Map<string, JsonNode>();
+  for (const item of items) {
+    const id = idOf(item);
+    if (id === undefined || records.has(id)) return undefined;
+    records.set(id, item);
+  }
+  return records;
+}

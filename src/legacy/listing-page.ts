@@ -85,6 +85,11 @@ export function isOfRecordList({ kind, where }: Difference): boolean {
   return where === 'results' && /^(?:record-number|record-order|tie-order)$/.test(kind);
 }
 
+/** Which records a page has, and in which order, is judged for the whole listing. */
+export function withoutRecordLists(differences: readonly Difference[]): Difference[] {
+  return differences.filter((difference) => !isOfRecordList(difference));
+}
+
 /**
  * Gives differences in the records of a page another kind where ties explain them all: a source may give
  * records that share what they are sorted by in any order, and ours gives them in the order of their ids.
@@ -95,7 +100,7 @@ export function nameTies(
   ours: PageAnswer,
   differences: readonly Difference[],
 ): Difference[] {
-  const others = differences.filter((difference) => !isOfRecordList(difference));
+  const others = withoutRecordLists(differences);
   const ordering = readOrdering(target) || 'created';
   const field = fieldOf(ordering) ?? ordering.replace(/^-/, '');
   if (others.length === differences.length || !areTied(theirs, ours, field)) {

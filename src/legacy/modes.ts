@@ -1,17 +1,16 @@
 // LEGACY_MODE: who answers a request of `/api/`, the old service or this gateway.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { groupAddress } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
-import { type HttpError, writesOff } from '../errors.ts';
+import { HttpError, writesOff } from '../errors.ts';
 import { leavingSignal, type Shutdown } from '../http/connections.ts';
 import { originHeaders } from '../http/cors.ts';
 import { requestIdHeader, securityHeaders } from '../http/headers.ts';
 import { encodeJson } from '../http/json.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../rest/deprecation.ts';
-import { isAmong, shareOf } from './canary.ts';
 import { type Compared, Comparisons, conditions, receive } from './comparisons.ts';
-import { legacyLoop, legacyUnreachable } from './errors.ts';
 import { isBelowApi, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
 import { createLegacyMetrics, type LegacyMetrics } from './legacy-metrics.ts';
 import {
@@ -19,6 +18,7 @@ import {
   type Forwarding,
   forward,
   hasBody,
+  legacyUnreachable,
   pairsOf,
   type Upstream,
 } from './upstream.ts';
@@ -34,6 +34,13 @@ export interface LegacyOptions {
   /** Undefined: requests to the old service are in no trace. */
   readonly traceUpstream: ((upstream: Upstream) => Upstream) | undefined;
 }
+
+/** The request has been here before. */
+const legacyLoop = new HttpError(
+  508,
+  'LEGACY_LOOP',
+  'The old service is this gateway itself: set LEGACY_URL to the address of the old service.',
+);
 
 /** Milliseconds that a request may take to arrive that is only passed on: it may be a large upload. */
 const uploadTimeout = 3_600_000;
@@ -160,7 +167,7 @@ export class Legacy {
     }
     reply.header(servedByHeader, 'gateway');
     if (!isLoop && !isForLegacy) return false;
-    this.#sendError(request, reply, isLoop ? legacyLoop() : writesOff());
+    this.#sendError(request, reply, isLoop ? legacyLoop : writesOff());
     return true;
   }
 
@@ -229,4 +236,32 @@ export class Legacy {
 /** By the route, since a path may be written in many ways; what leads elsewhere there is unknown. */
 function isApi(request: FastifyRequest): boolean {
   return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(request.url);
+}
+
+/** Percent of clients to whom this gateway itself answers a method of one of its legacy paths. */
+function shareOf({ kind, percent }: Config['legacyMode'], method: string): number {
+  if (kind === 'off' || kind === 'mirror') return 100;
+  return method === 'GET' || method === 'HEAD' ? percent : 0;
+}
+
+/** Whether a client is one of so many percent: the same in every process, and with more percent the same and more. */
+export function isAmong(percent: number, request: FastifyRequest): boolean {
+  const digest = createHash('sha256').update(nameClient(request)).digest();
+  return (digest.readUInt32BE() / 2 ** 32) * 100 < percent;
+}
+
+/** The user of a token stays when it is renewed; unverified, since only who answers depends on it. */
+function nameClient({ headers: { authorization }, ip }: FastifyRequest): string {
+  if (authorization === undefined) return `address ${groupAddress(ip)}`;
+  const payload = /^bearer[ \t]+[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];
+  return `user ${(payload && readSubject(payload)) ?? authorization}`;
+}
+
+function readSubject(payload: string): string | undefined {
+  try {
+    const { sub } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { sub?: unknown };
+    return sub === undefined ? undefined : String(sub);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,20 +1,13 @@
-// What the comparison of one order of a listing is given, how its pages are asked for, and which records
-// only one side has, once both listings have been read to their ends.
+// Which records only one side has, once both listings of one order have been read to their ends.
 import type { IdSet } from '../import/id-set.ts';
-import type { Alignment } from './alignment.ts';
+import { type Alignment, type Placed, toNumber } from './alignment.ts';
 import type { Checker } from './checker.ts';
 import type { Difference } from './difference.ts';
 import { readListingPage } from './listing-page.ts';
-import type { Inquiry, Ordering } from './questions.ts';
-import { type Placed, toNumber } from './record-stream.ts';
-import type { Report } from './report.ts';
-import type { Side } from './side.ts';
+import { type Inquiry, inquire, type Ordering } from './questions.ts';
 
 export interface WalkOptions {
   readonly checker: Checker;
-  readonly report: Report;
-  readonly theirs: Side;
-  readonly ours: Side;
   readonly ordering: Ordering;
   readonly pageSize: number;
   /** Records of which it has been said already that only one side has them. */
@@ -24,27 +17,18 @@ export interface WalkOptions {
   readonly onRecords: (number: number) => void;
 }
 
-export function inquire(
-  { theirs, ours }: WalkOptions,
-  ordering: Ordering,
+export function inquirePages(
+  { checker, ordering }: WalkOptions,
   there: number,
   here: number,
 ): Inquiry {
-  return {
-    method: 'GET',
-    there: theirs.path + numberedQuery(ordering, there),
-    here: ours.path + numberedQuery(ordering, here),
-    isPatient: true,
-  };
+  const [theirs, ours] = [numberedQuery(ordering, there), numberedQuery(ordering, here)];
+  return { ...inquire(checker.options, theirs, ours), isPatient: true };
 }
 
-export function queryOf({ name }: Ordering): string {
-  return name === '' ? '' : `?ordering=${name}`;
-}
-
-export function numberedQuery(ordering: Ordering, page: number): string {
-  const query = queryOf(ordering);
-  return page === 1 ? query : `${query ? `${query}&` : '?'}page=${page}`;
+export function numberedQuery({ name }: Ordering, page: number | 'last'): string {
+  const parts = [name && `ordering=${name}`, page === 1 ? '' : `page=${page}`].filter(Boolean);
+  return parts.length > 0 ? `?${parts.join('&')}` : '';
 }
 
 type SideName = 'theirs' | 'ours';
@@ -59,7 +43,7 @@ const maxKnown = 100_000;
  * their order open may repeat some on two pages, and leave out others
  */
 export async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<number> {
-  const { ordering, known, both, checker, report, pageSize } = options;
+  const { ordering, known, both, checker, pageSize } = options;
   const { missing, additional, lostMissing, lostAdditional } = alignment.finish();
   const shift = Math.round(alignment.shift / Math.max(1, pageSize));
   const isInBoth = (id: string) => both.has(toNumber(id) ?? 0);
@@ -80,7 +64,7 @@ export async function reportOneSided(options: WalkOptions, alignment: Alignment)
       if (isThere === isHere) return;
       confirmed++;
     }
-    checker.report(inquire(options, ordering, there, here), [name(side, id)]);
+    checker.report(inquirePages(options, there, here), [name(side, id)]);
   }
 
   function name(side: SideName, id: string): Difference {
@@ -97,6 +81,7 @@ export async function reportOneSided(options: WalkOptions, alignment: Alignment)
   for (const record of missing) await judge('theirs', record);
   for (const record of additional) await judge('ours', record);
   // More than can be held, and so more than can be looked at again.
+  const { report } = checker.options;
   for (const id of lostMissing) if (!known.has(id)) report.add(name('theirs', id));
   for (const id of lostAdditional) if (!known.has(id)) report.add(name('ours', id));
   return tied;
@@ -104,19 +89,15 @@ export async function reportOneSided(options: WalkOptions, alignment: Alignment)
 
 /** One that was changed meanwhile may have gone to either end. */
 async function isAround(
-  { checker, theirs, ours, ordering }: WalkOptions,
+  { checker, ordering }: WalkOptions,
   side: SideName,
   id: string,
   page: number,
 ): Promise<boolean> {
-  const { path } = side === 'theirs' ? theirs : ours;
-  const query = queryOf(ordering);
-  const targets = [page, page + 1, page - 1, 1]
-    .filter((number) => number >= 1)
-    .map((number) => numberedQuery(ordering, number));
-  for (const target of new Set([...targets, `${query ? `${query}&` : '?'}page=last`])) {
-    const answer = await checker.askOne(side, path + target);
-    const found = readListingPage(answer, ordering.field);
+  const pages = [page, page + 1, page - 1, 1].filter((number) => number >= 1);
+  for (const number of new Set([...pages, 'last' as const])) {
+    const target = checker.options[side].path + numberedQuery(ordering, number);
+    const found = readListingPage(await checker.askOne(side, target), ordering.field);
     if (found?.records.some((record) => record.id === id)) return true;
   }
   return false;

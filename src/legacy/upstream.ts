@@ -9,8 +9,12 @@ import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HttpError, overloaded } from '../errors.ts';
 import { leavingSignal } from '../http/connections.ts';
-import { legacyBrokeOff, legacyTimedOut, legacyUnreachable } from './errors.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
+
+export const legacyUnreachable = (cause: unknown) =>
+  cause instanceof HttpError
+    ? cause
+    : new HttpError(502, 'LEGACY_UNREACHABLE', 'The old service cannot be reached.', {}, { cause });
 
 export interface Asked {
   readonly method: string;
@@ -77,7 +81,10 @@ export function createUpstream(base: string, timeout: number): Upstream {
       let answer: IncomingMessage | undefined;
       const silence = setTimeout(() => {
         if (answer && asked.isHeldUp?.()) silence.refresh();
-        else (answer ?? outgoing).destroy(legacyTimedOut());
+        else
+          (answer ?? outgoing).destroy(
+            new HttpError(504, 'LEGACY_TIMEOUT', 'The old service did not answer in time.'),
+          );
       }, timeout * 1000);
       const heard = () => silence.refresh();
       outgoing.on('error', (error) => {
@@ -207,7 +214,9 @@ export async function forward(
   // An answer that breaks off there breaks off here.
   pipeline(answer, response, (error) => {
     if (!error || signal.aborted) return;
-    request.server.logHttpError(request.log, legacyBrokeOff(error));
+    const brokeOff = 'The old service broke off its answer.';
+    const told = new HttpError(502, 'LEGACY_BROKE_OFF', brokeOff, {}, { cause: error });
+    request.server.logHttpError(request.log, told);
   });
 }
 

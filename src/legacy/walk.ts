@@ -1,15 +1,14 @@
 // One order of a live listing, compared page by page, or in some of its pages.
 import { createEndWatch } from '../import/listing.ts';
-import { Alignment } from './alignment.ts';
+import { Alignment, type Placed, toNumber } from './alignment.ts';
 import type { Difference } from './difference.ts';
-import { isOfRecordList, type ListingPage, readListingPage } from './listing-page.ts';
-import { inquire, numberedQuery, queryOf, reportOneSided, type WalkOptions } from './one-sided.ts';
-import type { Inquiry } from './questions.ts';
-import { type Placed, toNumber } from './record-stream.ts';
+import { type ListingPage, readListingPage, withoutRecordLists } from './listing-page.ts';
+import { inquirePages, numberedQuery, reportOneSided, type WalkOptions } from './one-sided.ts';
+import { inquire } from './questions.ts';
 
 /** Follows both sides by their own next links, in step, to the end of both. */
 export async function walkOrdering(options: WalkOptions): Promise<void> {
-  const { checker, report, ordering, onRecords } = options;
+  const { checker, ordering, onRecords } = options;
   const apart = new Map<string, readonly [Placed, Placed]>();
   const misplaced: [Difference, number, number][] = [];
   const alignment = new Alignment({
@@ -24,7 +23,10 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
     },
   });
   const watches = { theirs: createEndWatch(), ours: createEndWatch() };
-  const targets: Targets = { theirs: queryOf(ordering), ours: queryOf(ordering) };
+  const targets: Targets = {
+    theirs: numberedQuery(ordering, 1),
+    ours: numberedQuery(ordering, 1),
+  };
 
   for (let page = 1; targets.theirs !== undefined || targets.ours !== undefined; page++) {
     const { theirs, ours } = await readBoth(options, targets);
@@ -36,7 +38,7 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
     onRecords(isPage(theirs) ? theirs.records.length : 0);
     await compareApart(options, apart);
     for (const [difference, there, here] of misplaced.splice(0)) {
-      checker.report(inquire(options, ordering, there, here), [difference]);
+      checker.report(inquirePages(options, there, here), [difference]);
     }
     const following = numberedQuery(ordering, page + 1);
     targets.theirs = nextOf(theirs, ours, following);
@@ -54,12 +56,12 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
   if (alignment.tied + tied > 0) noteTies(options);
   if (alignment.lost > 0) {
     const sentence = `Order (${ordering.name || 'default'}): ${alignment.lost} records are further from their places than can be followed.`;
-    report.add({ kind: 'record-order', where: 'results', sentence });
+    checker.options.report.add({ kind: 'record-order', where: 'results', sentence });
   }
 }
 
-function noteTies({ report, ordering }: WalkOptions): void {
-  report.note(
+function noteTies({ checker, ordering }: WalkOptions): void {
+  checker.options.report.note(
     `In the order ${ordering.name || 'created'}, records with the same value come in another order among themselves; the source leaves that open.`,
   );
 }
@@ -81,34 +83,21 @@ function nextOf(read: Read, other: Read, following: string): string | undefined 
 }
 
 async function readBoth(
-  { checker, theirs, ours, ordering }: WalkOptions,
+  { checker, ordering: { field } }: WalkOptions,
   targets: Targets,
 ): Promise<{ theirs: Read; ours: Read }> {
   if (targets.theirs !== undefined && targets.ours !== undefined) {
-    const inquiry: Inquiry = {
-      method: 'GET',
-      there: theirs.path + targets.theirs,
-      here: ours.path + targets.ours,
-      isPatient: true,
-    };
-    const answers = await checker.ask(inquiry);
-    checker.compared++;
-    await checker.judge(inquiry, answers, withoutRecordLists);
+    const both = inquire(checker.options, targets.theirs, targets.ours);
+    const inquiry = { ...both, isPatient: true };
+    const { theirs, ours } = await checker.check(inquiry, withoutRecordLists);
     return {
-      theirs: readListingPage(answers.theirs, ordering.field) ?? 'unread',
-      ours: readListingPage(answers.ours, ordering.field) ?? 'unread',
+      theirs: (theirs && readListingPage(theirs, field)) ?? 'unread',
+      ours: (ours && readListingPage(ours, field)) ?? 'unread',
     };
   }
   const alone = targets.theirs === undefined ? 'ours' : 'theirs';
-  const side = alone === 'theirs' ? theirs : ours;
-  const answer = await checker.askOne(alone, side.path + targets[alone]);
-  const read = readListingPage(answer, ordering.field);
-  return { theirs: undefined, ours: undefined, [alone]: read };
-}
-
-/** Which records a page has, and in which order, is judged for the whole listing. */
-export function withoutRecordLists(differences: readonly Difference[]): Difference[] {
-  return differences.filter((difference) => !isOfRecordList(difference));
+  const answer = await checker.askOne(alone, checker.options[alone].path + targets[alone]);
+  return { theirs: undefined, ours: undefined, [alone]: readListingPage(answer, field) };
 }
 
 /** Records that are not on the same page of both. */
@@ -116,10 +105,10 @@ async function compareApart(
   options: WalkOptions,
   apart: Map<string, readonly [Placed, Placed]>,
 ): Promise<void> {
-  const { checker, ordering } = options;
+  const { checker } = options;
   const doubted = new Set<string>();
   for (const [theirs, ours] of apart.values()) {
-    const inquiry = inquire(options, ordering, theirs.page, ours.page);
+    const inquiry = inquirePages(options, theirs.page, ours.page);
     const differences = checker.compare(inquiry, { theirs: wrap(theirs), ours: wrap(ours) });
     const pages = `${theirs.page} ${ours.page}`;
     if (!differences.some((difference) => checker.isDoubtful(difference))) {
@@ -148,14 +137,11 @@ export async function samplePages(
   number: number,
   pages: number,
 ): Promise<void> {
-  const { checker, ordering, onRecords, pageSize } = options;
-  const chosen = new Set(
-    Array.from({ length: Math.min(number, pages) }, (_, index) =>
-      number === 1 ? 1 : 1 + Math.round((index * (pages - 1)) / (Math.min(number, pages) - 1 || 1)),
-    ),
-  );
-  for (const page of chosen) {
-    const inquiry = inquire(options, ordering, page, page);
+  const { checker, onRecords, pageSize } = options;
+  const chosen = Math.min(number, pages);
+  for (let index = 0; index < chosen; index++) {
+    const page = 1 + Math.round((index * (pages - 1)) / (chosen - 1 || 1));
+    const inquiry = inquirePages(options, page, page);
     await checker.check(inquiry, (differences) => {
       const others = differences.filter(({ kind }) => kind !== 'tie-order');
       if (others.length < differences.length) noteTies(options);
