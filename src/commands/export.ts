@@ -66,7 +66,7 @@ export async function run(io: Io, values: Values, [target = '']: readonly string
     );
     const seconds = (performance.now() - start) / 1000;
     const [place, told] =
-      request.form === 'stream' ? ['standard output', io.stderr] : [request.target, io.stdout];
+      request.form === 'stream' ? ['standard output', io.stderr] : [target, io.stdout];
     const rate = formatNumber(written / seconds);
     told.write(
       `${formatNumber(written)} records written to ${place} in ${seconds.toFixed(1)} s (${rate} per second).\n`,

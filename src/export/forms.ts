@@ -1,5 +1,4 @@
-// Records in the forms that an export has: one per line (NDJSON), compressed or not, and a folder of pages, each
-// byte for byte the body that the listing answers with.
+// The forms of an export: a record per line (NDJSON), and a folder of pages, byte for byte as the listing answers.
 import { createWriteStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,9 +23,7 @@ export async function writeLines(
   // Flushed to the disk before it gets its name.
   const stream = createWriteStream(file, { flags: 'wx', flush: true });
   const end = (target: Writable) =>
-    compressed
-      ? pipeline(joinLines(records), createGzip(), target)
-      : pipeline(joinLines(records), target);
+    pipeline([joinLines(records), ...(compressed ? [createGzip()] : []), target]);
   await explainFailure(stream, end, (error) => notWritten(name, error));
 }
 
@@ -127,7 +124,6 @@ async function* toPages(records: Records, pageSize: number): AsyncGenerator<read
 }
 
 function toList(records: readonly Buffer[]): Buffer {
-  const comma = Buffer.from(',');
-  const parts = records.flatMap((record, index) => (index === 0 ? [record] : [comma, record]));
-  return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')]);
+  const parts = records.flatMap((record) => [Buffer.from(','), record]);
+  return Buffer.concat([Buffer.from('['), ...parts.slice(1), Buffer.from(']')]);
 }

@@ -9,11 +9,7 @@ import { messageOf } from '../errors.ts';
 /** What a folder may hold to be taken for an export, which may be replaced. */
 const pageFile = /^page-\d+\.json$/;
 
-/**
- * Writes a file or folder under a name of its own beside its place, and moves it there at the end.
- * Whatever goes wrong before leaves the place as it was.
- * @throws ConfigError when something is there that must not be replaced, or it cannot be written
- */
+/** @throws ConfigError when something is there that must not be replaced, or it cannot be written */
 export async function writeWhole(
   path: string,
   overwrite: boolean,
@@ -34,10 +30,6 @@ export async function writeWhole(
   }
 }
 
-/**
- * Runs work on files that fails with a sentence.
- * @throws ConfigError
- */
 export async function orSay<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
