@@ -74,10 +74,7 @@ export interface PagesOptions {
   readonly count: number;
 }
 
-/**
- * Makes the folder and writes page-1.json and so on, with as many digits as the last one needs.
- * @throws ConfigError when it cannot be written, or the counts of the database are wrong
- */
+/** @throws ConfigError when it cannot be written, or the counts of the database are wrong */
 export async function writePages(
   records: Records,
   folder: string,

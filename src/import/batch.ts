@@ -4,10 +4,7 @@ import type { Readable } from 'node:stream';
 import { OperatorError } from '../errors.ts';
 import { isDeeper } from '../http/json.ts';
 
-/**
- * The most bytes of a source that are held at a time, after decompression: a page of a listing, a
- * line, or a file that is one JSON document. Real pages have some kilobytes.
- */
+/** Held of a source at a time, after decompression: a page, a line, or a file that is one document. */
 export const maxPageBytes = 64 * 1024 * 1024;
 export const maxPageSize = '64 MiB';
 

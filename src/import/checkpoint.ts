@@ -37,11 +37,7 @@ export interface Checkpoint {
   remove(): void;
 }
 
-/**
- * @param folder where checkpoints are; made when the first one is written
- * @param source names the file
- * @param run what else must be the same for another run to go on: options, database, file times
- */
+/** @param run what else must be the same for another run to go on: options, database, file times */
 export function openCheckpoint(folder: string, source: string, run: string): Checkpoint {
   const name = createHash('sha256').update(source).digest('hex').slice(0, 16);
   const path = join(folder, `${name}.json`);

@@ -19,12 +19,7 @@ export type Entry = SourceRecord | UnreadablePart;
 /** Lists that may stand in each other: lines of pages of lists of records. */
 const maxLists = 4;
 
-/**
- * Reads the records of a file one by one. A file whose name or first line says so has a JSON
- * document per line and is streamed; any other is one JSON document and is held in memory, as long
- * as it is no larger than a page may be.
- * @param file path, or `-` for `stdin`
- */
+/** A document per line, where the name or the first line says so, is streamed; any other file is held as one document. */
 export async function* readEntries(
   file: string,
   stdin: Readable,

@@ -2,16 +2,10 @@
 import { z } from 'zod';
 import { SourceError } from './batch.ts';
 
-/**
- * Objects and lists that a text may have. A page may be as large as it likes below its limit, but
- * 60 MB of `{},{},` would take 2.7 GB when read, and 64 MB of `[[[[` half a minute.
- */
+/** Objects and lists of a text: 60 MB of `{},{},` would take 2.7 GB when read, 64 MB of `[[[[` half a minute. */
 const maxHolders = 2_000_000;
 
-/**
- * Parses the JSON of a source.
- * @throws SyntaxError for what is none, SourceError for what is not worth its memory
- */
+/** @throws SyntaxError, or SourceError for what is not worth its memory */
 export function parseJson(text: string): unknown {
   if (text.length > maxHolders && count(text, '{') + count(text, '[') > maxHolders) {
     throw new SourceError(`it has more than ${maxHolders} objects and lists`);

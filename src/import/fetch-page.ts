@@ -13,10 +13,7 @@ export interface PageAnswer {
   readonly url?: string;
 }
 
-/**
- * Gets one page; throws on a network error, a time-out or text that is not UTF-8, and a SourceError
- * when another try would be in vain.
- */
+/** Throws a SourceError when another try would be in vain. */
 export type FetchPage = (url: string, signal: AbortSignal) => Promise<PageAnswer>;
 
 export interface FetchOptions {
@@ -99,10 +96,7 @@ export function hide(body: string, headers: Headers): string {
 const notOurs =
   /^(?:connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
 
-/**
- * Headers from lines such as `Authorization: Token abc`; one that comes twice is sent with both.
- * @throws SourceError that does not repeat them
- */
+/** @throws SourceError that does not repeat them */
 export function parseHeaders(lines: readonly string[]): Headers {
   const headers = new Headers();
   for (const [index, line] of lines.entries()) {

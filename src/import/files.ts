@@ -9,11 +9,7 @@ import { type Entry, readEntries } from './entries.ts';
 
 const batchSize = 500;
 
-/**
- * Reads files: page envelopes, single records, arrays of either, or one of these per line. What
- * cannot be read is reported in the batch, and does not keep the rest from being read.
- * @throws SourceError when a path does not exist or a folder holds nothing to read
- */
+/** @throws SourceError when a path does not exist or a folder holds nothing to read */
 export async function* readFiles(
   paths: readonly string[],
   options: ReadOptions,

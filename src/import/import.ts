@@ -35,10 +35,7 @@ export interface ImportOutcome {
   /** Fields of the saved records that the contract does not have. */
   readonly unkept: Unkept;
   readonly interrupted: boolean;
-  /**
-   * Outfits in the database that the source does not have, without those that are made here;
-   * undefined when part of the source was not read.
-   */
+  /** Outfits that the source does not have, without those made here; undefined: not all of it was read. */
   readonly foreign: IdSet | undefined;
   /** Records that a live listing counts beyond those that came; undefined if that is not known. */
   readonly lacking: number | undefined;
@@ -50,10 +47,7 @@ export interface ImportOutcome {
   readonly already: number;
 }
 
-/**
- * Reads a source and saves what keeps the contract.
- * @throws SourceError when the source cannot be read on; what came before is saved all the same
- */
+/** @throws SourceError when the source cannot be read on; what came before is saved all the same */
 export async function importOutfits(pool: pg.Pool, options: ImportOptions): Promise<ImportOutcome> {
   const { checkpoint, isRepeated, stderr } = options;
   const resume = await findProgress(checkpoint, pool);
@@ -184,10 +178,7 @@ async function readAndSave(
   };
 }
 
-/**
- * Where the outfits that were made here begin, which are not to be overwritten. In a database that is
- * emptied first there will be none, so it may be restored from an export that has them.
- */
+/** Where outfits made here begin. An emptied database has none, so it may be restored from an export that has them. */
 async function settleFirstId(
   pool: pg.Pool,
   { replace, firstId }: Pick<ImportOptions, 'replace' | 'firstId'>,

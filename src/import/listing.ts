@@ -17,10 +17,7 @@ const maxUncounted = 10_000;
 /** Records of a batch: a page may have a million of them. */
 const maxBatch = 1_000;
 
-/**
- * Follows a live listing from `start` (or `options.from`) by its `next` links to the end.
- * @throws SourceError when a page is refused, fails too often, or the links do not come to an end
- */
+/** @throws SourceError when a page is refused, fails too often, or the links do not come to an end */
 export async function* readListing(start: string, options: ListingOptions): AsyncGenerator<Batch> {
   let url: string | undefined = options.from?.at ?? start;
   const watch = createEndWatch();
@@ -97,10 +94,7 @@ export interface Page {
   readonly envelope: Envelope;
 }
 
-/**
- * Behind a proxy the service may not know its own address, so only the query of a link counts;
- * scheme, host and path are those that have just answered.
- */
+/** Only the query of a link counts: behind a proxy the service may not know its own address. */
 function resolveNext({ url, envelope: { next } }: Page): string | undefined {
   if (next === null) return undefined;
   const resolved = new URL(url);

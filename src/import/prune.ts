@@ -40,10 +40,7 @@ export interface PruneOptions {
   readonly say: (sentence: string) => void;
 }
 
-/**
- * Removes what two whole crawls in a row did not have. One crawl proves nothing: an outfit may move
- * to a page that has been read already, while it goes on, because another one was deleted there.
- */
+/** One crawl proves nothing: an outfit may move to a page that was read before, because another was deleted there. */
 export class Pruner {
   /** Whether another whole crawl would make something removable. */
   isWaiting = false;
@@ -56,11 +53,7 @@ export class Pruner {
     this.#options = options;
   }
 
-  /**
-   * Removes what this crawl and the one before did not have. A crawl that is not whole removes
-   * nothing, and what others missed before it does not count any more.
-   * @returns the number of removed outfits
-   */
+  /** Removes what this crawl and the one before did not have, if this one is whole. @returns how many */
   async prune({
     came,
     foreign,

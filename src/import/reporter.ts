@@ -9,10 +9,7 @@ export interface Output {
 export interface Reporter {
   /** Prints a line of its own. */
   note(line: string): void;
-  /**
-   * Prints a record's or line's fault, up to a limit; the rest is only counted.
-   * @param key tells it from other faults, wherever in the source it comes
-   */
+  /** @param key tells the fault from others, wherever in the source it comes */
   fault(line: string, key: string): void;
   /** Shows how far the work has come. @param total undefined when it is not known */
   progress(read: number, total: number | undefined): void;
@@ -22,11 +19,7 @@ export interface Reporter {
 
 const maxFaults = 100;
 
-/**
- * Progress is one line that is rewritten in place on a terminal, and a line every few seconds
- * elsewhere; a rate counts what was read since the reporter was made.
- * @param already records that an earlier run had read
- */
+/** @param already records that an earlier run had read */
 export function createReporter(output: Output, already = 0): Reporter {
   const start = Date.now();
   const interval = output.isTTY ? 200 : 5_000;

@@ -27,10 +27,7 @@ export interface RetryOptions {
   readonly maxAttempts?: number;
 }
 
-/**
- * The first result that is no failure, or the last failure with a sentence about all of them.
- * @param attempt throws a SourceError when another attempt would be in vain
- */
+/** @param attempt throws a SourceError when another attempt would be in vain */
 export async function retry<Result>(
   url: string,
   attempt: () => Promise<{ readonly result: Result } | Failure>,

@@ -44,10 +44,7 @@ export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount
   readonly broken: number;
 }
 
-/**
- * Turns the records of a source into rows and reports those that break the contract.
- * @throws SourceError when there is no such source, or a listing fails for good
- */
+/** @throws SourceError when there is no such source, or a listing fails for good */
 export async function* readRows(
   options: SourceOptions,
   startBases: Bases,

@@ -17,11 +17,7 @@ export interface LogLine {
 
 const maxLine = 1024 * 1024;
 
-/**
- * Reads the lines of a log; blank ones are passed over.
- * @param file path (`.gz` is unpacked), or `-` for `stdin`
- * @throws SourceError when it cannot be read
- */
+/** @throws SourceError when it cannot be read */
 export async function* readAccessLog(
   file: string,
   stdin: Readable,
@@ -40,10 +36,7 @@ export async function* readAccessLog(
   }
 }
 
-/**
- * Reads a line: common or combined format, also with a virtual host or other fields around it, or
- * an object of JSON. @param line bytes as Latin-1
- */
+/** Common or combined format, also with other fields around it, or an object of JSON; bytes as Latin-1. */
 function parseLogLine(line: string): LoggedRequest | undefined {
   const json = line.indexOf('{');
   // Containers put their own words before what a program wrote.

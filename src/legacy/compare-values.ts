@@ -10,10 +10,7 @@ export interface Bases {
   readonly ours: string;
 }
 
-/**
- * @returns `same`, `page-1` where only ours names the first page, or `other`. All but the base must
- * be the same letter by letter: apps keep links, and compare them.
- */
+/** All but the base must be the same letter by letter: apps keep links. `page-1`: only ours names the first page. */
 export function compareLinks(
   theirs: string,
   ours: string,

@@ -100,10 +100,7 @@ export class Comparisons {
     this.#options.metrics.countComparison(outcome);
   }
 
-  /**
-   * Listens to the answer of the old service on its way to the client, and compares it then. Never
-   * rejects. @param signal aborted when the client leaves, which is no fault of the answer
-   */
+  /** Never rejects. @param signal aborted when the client leaves, which is no fault of the answer */
   async overhear(asked: Compared, answer: IncomingMessage, signal: AbortSignal): Promise<void> {
     if (this.#overheard >= maxOverheard) return this.count('dropped');
     this.#overheard += 1;
@@ -118,10 +115,7 @@ export class Comparisons {
     }
   }
 
-  /**
-   * Compares what the old service answers when it is asked now. Never rejects.
-   * @param readTheirs rejects with NotComparable, or when there is no answer
-   */
+  /** Never rejects. @param readTheirs rejects with NotComparable, or when there is no answer */
   async run(asked: Compared, readTheirs: () => Promise<Answer>): Promise<void> {
     if (!this.#turns.take()) return this.count('dropped');
     this.count(await this.#compare(asked, readTheirs));
@@ -206,11 +200,7 @@ function showTarget(target: string, known: ReadonlySet<string> | undefined): str
 /** Why an answer cannot be compared; nothing is wrong with it. */
 class NotComparable extends Error {}
 
-/**
- * Listens to an answer that is on its way; to be called before any of it has been read.
- * @param seconds that it may take from here to its end; undefined: any time
- * @throws NotComparable when it is too large or slow, or encoded in another way; when it breaks off, its error
- */
+/** To be called before any of the answer has been read. @throws NotComparable, or its error when it breaks off */
 export async function receive(answer: IncomingMessage, seconds?: number): Promise<Answer> {
   let chunks: Buffer[] | undefined = [];
   let bytes = 0;

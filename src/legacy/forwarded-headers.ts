@@ -19,12 +19,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/**
- * The headers of a request as the old service gets them: in their order and spelling, with `Host`,
- * so that its links lead back here. What came in `X-Forwarded-*` stays, since it would have got the
- * same without the gateway and judges it as before; what is missing is added.
- * @param gateway the name of this process, for `loopHeader`
- */
+/** In their order and spelling, with `Host`, so that links lead back here. What came in `X-Forwarded-*` stays. */
 export function toLegacyHeaders(request: FastifyRequest, gateway: string): string[] {
   const { raw, headers, protocol, host } = request;
   // Node has said "100 Continue" already.
@@ -58,10 +53,7 @@ function passOn({ rawHeaders, headers }: IncomingMessage, dropped: readonly stri
   return rawHeaders.filter((_text, index) => !without.has(nameAt(index)));
 }
 
-/**
- * Whether a target leads below `/api/`, however the old service, or a proxy before it, decodes it and
- * resolves `..`: twice encoded, with backslashes, with parameters behind a semicolon.
- */
+/** However a target is decoded and `..` resolved: encoded twice, with backslashes, with parameters behind a semicolon. */
 export function isBelowApi(target: string): boolean {
   let path = target.split('?', 1)[0] ?? '';
   for (let before = ''; before !== path; ) {

@@ -33,10 +33,7 @@ const maxDepth = 64;
 /** So is what comes behind them: a page of 64 MiB may be made of empty lists. */
 const maxNodes = 4_000_000;
 
-/**
- * Reads a JSON document.
- * @returns its root, and which spaces stand where between tokens; undefined when it is no JSON
- */
+/** The root, and which spaces stand where between tokens; undefined when it is no JSON. */
 export function parseJsonTree(
   text: string,
 ): { readonly root: JsonNode; readonly spaces: string } | undefined {

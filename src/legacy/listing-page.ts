@@ -90,10 +90,7 @@ export function withoutRecordLists(differences: readonly Difference[]): Differen
   return differences.filter((difference) => !isOfRecordList(difference));
 }
 
-/**
- * Gives differences in the records of a page another kind where ties explain them all: a source may give
- * records that share what they are sorted by in any order, and ours gives them in the order of their ids.
- */
+/** Gives differences another kind where ties explain them all: a source may give tied records in any order. */
 export function nameTies(
   target: string,
   theirs: PageAnswer,
@@ -111,10 +108,7 @@ export function nameTies(
   return [...others, { kind: 'tie-order', where: 'results', sentence }];
 }
 
-/**
- * Whether both pages have the same values to sort by, and records that only one of them has share
- * theirs with the first or last one: then it is open which of them comes first.
- */
+/** Records that only one page has must share the sort value of the first or last one: which comes first is open then. */
 function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
   const [there, here] = [theirs, ours].map((page) => readListingPage(page, field)?.records ?? []);
   if (!there || !here || there.length !== here.length) return false;

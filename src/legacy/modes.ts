@@ -47,10 +47,7 @@ const uploadTimeout = 3_600_000;
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/**
- * Puts the old service behind `app`, as LEGACY_MODE says; to be called before any hook that changes
- * answers, since those of the old service leave as they are.
- */
+/** To be called before any hook that changes answers: those of the old service leave as they are. */
 export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legacy {
   const legacy = new Legacy(app, options);
   const isPassing = options.config.legacyMode.kind !== 'mirror';

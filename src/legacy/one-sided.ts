@@ -37,11 +37,7 @@ type SideName = 'theirs' | 'ours';
 const maxConfirmed = 50;
 const maxKnown = 100_000;
 
-/**
- * Says which records only one side has, after a second look around the places they should have.
- * @returns how many were left out because they share what they are sorted by: a source that leaves
- * their order open may repeat some on two pages, and leave out others
- */
+/** @returns how many were left out as tied: a source may repeat some of those on two pages, and leave out others */
 export async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<number> {
   const { ordering, known, both, checker, pageSize } = options;
   const { missing, additional, lostMissing, lostAdditional } = alignment.finish();

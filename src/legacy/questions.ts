@@ -86,10 +86,7 @@ interface FoundOrderings {
   readonly ignored: readonly string[];
 }
 
-/**
- * A source that refuses an unknown ordering has those that it does not refuse. One that passes over it has those whose
- * first page, in either direction, is another than that of nonsense. With one record, all of the contract count.
- */
+/** A source that passes over unknown orderings has those whose first page, either way, is another than that of nonsense. */
 export async function findOrderings(
   askFirstPage: (ordering: string) => Promise<Answer>,
 ): Promise<FoundOrderings> {

@@ -12,10 +12,7 @@ export interface Side {
   readonly base: string;
   /** Its listing. */
   readonly path: string;
-  /**
-   * Asks for a target as it stands, and follows no redirect.
-   * @throws Error when there is no whole answer in time
-   */
+  /** Asks for a target as it stands, and follows no redirect. @throws Error when there is no whole answer in time */
   ask(method: Method, target: string, signal: AbortSignal): Promise<Answer>;
   close(): unknown;
 }
@@ -58,10 +55,7 @@ export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side
 /** Nothing that was compared says anything. */
 export class PassedOnError extends SourceError {}
 
-/**
- * This service. Before the switch it may pass requests on, and comparing the old service with itself would find
- * nothing: then `ask` throws PassedOnError.
- */
+/** This service. One that passes requests on would have the old service compared with itself: PassedOnError. */
 export function createOwnSide(options: HttpSideOptions): Side {
   const side = createHttpSide(options);
   return {

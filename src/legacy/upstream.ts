@@ -33,11 +33,7 @@ export interface Asked {
 export interface Upstream {
   /** Its own name, with the port. */
   readonly host: string;
-  /**
-   * Asks the old service and gives its answer once the head is there. An answer of which nothing more comes is
-   * broken off.
-   * @throws HttpError 502, 503 when too many wait for it already, 504
-   */
+  /** Gives the answer once the head is there. @throws HttpError 502, 503 when too many wait for it already, 504 */
   open(asked: Asked): Promise<IncomingMessage>;
   /** Cuts what is open. */
   close(): void;
@@ -51,10 +47,7 @@ const maxUnderWay = 2_048;
 /** May be sent again when a kept connection turns out to be closed. */
 const repeatableMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/**
- * @param base of the old service, without a trailing slash
- * @param timeout seconds that it may be silent
- */
+/** @param timeout seconds that it may be silent */
 export function createUpstream(base: string, timeout: number): Upstream {
   const url = new URL(base);
   const isSecure = url.protocol === 'https:';
@@ -166,12 +159,7 @@ export interface Forwarding {
   readonly isClosing: () => boolean;
 }
 
-/**
- * Answers a request with what the old service answers. It resolves when the head has been sent; the
- * body follows.
- * @param onAnswer may listen to the body, before any of it is sent
- * @throws HttpError 502, 503 or 504 while nothing has been sent
- */
+/** Resolves when the head has been sent. @throws HttpError 502, 503 or 504 while nothing has been sent */
 export async function forward(
   { upstream, gateway, isClosing }: Forwarding,
   request: FastifyRequest,

@@ -36,11 +36,7 @@ interface VerifyOutcome {
   readonly broken: string | undefined;
 }
 
-/**
- * Compares all that an app can ask of a listing. What it holds does not grow with the listing, but for
- * a bit for each id. A side that fails for good ends it, and is reported beside what was found so far.
- * @throws SourceError when a side cannot be read at all
- */
+/** Held is a bit for each id. A side that fails for good ends it. @throws SourceError when one cannot be read at all */
 export async function verifyListing(
   options: VerifyOptions,
   reporter: Reporter,
