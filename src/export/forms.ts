@@ -14,7 +14,6 @@ import { notWritten, orSay } from './whole.ts';
 
 type Records = AsyncIterable<readonly Buffer[]>;
 
-/** @throws ConfigError when the file cannot be written, or what `records` throws */
 export async function writeLines(
   records: Records,
   file: string,
@@ -27,7 +26,6 @@ export async function writeLines(
   await explainFailure(stream, end, (error) => notWritten(name, error));
 }
 
-/** Leaves the stream open. @throws ConfigError when nothing reads it any more */
 export async function streamLines(records: Records, stream: Writable): Promise<void> {
   await explainFailure(
     stream,
@@ -67,14 +65,12 @@ const listingPath = '/api/outfits/';
 
 export interface PagesOptions {
   readonly name: string;
-  /** Base of the links, such as `https://shop.example.com`. */
   readonly base: string;
   readonly pageSize: number;
   /** Records of the whole listing, of the same snapshot. */
   readonly count: number;
 }
 
-/** @throws ConfigError when it cannot be written, or the counts of the database are wrong */
 export async function writePages(
   records: Records,
   folder: string,

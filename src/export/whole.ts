@@ -6,10 +6,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
 
-/** What a folder may hold to be taken for an export, which may be replaced. */
 const pageFile = /^page-\d+\.json$/;
 
-/** @throws ConfigError when something is there that must not be replaced, or it cannot be written */
 export async function writeWhole(
   path: string,
   overwrite: boolean,

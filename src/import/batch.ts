@@ -13,7 +13,6 @@ const maxLevels = 16;
 
 export interface SourceRecord {
   readonly value: unknown;
-  /** Page, or file and line, for messages. */
   readonly where: string;
 }
 
@@ -30,7 +29,6 @@ export function toPart(value: unknown, where: string): SourceRecord | Unreadable
 
 /** A point between two records of a source, to go on from. */
 export interface Position {
-  /** URL of a page, or path of a file. */
   readonly at: string;
   /** Records and unreadable parts of it that are done; 0 for a page. */
   readonly done: number;
@@ -40,7 +38,6 @@ export interface Batch {
   readonly parts: readonly (SourceRecord | UnreadablePart)[];
   /** Where to go on once this batch is saved; undefined behind the last page of a listing. */
   readonly next: Position | undefined;
-  /** How many records the listing says it has in all. */
   readonly count: number | undefined;
   /** The same at the first of the pages that were joined to this batch; undefined: as `count`. */
   readonly firstCount?: number | undefined;
@@ -53,14 +50,11 @@ export class SourceError extends OperatorError {
 
 export interface ReadOptions {
   readonly from?: Position | undefined;
-  /** Ends the reading with the error of the signal. */
   readonly signal: AbortSignal;
-  /** What `-` stands for. */
   readonly stdin: Readable;
   /** Milliseconds between two pages of a live listing; undefined: none. */
   readonly pause?: number | undefined;
   /** Called when a live listing had no page any more where it had promised one. */
   readonly onShortened?: () => void;
-  /** Called with a sentence about a problem that does not end the reading. */
   readonly notify: (sentence: string) => void;
 }

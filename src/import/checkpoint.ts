@@ -7,7 +7,6 @@ import { ConfigError } from '../config.ts';
 import { makeFolder } from '../database/data-folder.ts';
 import { messageOf } from '../errors.ts';
 
-/** How far an import has come: all that a later run needs to go on. */
 export type Progress = z.output<typeof progress>;
 
 const count = z.int().min(0);
@@ -28,11 +27,9 @@ const progress = z.object({
 
 const content = z.object({ run: z.string(), progress });
 
-/** The file that remembers the progress of an import until it has come to its end. */
 export interface Checkpoint {
   /** What an interrupted run with the same options left; undefined when there is nothing. */
   read(): Progress | undefined;
-  /** @throws ConfigError when the folder cannot be written */
   write(progress: Progress): void;
   remove(): void;
 }

@@ -31,11 +31,9 @@ export class Found {
   }
 }
 
-/** What an import would do. */
 export interface DryRun {
   readonly read: number;
   readonly created: Found;
-  /** Each with the columns that would change. */
   readonly updated: Found;
   readonly unchanged: Found;
   readonly broken: number;
@@ -52,7 +50,6 @@ export interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened
   readonly replace: boolean;
 }
 
-/** @throws SourceError when the source cannot be read to its end */
 export async function dryRun(
   pool: pg.Pool,
   options: DryRunOptions,
@@ -92,7 +89,6 @@ export async function dryRun(
   return { read, created, updated, unchanged, broken, foreign, bases, unkept, seconds };
 }
 
-/** A row of the database, with the number of likes that were given here. */
 interface StoredRow extends OutfitRow {
   readonly given: number;
 }

@@ -13,7 +13,6 @@ import {
 import { asEnvelope, parseJson } from './envelope.ts';
 import { openInput, readLines } from './lines.ts';
 
-/** One record of a file, or a part of the file that holds none. */
 export type Entry = SourceRecord | UnreadablePart;
 
 /** Lists that may stand in each other: lines of pages of lists of records. */
@@ -67,7 +66,6 @@ class Input {
     this.#rest = stream[Symbol.asyncIterator]();
   }
 
-  /** Whether there is more than a page may have. */
   get isOverfull(): boolean {
     return this.#length > maxPageBytes;
   }
@@ -76,7 +74,6 @@ class Input {
     return Buffer.concat(this.#chunks);
   }
 
-  /** Reads on, and holds what comes, to the end or to the limit. */
   async *hold(): AsyncGenerator<Buffer> {
     while (!this.isOverfull) {
       const { done, value } = await this.#rest.next();
@@ -87,7 +84,6 @@ class Input {
     }
   }
 
-  /** All that is held, one chunk after the other, and the rest of the stream. */
   async *all(): AsyncGenerator<Buffer> {
     yield* this.#chunks.splice(0);
     yield* { [Symbol.asyncIterator]: () => this.#rest };
@@ -126,7 +122,6 @@ function* readLine(line: Buffer | undefined, where: string): Generator<Entry> {
   else if (!line || !isBlank(line)) yield { where, reason: parsed.reason };
 }
 
-/** The records of a page envelope, an array, or the value itself as a record. */
 function* readValue(value: unknown, where: string, lists = 0): Generator<Entry> {
   const values = asEnvelope(value)?.results ?? value;
   if (!Array.isArray(values) || lists === maxLists) {

@@ -19,7 +19,6 @@ function count(text: string, character: string): number {
   return found;
 }
 
-/** A page of a listing, as far as reading it needs to know. */
 export type Envelope = z.output<typeof envelope>;
 
 const envelope = z.object({
@@ -28,7 +27,6 @@ const envelope = z.object({
   results: z.array(z.unknown()),
 });
 
-/** The value as a page envelope, or undefined when it is none. */
 export function asEnvelope(value: unknown): Envelope | undefined {
   return envelope.safeParse(value).data;
 }

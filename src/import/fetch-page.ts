@@ -3,7 +3,6 @@ import { HttpClient, type Question, TooLargeError } from '../http/client.ts';
 import { parseUrl } from '../http/url.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
 
-/** The answer to a request for a page. */
 export interface PageAnswer {
   readonly status: number;
   readonly body: string;
@@ -20,7 +19,6 @@ export interface FetchOptions {
   /** Sent to the host of `listing` only: they may hold a secret. */
   readonly headers?: Headers;
   readonly listing: string;
-  /** Milliseconds that a whole answer may take. */
   readonly timeout?: number;
 }
 

@@ -24,7 +24,6 @@ export async function* readFiles(
   }
 }
 
-/** All files in the order they are read; folders in the natural order of their names. */
 export async function listFiles(
   paths: readonly string[],
   notify: (sentence: string) => void,
@@ -52,7 +51,6 @@ export async function listFiles(
   return lists.flat();
 }
 
-/** A text that changes when one of the files does, or when there are others. */
 export async function fingerprintFiles(paths: readonly string[]): Promise<string> {
   const files = await listFiles(paths, () => {});
   const marks = files.map((file) => {

@@ -19,7 +19,6 @@ const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
   /** Bases that are given; the others are found in the first records. */
   readonly bases: Bases;
-  /** Whether to empty the database before the first batch is saved. */
   readonly replace: boolean;
   /** Undefined when nothing can be resumed, as with standard input. */
   readonly checkpoint: Checkpoint | undefined;
@@ -32,7 +31,6 @@ export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened
 export interface ImportOutcome {
   readonly totals: Progress['totals'];
   readonly bases: Bases;
-  /** Fields of the saved records that the contract does not have. */
   readonly unkept: Unkept;
   readonly interrupted: boolean;
   /** Outfits that the source does not have, without those made here; undefined: not all of it was read. */
@@ -43,7 +41,6 @@ export interface ImportOutcome {
   /** Why the source may have more than what came, as a clause; undefined: that was all of it. */
   readonly partial: string | undefined;
   readonly seconds: number;
-  /** Records that an earlier run had read. */
   readonly already: number;
 }
 
@@ -188,7 +185,6 @@ async function settleFirstId(
   return readFirstId(pool);
 }
 
-/** Asks for the next item before the current one is dealt with, so that the two overlap. */
 async function* readAhead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
   let coming = items.next();
   for (let result = await coming; !result.done; result = await coming) {

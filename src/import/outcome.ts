@@ -14,7 +14,6 @@ export interface OutcomeOptions {
   readonly remover: '--prune' | '--replace';
 }
 
-/** The first line says what changed; the others, what is to be done. */
 export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions): string[] {
   const { config, canResume, removed, remover } = options;
   const { totals, seconds, already, foreign, lacking, interrupted } = outcome;
@@ -49,7 +48,6 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
   return lines;
 }
 
-/** What an import would do; the first records of each kind are named. */
 export function describeDryRun(
   { read, created, updated, unchanged, foreign, broken, seconds, ...source }: DryRun,
   { config, remover }: Pick<OutcomeOptions, 'config' | 'remover'>,
@@ -92,7 +90,6 @@ function describeSource(
 /** Different names that are counted: a source may have one for each record. */
 const maxCounted = 1_000;
 
-/** Numbers of records by the name of a field that the contract does not have. */
 export type Unkept = Map<string, number>;
 
 export function countUnkept(unkept: Unkept, record: unknown): void {

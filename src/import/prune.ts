@@ -5,7 +5,6 @@ import { IdSet } from './id-set.ts';
 import type { ImportOutcome } from './import.ts';
 import { formatNumber, listFirst } from './reporter.ts';
 
-/** Ids of the database that are compared at a time: in the source there may be millions. */
 const idsPerPage = 50_000;
 /** Ids that are named before they are removed, and that are removed at a time. */
 const maxNamed = 10;

@@ -109,7 +109,6 @@ function explain(record: unknown, { path, message }: z.core.$ZodIssue): string {
   return `${name} is ${shorten(value)}, but must be ${message}`;
 }
 
-/** A property of whatever it may be; undefined where there is none. */
 export function readProperty(holder: unknown, key: PropertyKey): unknown {
   return typeof holder === 'object' && holder !== null ? Reflect.get(holder, key) : undefined;
 }

@@ -1,19 +1,16 @@
 // What a long reading says while it lasts: faults, and how far it has come.
 
-/** The terminal or file that messages go to. */
 export interface Output {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }
 
 export interface Reporter {
-  /** Prints a line of its own. */
   note(line: string): void;
   /** @param key tells the fault from others, wherever in the source it comes */
   fault(line: string, key: string): void;
   /** Shows how far the work has come. @param total undefined when it is not known */
   progress(read: number, total: number | undefined): void;
-  /** Ends the progress line and says how many faults were not printed. */
   finish(): void;
 }
 
@@ -67,13 +64,11 @@ export class RoundReporter {
   /** A source that does not answer is tried many times: only its first failure is new. */
   #isInTrouble = false;
 
-  /** @param prompt where notes, faults and progress go */
   constructor(output: Output, prompt: Output) {
     this.#output = output;
     this.#prompt = prompt;
   }
 
-  /** A reporter for one round. @param already records that an earlier run had read */
   startRound(already: number): Reporter {
     this.#lines = { before: this.#lines.now, now: new Set() };
     const faults = { before: this.#faults.now, now: new Set<string>() };
@@ -97,19 +92,16 @@ export class RoundReporter {
     };
   }
 
-  /** Prints a line, unless the round before has printed it too. */
   printIfNew(line: string): void {
     this.#lines.now.add(line);
     if (!this.#lines.before.has(line)) this.#output.write(`${line}\n`);
   }
 }
 
-/** A whole number with its thousands set apart. */
 export function formatNumber(value: number): string {
   return Math.round(value).toLocaleString('en');
 }
 
-/** The first of some names, and how many more there are. */
 export function listFirst(names: Iterable<string | number>, size: number, most: number): string {
   const first: (string | number)[] = [];
   for (const name of names) {

@@ -12,7 +12,6 @@ import type { Reporter } from './reporter.ts';
 const batchSize = 1_000;
 const batchTime = 5_000;
 
-/** The URL of a live listing, or undefined when the sources are files. */
 export function findListingUrl(sources: readonly string[]): string | undefined {
   const url = sources.find((source) => /^https?:\/\//i.test(source));
   if (url === undefined) return undefined;
@@ -25,9 +24,7 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
 }
 
 export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
-  /** The URL of a live listing, or files and folders, or `-` for standard input. */
   readonly sources: readonly string[];
-  /** What is sent to a live listing with each request. */
   readonly headers: Headers;
   /** An outfit with this id or a higher one cannot be of a source; undefined: any can. */
   readonly firstId: number | undefined;
@@ -39,7 +36,6 @@ export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount
   /** Ids of all records, as far as they have one. */
   readonly ids: readonly number[];
   readonly bases: Bases;
-  /** Records and unreadable parts. */
   readonly read: number;
   readonly broken: number;
 }

@@ -10,7 +10,6 @@ import { type AskAgainOptions, askAgain, NoAnswerError } from './side.ts';
 
 interface Doubt {
   readonly inquiry: Inquiry;
-  /** What differed when it was asked before. */
   readonly differences: readonly Difference[];
   readonly select: Select;
 }
@@ -48,7 +47,6 @@ const passing: ReadonlySet<Kind> = new Set<Kind>([
 ]);
 
 export class Checker {
-  /** Answers that were compared. */
   compared = 0;
   /** Why it is in vain to ask more, when it is. */
   dead: string | undefined;
@@ -58,7 +56,6 @@ export class Checker {
 
   constructor(readonly options: CheckerOptions) {}
 
-  /** @throws NoAnswerError when a side fails after all tries */
   async ask({ method, there, here }: Inquiry, limits: Limits = {}): Promise<Answers> {
     const options = { ...this.options, ...limits };
     const [theirs, ours] = await Promise.all([
@@ -68,7 +65,6 @@ export class Checker {
     return { theirs, ours };
   }
 
-  /** One side alone. @throws NoAnswerError when it fails after all tries */
   askOne(side: 'theirs' | 'ours', target: string, limits: Limits = {}): Promise<Answer> {
     return askAgain(this.options[side], 'GET', target, { ...this.options, ...limits });
   }
@@ -102,7 +98,6 @@ export class Checker {
     return 'kind' in answers ? {} : answers;
   }
 
-  /** To be asked again: what differs still is reported then. */
   async doubt(inquiry: Inquiry, differences: readonly Difference[], select: Select): Promise<void> {
     this.#doubts.push({ inquiry, differences, select });
     if (this.#doubts.length >= maxDoubts) await this.settle();
@@ -152,7 +147,6 @@ export class Checker {
     }
   }
 
-  /** Reports what is in doubt as it was found: it cannot be asked again. */
   giveUp(): void {
     for (const { inquiry, differences } of this.#doubts.splice(0))
       this.report(inquiry, differences);

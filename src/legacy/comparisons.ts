@@ -12,15 +12,12 @@ import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
 import { hasBody } from './upstream.ts';
 
 export interface ComparisonOptions {
-  /** Percent of the GET requests. */
   readonly sample: number;
-  /** Differences that are counted only. */
   readonly accepted: Accepted;
   readonly legacyUrl: string;
   /** Base of the links here; undefined: that of the request. */
   readonly publicUrl: string | undefined;
   readonly metrics: LegacyMetrics;
-  /** Who sends a request: one of few names. */
   readonly clientOf: (request: FastifyRequest) => string;
   readonly log: FastifyBaseLogger;
 }
@@ -29,7 +26,6 @@ export interface ComparisonOptions {
 export interface Compared extends InnerQuestion {
   readonly route: string;
   readonly client: string;
-  /** Names of query parameters that the route reads. */
   readonly known: ReadonlySet<string> | undefined;
 }
 
@@ -52,9 +48,7 @@ const maxSeconds = 5;
 const maxBytes = 524_288;
 /** Most commas in it: what takes time is how many values a body has. 20 records have some 500. */
 const maxCommas = 20_000;
-/** Characters of an address that are logged. */
 const maxAddress = 300;
-/** Differences that are logged of one comparison. */
 const maxShown = 10;
 /** The routes of which the old service knows nothing. */
 const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
@@ -64,7 +58,6 @@ export class Comparisons {
   readonly #options: ComparisonOptions;
   readonly #turns = new Turns();
   readonly #pace = createPacer(false);
-  /** Undefined as long as the app is being built. */
   #own: InnerApp | undefined;
   #overheard = 0;
 
@@ -81,7 +74,6 @@ export class Comparisons {
     await this.#own?.close();
   }
 
-  /** What is to be compared of a request; undefined: nothing. */
   choose(request: FastifyRequest): Compared | undefined {
     const { method, headers, protocol, host, routeOptions, url: target } = request;
     const { sample, clientOf } = this.#options;
@@ -139,7 +131,6 @@ export class Comparisons {
     }
   }
 
-  /** Counts and logs how two answers differ. */
   #judge(asked: Compared, theirs: Answer, ours: Answer): Outcome {
     const { protocol, host, target, route, client } = asked;
     const { accepted, publicUrl, metrics } = this.#options;

@@ -4,7 +4,6 @@ import type { FastifyRequest } from 'fastify';
 
 /** Names the gateways that a request has passed, so that one sees what comes back to it. */
 export const loopHeader = 'x-forwarded-by';
-/** Which side an answer is from. */
 export const servedByHeader = 'x-served-by';
 
 /** Of one connection only. Node writes its own. */
@@ -36,7 +35,6 @@ export function toLegacyHeaders(request: FastifyRequest, gateway: string): strin
   return kept;
 }
 
-/** The headers of its answer as the client gets them, in their order and spelling. */
 export function fromLegacyHeaders(answer: IncomingMessage): string[] {
   return [...passOn(answer, ['transfer-encoding', servedByHeader]), servedByHeader, 'legacy'];
 }
@@ -48,7 +46,6 @@ function passOn({ rawHeaders, headers }: IncomingMessage, dropped: readonly stri
   for (const name of ['host', 'content-length', 'transfer-encoding']) {
     if (!dropped.includes(name)) without.delete(name);
   }
-  // Names and values in turn.
   const nameAt = (index: number) => rawHeaders[index - (index % 2)]?.toLowerCase() ?? '';
   return rawHeaders.filter((_text, index) => !without.has(nameAt(index)));
 }

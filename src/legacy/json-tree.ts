@@ -4,11 +4,9 @@
 export type JsonNode = JsonObject | JsonArray | JsonScalar;
 
 interface Written {
-  /** Exactly what stands in the document. */
   readonly text: string;
 }
 export interface JsonMember {
-  /** The key as it was written, with its quotes. */
   readonly keyText: string;
   readonly value: JsonNode;
 }
@@ -45,7 +43,6 @@ export function parseJsonTree(
   }
 }
 
-/** The value of a member, where there is one. */
 export function memberOf(node: JsonNode | undefined, key: string): JsonNode | undefined {
   return node?.type === 'object' ? node.members.get(key)?.value : undefined;
 }

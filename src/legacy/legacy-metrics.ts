@@ -1,15 +1,12 @@
 // What is measured of the old service and of comparisons with it.
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-/** What became of a comparison. */
 export type Outcome =
   | 'same'
   | 'different'
-  /** Nothing differed but what is accepted. */
   | 'accepted'
   /** Too many were under way, or they took too much of the processor. */
   | 'dropped'
-  /** The old service gave no answer. */
   | 'unreachable'
   /** This gateway gave none: it was busy, or its database was away. */
   | 'failed'
@@ -30,7 +27,6 @@ const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 80
 
 export type LegacyMetrics = ReturnType<typeof createLegacyMetrics>;
 
-/** @param registry undefined: nothing is shown */
 export function createLegacyMetrics(registry: Registry | undefined) {
   const registers = registry ? [registry] : [];
   const requests = new Histogram({

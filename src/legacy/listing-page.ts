@@ -17,7 +17,6 @@ export interface ListingPage {
   /** The query of the link to the next page, with its `?`. */
   readonly next: string | undefined;
   readonly results: readonly JsonNode[];
-  /** The results that have an id. */
   readonly records: readonly PageRecord[];
 }
 
@@ -69,7 +68,6 @@ function keyOf(record: JsonNode, field: string): string {
   return parseTimestamp(String(node.value))?.toString() ?? node.text;
 }
 
-/** The last value of the parameter `ordering`. */
 export function readOrdering(target: string): string | undefined {
   const query = target.split('?').slice(1).join('?');
   return new URLSearchParams(query).getAll('ordering').at(-1);

@@ -29,7 +29,6 @@ export interface LegacyOptions {
   readonly config: DeprecationConfig & Pick<Config, LegacyKey | 'corsOrigins' | 'writes'>;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
-  /** Who sends a request: one of few names, for the metrics. */
   readonly clientOf: (request: FastifyRequest) => string;
   /** Undefined: requests to the old service are in no trace. */
   readonly traceUpstream: ((upstream: Upstream) => Upstream) | undefined;
@@ -81,7 +80,6 @@ export class Legacy {
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
   readonly #closing = new AbortController();
-  /** In mirror the old service is only compared with. */
   readonly #isPassing: boolean;
 
   constructor(app: FastifyInstance, options: LegacyOptions) {
@@ -191,7 +189,6 @@ export class Legacy {
       );
     } catch (error) {
       if (asked) this.#comparisons.count(signal.aborted ? 'skipped' : 'unreachable');
-      // Nobody is told.
       if (signal.aborted || reply.raw.destroyed) reply.hijack();
       else {
         const httpError = legacyUnreachable(error);

@@ -5,7 +5,6 @@ import type { Difference } from './difference.ts';
 import { fieldOf, type ListingPage, readListingPage } from './listing-page.ts';
 import type { Method, Side } from './side.ts';
 
-/** The same question to both. */
 export interface Inquiry {
   readonly method: Method;
   /** Path and query on the side of the source, and on ours. */
@@ -30,7 +29,6 @@ export interface Answers {
 /** Leaves out what is no difference, or is reported in another way. */
 export type Select = (differences: Difference[]) => Difference[];
 
-/** A GET of both listings with these queries. */
 export const inquire = ({ theirs, ours }: Sides, there: string, here = there): Inquiry => ({
   method: 'GET',
   there: theirs.path + there,
@@ -60,7 +58,6 @@ const questions: readonly (readonly [method: Method, query: string])[] = [
 /** Pages behind the first: which records they have is judged with all pages. */
 export const furtherPages = ['?page=last', `?page=2&${kept}`];
 
-/** @param pages how many the source has */
 export function askBeside(sides: Sides, pages: number): Inquiry[] {
   const withoutSlash = ({ path }: Side) => `${path.replace(/\/+$/, '')}?${kept}`;
   return [

@@ -8,14 +8,12 @@ import type { Report } from './report.ts';
 import { type Method, paceSide, type Side } from './side.ts';
 
 export interface ReplayOptions {
-  /** Paths, or `-` for `stdin`. */
   readonly files: readonly string[];
   readonly stdin: Readable;
   readonly theirs: Side;
   readonly ours: Side;
   readonly report: Report;
   readonly signal: AbortSignal;
-  /** What the path of a request begins with to be asked. */
   readonly prefix: string;
   readonly concurrency: number;
   readonly rate: number;

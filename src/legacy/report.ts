@@ -25,7 +25,6 @@ const maxGroups = 1_000;
 
 interface Collected extends Pick<Group, 'kind' | 'where'> {
   times: number;
-  /** By their sentences. */
   readonly examples: Map<string, Example>;
 }
 
@@ -73,7 +72,6 @@ export class Report {
     group.examples.set(shown, { sentence: shown, asked });
   }
 
-  /** What was not accepted, the most frequent first. */
   get different(): Group[] {
     return this.#sorted().filter((group) => !this.isAccepted(group));
   }

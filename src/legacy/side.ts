@@ -10,7 +10,6 @@ import { servedByHeader } from './forwarded-headers.ts';
 export interface Side {
   /** Scheme, host and port. */
   readonly base: string;
-  /** Its listing. */
   readonly path: string;
   /** Asks for a target as it stands, and follows no redirect. @throws Error when there is no whole answer in time */
   ask(method: Method, target: string, signal: AbortSignal): Promise<Answer>;
@@ -21,10 +20,8 @@ export interface Side {
 export type Method = 'GET' | 'HEAD' | 'OPTIONS';
 
 export interface HttpSideOptions {
-  /** The listing, or any URL of the service. */
   readonly url: string;
   readonly headers?: Headers;
-  /** Milliseconds that a whole answer may take. */
   readonly timeout: number;
 }
 
@@ -91,7 +88,6 @@ export interface AskAgainOptions extends RetryOptions {
   readonly allowErrors?: boolean;
 }
 
-/** A side that has failed too often. */
 export class NoAnswerError extends SourceError {
   readonly kind: Kind;
 
@@ -101,7 +97,6 @@ export class NoAnswerError extends SourceError {
   }
 }
 
-/** Asks until there is an answer. @throws NoAnswerError after all attempts */
 export async function askAgain(
   side: Side,
   method: Method,

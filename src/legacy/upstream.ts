@@ -18,7 +18,6 @@ export const legacyUnreachable = (cause: unknown) =>
 
 export interface Asked {
   readonly method: string;
-  /** Path and query, as they came. */
   readonly target: string;
   /** Names and values in turn, as they go over the wire. */
   readonly headers: readonly string[];
@@ -31,11 +30,9 @@ export interface Asked {
 }
 
 export interface Upstream {
-  /** Its own name, with the port. */
   readonly host: string;
   /** Gives the answer once the head is there. @throws HttpError 502, 503 when too many wait for it already, 504 */
   open(asked: Asked): Promise<IncomingMessage>;
-  /** Cuts what is open. */
   close(): void;
 }
 
@@ -153,9 +150,7 @@ export function pairsOf(raw: readonly string[]): [string, string][] {
 
 export interface Forwarding {
   readonly upstream: Upstream;
-  /** The name of this process. */
   readonly gateway: string;
-  /** Whether this process is about to end. */
   readonly isClosing: () => boolean;
 }
 

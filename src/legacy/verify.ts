@@ -20,11 +20,9 @@ interface VerifyOptions {
   readonly openOurs: (pageSize: number | undefined) => Promise<Side>;
   readonly report: Report;
   readonly signal: AbortSignal;
-  /** Milliseconds that a whole answer may take. */
   readonly timeout: number;
   /** Milliseconds before a difference is looked at for the last time. */
   readonly wait: number;
-  /** Pages of each order that are compared; undefined: all. */
   readonly sample: number | undefined;
 }
 
@@ -32,7 +30,6 @@ interface VerifyOutcome {
   readonly records: number;
   readonly answers: number;
   readonly orders: number;
-  /** Why it ended before all was compared, when it did. */
   readonly broken: string | undefined;
 }
 
@@ -48,7 +45,6 @@ export async function verifyListing(
   const first = await readPage(listing, false, { fetchPage, signal, notify });
   if (!first) throw new SourceError(`${listing} has no first page.`);
   refuseQuery(first.url);
-  // Where redirects have led.
   const url = new URL(first.url);
   const isOwn = isSameHost(new URL(listing), url);
   const theirs = createHttpSide({ url: url.href, timeout, ...(isOwn ? { headers } : {}) });

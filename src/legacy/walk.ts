@@ -6,7 +6,6 @@ import { type ListingPage, readListingPage, withoutRecordLists } from './listing
 import { inquirePages, numberedQuery, reportOneSided, type WalkOptions } from './one-sided.ts';
 import { inquire } from './questions.ts';
 
-/** Follows both sides by their own next links, in step, to the end of both. */
 export async function walkOrdering(options: WalkOptions): Promise<void> {
   const { checker, ordering, onRecords } = options;
   const apart = new Map<string, readonly [Placed, Placed]>();
@@ -100,7 +99,6 @@ async function readBoth(
   return { theirs: undefined, ours: undefined, [alone]: readListingPage(answer, field) };
 }
 
-/** Records that are not on the same page of both. */
 async function compareApart(
   options: WalkOptions,
   apart: Map<string, readonly [Placed, Placed]>,
@@ -131,7 +129,6 @@ function onlyFields(differences: readonly Difference[]): Difference[] {
   return withoutRecordLists(differences).filter(({ where }) => where?.startsWith('results'));
 }
 
-/** Compares some pages by their numbers: the first, the last, and others at equal distances. */
 export async function samplePages(
   options: WalkOptions,
   number: number,
