@@ -3,9 +3,8 @@ import { Writable } from 'node:stream';
 import { baseUrl, type Config, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
-import { streamLines, writeLines, writePages } from '../export/forms.ts';
+import { streamLines, writeLines, writePages, writeWhole } from '../export/forms.ts';
 import { readRecords } from '../export/records.ts';
-import { writeWhole } from '../export/whole.ts';
 import { createReporter, formatNumber, type Reporter } from '../import/reporter.ts';
 import { createOutfitList } from '../outfits/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
@@ -86,8 +85,14 @@ interface Request {
 /** @throws UsageError for options that do not go together */
 function readRequest(target: string, values: Values, { publicUrl }: Config): Request {
   const { since, overwrite = false } = values;
-  const form = formOf(target);
+  const form =
+    target === '-' ? 'stream' : /\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target) ? 'lines' : 'pages';
   const base = values.base ?? publicUrl ?? '';
+  if (form === 'pages' && /\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) {
+    throw new UsageError(
+      `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
+    );
+  }
   if (form !== 'pages' && values.base !== undefined) {
     throw new UsageError('--base is for pages: lines have no links.');
   }
@@ -102,15 +107,6 @@ function readRequest(target: string, values: Values, { publicUrl }: Config): Req
     );
   }
   return { target, form, since, base, overwrite };
-}
-
-function formOf(target: string): Request['form'] {
-  if (target === '-') return 'stream';
-  if (/\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target)) return 'lines';
-  if (!/\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) return 'pages';
-  throw new UsageError(
-    `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
-  );
 }
 
 async function writeExport(

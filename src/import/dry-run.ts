@@ -44,7 +44,7 @@ export interface DryRun {
   readonly seconds: number;
 }
 
-export interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
+interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
   readonly bases: Bases;
   /** Whether the import would empty the database first, so that no like given here stays. */
   readonly replace: boolean;

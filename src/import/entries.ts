@@ -3,14 +3,15 @@ import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { messageOf } from '../errors.ts';
 import {
+  asEnvelope,
   maxPageBytes,
   maxPageSize,
+  parseJson,
   SourceError,
   type SourceRecord,
   toPart,
   type UnreadablePart,
 } from './batch.ts';
-import { asEnvelope, parseJson } from './envelope.ts';
 import { openInput, readLines } from './lines.ts';
 
 export type Entry = SourceRecord | UnreadablePart;

@@ -15,7 +15,7 @@ export interface PageAnswer {
 /** Throws a SourceError when another try would be in vain. */
 export type FetchPage = (url: string, signal: AbortSignal) => Promise<PageAnswer>;
 
-export interface FetchOptions {
+interface FetchOptions {
   /** Sent to the host of `listing` only: they may hold a secret. */
   readonly headers?: Headers;
   readonly listing: string;

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../errors.ts';
-import { type Batch, type Position, type ReadOptions, SourceError } from './batch.ts';
+import { type Batch, type ReadOptions, SourceError } from './batch.ts';
 import { type Entry, readEntries } from './entries.ts';
 
 const batchSize = 500;
@@ -24,7 +24,7 @@ export async function* readFiles(
   }
 }
 
-export async function listFiles(
+async function listFiles(
   paths: readonly string[],
   notify: (sentence: string) => void,
 ): Promise<string[]> {
@@ -92,14 +92,10 @@ async function* readFile(
     if (number <= done) continue;
     entries.push(entry);
     if (entries.length < batchSize) continue;
-    yield toBatch(entries, { at: file, done: number });
+    yield { parts: entries, next: { at: file, done: number }, count: undefined };
     signal.throwIfAborted();
     entries = [];
   }
-  yield toBatch(entries, { at: file, done: number });
+  yield { parts: entries, next: { at: file, done: number }, count: undefined };
   signal.throwIfAborted();
-}
-
-function toBatch(parts: readonly Entry[], next: Position): Batch {
-  return { parts, next, count: undefined };
 }

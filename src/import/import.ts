@@ -47,7 +47,11 @@ export interface ImportOutcome {
 /** @throws SourceError when the source cannot be read on; what came before is saved all the same */
 export async function importOutfits(pool: pg.Pool, options: ImportOptions): Promise<ImportOutcome> {
   const { checkpoint, isRepeated, stderr } = options;
-  const resume = await findProgress(checkpoint, pool);
+  const found = checkpoint?.read();
+  // A database that does not hold what was saved is another one.
+  const isKnown = async (id: number) =>
+    (await pool.query('SELECT FROM outfits WHERE id = $1', [id])).rowCount === 1;
+  const resume = found?.savedId !== undefined && (await isKnown(found.savedId)) ? found : undefined;
   const already = resume?.totals.read ?? 0;
   if (resume) {
     stderr.write(
@@ -73,17 +77,6 @@ export async function importOutfits(pool: pg.Pool, options: ImportOptions): Prom
   }
 }
 
-/** What to go on from, unless the database is one that does not hold what was saved. */
-async function findProgress(
-  checkpoint: Checkpoint | undefined,
-  pool: pg.Pool,
-): Promise<Progress | undefined> {
-  const progress = checkpoint?.read();
-  if (progress?.savedId === undefined) return undefined;
-  const { rowCount } = await pool.query('SELECT FROM outfits WHERE id = $1', [progress.savedId]);
-  return rowCount === 1 ? progress : undefined;
-}
-
 async function readAndSave(
   pool: pg.Pool,
   options: ImportOptions,
@@ -107,7 +100,9 @@ async function readAndSave(
     isShortened = true;
   };
 
-  const firstId = await settleFirstId(pool, options);
+  // Where outfits made here begin. An emptied database has none, so an export that has them may be restored.
+  if (!options.replace && options.firstId !== undefined) await reserveIds(pool, options.firstId);
+  const firstId = options.replace ? options.firstId : await readFirstId(pool);
   try {
     const from = resume?.position;
     const batches = readRows({ ...options, from, firstId, onShortened }, bases, reporter);
@@ -173,16 +168,6 @@ async function readAndSave(
     came: ids.size,
     partial: doubts.find(([isDoubtful]) => isDoubtful)?.[1],
   };
-}
-
-/** Where outfits made here begin. An emptied database has none, so it may be restored from an export that has them. */
-async function settleFirstId(
-  pool: pg.Pool,
-  { replace, firstId }: Pick<ImportOptions, 'replace' | 'firstId'>,
-): Promise<number | undefined> {
-  if (replace) return firstId;
-  if (firstId !== undefined) await reserveIds(pool, firstId);
-  return readFirstId(pool);
 }
 
 async function* readAhead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {

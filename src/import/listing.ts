@@ -1,12 +1,19 @@
 // A live listing, followed by its next links to the end, however it fails or goes on on the way.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cut } from '../errors.ts';
-import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
-import { asEnvelope, type Envelope, parseJson } from './envelope.ts';
+import {
+  asEnvelope,
+  type Batch,
+  type Envelope,
+  parseJson,
+  type ReadOptions,
+  SourceError,
+  toPart,
+} from './batch.ts';
 import type { FetchPage } from './fetch-page.ts';
 import { type Failure, retry } from './retry.ts';
 
-export interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
+interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
 }
 
@@ -89,7 +96,7 @@ export function createEndWatch(): (next: string, page: Envelope) => void {
   };
 }
 
-export interface Page {
+interface Page {
   readonly url: string;
   readonly envelope: Envelope;
 }

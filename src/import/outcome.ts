@@ -5,7 +5,7 @@ import type { ImportOutcome } from './import.ts';
 import { type Bases, fieldNames, readProperty, shorten, userFieldNames } from './record.ts';
 import { formatNumber, listFirst } from './reporter.ts';
 
-export interface OutcomeOptions {
+interface OutcomeOptions {
   readonly config: Pick<Config, 'mediaUrl' | 'videoUrl'>;
   readonly canResume: boolean;
   /** Outfits that were pruned; undefined: that was not asked for. */

@@ -29,7 +29,7 @@ export async function findNotInSource(
   }
 }
 
-export interface PruneOptions {
+interface PruneOptions {
   readonly pool: pg.Pool;
   /** Whether to remove at all; otherwise only what would be removed is named. */
   readonly confirmed: boolean;
@@ -45,20 +45,13 @@ export class Pruner {
   isWaiting = false;
   /** Whether the last crawl removed nothing, though it was to, for a reason that was said. */
   hasRefused = false;
-  readonly #options: PruneOptions;
   #missed = new IdSet();
 
-  constructor(options: PruneOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: PruneOptions) {}
 
   /** Removes what this crawl and the one before did not have, if this one is whole. @returns how many */
-  async prune({
-    came,
-    foreign,
-    partial,
-  }: Pick<ImportOutcome, 'came' | 'foreign' | 'partial'>): Promise<number> {
-    const { confirmed, maxRemoved, say } = this.#options;
+  async prune({ came, foreign, partial }: ImportOutcome): Promise<number> {
+    const { pool, confirmed, maxRemoved, signal, say } = this.options;
     const before = this.#missed;
     this.#missed = new IdSet();
     this.isWaiting = false;
@@ -93,14 +86,10 @@ export class Pruner {
       return 0;
     }
     say(`${what}, and will be removed now.`);
-    return this.#remove([...lost]);
-  }
-
-  async #remove(lost: readonly number[]): Promise<number> {
-    const { pool, signal } = this.#options;
     let removed = 0;
-    for (let start = 0; start < lost.length && !signal.aborted; start += batchSize) {
-      removed += await deleteOutfits(pool, lost.slice(start, start + batchSize));
+    const ids = [...lost];
+    for (let start = 0; start < ids.length && !signal.aborted; start += batchSize) {
+      removed += await deleteOutfits(pool, ids.slice(start, start + batchSize));
     }
     return removed;
   }

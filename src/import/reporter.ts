@@ -57,23 +57,21 @@ const maxRemembered = 1_000;
 
 /** Prints only what is new, where the same work is done round after round. */
 export class RoundReporter {
-  readonly #output: Output;
-  readonly #prompt: Output;
   #lines = { before: new Set<string>(), now: new Set<string>() };
   #faults = { before: new Set<string>(), now: new Set<string>() };
   /** A source that does not answer is tried many times: only its first failure is new. */
   #isInTrouble = false;
 
-  constructor(output: Output, prompt: Output) {
-    this.#output = output;
-    this.#prompt = prompt;
-  }
+  constructor(
+    private readonly output: Output,
+    private readonly prompt: Output,
+  ) {}
 
   startRound(already: number): Reporter {
     this.#lines = { before: this.#lines.now, now: new Set() };
     const faults = { before: this.#faults.now, now: new Set<string>() };
     this.#faults = faults;
-    const reporter = createReporter(this.#prompt, already);
+    const reporter = createReporter(this.prompt, already);
     return {
       ...reporter,
       note: (line) => {
@@ -94,7 +92,7 @@ export class RoundReporter {
 
   printIfNew(line: string): void {
     this.#lines.now.add(line);
-    if (!this.#lines.before.has(line)) this.#output.write(`${line}\n`);
+    if (!this.#lines.before.has(line)) this.output.write(`${line}\n`);
   }
 }
 

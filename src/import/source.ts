@@ -30,7 +30,7 @@ export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
   readonly firstId: number | undefined;
 }
 
-export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
+interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
   readonly rows: readonly OutfitRow[];
   readonly kept: readonly unknown[];
   /** Ids of all records, as far as they have one. */
@@ -47,7 +47,14 @@ export async function* readRows(
   reporter: Reporter,
 ): AsyncGenerator<CheckedBatch> {
   let bases = startBases;
-  for await (const batch of joinBatches(readSource({ ...options, notify: reporter.note }))) {
+  const reading = { ...options, notify: reporter.note };
+  const { sources, headers } = options;
+  const listing = findListingUrl(sources);
+  const batches =
+    listing === undefined
+      ? readFiles(sources, reading)
+      : readListing(listing, { ...reading, fetchPage: createFetchPage({ listing, headers }) });
+  for await (const batch of joinBatches(batches)) {
     const values = batch.parts.flatMap((part) => ('value' in part ? [part.value] : []));
     bases = findBases(bases, values);
     const check = createCheck(bases, options.firstId);
@@ -79,13 +86,6 @@ export async function* readRows(
 function readId(record: unknown): number | undefined {
   const id = readProperty(record, 'id');
   return typeof id === 'number' && (id | 0) === id ? id : undefined;
-}
-
-function readSource(options: SourceOptions & ReadOptions): AsyncGenerator<Batch> {
-  const { sources, headers } = options;
-  const listing = findListingUrl(sources);
-  if (listing === undefined) return readFiles(sources, options);
-  return readListing(listing, { ...options, fetchPage: createFetchPage({ listing, headers }) });
 }
 
 /** Joins small batches. What was read before a failure is delivered before the failure is thrown. */

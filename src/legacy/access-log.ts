@@ -4,13 +4,13 @@ import { messageOf } from '../errors.ts';
 import { SourceError } from '../import/batch.ts';
 import { openInput, readLines } from '../import/lines.ts';
 
-export interface LoggedRequest {
+interface LoggedRequest {
   readonly method: string;
   /** The request target, undecoded; a character stands for a byte. */
   readonly target: string;
 }
 
-export interface LogLine {
+interface LogLine {
   readonly where: string;
   readonly request: LoggedRequest | undefined;
 }

@@ -11,7 +11,7 @@ import { type Accepted, isAccepted } from './difference.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
 import { hasBody } from './upstream.ts';
 
-export interface ComparisonOptions {
+interface ComparisonOptions {
   readonly sample: number;
   readonly accepted: Accepted;
   readonly legacyUrl: string;
@@ -55,15 +55,12 @@ const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
 
 /** Differences are counted as they are seen: an import that is behind shows as values that differ. */
 export class Comparisons {
-  readonly #options: ComparisonOptions;
   readonly #turns = new Turns();
   readonly #pace = createPacer(false);
   #own: InnerApp | undefined;
   #overheard = 0;
 
-  constructor(options: ComparisonOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ComparisonOptions) {}
 
   /** @param serve adds the legacy paths of this gateway */
   async compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
@@ -76,7 +73,7 @@ export class Comparisons {
 
   choose(request: FastifyRequest): Compared | undefined {
     const { method, headers, protocol, host, routeOptions, url: target } = request;
-    const { sample, clientOf } = this.#options;
+    const { sample, clientOf } = this.options;
     if (!this.#own || method !== 'GET' || Math.random() * 100 >= sample) return undefined;
     const { url: route = 'none', config } = routeOptions;
     if (!host || hasBody(headers) || ownDocuments.test(route)) return undefined;
@@ -89,7 +86,7 @@ export class Comparisons {
   }
 
   count(outcome: Outcome): void {
-    this.#options.metrics.countComparison(outcome);
+    this.options.metrics.countComparison(outcome);
   }
 
   /** Never rejects. @param signal aborted when the client leaves, which is no fault of the answer */
@@ -133,7 +130,7 @@ export class Comparisons {
 
   #judge(asked: Compared, theirs: Answer, ours: Answer): Outcome {
     const { protocol, host, target, route, client } = asked;
-    const { accepted, publicUrl, metrics } = this.#options;
+    const { accepted, legacyUrl, publicUrl, metrics, log } = this.options;
     // Both answer under the public name. Links that are the same for the client are no difference,
     // whatever either side takes for its base.
     const base = `${protocol}://${host}`;
@@ -146,33 +143,21 @@ export class Comparisons {
     for (const isDifferent of [true, false]) {
       const kinds = found.filter((one) => different.includes(one) === isDifferent);
       for (const kind of new Set(kinds.map((one) => one.kind))) {
-        metrics.countDifference({ kind, route, client, accepted: !isDifferent });
+        metrics.countDifference(kind, route, client, !isDifferent);
       }
     }
     if (different.length === 0) return 'accepted';
-    this.#log(
-      asked,
-      base,
-      different.map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`)),
-    );
+    const shown = showTarget(target, asked.known);
+    const theirUrl = `${legacyUrl}${shown}`.slice(0, maxAddress);
+    const ourUrl = `${publicUrl ?? base}${shown}`.slice(0, maxAddress);
+    const differences = different
+      .slice(0, maxShown)
+      .map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`));
+    this.#pace(log, (leftOut) => {
+      const told = { theirs: theirUrl, ours: ourUrl, differences, client, leftOut };
+      log.warn(told, 'answers differ');
+    });
     return 'different';
-  }
-
-  #log({ target, known, client }: Compared, base: string, differences: string[]): void {
-    const { legacyUrl, publicUrl, log } = this.#options;
-    const shown = showTarget(target, known);
-    this.#pace(log, (leftOut) =>
-      log.warn(
-        {
-          theirs: `${legacyUrl}${shown}`.slice(0, maxAddress),
-          ours: `${publicUrl ?? base}${shown}`.slice(0, maxAddress),
-          differences: differences.slice(0, maxShown),
-          client,
-          leftOut,
-        },
-        'answers differ',
-      ),
-    );
   }
 }
 

@@ -3,17 +3,14 @@
 
 export type JsonNode = JsonObject | JsonArray | JsonScalar;
 
+/** The text is exactly what stands in the document, also of a key. */
 interface Written {
   readonly text: string;
-}
-export interface JsonMember {
-  readonly keyText: string;
-  readonly value: JsonNode;
 }
 export interface JsonObject extends Written {
   readonly type: 'object';
   /** Of a key that comes twice the last value counts, as it does for other readers of the document. */
-  readonly members: ReadonlyMap<string, JsonMember>;
+  readonly members: ReadonlyMap<string, { readonly keyText: string; readonly value: JsonNode }>;
   /** The members that do not count, with their places. */
   readonly repeated: string;
 }
@@ -80,7 +77,7 @@ class Parser {
 
   #object(depth: number): JsonObject {
     const start = this.#at;
-    const members = new Map<string, JsonMember>();
+    const members = new Map<string, { keyText: string; value: JsonNode }>();
     let repeated = '';
     this.#readItems('}', (index) => {
       const { value: key, text: keyText } = this.#string();

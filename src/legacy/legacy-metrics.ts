@@ -13,13 +13,6 @@ export type Outcome =
   /** Nothing to compare: 304, too large, or the client has left. */
   | 'skipped';
 
-export interface CountedDifference {
-  readonly kind: string;
-  readonly route: string;
-  readonly client: string;
-  readonly accepted: boolean;
-}
-
 /** Names that are told apart here, for good: a counter keeps all that it has ever seen. */
 const maxClients = 50;
 
@@ -53,10 +46,10 @@ export function createLegacyMetrics(registry: Registry | undefined) {
     /** @param result `answered`, `left`, or the code of the error; @param seconds to the head */
     countRequest: (result: string, seconds: number) => requests.observe({ result }, seconds),
     countComparison: (outcome: Outcome) => comparisons.inc({ outcome }),
-    countDifference({ client, accepted, ...labels }: CountedDifference) {
+    countDifference(kind: string, route: string, client: string, accepted: boolean) {
       if (clients.size < maxClients) clients.add(client);
       const shown = clients.has(client) ? client : 'other';
-      differences.inc({ ...labels, client: shown, accepted: String(accepted) });
+      differences.inc({ kind, route, client: shown, accepted: String(accepted) });
     },
   };
 }

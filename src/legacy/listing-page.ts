@@ -1,5 +1,6 @@
 // A page of a listing as it was written, and the records of two pages that share what they are sorted by.
 import { cut } from '../errors.ts';
+import type { Answer } from '../http/client.ts';
 import { orderingFields } from '../outfits/ordering.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
 import type { Difference } from './difference.ts';
@@ -20,10 +21,7 @@ export interface ListingPage {
   readonly records: readonly PageRecord[];
 }
 
-interface PageAnswer {
-  readonly status: number;
-  readonly body: Buffer;
-}
+type PageAnswer = Pick<Answer, 'status' | 'body'>;
 
 export function resultsOf(root: JsonNode | undefined): JsonArray | undefined {
   const results = memberOf(root, 'results');

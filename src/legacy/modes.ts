@@ -25,7 +25,7 @@ import {
 
 type LegacyKey = Extract<keyof Config, `legacy${string}`>;
 
-export interface LegacyOptions {
+interface LegacyOptions {
   readonly config: DeprecationConfig & Pick<Config, LegacyKey | 'corsOrigins' | 'writes'>;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
@@ -74,7 +74,6 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
 }
 
 export class Legacy {
-  readonly #app: FastifyInstance;
   readonly #config: LegacyOptions['config'];
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
@@ -82,10 +81,12 @@ export class Legacy {
   readonly #closing = new AbortController();
   readonly #isPassing: boolean;
 
-  constructor(app: FastifyInstance, options: LegacyOptions) {
+  constructor(
+    private readonly app: FastifyInstance,
+    options: LegacyOptions,
+  ) {
     const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
     const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
-    this.#app = app;
     this.#config = config;
     this.#isPassing = config.legacyMode.kind !== 'mirror';
     this.#forwarding = {
@@ -213,7 +214,7 @@ export class Legacy {
 
   /** In the shape of the other errors of these paths, readable for a page of one of CORS_ORIGINS. */
   #sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
-    this.#app.logHttpError(request.log, error);
+    this.app.logHttpError(request.log, error);
     const ends = deprecationHeaders(this.#config);
     const readable = { ...originHeaders(request, this.#config.corsOrigins) };
     const exposed = readable['Access-Control-Expose-Headers'];

@@ -7,7 +7,7 @@ import { Checker } from './checker.ts';
 import type { Report } from './report.ts';
 import { type Method, paceSide, type Side } from './side.ts';
 
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly files: readonly string[];
   readonly stdin: Readable;
   readonly theirs: Side;

@@ -19,7 +19,7 @@ export interface Side {
 /** Nothing that compares may change anything. */
 export type Method = 'GET' | 'HEAD' | 'OPTIONS';
 
-export interface HttpSideOptions {
+interface HttpSideOptions {
   readonly url: string;
   readonly headers?: Headers;
   readonly timeout: number;
@@ -28,23 +28,14 @@ export interface HttpSideOptions {
 export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side {
   const { origin, pathname } = new URL(url);
   const client = new HttpClient();
-  const sent = {
-    accept: 'application/json',
-    'accept-encoding': 'identity',
-    ...Object.fromEntries(headers ?? []),
-  };
+  const accept = { accept: 'application/json', 'accept-encoding': 'identity' };
+  const sent = { ...accept, ...Object.fromEntries(headers ?? []) };
+  const limits = { timeout, maxBytes: maxPageBytes };
   return {
     base: origin,
     path: pathname,
     ask: (method, target, signal) =>
-      client.ask(origin, {
-        method,
-        target,
-        headers: sent,
-        signal,
-        timeout,
-        maxBytes: maxPageBytes,
-      }),
+      client.ask(origin, { method, target, headers: sent, signal, ...limits }),
     close: () => client.close(),
   };
 }
@@ -89,11 +80,11 @@ export interface AskAgainOptions extends RetryOptions {
 }
 
 export class NoAnswerError extends SourceError {
-  readonly kind: Kind;
-
-  constructor(sentence: string, kind: Kind) {
+  constructor(
+    sentence: string,
+    readonly kind: Kind,
+  ) {
     super(sentence);
-    this.kind = kind;
   }
 }
 

@@ -475,7 +475,7 @@ describe('what is compared', () => {
     const registry = new Registry();
     const { countDifference } = createLegacyMetrics(registry);
     for (let number = 0; number < 120; number += 1) {
-      countDifference({ kind: 'count', route: '/', client: `n${number}`, accepted: false });
+      countDifference('count', '/', `n${number}`, false);
     }
     const lines = (await registry.metrics()).match(/^gateway_legacy_differences_total{.*/gm);
     expect(lines).toHaveLength(51);
