@@ -1,8 +1,7 @@
 // The one comparison of an answer of the old service with ours: verify, replay and shadow use it.
 import { cut } from '../errors.ts';
 import type { Answer } from '../http/client.ts';
-import { DocumentComparison } from './compare-documents.ts';
-import { type Bases, withoutBase } from './compare-values.ts';
+import { type Bases, DocumentComparison, withoutBase } from './compare-documents.ts';
 import { type Difference, Findings } from './difference.ts';
 import { type JsonNode, parseJsonTree } from './json-tree.ts';
 import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
