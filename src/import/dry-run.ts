@@ -59,8 +59,7 @@ export async function dryRun(
   const keptFirstId = await readFirstId(pool);
   const firstId = options.replace ? options.firstId : (keptFirstId ?? options.firstId);
   const [created, updated, unchanged] = [new Found(), new Found(), new Found()];
-  const ids = new IdSet();
-  const missing = new IdSet();
+  const [ids, missing] = [new IdSet(), new IdSet()];
   const unkept: Unkept = new Map();
   let { bases } = options;
   let read = 0;
@@ -89,14 +88,10 @@ export async function dryRun(
   return { read, created, updated, unchanged, broken, foreign, bases, unkept, seconds };
 }
 
-interface StoredRow extends OutfitRow {
-  readonly given: number;
-}
+/** With the number of likes that were given here. */
+type StoredRow = OutfitRow & { readonly given: number };
 
-function readStored(
-  pool: pg.Pool,
-  rows: readonly OutfitRow[],
-): Promise<ReadonlyMap<number, StoredRow>> {
+function readStored(pool: pg.Pool, rows: readonly OutfitRow[]): Promise<Map<number, StoredRow>> {
   return inTransaction(pool, async (client) => {
     await client.query('SET TRANSACTION READ ONLY');
     const found = await client.query<FlatRow & Pick<StoredRow, 'given'>>({

@@ -3,17 +3,7 @@ import { HttpClient, type Question, TooLargeError } from '../http/client.ts';
 import { parseUrl } from '../http/url.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
 
-export interface PageAnswer {
-  readonly status: number;
-  readonly body: string;
-  /** The header, when there is one: seconds or an HTTP date. */
-  readonly retryAfter: string | undefined;
-  /** The URL that answered, after redirects; undefined: the one that was asked. */
-  readonly url?: string;
-}
-
-/** Throws a SourceError when another try would be in vain. */
-export type FetchPage = (url: string, signal: AbortSignal) => Promise<PageAnswer>;
+export type FetchPage = ReturnType<typeof createFetchPage>;
 
 interface FetchOptions {
   /** Sent to the host of `listing` only: they may hold a secret. */
@@ -24,11 +14,12 @@ interface FetchOptions {
 
 const maxRedirects = 10;
 
+/** What it gives throws a SourceError when another try would be in vain. */
 export function createFetchPage({
   headers = new Headers(),
   listing,
   timeout = 30_000,
-}: FetchOptions): FetchPage {
+}: FetchOptions) {
   const client = new HttpClient();
   const named = new URL(listing);
 
@@ -49,7 +40,7 @@ export function createFetchPage({
     }
   };
 
-  return async (start, signal) => {
+  return async (start: string, signal: AbortSignal) => {
     let url = new URL(start);
     for (let redirects = 0; redirects <= maxRedirects; redirects++) {
       const { status, headers: given, body: bytes } = await ask(url, signal);

@@ -142,7 +142,7 @@ async function tryPage(
     return { problem: `answered something that is not JSON: ${excerpt(body)}` };
   }
   const envelope = asEnvelope(value);
-  if (envelope) return { result: { url: answered ?? url, envelope } };
+  if (envelope) return { result: { url: answered, envelope } };
   throw new SourceError(
     `${url} answered JSON that is not a page with results and next: ${excerpt(body)}.`,
   );

@@ -17,15 +17,11 @@ interface OutcomeOptions {
 export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions): string[] {
   const { config, canResume, removed, remover } = options;
   const { totals, seconds, already, foreign, lacking, interrupted } = outcome;
-  const [created, updated, unchanged, broken] = [
-    totals.created,
-    totals.updated,
-    totals.unchanged,
-    totals.broken,
-  ].map(formatNumber);
+  const { created, updated, unchanged, broken } = totals;
+  const kept = `${formatNumber(created)} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged`;
   const pruned = removed === undefined ? '' : `${formatNumber(removed)} removed, `;
   const lines = [
-    `${describeReading(totals.read, totals.read - already, seconds)}: ${created} created, ${updated} updated, ${unchanged} unchanged, ${pruned}${broken} broken.`,
+    `${describeReading(totals.read, totals.read - already, seconds)}: ${kept}, ${pruned}${formatNumber(broken)} broken.`,
   ];
   if (already > 0) {
     lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);

@@ -91,15 +91,13 @@ function parseJsonLine(text: string): LoggedRequest | undefined {
   }
   const record = toFields(value);
   const nested = holders.map((name) => toFields(record.get(name)));
-  for (const fields of [record, ...nested]) {
-    const found = requestOf(fields);
-    if (found) return found;
-  }
+  const found = [record, ...nested].map(requestOf).find((request) => request !== undefined);
+  if (found) return found;
   // Docker and those that collect logs put a line as it was written into an object.
   for (const name of lines) {
     const line = record.get(name);
-    const found = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
-    if (found) return found;
+    const inner = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
+    if (inner) return inner;
   }
   return undefined;
 }
@@ -109,18 +107,12 @@ function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefi
     names.map((name) => fields.get(name)).find((value) => typeof value === 'string');
   const line = find(requestLines);
   // As it came, where the other fields may hold what a server has made of it.
-  const whole =
-    typeof line === 'string' ? parseRequestLine(toBytes(decodeEscapes(line))) : undefined;
+  const whole = line && parseRequestLine(toBytes(decodeEscapes(line)));
   if (whole) return whole;
-  const method = find(methods);
-  const target = find(targets);
-  if (typeof method === 'string' && typeof target === 'string') {
-    const query = find(queries);
-    const hasQuery = typeof query === 'string' && query !== '' && !target.includes('?');
-    const asked = hasQuery ? `${target}?${query.replace(/^\?/, '')}` : target;
-    return toRequest(method.toUpperCase(), toBytes(asked));
-  }
-  return undefined;
+  const [method, target, query] = [find(methods), find(targets), find(queries)];
+  if (method === undefined || target === undefined) return undefined;
+  const asked = query && !target.includes('?') ? `${target}?${query.replace(/^\?/, '')}` : target;
+  return toRequest(method.toUpperCase(), toBytes(asked));
 }
 
 function toFields(value: unknown): ReadonlyMap<string, unknown> {

@@ -23,22 +23,17 @@ interface Place {
 
 const rootPlace: Place = { path: '', label: '', field: '' };
 
-const frameKinds: Readonly<Record<string, Kind>> = {
-  count: 'count',
-  next: 'next',
-  previous: 'previous',
-};
+/** What stands beside the records of a page; the kinds of differences in it have the same names. */
+const frame = ['count', 'next', 'previous'] as const;
 
 /** Compares two documents whole; a page of a listing record by record. */
 export class DocumentComparison {
-  readonly #findings: Findings;
-  readonly #bases: Bases;
   #isPage = false;
 
-  constructor(findings: Findings, bases: Bases) {
-    this.#findings = findings;
-    this.#bases = bases;
-  }
+  constructor(
+    private readonly findings: Findings,
+    private readonly bases: Bases,
+  ) {}
 
   compare(theirs: JsonNode, ours: JsonNode): void {
     this.#isPage = isPage(theirs) || isPage(ours);
@@ -82,11 +77,11 @@ export class DocumentComparison {
     if (first !== -1) {
       const [a, b] = [JSON.stringify(keysThere[first]), JSON.stringify(keysHere[first])].map(cut);
       const sentence = `${place.label}the keys of ${name} are in another order: ${a} comes first in the source, ${b} here.`;
-      this.#findings.add('key-order', place.path || undefined, sentence);
+      this.findings.add('key-order', place.path || undefined, sentence);
     }
     if (theirs.repeated !== ours.repeated) {
       const sentence = `${place.label}${name} has a key twice on one side.`;
-      this.#findings.add('bytes-only', place.path || undefined, sentence);
+      this.findings.add('bytes-only', place.path || undefined, sentence);
     }
   }
 
@@ -108,7 +103,7 @@ export class DocumentComparison {
 
   /** Compares each record with the one of the same id, and says which are missing or elsewhere. */
   #compareRecordLists(theirs: JsonArray, ours: JsonArray): void {
-    const add = (kind: Kind, sentence: string) => this.#findings.add(kind, 'results', sentence);
+    const add = (kind: Kind, sentence: string) => this.findings.add(kind, 'results', sentence);
     const compareRecord = (label: string, there: JsonNode, here: JsonNode) =>
       this.#compareNodes({ path: 'results', label, field: '' }, there, here);
     const [there, here] = [byId(theirs), byId(ours)];
@@ -143,19 +138,19 @@ export class DocumentComparison {
     if (!isScalar(theirs) || !isScalar(ours)) this.#add(place, 'value', sentence);
     else if (isSameValue(theirs, ours)) this.#spelling(place, theirs.text, ours.text);
     else if (isFraction(place.field, theirs, ours)) {
-      this.#findings.add('fraction', place.path, sentence);
+      this.findings.add('fraction', place.path, sentence);
     } else this.#add(place, 'value', sentence);
   }
 
   #compareLinks(name: 'next' | 'previous', theirs: JsonNode, ours: JsonNode): void {
     const kind =
-      isText(theirs) && isText(ours) && compareLinks(theirs.value, ours.value, this.#bases);
+      isText(theirs) && isText(ours) && compareLinks(theirs.value, ours.value, this.bases);
     if (kind === 'page-1' && name === 'previous') {
       const sentence = `previous is ${show(theirs)} in the source, ${show(ours)} here.`;
-      this.#findings.add('previous-page-1', 'previous', sentence);
+      this.findings.add('previous-page-1', 'previous', sentence);
     } else if (theirs.text === 'null' ? ours.text !== 'null' : kind !== 'same') {
       const [there, here] = showBoth(theirs.text, ours.text);
-      this.#findings.add(name, name, `${name} is ${there} in the source, ${here} here.`);
+      this.findings.add(name, name, `${name} is ${there} in the source, ${here} here.`);
     } else if (isText(theirs) && isText(ours) && isPlain(theirs) !== isPlain(ours)) {
       this.#spelling({ path: name, label: '', field: name }, theirs.text, ours.text);
     }
@@ -164,13 +159,13 @@ export class DocumentComparison {
   #spelling(place: Place, theirs: string, ours: string): void {
     const [there, here] = fromDifference(theirs, ours);
     const sentence = `${place.label}${nameOf(place)} is written ${there} in the source, ${here} here.`;
-    this.#findings.add('bytes-only', place.path || undefined, sentence);
+    this.findings.add('bytes-only', place.path || undefined, sentence);
   }
 
   /** A difference that belongs to the frame of a page has the kind of its place. */
   #add(place: Place, kind: Kind, sentence: string): void {
-    const own = this.#isPage ? frameKinds[place.path] : undefined;
-    this.#findings.add(own ?? kind, place.path || undefined, sentence);
+    const own = this.#isPage ? frame.find((name) => name === place.path) : undefined;
+    this.findings.add(own ?? kind, place.path || undefined, sentence);
   }
 
   #within(place: Place, key: string): Place {

@@ -45,28 +45,25 @@ export function memberOf(node: JsonNode | undefined, key: string): JsonNode | un
 }
 
 class Parser {
-  readonly #text: string;
   #at = 0;
   #nodes = 0;
   /** Each with the punctuation before it. */
   readonly #spaces = new Set<string>();
 
-  constructor(text: string) {
-    this.#text = text;
-  }
+  constructor(private readonly text: string) {}
 
   parse() {
     this.#skipSpace();
     const root = this.#value(0);
     const end = this.#at;
     this.#skipSpace();
-    if (this.#at < this.#text.length) throw new SyntaxError();
-    if (end < this.#at) this.#spaces.add(`$${this.#text.slice(end)}`);
+    if (this.#at < this.text.length) throw new SyntaxError();
+    if (end < this.#at) this.#spaces.add(`$${this.text.slice(end)}`);
     return { root, spaces: [...this.#spaces].sort().join('|') };
   }
 
   #value(depth: number): JsonNode {
-    const letter = this.#text[this.#at];
+    const letter = this.text[this.#at];
     const isWhole = depth > maxDepth || ++this.#nodes > maxNodes;
     if (isWhole && (letter === '{' || letter === '[')) return this.#whole();
     if (letter === '{') return this.#object(depth);
@@ -88,20 +85,20 @@ class Parser {
       if (earlier) repeated += `${index}${earlier.keyText}:${earlier.value.text},`;
       members.set(key, { keyText, value: this.#value(depth + 1) });
     });
-    return { type: 'object', members, repeated, text: this.#text.slice(start, this.#at) };
+    return { type: 'object', members, repeated, text: this.text.slice(start, this.#at) };
   }
 
   #array(depth: number): JsonArray {
     const start = this.#at;
     const items: JsonNode[] = [];
     this.#readItems(']', () => items.push(this.#value(depth + 1)));
-    return { type: 'array', items, text: this.#text.slice(start, this.#at) };
+    return { type: 'array', items, text: this.text.slice(start, this.#at) };
   }
 
   #readItems(bracket: string, read: (index: number) => void): void {
     this.#at++;
     this.#skipSpace();
-    for (let index = 0; this.#text[this.#at] !== bracket; index++) {
+    for (let index = 0; this.text[this.#at] !== bracket; index++) {
       if (index > 0) this.#expect(',');
       this.#skipSpace();
       read(index);
@@ -115,7 +112,7 @@ class Parser {
     const start = this.#at;
     let depth = 0;
     do {
-      const letter = this.#text[this.#at];
+      const letter = this.text[this.#at];
       if (letter === undefined) throw new SyntaxError();
       if (letter === '"') {
         this.#string();
@@ -125,33 +122,33 @@ class Parser {
       if (letter === '}' || letter === ']') depth--;
       this.#at++;
     } while (depth > 0);
-    const text = this.#text.slice(start, this.#at);
+    const text = this.text.slice(start, this.#at);
     return { type: 'literal', text, value: text };
   }
 
   #string(): JsonScalar & { readonly value: string } {
     const start = this.#at;
-    if (this.#text[start] !== '"') throw new SyntaxError();
+    if (this.text[start] !== '"') throw new SyntaxError();
     let end = start;
     do {
-      end = this.#text.indexOf('"', end + 1);
+      end = this.text.indexOf('"', end + 1);
       if (end === -1) throw new SyntaxError();
     } while (this.#isEscaped(end));
     this.#at = end + 1;
-    const text = this.#text.slice(start, this.#at);
+    const text = this.text.slice(start, this.#at);
     return { type: 'string', text, value: String(JSON.parse(text)) };
   }
 
   #isEscaped(quote: number): boolean {
     let slashes = 0;
-    while (this.#text[quote - 1 - slashes] === '\\') slashes++;
+    while (this.text[quote - 1 - slashes] === '\\') slashes++;
     return slashes % 2 === 1;
   }
 
   #word(): JsonScalar {
     const word = /[^\s,\]}:[{"]*/y;
     word.lastIndex = this.#at;
-    const text = word.exec(this.#text)?.[0] ?? '';
+    const text = word.exec(this.text)?.[0] ?? '';
     this.#at += text.length;
     const value: unknown = JSON.parse(text);
     return { type: typeof value === 'number' ? 'number' : 'literal', text, value };
@@ -159,14 +156,14 @@ class Parser {
 
   #skipSpace(): void {
     const start = this.#at;
-    while (' \t\n\r'.includes(this.#text[this.#at] || '?')) this.#at++;
+    while (' \t\n\r'.includes(this.text[this.#at] || '?')) this.#at++;
     if (start === this.#at) return;
-    const before = /[{}[\]:,]/.exec(this.#text[start - 1] ?? '')?.[0] ?? '';
-    this.#spaces.add(before + this.#text.slice(start, this.#at));
+    const before = /[{}[\]:,]/.exec(this.text[start - 1] ?? '')?.[0] ?? '';
+    this.#spaces.add(before + this.text.slice(start, this.#at));
   }
 
   #expect(letter: string): void {
-    if (this.#text[this.#at] !== letter) throw new SyntaxError();
+    if (this.text[this.#at] !== letter) throw new SyntaxError();
     this.#at++;
   }
 }

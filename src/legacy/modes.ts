@@ -68,7 +68,7 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
     if (isApi(request)) legacy.compareLater(request, reply);
     done();
   });
-  app.addHook('preClose', async () => legacy.stopComparing());
+  app.addHook('preClose', async () => legacy.closing.abort());
   app.addHook('onClose', () => legacy.close());
   return legacy;
 }
@@ -78,7 +78,7 @@ export class Legacy {
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
-  readonly #closing = new AbortController();
+  readonly closing = new AbortController();
   readonly #isPassing: boolean;
 
   constructor(
@@ -126,7 +126,7 @@ export class Legacy {
     const asked = this.#comparisons.choose(request);
     if (!asked) return;
     const { upstream, gateway } = this.#forwarding;
-    const { signal } = this.#closing;
+    const { signal } = this.closing;
     const headers = pairsOf(toLegacyHeaders(request, gateway))
       .filter(([name]) => !conditions.has(name.toLowerCase()))
       .flat();
@@ -136,10 +136,6 @@ export class Legacy {
         receive(await this.#measure(signal, () => upstream.open(question))),
       ),
     );
-  }
-
-  stopComparing(): void {
-    this.#closing.abort();
   }
 
   async close(): Promise<void> {
