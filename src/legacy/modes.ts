@@ -165,10 +165,10 @@ export class Legacy {
 
   #isForLegacy(request: FastifyRequest): boolean {
     if (!this.#isPassing || !isApi(request)) return false;
-    const { legacyMode } = this.#config;
-    // Paths that this gateway does not have are all its own.
-    const isKnown = request.routeOptions.url !== '/api/*';
-    const share = shareOf(legacyMode, isKnown ? request.method : '');
+    // What is not read, and paths that this gateway does not have, are all of the old service.
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const isOurs = isRead && request.routeOptions.url !== '/api/*';
+    const share = isOurs ? this.#config.legacyMode.percent : 0;
     return !(share > 0 && isAmong(share, request));
   }
 
@@ -227,12 +227,6 @@ export class Legacy {
 /** By the route, since a path may be written in many ways; what leads elsewhere there is unknown. */
 function isApi(request: FastifyRequest): boolean {
   return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(request.url);
-}
-
-/** Percent of clients to whom this gateway itself answers a method of one of its legacy paths. */
-function shareOf({ kind, percent }: Config['legacyMode'], method: string): number {
-  if (kind === 'off' || kind === 'mirror') return 100;
-  return method === 'GET' || method === 'HEAD' ? percent : 0;
 }
 
 /** Whether a client is one of so many percent: the same in every process, and with more percent the same and more. */
