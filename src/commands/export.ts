@@ -74,16 +74,10 @@ export async function run(io: Io, values: Values, [target = '']: readonly string
   });
 }
 
-interface Request {
-  readonly target: string;
-  readonly form: 'lines' | 'pages' | 'stream';
-  readonly since: string | undefined;
-  readonly base: string;
-  readonly overwrite: boolean;
-}
+type Request = ReturnType<typeof readRequest>;
 
 /** @throws UsageError for options that do not go together */
-function readRequest(target: string, values: Values, { publicUrl }: Config): Request {
+function readRequest(target: string, values: Values, { publicUrl }: Config) {
   const { since, overwrite = false } = values;
   const form =
     target === '-' ? 'stream' : /\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target) ? 'lines' : 'pages';
@@ -106,7 +100,7 @@ function readRequest(target: string, values: Values, { publicUrl }: Config): Req
       'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
     );
   }
-  return { target, form, since, base, overwrite };
+  return { target, form, since, base, overwrite } as const;
 }
 
 async function writeExport(

@@ -30,7 +30,11 @@ async function listFiles(
 ): Promise<string[]> {
   const lists = await Promise.all(
     paths.map(async (path) => {
-      if (path === '-' || !(await isFolder(path))) return [path];
+      if (path === '-') return [path];
+      const found = await stat(path).catch((error) => {
+        throw new SourceError(`${path} cannot be read (${messageOf(error)}).`);
+      });
+      if (!found.isDirectory()) return [path];
       const all = await listFolder(path);
       const files = all.filter((file) => /\.(?:json|ndjson|jsonl)(?:\.gz)?$/i.test(file));
       if (files.length === 0) {
@@ -58,14 +62,6 @@ export async function fingerprintFiles(paths: readonly string[]): Promise<string
     return `${file} ${found?.size} ${found?.mtimeMs}`;
   });
   return createHash('sha256').update(marks.join('\n')).digest('hex');
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch (error) {
-    throw new SourceError(`${path} cannot be read (${messageOf(error)}).`);
-  }
 }
 
 async function listFolder(folder: string): Promise<string[]> {

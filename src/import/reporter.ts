@@ -5,19 +5,12 @@ export interface Output {
   write(text: string): unknown;
 }
 
-export interface Reporter {
-  note(line: string): void;
-  /** @param key tells the fault from others, wherever in the source it comes */
-  fault(line: string, key: string): void;
-  /** Shows how far the work has come. @param total undefined when it is not known */
-  progress(read: number, total: number | undefined): void;
-  finish(): void;
-}
+export type Reporter = ReturnType<typeof createReporter>;
 
 const maxFaults = 100;
 
 /** @param already records that an earlier run had read */
-export function createReporter(output: Output, already = 0): Reporter {
+export function createReporter(output: Output, already = 0) {
   const start = Date.now();
   const interval = output.isTTY ? 200 : 5_000;
   let shown = start;
@@ -29,12 +22,14 @@ export function createReporter(output: Output, already = 0): Reporter {
   };
   return {
     note: print,
-    fault(text) {
+    /** Prints a fault, up to a limit; its key tells it from others, wherever in the source it comes. */
+    fault(text: string, _key: string) {
       faults++;
       if (faults <= maxFaults) print(text);
       if (faults === maxFaults) print('More will be counted, but not printed.');
     },
-    progress(read, total) {
+    /** @param total undefined when it is not known */
+    progress(read: number, total: number | undefined) {
       if (Date.now() - shown < interval) return;
       shown = Date.now();
       const rate = formatNumber(((read - already) * 1000) / (shown - start));

@@ -64,12 +64,10 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
     const following = numberedQuery(ordering, page + 1);
     targets.theirs = nextOf(theirs, ours, following);
     targets.ours = nextOf(ours, theirs, following);
-    for (const side of ['theirs', 'ours'] as const) {
-      const read = side === 'theirs' ? theirs : ours;
+    for (const [side, read] of Object.entries({ theirs, ours }) as ['theirs' | 'ours', Read][]) {
       const next = targets[side];
-      if (next !== undefined && isPage(read)) {
-        watches[side](next, { next, results: [...read.records], count: read.count });
-      }
+      if (next === undefined || !isPage(read)) continue;
+      watches[side](next, { next, results: [...read.records], count: read.count });
     }
   }
   const tied = await reportOneSided(options, alignment);
@@ -87,10 +85,7 @@ function noteTies({ checker, ordering }: WalkOptions): void {
   );
 }
 
-interface Targets {
-  theirs: string | undefined;
-  ours: string | undefined;
-}
+type Targets = Record<'theirs' | 'ours', string | undefined>;
 
 /** A page, `unread` when the answer was none, or undefined behind the end. */
 type Read = ListingPage | 'unread' | undefined;
