@@ -51,19 +51,14 @@ export interface LegacyRequest {
 }
 
 export interface LegacyService {
-  /** Such as `http://127.0.0.1:8000`. */
   readonly base: string;
-  /** Its listing. */
   readonly url: string;
-  /** What it lists; may be changed. */
   readonly records: LegacyRecord[];
-  /** What is wrong with it at the moment. */
   fault: Fault | undefined;
   /** Whether records that share what they are sorted by come in the order of their ids. */
   tieBreak: boolean;
   /** Orderings that it passes over as if it did not know them. */
   readonly unknown: Set<string>;
-  /** All that it has been asked. */
   readonly requests: LegacyRequest[];
   close(): Promise<void>;
 }

@@ -53,7 +53,6 @@ export interface AskedPage {
 
 export interface Listing {
   readonly url: string;
-  /** To be changed at will. */
   records: ListedRecord[];
   pageSize: number;
   /** What the listing counts beyond what it has. */

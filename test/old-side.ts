@@ -24,7 +24,6 @@ export function rowsOf(listed: readonly LegacyRecord[]): OutfitRow[] {
 }
 
 export interface ListeningGateway extends TestGateway {
-  /** Such as `http://127.0.0.1:4000`. */
   readonly base: string;
 }
 

@@ -10,7 +10,6 @@ export interface ScriptedService {
   ends: boolean;
   /** All that came, as latin1. */
   received(): string;
-  /** Connections that are open. */
   connections(): number;
   close(): Promise<void>;
 }

@@ -2,6 +2,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { ConfigError, decimal, text } from '../config.ts';
 import { messageOf } from '../errors.ts';
+import { parseUrl } from '../http/url.ts';
 import { formatNumber, listFirst, type Output } from '../import/reporter.ts';
 import { isAcceptable, kindMeanings, kinds } from '../legacy/difference.ts';
 import { countTimes, type Group, type Report } from '../legacy/report.ts';
@@ -24,6 +25,13 @@ Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could
 or not to the end, 130 it was interrupted.`;
 
 const acceptable = text.refine(isAcceptable).describe(`one of ${kinds.join(', ')}`);
+
+/** @param isAllowed beside credentials, which none may have */
+export const httpUrl = (isAllowed: (url: URL) => boolean) =>
+  text.refine((value) => {
+    const url = /^https?:\/\//i.test(value) ? parseUrl(value) : undefined;
+    return url && !url.username && !url.password && isAllowed(url);
+  });
 
 export const withComparison = (line: CommandLine) =>
   line

@@ -3,9 +3,8 @@ import { Writable } from 'node:stream';
 import { baseUrl, type Config, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
-import { streamLines, writeLines, writePages } from '../export/forms.ts';
+import { streamLines, writeLines, writePages, writeWhole } from '../export/forms.ts';
 import { readRecords } from '../export/records.ts';
-import { writeWhole } from '../export/whole.ts';
 import { createReporter, formatNumber, type Reporter } from '../import/reporter.ts';
 import { createOutfitList } from '../outfits/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
@@ -66,7 +65,7 @@ export async function run(io: Io, values: Values, [target = '']: readonly string
     );
     const seconds = (performance.now() - start) / 1000;
     const [place, told] =
-      request.form === 'stream' ? ['standard output', io.stderr] : [request.target, io.stdout];
+      request.form === 'stream' ? ['standard output', io.stderr] : [target, io.stdout];
     const rate = formatNumber(written / seconds);
     told.write(
       `${formatNumber(written)} records written to ${place} in ${seconds.toFixed(1)} s (${rate} per second).\n`,
@@ -75,19 +74,19 @@ export async function run(io: Io, values: Values, [target = '']: readonly string
   });
 }
 
-interface Request {
-  readonly target: string;
-  readonly form: 'lines' | 'pages' | 'stream';
-  readonly since: string | undefined;
-  readonly base: string;
-  readonly overwrite: boolean;
-}
+type Request = ReturnType<typeof readRequest>;
 
 /** @throws UsageError for options that do not go together */
-function readRequest(target: string, values: Values, { publicUrl }: Config): Request {
+function readRequest(target: string, values: Values, { publicUrl }: Config) {
   const { since, overwrite = false } = values;
-  const form = formOf(target);
+  const form =
+    target === '-' ? 'stream' : /\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target) ? 'lines' : 'pages';
   const base = values.base ?? publicUrl ?? '';
+  if (form === 'pages' && /\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) {
+    throw new UsageError(
+      `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
+    );
+  }
   if (form !== 'pages' && values.base !== undefined) {
     throw new UsageError('--base is for pages: lines have no links.');
   }
@@ -101,16 +100,7 @@ function readRequest(target: string, values: Values, { publicUrl }: Config): Req
       'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
     );
   }
-  return { target, form, since, base, overwrite };
-}
-
-function formOf(target: string): Request['form'] {
-  if (target === '-') return 'stream';
-  if (/\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target)) return 'lines';
-  if (!/\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) return 'pages';
-  throw new UsageError(
-    `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
-  );
+  return { target, form, since, base, overwrite } as const;
 }
 
 async function writeExport(

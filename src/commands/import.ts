@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { describeError } from '../failure.ts';
 import { SourceError } from '../import/batch.ts';
-import { openCheckpoint } from '../import/checkpoint.ts';
+import { Checkpoint } from '../import/checkpoint.ts';
 import { dryRun } from '../import/dry-run.ts';
 import { parseHeaders } from '../import/fetch-page.ts';
 import { fingerprintFiles } from '../import/files.ts';
@@ -131,12 +131,11 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   return withDatabase(config, async (database) => {
     const { stdin, stdout, stderr, signal } = io;
     const { firstId } = config;
-    const remover = isLive ? '--prune' : '--replace';
     const reading = { sources, stdin, headers, bases, replace, firstId, pause, signal };
     if (values.dryRun) {
       const reporter = createReporter(stderr);
       const found = await dryRun(database.pool, reading, reporter).finally(reporter.finish);
-      stdout.write(`${describeDryRun(found, { config, remover }).join('\n')}\n`);
+      stdout.write(`${describeDryRun(found, { config, remover: removerOf(isLive) }).join('\n')}\n`);
       return found.broken > 0 ? 1 : 0;
     }
     // What a follower has read may be old: nobody waits for the end of its crawl.
@@ -144,26 +143,24 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const same = { database: database.description, replace, bases, files, follows: isRepeated };
     const checkpoint = sources.includes('-')
       ? undefined
-      : openCheckpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
+      : new Checkpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
     if (restart) checkpoint?.remove();
     const importing = { ...reading, checkpoint, isRepeated, stderr };
-    return keepUp({ database, config, importing, values, isLive, remover }, io);
+    return keepUp(database, config, importing, values, isLive, io);
   });
 }
 
-interface Plan {
-  readonly database: Database;
-  readonly config: Config;
-  readonly importing: Omit<ImportOptions, 'startReport'>;
-  readonly values: Values;
-  readonly isLive: boolean;
-  readonly remover: '--prune' | '--replace';
-}
+const removerOf = (isLive: boolean) => (isLive ? '--prune' : '--replace');
 
 /** Crawls as often as it takes; gives the exit code. */
-async function keepUp(plan: Plan, io: Io): Promise<number> {
-  const { database, config, importing, values, isLive, remover } = plan;
-  const { signal, stdout, stderr } = io;
+async function keepUp(
+  database: Database,
+  config: Config,
+  importing: Omit<ImportOptions, 'startReport'>,
+  values: Values,
+  isLive: boolean,
+  { signal, stdout, stderr }: Io,
+): Promise<number> {
   const { pool } = database;
   const { isRepeated } = importing;
   const rounds = new RoundReporter(stdout, stderr);
@@ -181,7 +178,12 @@ async function keepUp(plan: Plan, io: Io): Promise<number> {
     const outcome = await importOutfits(pool, { ...importing, startReport });
     isResumed = outcome.already > 0;
     const removed = outcome.interrupted ? undefined : await pruner?.prune(outcome);
-    const lines = describeOutcome(outcome, { config, canResume, removed, remover });
+    const lines = describeOutcome(outcome, {
+      config,
+      canResume,
+      removed,
+      remover: removerOf(isLive),
+    });
     const time = isRepeated ? `${new Date().toISOString()} ` : '';
     for (const [index, line] of lines.entries()) say(index === 0 ? time + line : line);
     code = outcome.totals.broken > 0 || pruner?.hasRefused ? 1 : 0;

@@ -1,20 +1,15 @@
 // outfit-gateway replay: asks the old service and this one what apps have asked, and compares.
-import { ConfigError, decimal, text, wholeNumber } from '../config.ts';
-import { parseUrl } from '../http/url.ts';
+import { ConfigError, decimal, wholeNumber } from '../config.ts';
 import { hide, parseHeaders } from '../import/fetch-page.ts';
 import { createReporter, formatNumber, type Output } from '../import/reporter.ts';
 import { type ReplayOutcome, replay } from '../legacy/replay.ts';
 import { Report } from '../legacy/report.ts';
 import { createHttpSide, createOwnSide } from '../legacy/side.ts';
 import type { Io } from './command.ts';
-import { type ComparisonValues, conclude, withComparison } from './comparison.ts';
+import { type ComparisonValues, conclude, httpUrl, withComparison } from './comparison.ts';
 import { as, asList, createLine } from './options.ts';
 
-const serviceUrl = text
-  .refine((value) => {
-    const url = /^https?:\/\//i.test(value) ? parseUrl(value) : undefined;
-    return url && !url.username && !url.password && url.pathname === '/' && !url.search;
-  })
+const serviceUrl = httpUrl(({ pathname, search }) => pathname === '/' && !search)
   .transform((value) => new URL(value).href)
   .describe('the http or https URL of a service, without path');
 

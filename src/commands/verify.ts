@@ -1,10 +1,9 @@
 // outfit-gateway verify: compares a live listing with this service.
 import { buildApp } from '../app.ts';
-import { type Config, readConfig, text, wholeNumber } from '../config.ts';
+import { type Config, readConfig, wholeNumber } from '../config.ts';
 import { EmbeddedDatabaseError } from '../database/data-folder.ts';
 import type { Database } from '../database/database.ts';
 import { toAnswer } from '../http/client.ts';
-import { parseUrl } from '../http/url.ts';
 import { hide, parseHeaders } from '../import/fetch-page.ts';
 import { createReporter, formatNumber } from '../import/reporter.ts';
 import { findListingUrl } from '../import/source.ts';
@@ -13,16 +12,13 @@ import { createOwnSide, type Side } from '../legacy/side.ts';
 import { verifyListing } from '../legacy/verify.ts';
 import { typed } from '../package.ts';
 import type { Io } from './command.ts';
-import { type ComparisonValues, conclude, withComparison } from './comparison.ts';
+import { type ComparisonValues, conclude, httpUrl, withComparison } from './comparison.ts';
 import { withDatabase } from './database.ts';
 import { as, asList, createLine, UsageError, withSettings } from './options.ts';
 
-const listingUrl = text
-  .refine((value) => {
-    const url = /^https?:\/\//i.test(value) ? parseUrl(value) : undefined;
-    return url && !url.username && !url.password && !url.search;
-  })
-  .describe('the http or https URL of a listing, without a query');
+const listingUrl = httpUrl(({ search }) => !search).describe(
+  'the http or https URL of a listing, without a query',
+);
 
 export const line = () =>
   withSettings(
@@ -86,28 +82,15 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const options = { listing, headers, openOurs, report, signal, sample, ...times };
     return verifyListing(options, reporter).finally(reporter.finish);
   };
-  const facts =
-    against === undefined
-      ? await withService(readConfig(io.env), verify)
-      : await withUrl(against, times.timeout, verify);
+  const side = against && createOwnSide({ url: against, timeout: times.timeout });
+  const facts = side
+    ? await verify(async () => side).finally(side.close)
+    : await withService(readConfig(io.env), verify);
   const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
 
 type OpenOurs = (pageSize: number | undefined) => Promise<Side>;
-
-async function withUrl<Result>(
-  url: string,
-  timeout: number,
-  verify: (openOurs: OpenOurs) => Promise<Result>,
-): Promise<Result> {
-  const side = createOwnSide({ url, timeout });
-  try {
-    return await verify(async () => side);
-  } finally {
-    side.close();
-  }
-}
 
 /** A service in this process, on the configured database, that answers whoever asks. */
 async function withService<Result>(
@@ -115,18 +98,19 @@ async function withService<Result>(
   verify: (openOurs: OpenOurs) => Promise<Result>,
 ): Promise<Result> {
   const opened: Side[] = [];
+  const verifyWith = async (database: Database) => {
+    try {
+      return await verify(async (pageSize = config.pageSize) => {
+        const side = await openService({ ...config, pageSize }, database);
+        opened.push(side);
+        return side;
+      });
+    } finally {
+      for (const side of opened) await side.close();
+    }
+  };
   try {
-    return await withDatabase(config, async (database) => {
-      try {
-        return await verify(async (pageSize = config.pageSize) => {
-          const side = await openService({ ...config, pageSize }, database);
-          opened.push(side);
-          return side;
-        });
-      } finally {
-        for (const side of opened) await side.close();
-      }
-    });
+    return await withDatabase(config, verifyWith);
   } catch (error) {
     if (!(error instanceof EmbeddedDatabaseError)) throw error;
     throw new EmbeddedDatabaseError(

@@ -1,8 +1,8 @@
-// Records in the forms that an export has: one per line (NDJSON), compressed or not, and a folder of pages, each
-// byte for byte the body that the listing answers with.
-import { createWriteStream } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+// The forms of an export: a record per line (NDJSON), and a folder of pages, byte for byte as the listing answers.
+import { randomUUID } from 'node:crypto';
+import { createWriteStream, existsSync } from 'node:fs';
+import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
@@ -11,11 +11,9 @@ import { messageOf } from '../errors.ts';
 import { typed } from '../package.ts';
 import { encloseResults } from '../rest/documents.ts';
 import { parseQuery } from '../rest/url.ts';
-import { notWritten, orSay } from './whole.ts';
 
 type Records = AsyncIterable<readonly Buffer[]>;
 
-/** @throws ConfigError when the file cannot be written, or what `records` throws */
 export async function writeLines(
   records: Records,
   file: string,
@@ -24,13 +22,10 @@ export async function writeLines(
   // Flushed to the disk before it gets its name.
   const stream = createWriteStream(file, { flags: 'wx', flush: true });
   const end = (target: Writable) =>
-    compressed
-      ? pipeline(joinLines(records), createGzip(), target)
-      : pipeline(joinLines(records), target);
+    pipeline([joinLines(records), ...(compressed ? [createGzip()] : []), target]);
   await explainFailure(stream, end, (error) => notWritten(name, error));
 }
 
-/** Leaves the stream open. @throws ConfigError when nothing reads it any more */
 export async function streamLines(records: Records, stream: Writable): Promise<void> {
   await explainFailure(
     stream,
@@ -68,19 +63,14 @@ function joinLines(records: Records): Readable {
 
 const listingPath = '/api/outfits/';
 
-export interface PagesOptions {
+interface PagesOptions {
   readonly name: string;
-  /** Base of the links, such as `https://shop.example.com`. */
   readonly base: string;
   readonly pageSize: number;
   /** Records of the whole listing, of the same snapshot. */
   readonly count: number;
 }
 
-/**
- * Makes the folder and writes page-1.json and so on, with as many digits as the last one needs.
- * @throws ConfigError when it cannot be written, or the counts of the database are wrong
- */
 export async function writePages(
   records: Records,
   folder: string,
@@ -127,7 +117,79 @@ async function* toPages(records: Records, pageSize: number): AsyncGenerator<read
 }
 
 function toList(records: readonly Buffer[]): Buffer {
-  const comma = Buffer.from(',');
-  const parts = records.flatMap((record, index) => (index === 0 ? [record] : [comma, record]));
-  return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')]);
+  const parts = records.flatMap((record) => [Buffer.from(','), record]);
+  return Buffer.concat([Buffer.from('['), ...parts.slice(1), Buffer.from(']')]);
+}
+
+const pageFile = /^page-\d+\.json$/;
+
+/** Writes under another name, and renames at the end: a file or folder is there whole or not at all. */
+export async function writeWhole(
+  path: string,
+  overwrite: boolean,
+  write: (temporary: string) => Promise<void>,
+): Promise<void> {
+  await checkPlace(path, overwrite);
+  const place = resolve(path);
+  const beside = (kind: string) =>
+    join(dirname(place), `.${basename(place)}.${randomUUID().slice(0, 8)}.${kind}`);
+  const temporary = beside('partial');
+  try {
+    await write(temporary);
+    await checkPlace(path, overwrite);
+    await orSay(path, () => moveInto(place, temporary, beside('old')));
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function orSay<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw notWritten(path, error);
+  }
+}
+
+function notWritten(path: string, error: unknown): ConfigError {
+  return new ConfigError(
+    `${path} cannot be written (${messageOf(error)}): make room there, or choose another place.`,
+  );
+}
+
+async function checkPlace(path: string, overwrite: boolean): Promise<void> {
+  if (!existsSync(dirname(resolve(path)))) {
+    throw new ConfigError(`The folder of ${path} does not exist: make it first.`);
+  }
+  const found = await lstat(path).catch(() => undefined);
+  if (!found) return;
+  const entries = found.isDirectory() ? await orSay(path, () => readdir(path)) : undefined;
+  if (entries?.length === 0) return;
+  if (!overwrite) {
+    throw new ConfigError(`${path} is there already: choose another name, or add --overwrite.`);
+  }
+  const other = entries?.find((name) => !pageFile.test(name));
+  if (other !== undefined) {
+    throw new ConfigError(
+      `${path} holds ${JSON.stringify(other)}, which no export has written: choose another folder.`,
+    );
+  }
+}
+
+/** A folder cannot be renamed over one that is not empty, so that one steps aside. */
+async function moveInto(place: string, temporary: string, old: string): Promise<void> {
+  const found = await lstat(place).catch(() => undefined);
+  if (!found?.isDirectory()) {
+    await rename(temporary, place);
+    return;
+  }
+  await rename(place, old);
+  try {
+    await rename(temporary, place);
+  } catch (error) {
+    await rename(old, place);
+    throw error;
+  }
+  await rm(old, { recursive: true, force: true });
 }

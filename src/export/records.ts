@@ -16,13 +16,7 @@ import { encodeJson } from '../http/json.ts';
 type Range = ExportOutfitsQuery['range'];
 type ExportedRecord = Range['edges'][number]['node'];
 
-/**
- * Reads all records, private ones too, in the default order.
- * @param read one snapshot, or else records move while they are read
- * @param since gives only those that were created or modified after it, in no promised order: a
- *   timestamp with six digits, as records have it
- * @returns the compact JSON of each record, byte for byte that of the listing, some at a time
- */
+/** @param since gives only what was created or modified after it, in no promised order: six digits, as records have */
 export async function* readRecords(
   { pool, prisma }: Pick<Database, 'pool' | 'prisma'>,
   read: ReadRows,

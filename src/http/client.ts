@@ -6,7 +6,6 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { EnvHttpProxyAgent } from 'undici';
 import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
-import { readAtMost } from './read-at-most.ts';
 
 /** A decoded answer; repeated headers are joined by commas. */
 export interface Answer {
@@ -110,4 +109,20 @@ export function toAnswer(
     Array.isArray(value) ? value.join(', ') : value?.toString(),
   ]);
   return { status, headers: Object.fromEntries(texts), body };
+}
+
+/** All that comes; undefined when it is more than `max` bytes: then its stream is ended. */
+export async function readAtMost(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  max: number,
+): Promise<Buffer<ArrayBuffer> | undefined> {
+  const read: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of pieces) {
+    length += piece.length;
+    // Leaving the loop ends the connection.
+    if (length > max) return undefined;
+    read.push(piece);
+  }
+  return Buffer.concat(read);
 }

@@ -7,7 +7,6 @@ import { ConfigError } from '../config.ts';
 import { makeFolder } from '../database/data-folder.ts';
 import { messageOf } from '../errors.ts';
 
-/** How far an import has come: all that a later run needs to go on. */
 export type Progress = z.output<typeof progress>;
 
 const count = z.int().min(0);
@@ -28,46 +27,43 @@ const progress = z.object({
 
 const content = z.object({ run: z.string(), progress });
 
-/** The file that remembers the progress of an import until it has come to its end. */
-export interface Checkpoint {
-  /** What an interrupted run with the same options left; undefined when there is nothing. */
-  read(): Progress | undefined;
-  /** @throws ConfigError when the folder cannot be written */
-  write(progress: Progress): void;
-  remove(): void;
-}
+export class Checkpoint {
+  readonly #path: string;
 
-/**
- * @param folder where checkpoints are; made when the first one is written
- * @param source names the file
- * @param run what else must be the same for another run to go on: options, database, file times
- */
-export function openCheckpoint(folder: string, source: string, run: string): Checkpoint {
-  const name = createHash('sha256').update(source).digest('hex').slice(0, 16);
-  const path = join(folder, `${name}.json`);
-  return {
-    read() {
-      try {
-        const found = content.parse(JSON.parse(readFileSync(path, 'utf8')));
-        return found.run === run ? found.progress : undefined;
-      } catch {
-        return undefined; // none, or one that was damaged: an import from the beginning is safe
-      }
-    },
-    write(reached) {
-      try {
-        makeFolder(folder);
-        // A process that is killed while writing leaves the old checkpoint whole.
-        writeFileSync(`${path}.new`, JSON.stringify({ run, progress: reached }));
-        renameSync(`${path}.new`, path);
-      } catch (error) {
-        throw new ConfigError(
-          `The state of the import cannot be kept in ${folder} (${messageOf(error)}): set DATA_DIR to a folder that can be written.`,
-        );
-      }
-    },
-    remove() {
-      rmSync(path, { force: true });
-    },
-  };
+  /** @param run what else must be the same for another run to go on: options, database, file times */
+  constructor(
+    private readonly folder: string,
+    source: string,
+    private readonly run: string,
+  ) {
+    const name = createHash('sha256').update(source).digest('hex').slice(0, 16);
+    this.#path = join(folder, `${name}.json`);
+  }
+
+  /** What an interrupted run with the same options left; undefined when there is nothing. */
+  read(): Progress | undefined {
+    try {
+      const found = content.parse(JSON.parse(readFileSync(this.#path, 'utf8')));
+      return found.run === this.run ? found.progress : undefined;
+    } catch {
+      return undefined; // none, or one that was damaged: an import from the beginning is safe
+    }
+  }
+
+  write(reached: Progress): void {
+    try {
+      makeFolder(this.folder);
+      // A process that is killed while writing leaves the old checkpoint whole.
+      writeFileSync(`${this.#path}.new`, JSON.stringify({ run: this.run, progress: reached }));
+      renameSync(`${this.#path}.new`, this.#path);
+    } catch (error) {
+      throw new ConfigError(
+        `The state of the import cannot be kept in ${this.folder} (${messageOf(error)}): set DATA_DIR to a folder that can be written.`,
+      );
+    }
+  }
+
+  remove(): void {
+    rmSync(this.#path, { force: true });
+  }
 }

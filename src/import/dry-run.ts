@@ -31,11 +31,9 @@ export class Found {
   }
 }
 
-/** What an import would do. */
 export interface DryRun {
   readonly read: number;
   readonly created: Found;
-  /** Each with the columns that would change. */
   readonly updated: Found;
   readonly unchanged: Found;
   readonly broken: number;
@@ -46,13 +44,12 @@ export interface DryRun {
   readonly seconds: number;
 }
 
-export interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
+interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
   readonly bases: Bases;
   /** Whether the import would empty the database first, so that no like given here stays. */
   readonly replace: boolean;
 }
 
-/** @throws SourceError when the source cannot be read to its end */
 export async function dryRun(
   pool: pg.Pool,
   options: DryRunOptions,
@@ -62,8 +59,7 @@ export async function dryRun(
   const keptFirstId = await readFirstId(pool);
   const firstId = options.replace ? options.firstId : (keptFirstId ?? options.firstId);
   const [created, updated, unchanged] = [new Found(), new Found(), new Found()];
-  const ids = new IdSet();
-  const missing = new IdSet();
+  const [ids, missing] = [new IdSet(), new IdSet()];
   const unkept: Unkept = new Map();
   let { bases } = options;
   let read = 0;
@@ -92,15 +88,10 @@ export async function dryRun(
   return { read, created, updated, unchanged, broken, foreign, bases, unkept, seconds };
 }
 
-/** A row of the database, with the number of likes that were given here. */
-interface StoredRow extends OutfitRow {
-  readonly given: number;
-}
+/** With the number of likes that were given here. */
+type StoredRow = OutfitRow & { readonly given: number };
 
-function readStored(
-  pool: pg.Pool,
-  rows: readonly OutfitRow[],
-): Promise<ReadonlyMap<number, StoredRow>> {
+function readStored(pool: pg.Pool, rows: readonly OutfitRow[]): Promise<Map<number, StoredRow>> {
   return inTransaction(pool, async (client) => {
     await client.query('SET TRANSACTION READ ONLY');
     const found = await client.query<FlatRow & Pick<StoredRow, 'given'>>({

@@ -3,28 +3,23 @@ import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { messageOf } from '../errors.ts';
 import {
+  asEnvelope,
   maxPageBytes,
   maxPageSize,
+  parseJson,
   SourceError,
   type SourceRecord,
   toPart,
   type UnreadablePart,
 } from './batch.ts';
-import { asEnvelope, parseJson } from './envelope.ts';
 import { openInput, readLines } from './lines.ts';
 
-/** One record of a file, or a part of the file that holds none. */
 export type Entry = SourceRecord | UnreadablePart;
 
 /** Lists that may stand in each other: lines of pages of lists of records. */
 const maxLists = 4;
 
-/**
- * Reads the records of a file one by one. A file whose name or first line says so has a JSON
- * document per line and is streamed; any other is one JSON document and is held in memory, as long
- * as it is no larger than a page may be.
- * @param file path, or `-` for `stdin`
- */
+/** A document per line, where the name or the first line says so, is streamed; any other file is held as one document. */
 export async function* readEntries(
   file: string,
   stdin: Readable,
@@ -72,7 +67,6 @@ class Input {
     this.#rest = stream[Symbol.asyncIterator]();
   }
 
-  /** Whether there is more than a page may have. */
   get isOverfull(): boolean {
     return this.#length > maxPageBytes;
   }
@@ -81,7 +75,6 @@ class Input {
     return Buffer.concat(this.#chunks);
   }
 
-  /** Reads on, and holds what comes, to the end or to the limit. */
   async *hold(): AsyncGenerator<Buffer> {
     while (!this.isOverfull) {
       const { done, value } = await this.#rest.next();
@@ -92,7 +85,6 @@ class Input {
     }
   }
 
-  /** All that is held, one chunk after the other, and the rest of the stream. */
   async *all(): AsyncGenerator<Buffer> {
     yield* this.#chunks.splice(0);
     yield* { [Symbol.asyncIterator]: () => this.#rest };
@@ -131,7 +123,6 @@ function* readLine(line: Buffer | undefined, where: string): Generator<Entry> {
   else if (!line || !isBlank(line)) yield { where, reason: parsed.reason };
 }
 
-/** The records of a page envelope, an array, or the value itself as a record. */
 function* readValue(value: unknown, where: string, lists = 0): Generator<Entry> {
   const values = asEnvelope(value)?.results ?? value;
   if (!Array.isArray(values) || lists === maxLists) {

@@ -3,37 +3,23 @@ import { HttpClient, type Question, TooLargeError } from '../http/client.ts';
 import { parseUrl } from '../http/url.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
 
-/** The answer to a request for a page. */
-export interface PageAnswer {
-  readonly status: number;
-  readonly body: string;
-  /** The header, when there is one: seconds or an HTTP date. */
-  readonly retryAfter: string | undefined;
-  /** The URL that answered, after redirects; undefined: the one that was asked. */
-  readonly url?: string;
-}
+export type FetchPage = ReturnType<typeof createFetchPage>;
 
-/**
- * Gets one page; throws on a network error, a time-out or text that is not UTF-8, and a SourceError
- * when another try would be in vain.
- */
-export type FetchPage = (url: string, signal: AbortSignal) => Promise<PageAnswer>;
-
-export interface FetchOptions {
+interface FetchOptions {
   /** Sent to the host of `listing` only: they may hold a secret. */
   readonly headers?: Headers;
   readonly listing: string;
-  /** Milliseconds that a whole answer may take. */
   readonly timeout?: number;
 }
 
 const maxRedirects = 10;
 
+/** What it gives throws a SourceError when another try would be in vain. */
 export function createFetchPage({
   headers = new Headers(),
   listing,
   timeout = 30_000,
-}: FetchOptions): FetchPage {
+}: FetchOptions) {
   const client = new HttpClient();
   const named = new URL(listing);
 
@@ -54,7 +40,7 @@ export function createFetchPage({
     }
   };
 
-  return async (start, signal) => {
+  return async (start: string, signal: AbortSignal) => {
     let url = new URL(start);
     for (let redirects = 0; redirects <= maxRedirects; redirects++) {
       const { status, headers: given, body: bytes } = await ask(url, signal);
@@ -99,10 +85,7 @@ export function hide(body: string, headers: Headers): string {
 const notOurs =
   /^(?:connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
 
-/**
- * Headers from lines such as `Authorization: Token abc`; one that comes twice is sent with both.
- * @throws SourceError that does not repeat them
- */
+/** @throws SourceError that does not repeat them */
 export function parseHeaders(lines: readonly string[]): Headers {
   const headers = new Headers();
   for (const [index, line] of lines.entries()) {

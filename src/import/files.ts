@@ -4,16 +4,12 @@ import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../errors.ts';
-import { type Batch, type Position, type ReadOptions, SourceError } from './batch.ts';
+import { type Batch, type ReadOptions, SourceError } from './batch.ts';
 import { type Entry, readEntries } from './entries.ts';
 
 const batchSize = 500;
 
-/**
- * Reads files: page envelopes, single records, arrays of either, or one of these per line. What
- * cannot be read is reported in the batch, and does not keep the rest from being read.
- * @throws SourceError when a path does not exist or a folder holds nothing to read
- */
+/** @throws SourceError when a path does not exist or a folder holds nothing to read */
 export async function* readFiles(
   paths: readonly string[],
   options: ReadOptions,
@@ -28,14 +24,17 @@ export async function* readFiles(
   }
 }
 
-/** All files in the order they are read; folders in the natural order of their names. */
-export async function listFiles(
+async function listFiles(
   paths: readonly string[],
   notify: (sentence: string) => void,
 ): Promise<string[]> {
   const lists = await Promise.all(
     paths.map(async (path) => {
-      if (path === '-' || !(await isFolder(path))) return [path];
+      if (path === '-') return [path];
+      const found = await stat(path).catch((error) => {
+        throw new SourceError(`${path} cannot be read (${messageOf(error)}).`);
+      });
+      if (!found.isDirectory()) return [path];
       const all = await listFolder(path);
       const files = all.filter((file) => /\.(?:json|ndjson|jsonl)(?:\.gz)?$/i.test(file));
       if (files.length === 0) {
@@ -56,7 +55,6 @@ export async function listFiles(
   return lists.flat();
 }
 
-/** A text that changes when one of the files does, or when there are others. */
 export async function fingerprintFiles(paths: readonly string[]): Promise<string> {
   const files = await listFiles(paths, () => {});
   const marks = files.map((file) => {
@@ -64,14 +62,6 @@ export async function fingerprintFiles(paths: readonly string[]): Promise<string
     return `${file} ${found?.size} ${found?.mtimeMs}`;
   });
   return createHash('sha256').update(marks.join('\n')).digest('hex');
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch (error) {
-    throw new SourceError(`${path} cannot be read (${messageOf(error)}).`);
-  }
 }
 
 async function listFolder(folder: string): Promise<string[]> {
@@ -98,14 +88,10 @@ async function* readFile(
     if (number <= done) continue;
     entries.push(entry);
     if (entries.length < batchSize) continue;
-    yield toBatch(entries, { at: file, done: number });
+    yield { parts: entries, next: { at: file, done: number }, count: undefined };
     signal.throwIfAborted();
     entries = [];
   }
-  yield toBatch(entries, { at: file, done: number });
+  yield { parts: entries, next: { at: file, done: number }, count: undefined };
   signal.throwIfAborted();
-}
-
-function toBatch(parts: readonly Entry[], next: Position): Batch {
-  return { parts, next, count: undefined };
 }

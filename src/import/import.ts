@@ -19,7 +19,6 @@ const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
   /** Bases that are given; the others are found in the first records. */
   readonly bases: Bases;
-  /** Whether to empty the database before the first batch is saved. */
   readonly replace: boolean;
   /** Undefined when nothing can be resumed, as with standard input. */
   readonly checkpoint: Checkpoint | undefined;
@@ -32,13 +31,9 @@ export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened
 export interface ImportOutcome {
   readonly totals: Progress['totals'];
   readonly bases: Bases;
-  /** Fields of the saved records that the contract does not have. */
   readonly unkept: Unkept;
   readonly interrupted: boolean;
-  /**
-   * Outfits in the database that the source does not have, without those that are made here;
-   * undefined when part of the source was not read.
-   */
+  /** Outfits that the source does not have, without those made here; undefined: not all of it was read. */
   readonly foreign: IdSet | undefined;
   /** Records that a live listing counts beyond those that came; undefined if that is not known. */
   readonly lacking: number | undefined;
@@ -46,17 +41,17 @@ export interface ImportOutcome {
   /** Why the source may have more than what came, as a clause; undefined: that was all of it. */
   readonly partial: string | undefined;
   readonly seconds: number;
-  /** Records that an earlier run had read. */
   readonly already: number;
 }
 
-/**
- * Reads a source and saves what keeps the contract.
- * @throws SourceError when the source cannot be read on; what came before is saved all the same
- */
+/** @throws SourceError when the source cannot be read on; what came before is saved all the same */
 export async function importOutfits(pool: pg.Pool, options: ImportOptions): Promise<ImportOutcome> {
   const { checkpoint, isRepeated, stderr } = options;
-  const resume = await findProgress(checkpoint, pool);
+  const found = checkpoint?.read();
+  // A database that does not hold what was saved is another one.
+  const isKnown = async (id: number) =>
+    (await pool.query('SELECT FROM outfits WHERE id = $1', [id])).rowCount === 1;
+  const resume = found?.savedId !== undefined && (await isKnown(found.savedId)) ? found : undefined;
   const already = resume?.totals.read ?? 0;
   if (resume) {
     stderr.write(
@@ -82,17 +77,6 @@ export async function importOutfits(pool: pg.Pool, options: ImportOptions): Prom
   }
 }
 
-/** What to go on from, unless the database is one that does not hold what was saved. */
-async function findProgress(
-  checkpoint: Checkpoint | undefined,
-  pool: pg.Pool,
-): Promise<Progress | undefined> {
-  const progress = checkpoint?.read();
-  if (progress?.savedId === undefined) return undefined;
-  const { rowCount } = await pool.query('SELECT FROM outfits WHERE id = $1', [progress.savedId]);
-  return rowCount === 1 ? progress : undefined;
-}
-
 async function readAndSave(
   pool: pg.Pool,
   options: ImportOptions,
@@ -116,7 +100,9 @@ async function readAndSave(
     isShortened = true;
   };
 
-  const firstId = await settleFirstId(pool, options);
+  // Where outfits made here begin. An emptied database has none, so an export that has them may be restored.
+  if (!options.replace && options.firstId !== undefined) await reserveIds(pool, options.firstId);
+  const firstId = options.replace ? options.firstId : await readFirstId(pool);
   try {
     const from = resume?.position;
     const batches = readRows({ ...options, from, firstId, onShortened }, bases, reporter);
@@ -184,20 +170,6 @@ async function readAndSave(
   };
 }
 
-/**
- * Where the outfits that were made here begin, which are not to be overwritten. In a database that is
- * emptied first there will be none, so it may be restored from an export that has them.
- */
-async function settleFirstId(
-  pool: pg.Pool,
-  { replace, firstId }: Pick<ImportOptions, 'replace' | 'firstId'>,
-): Promise<number | undefined> {
-  if (replace) return firstId;
-  if (firstId !== undefined) await reserveIds(pool, firstId);
-  return readFirstId(pool);
-}
-
-/** Asks for the next item before the current one is dealt with, so that the two overlap. */
 async function* readAhead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
   let coming = items.next();
   for (let result = await coming; !result.done; result = await coming) {

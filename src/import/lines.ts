@@ -21,10 +21,7 @@ export interface Line {
 /** Times the limit after which a line without an end is taken for one that never ends. */
 const maxSkips = 16;
 
-/**
- * Reads lines; one that is longer than `limit` bytes is passed over.
- * @throws Error when a line does not end even then
- */
+/** Passes over a line that is longer than `limit` bytes. @throws Error when it does not end even then */
 export async function* readLines(
   stream: AsyncIterable<Buffer> | Iterable<Buffer>,
   limit: number,

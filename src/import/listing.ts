@@ -1,12 +1,19 @@
 // A live listing, followed by its next links to the end, however it fails or goes on on the way.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cut } from '../errors.ts';
-import { type Batch, type ReadOptions, SourceError, toPart } from './batch.ts';
-import { asEnvelope, type Envelope, parseJson } from './envelope.ts';
+import {
+  asEnvelope,
+  type Batch,
+  type Envelope,
+  parseJson,
+  type ReadOptions,
+  SourceError,
+  toPart,
+} from './batch.ts';
 import type { FetchPage } from './fetch-page.ts';
 import { type Failure, retry } from './retry.ts';
 
-export interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
+interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
 }
 
@@ -17,10 +24,7 @@ const maxUncounted = 10_000;
 /** Records of a batch: a page may have a million of them. */
 const maxBatch = 1_000;
 
-/**
- * Follows a live listing from `start` (or `options.from`) by its `next` links to the end.
- * @throws SourceError when a page is refused, fails too often, or the links do not come to an end
- */
+/** @throws SourceError when a page is refused, fails too often, or the links do not come to an end */
 export async function* readListing(start: string, options: ListingOptions): AsyncGenerator<Batch> {
   let url: string | undefined = options.from?.at ?? start;
   const watch = createEndWatch();
@@ -92,15 +96,12 @@ export function createEndWatch(): (next: string, page: Envelope) => void {
   };
 }
 
-export interface Page {
+interface Page {
   readonly url: string;
   readonly envelope: Envelope;
 }
 
-/**
- * Behind a proxy the service may not know its own address, so only the query of a link counts;
- * scheme, host and path are those that have just answered.
- */
+/** Only the query of a link counts: behind a proxy the service may not know its own address. */
 function resolveNext({ url, envelope: { next } }: Page): string | undefined {
   if (next === null) return undefined;
   const resolved = new URL(url);
@@ -141,7 +142,7 @@ async function tryPage(
     return { problem: `answered something that is not JSON: ${excerpt(body)}` };
   }
   const envelope = asEnvelope(value);
-  if (envelope) return { result: { url: answered ?? url, envelope } };
+  if (envelope) return { result: { url: answered, envelope } };
   throw new SourceError(
     `${url} answered JSON that is not a page with results and next: ${excerpt(body)}.`,
   );

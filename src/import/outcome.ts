@@ -5,7 +5,7 @@ import type { ImportOutcome } from './import.ts';
 import { type Bases, fieldNames, readProperty, shorten, userFieldNames } from './record.ts';
 import { formatNumber, listFirst } from './reporter.ts';
 
-export interface OutcomeOptions {
+interface OutcomeOptions {
   readonly config: Pick<Config, 'mediaUrl' | 'videoUrl'>;
   readonly canResume: boolean;
   /** Outfits that were pruned; undefined: that was not asked for. */
@@ -14,19 +14,14 @@ export interface OutcomeOptions {
   readonly remover: '--prune' | '--replace';
 }
 
-/** The first line says what changed; the others, what is to be done. */
 export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions): string[] {
   const { config, canResume, removed, remover } = options;
   const { totals, seconds, already, foreign, lacking, interrupted } = outcome;
-  const [created, updated, unchanged, broken] = [
-    totals.created,
-    totals.updated,
-    totals.unchanged,
-    totals.broken,
-  ].map(formatNumber);
+  const { created, updated, unchanged, broken } = totals;
+  const kept = `${formatNumber(created)} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged`;
   const pruned = removed === undefined ? '' : `${formatNumber(removed)} removed, `;
   const lines = [
-    `${describeReading(totals.read, totals.read - already, seconds)}: ${created} created, ${updated} updated, ${unchanged} unchanged, ${pruned}${broken} broken.`,
+    `${describeReading(totals.read, totals.read - already, seconds)}: ${kept}, ${pruned}${formatNumber(broken)} broken.`,
   ];
   if (already > 0) {
     lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);
@@ -49,7 +44,6 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
   return lines;
 }
 
-/** What an import would do; the first records of each kind are named. */
 export function describeDryRun(
   { read, created, updated, unchanged, foreign, broken, seconds, ...source }: DryRun,
   { config, remover }: Pick<OutcomeOptions, 'config' | 'remover'>,
@@ -92,7 +86,6 @@ function describeSource(
 /** Different names that are counted: a source may have one for each record. */
 const maxCounted = 1_000;
 
-/** Numbers of records by the name of a field that the contract does not have. */
 export type Unkept = Map<string, number>;
 
 export function countUnkept(unkept: Unkept, record: unknown): void {

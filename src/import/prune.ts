@@ -5,7 +5,6 @@ import { IdSet } from './id-set.ts';
 import type { ImportOutcome } from './import.ts';
 import { formatNumber, listFirst } from './reporter.ts';
 
-/** Ids of the database that are compared at a time: in the source there may be millions. */
 const idsPerPage = 50_000;
 /** Ids that are named before they are removed, and that are removed at a time. */
 const maxNamed = 10;
@@ -30,7 +29,7 @@ export async function findNotInSource(
   }
 }
 
-export interface PruneOptions {
+interface PruneOptions {
   readonly pool: pg.Pool;
   /** Whether to remove at all; otherwise only what would be removed is named. */
   readonly confirmed: boolean;
@@ -40,33 +39,19 @@ export interface PruneOptions {
   readonly say: (sentence: string) => void;
 }
 
-/**
- * Removes what two whole crawls in a row did not have. One crawl proves nothing: an outfit may move
- * to a page that has been read already, while it goes on, because another one was deleted there.
- */
+/** One crawl proves nothing: an outfit may move to a page that was read before, because another was deleted there. */
 export class Pruner {
   /** Whether another whole crawl would make something removable. */
   isWaiting = false;
   /** Whether the last crawl removed nothing, though it was to, for a reason that was said. */
   hasRefused = false;
-  readonly #options: PruneOptions;
   #missed = new IdSet();
 
-  constructor(options: PruneOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: PruneOptions) {}
 
-  /**
-   * Removes what this crawl and the one before did not have. A crawl that is not whole removes
-   * nothing, and what others missed before it does not count any more.
-   * @returns the number of removed outfits
-   */
-  async prune({
-    came,
-    foreign,
-    partial,
-  }: Pick<ImportOutcome, 'came' | 'foreign' | 'partial'>): Promise<number> {
-    const { confirmed, maxRemoved, say } = this.#options;
+  /** Removes what this crawl and the one before did not have, if this one is whole. @returns how many */
+  async prune({ came, foreign, partial }: ImportOutcome): Promise<number> {
+    const { pool, confirmed, maxRemoved, signal, say } = this.options;
     const before = this.#missed;
     this.#missed = new IdSet();
     this.isWaiting = false;
@@ -101,14 +86,10 @@ export class Pruner {
       return 0;
     }
     say(`${what}, and will be removed now.`);
-    return this.#remove([...lost]);
-  }
-
-  async #remove(lost: readonly number[]): Promise<number> {
-    const { pool, signal } = this.#options;
     let removed = 0;
-    for (let start = 0; start < lost.length && !signal.aborted; start += batchSize) {
-      removed += await deleteOutfits(pool, lost.slice(start, start + batchSize));
+    const ids = [...lost];
+    for (let start = 0; start < ids.length && !signal.aborted; start += batchSize) {
+      removed += await deleteOutfits(pool, ids.slice(start, start + batchSize));
     }
     return removed;
   }

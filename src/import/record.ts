@@ -91,10 +91,7 @@ const outfit = (bases: Bases, firstId = Number.POSITIVE_INFINITY) =>
 export const fieldNames: ReadonlySet<string> = new Set(Object.keys(outfit({}).shape));
 export const userFieldNames: ReadonlySet<string> = new Set(Object.keys(user.shape));
 
-/**
- * Makes the function that checks the records of a source with these bases; unknown keys pass.
- * @param firstId an outfit with this id or a higher one cannot be of a source
- */
+/** @param firstId an outfit with this id or a higher one cannot be of a source */
 export function createCheck(bases: Bases, firstId?: number): (record: unknown) => Checked {
   const schema = outfit(bases, firstId);
   return (record) => {
@@ -111,7 +108,6 @@ function explain(record: unknown, { path, message }: z.core.$ZodIssue): string {
   return `${name} is ${shorten(value)}, but must be ${message}`;
 }
 
-/** A property of whatever it may be; undefined where there is none. */
 export function readProperty(holder: unknown, key: PropertyKey): unknown {
   return typeof holder === 'object' && holder !== null ? Reflect.get(holder, key) : undefined;
 }
@@ -151,10 +147,7 @@ function toRow(record: z.output<ReturnType<typeof outfit>>): OutfitRow {
   };
 }
 
-/**
- * Completes `known` with the base that most records use, so that a broken first one does not decide.
- * @param known bases that are settled already; undefined ones are looked for
- */
+/** Completes `known` with the base that most records use, so that a broken first one does not decide. */
 export function findBases(known: Bases, records: readonly unknown[]): Bases {
   const read = (field: string) => records.map((record) => readProperty(record, field));
   return {

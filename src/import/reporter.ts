@@ -1,33 +1,16 @@
 // What a long reading says while it lasts: faults, and how far it has come.
 
-/** The terminal or file that messages go to. */
 export interface Output {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }
 
-export interface Reporter {
-  /** Prints a line of its own. */
-  note(line: string): void;
-  /**
-   * Prints a record's or line's fault, up to a limit; the rest is only counted.
-   * @param key tells it from other faults, wherever in the source it comes
-   */
-  fault(line: string, key: string): void;
-  /** Shows how far the work has come. @param total undefined when it is not known */
-  progress(read: number, total: number | undefined): void;
-  /** Ends the progress line and says how many faults were not printed. */
-  finish(): void;
-}
+export type Reporter = ReturnType<typeof createReporter>;
 
 const maxFaults = 100;
 
-/**
- * Progress is one line that is rewritten in place on a terminal, and a line every few seconds
- * elsewhere; a rate counts what was read since the reporter was made.
- * @param already records that an earlier run had read
- */
-export function createReporter(output: Output, already = 0): Reporter {
+/** @param already records that an earlier run had read */
+export function createReporter(output: Output, already = 0) {
   const start = Date.now();
   const interval = output.isTTY ? 200 : 5_000;
   let shown = start;
@@ -39,12 +22,14 @@ export function createReporter(output: Output, already = 0): Reporter {
   };
   return {
     note: print,
-    fault(text) {
+    /** Prints a fault, up to a limit; its key tells it from others, wherever in the source it comes. */
+    fault(text: string, _key: string) {
       faults++;
       if (faults <= maxFaults) print(text);
       if (faults === maxFaults) print('More will be counted, but not printed.');
     },
-    progress(read, total) {
+    /** @param total undefined when it is not known */
+    progress(read: number, total: number | undefined) {
       if (Date.now() - shown < interval) return;
       shown = Date.now();
       const rate = formatNumber(((read - already) * 1000) / (shown - start));
@@ -67,25 +52,21 @@ const maxRemembered = 1_000;
 
 /** Prints only what is new, where the same work is done round after round. */
 export class RoundReporter {
-  readonly #output: Output;
-  readonly #prompt: Output;
   #lines = { before: new Set<string>(), now: new Set<string>() };
   #faults = { before: new Set<string>(), now: new Set<string>() };
   /** A source that does not answer is tried many times: only its first failure is new. */
   #isInTrouble = false;
 
-  /** @param prompt where notes, faults and progress go */
-  constructor(output: Output, prompt: Output) {
-    this.#output = output;
-    this.#prompt = prompt;
-  }
+  constructor(
+    private readonly output: Output,
+    private readonly prompt: Output,
+  ) {}
 
-  /** A reporter for one round. @param already records that an earlier run had read */
   startRound(already: number): Reporter {
     this.#lines = { before: this.#lines.now, now: new Set() };
     const faults = { before: this.#faults.now, now: new Set<string>() };
     this.#faults = faults;
-    const reporter = createReporter(this.#prompt, already);
+    const reporter = createReporter(this.prompt, already);
     return {
       ...reporter,
       note: (line) => {
@@ -104,19 +85,16 @@ export class RoundReporter {
     };
   }
 
-  /** Prints a line, unless the round before has printed it too. */
   printIfNew(line: string): void {
     this.#lines.now.add(line);
-    if (!this.#lines.before.has(line)) this.#output.write(`${line}\n`);
+    if (!this.#lines.before.has(line)) this.output.write(`${line}\n`);
   }
 }
 
-/** A whole number with its thousands set apart. */
 export function formatNumber(value: number): string {
   return Math.round(value).toLocaleString('en');
 }
 
-/** The first of some names, and how many more there are. */
 export function listFirst(names: Iterable<string | number>, size: number, most: number): string {
   const first: (string | number)[] = [];
   for (const name of names) {

@@ -3,18 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../config.ts';
 import { SourceError } from './batch.ts';
 
-/** Attempts before a service is given up. */
 export const maxAttempts = 7;
-/** Milliseconds before the second attempt; doubles with each further one. */
 const firstDelay = 500;
 /** Milliseconds that a server may ask to be left alone with Retry-After. */
 const maxDelay = 300_000;
 
-/** A failure that may pass. */
 export interface Failure {
-  /** What the service did, to stand behind its URL. */
   readonly problem: string;
-  /** The header of its answer. */
   readonly retryAfter?: string | undefined;
   /** Undefined: as for all of the loop. */
   readonly maxAttempts?: number;
@@ -22,15 +17,11 @@ export interface Failure {
 
 export interface RetryOptions {
   readonly signal: AbortSignal;
-  /** Told of each failure that another attempt follows. */
   readonly notify: (sentence: string) => void;
   readonly maxAttempts?: number;
 }
 
-/**
- * The first result that is no failure, or the last failure with a sentence about all of them.
- * @param attempt throws a SourceError when another attempt would be in vain
- */
+/** @param attempt throws a SourceError when another attempt would be in vain */
 export async function retry<Result>(
   url: string,
   attempt: () => Promise<{ readonly result: Result } | Failure>,

@@ -12,7 +12,6 @@ import type { Reporter } from './reporter.ts';
 const batchSize = 1_000;
 const batchTime = 5_000;
 
-/** The URL of a live listing, or undefined when the sources are files. */
 export function findListingUrl(sources: readonly string[]): string | undefined {
   const url = sources.find((source) => /^https?:\/\//i.test(source));
   if (url === undefined) return undefined;
@@ -25,36 +24,37 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
 }
 
 export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
-  /** The URL of a live listing, or files and folders, or `-` for standard input. */
   readonly sources: readonly string[];
-  /** What is sent to a live listing with each request. */
   readonly headers: Headers;
   /** An outfit with this id or a higher one cannot be of a source; undefined: any can. */
   readonly firstId: number | undefined;
 }
 
-export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
+interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
   readonly rows: readonly OutfitRow[];
   readonly kept: readonly unknown[];
   /** Ids of all records, as far as they have one. */
   readonly ids: readonly number[];
   readonly bases: Bases;
-  /** Records and unreadable parts. */
   readonly read: number;
   readonly broken: number;
 }
 
-/**
- * Turns the records of a source into rows and reports those that break the contract.
- * @throws SourceError when there is no such source, or a listing fails for good
- */
+/** @throws SourceError when there is no such source, or a listing fails for good */
 export async function* readRows(
   options: SourceOptions,
   startBases: Bases,
   reporter: Reporter,
 ): AsyncGenerator<CheckedBatch> {
   let bases = startBases;
-  for await (const batch of joinBatches(readSource({ ...options, notify: reporter.note }))) {
+  const reading = { ...options, notify: reporter.note };
+  const { sources, headers } = options;
+  const listing = findListingUrl(sources);
+  const batches =
+    listing === undefined
+      ? readFiles(sources, reading)
+      : readListing(listing, { ...reading, fetchPage: createFetchPage({ listing, headers }) });
+  for await (const batch of joinBatches(batches)) {
     const values = batch.parts.flatMap((part) => ('value' in part ? [part.value] : []));
     bases = findBases(bases, values);
     const check = createCheck(bases, options.firstId);
@@ -86,13 +86,6 @@ export async function* readRows(
 function readId(record: unknown): number | undefined {
   const id = readProperty(record, 'id');
   return typeof id === 'number' && (id | 0) === id ? id : undefined;
-}
-
-function readSource(options: SourceOptions & ReadOptions): AsyncGenerator<Batch> {
-  const { sources, headers } = options;
-  const listing = findListingUrl(sources);
-  if (listing === undefined) return readFiles(sources, options);
-  return readListing(listing, { ...options, fetchPage: createFetchPage({ listing, headers }) });
 }
 
 /** Joins small batches. What was read before a failure is delivered before the failure is thrown. */

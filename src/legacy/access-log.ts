@@ -4,24 +4,20 @@ import { messageOf } from '../errors.ts';
 import { SourceError } from '../import/batch.ts';
 import { openInput, readLines } from '../import/lines.ts';
 
-export interface LoggedRequest {
+interface LoggedRequest {
   readonly method: string;
   /** The request target, undecoded; a character stands for a byte. */
   readonly target: string;
 }
 
-export interface LogLine {
+interface LogLine {
   readonly where: string;
   readonly request: LoggedRequest | undefined;
 }
 
 const maxLine = 1024 * 1024;
 
-/**
- * Reads the lines of a log; blank ones are passed over.
- * @param file path (`.gz` is unpacked), or `-` for `stdin`
- * @throws SourceError when it cannot be read
- */
+/** @throws SourceError when it cannot be read */
 export async function* readAccessLog(
   file: string,
   stdin: Readable,
@@ -40,10 +36,7 @@ export async function* readAccessLog(
   }
 }
 
-/**
- * Reads a line: common or combined format, also with a virtual host or other fields around it, or
- * an object of JSON. @param line bytes as Latin-1
- */
+/** Common or combined format, also with other fields around it, or an object of JSON; bytes as Latin-1. */
 function parseLogLine(line: string): LoggedRequest | undefined {
   const json = line.indexOf('{');
   // Containers put their own words before what a program wrote.
@@ -98,15 +91,13 @@ function parseJsonLine(text: string): LoggedRequest | undefined {
   }
   const record = toFields(value);
   const nested = holders.map((name) => toFields(record.get(name)));
-  for (const fields of [record, ...nested]) {
-    const found = requestOf(fields);
-    if (found) return found;
-  }
+  const found = [record, ...nested].map(requestOf).find((request) => request !== undefined);
+  if (found) return found;
   // Docker and those that collect logs put a line as it was written into an object.
   for (const name of lines) {
     const line = record.get(name);
-    const found = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
-    if (found) return found;
+    const inner = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
+    if (inner) return inner;
   }
   return undefined;
 }
@@ -116,18 +107,12 @@ function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefi
     names.map((name) => fields.get(name)).find((value) => typeof value === 'string');
   const line = find(requestLines);
   // As it came, where the other fields may hold what a server has made of it.
-  const whole =
-    typeof line === 'string' ? parseRequestLine(toBytes(decodeEscapes(line))) : undefined;
+  const whole = line && parseRequestLine(toBytes(decodeEscapes(line)));
   if (whole) return whole;
-  const method = find(methods);
-  const target = find(targets);
-  if (typeof method === 'string' && typeof target === 'string') {
-    const query = find(queries);
-    const hasQuery = typeof query === 'string' && query !== '' && !target.includes('?');
-    const asked = hasQuery ? `${target}?${query.replace(/^\?/, '')}` : target;
-    return toRequest(method.toUpperCase(), toBytes(asked));
-  }
-  return undefined;
+  const [method, target, query] = [find(methods), find(targets), find(queries)];
+  if (method === undefined || target === undefined) return undefined;
+  const asked = query && !target.includes('?') ? `${target}?${query.replace(/^\?/, '')}` : target;
+  return toRequest(method.toUpperCase(), toBytes(asked));
 }
 
 function toFields(value: unknown): ReadonlyMap<string, unknown> {

@@ -1,9 +1,9 @@
 // Two listings, brought together record by record while they are read: a record that one of them
 // lacks moves all that follow it, and must be told once, not on every later page.
+import { IdSet } from '../import/id-set.ts';
 import type { PageRecord } from './listing-page.ts';
-import { type Placed, RecordStream } from './record-stream.ts';
 
-export interface AlignmentEvents {
+interface AlignmentEvents {
   both(id: string): void;
   apart(theirs: Placed, ours: Placed): void;
   /** It comes behind `before` in the source, but not here. */
@@ -19,7 +19,7 @@ interface Queued {
 }
 
 /** What only one of them has; of `lost` ones no place is known. */
-export interface OneSided {
+interface OneSided {
   readonly missing: readonly Placed[];
   readonly additional: readonly Placed[];
   readonly lostMissing: Iterable<string>;
@@ -31,7 +31,8 @@ export class Alignment {
   tied = 0;
   /** Records that the other side had so much later that their order could not be followed. */
   lost = 0;
-  readonly #events: AlignmentEvents;
+  /** How many places further our records come than theirs, at the moment. */
+  shift = 0;
   readonly #theirs = new RecordStream();
   readonly #ours = new RecordStream();
   /** The source in its order, from the first record that is not found here yet. */
@@ -42,12 +43,7 @@ export class Alignment {
   /** Came when the other side had been given up; whether they are tied is not known yet. */
   #late: Placed[] = [];
 
-  constructor(events: AlignmentEvents) {
-    this.#events = events;
-  }
-
-  /** How many places further our records come than theirs, at the moment. */
-  shift = 0;
+  constructor(private readonly events: AlignmentEvents) {}
 
   add(side: 'theirs' | 'ours', records: readonly PageRecord[], page: number): void {
     const stream = side === 'theirs' ? this.#theirs : this.#ours;
@@ -60,7 +56,7 @@ export class Alignment {
       if (!match && other.takeGiven(placed.id)) {
         this.#queue.delete(placed.id);
         this.#late.push(placed);
-        this.#events.both(placed.id);
+        this.events.both(placed.id);
       } else if (!match) stream.wait(placed);
       else if (side === 'theirs') this.#match(placed, match);
       else this.#match(match, placed);
@@ -97,8 +93,8 @@ export class Alignment {
     if (queued) queued.ours = ours;
     else this.#followLate(theirs, ours);
     this.shift = ours.place - theirs.place;
-    this.#events.both(theirs.id);
-    if (theirs.page !== ours.page) this.#events.apart(theirs, ours);
+    this.events.both(theirs.id);
+    if (theirs.page !== ours.page) this.events.apart(theirs, ours);
   }
 
   #advance(isEnd = false): void {
@@ -116,7 +112,7 @@ export class Alignment {
     const furthest = this.#furthest;
     if (!furthest || furthest.theirs.place < theirs.place) this.#furthest = { theirs, ours };
     else if (furthest.theirs.key === theirs.key) this.tied++;
-    else this.#events.misplaced(furthest.theirs, theirs, furthest.ours);
+    else this.events.misplaced(furthest.theirs, theirs, furthest.ours);
   }
 
   /** It is enough to look at neighbours: where each comes behind the one before it, all do. */
@@ -125,13 +121,96 @@ export class Alignment {
     const group = this.#group;
     if (group?.key === theirs.key) {
       if (ours.place < group.max) this.tied++;
-      if (ours.place < group.before) this.#events.misplaced(theirs, group.last, ours);
+      if (ours.place < group.before) this.events.misplaced(theirs, group.last, ours);
       group.max = Math.max(group.max, ours.place);
       group.last = theirs;
       return;
     }
     const before = group?.max ?? -1;
-    if (group && ours.place < before) this.#events.misplaced(theirs, group.last, ours);
+    if (group && ours.place < before) this.events.misplaced(theirs, group.last, ours);
     this.#group = { key: theirs.key, last: theirs, max: ours.place, before };
   }
+}
+
+export interface Placed extends PageRecord {
+  readonly page: number;
+  /** How many records of its listing came before it. */
+  readonly place: number;
+  /** Whether a neighbour has the same value to sort by; known once the next one has come. */
+  isTied: boolean;
+}
+
+/** Records of a side that wait for the other to have them too. */
+const maxWaiting = 100_000;
+/** Records of a side that are known when they come again, because others were added before them. */
+const maxRecent = 2_000;
+
+class RecordStream {
+  readonly #waiting = new Map<string, Placed>();
+  readonly #recent = new Set<string>();
+  /** Records that waited for too long; of them nothing is kept but their ids. */
+  readonly #given = new IdSet();
+  readonly #found = new IdSet();
+  #places = 0;
+  last: Placed | undefined;
+
+  /** Undefined for a record that came already: others were added before it, and have moved it on. */
+  place(record: PageRecord, page: number): Placed | undefined {
+    if (this.#recent.has(record.id) || this.#waiting.has(record.id)) return undefined;
+    this.#recent.add(record.id);
+    const [oldest] = this.#recent;
+    if (this.#recent.size > maxRecent && oldest) this.#recent.delete(oldest);
+    const { id, key, text } = record;
+    const isTied = this.last?.key === key;
+    if (this.last && isTied) this.last.isTied = true;
+    // As they are, they may be parts of the text of a page, and would hold all of it.
+    this.last = { id, key: copy(key), text: copy(text), page, place: this.#places++, isTied };
+    return this.last;
+  }
+
+  wait(record: Placed): void {
+    this.#waiting.set(record.id, record);
+  }
+
+  take(id: string): Placed | undefined {
+    const record = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    return record;
+  }
+
+  /** Whether a record that the other side has now was given up here. */
+  takeGiven(id: string): boolean {
+    const number = toNumber(id);
+    return number !== undefined && this.#given.has(number) && this.#found.add(number);
+  }
+
+  /** Lets the first ones go where too many wait. @returns the ids that went */
+  giveUp(): string[] {
+    const gone: string[] = [];
+    for (const { id } of this.#waiting.values()) {
+      if (this.#waiting.size <= maxWaiting) break;
+      this.#waiting.delete(id);
+      const number = toNumber(id);
+      if (number !== undefined) this.#given.add(number);
+      gone.push(id);
+    }
+    return gone;
+  }
+
+  waiting(): Placed[] {
+    return [...this.#waiting.values()];
+  }
+
+  /** The ids of those that were given up, and never came on the other side. */
+  *given(): Generator<string> {
+    for (const id of this.#given.without(this.#found)) yield `${id}`;
+  }
+}
+
+const copy = (text: string) => Buffer.from(text).toString();
+
+/** An id as it is written, where it is the number of an outfit. */
+export function toNumber(id: string): number | undefined {
+  const number = Number(id);
+  return number === (number | 0) && number > 0 && `${number}` === id ? number : undefined;
 }

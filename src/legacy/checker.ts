@@ -4,22 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../http/client.ts';
 import { compareAnswers } from './compare.ts';
 import type { Difference, Kind } from './difference.ts';
-import type { Answers, Inquiry, Select } from './questions.ts';
+import type { Answers, Inquiry, Select, Sides } from './questions.ts';
 import type { Report } from './report.ts';
-import { type AskAgainOptions, askAgain, NoAnswerError, type Side } from './side.ts';
+import { type AskAgainOptions, askAgain, NoAnswerError } from './side.ts';
 
 interface Doubt {
   readonly inquiry: Inquiry;
-  /** What differed when it was asked before. */
   readonly differences: readonly Difference[];
   readonly select: Select;
 }
 
 type Limits = Pick<AskAgainOptions, 'maxAttempts' | 'allowErrors'>;
 
-export interface CheckerOptions {
-  readonly theirs: Side;
-  readonly ours: Side;
+interface CheckerOptions extends Sides {
   readonly report: Report;
   readonly signal: AbortSignal;
   readonly notify: (sentence: string) => void;
@@ -50,34 +47,26 @@ const passing: ReadonlySet<Kind> = new Set<Kind>([
 ]);
 
 export class Checker {
-  /** Answers that were compared. */
   compared = 0;
   /** Why it is in vain to ask more, when it is. */
   dead: string | undefined;
   #unreachable = 0;
-  readonly #options: CheckerOptions;
   readonly #settled = new Map<string, number>();
   #doubts: Doubt[] = [];
 
-  constructor(options: CheckerOptions) {
-    this.#options = options;
-  }
+  constructor(readonly options: CheckerOptions) {}
 
-  /** @throws NoAnswerError when a side fails after all tries */
   async ask({ method, there, here }: Inquiry, limits: Limits = {}): Promise<Answers> {
-    const { theirs, ours, signal, notify } = this.#options;
-    const options = { signal, notify, ...limits };
-    const [theirAnswer, ourAnswer] = await Promise.all([
-      askAgain(theirs, method, there, options),
-      askAgain(ours, method, here, options),
+    const options = { ...this.options, ...limits };
+    const [theirs, ours] = await Promise.all([
+      askAgain(options.theirs, method, there, options),
+      askAgain(options.ours, method, here, options),
     ]);
-    return { theirs: theirAnswer, ours: ourAnswer };
+    return { theirs, ours };
   }
 
-  /** One side alone. @throws NoAnswerError when it fails after all tries */
   askOne(side: 'theirs' | 'ours', target: string, limits: Limits = {}): Promise<Answer> {
-    const { signal, notify } = this.#options;
-    return askAgain(this.#options[side], 'GET', target, { signal, notify, ...limits });
+    return askAgain(this.options[side], 'GET', target, { ...this.options, ...limits });
   }
 
   /** Nothing where it fails: that is found when it is compared. */
@@ -91,44 +80,36 @@ export class Checker {
   }
 
   compare({ method, there }: Inquiry, { theirs, ours }: Answers): Difference[] {
-    const bases = { theirs: this.#options.theirs.base, ours: this.#options.ours.base };
+    const bases = { theirs: this.options.theirs.base, ours: this.options.ours.base };
     return compareAnswers({ method, target: there }, theirs, ours, bases);
   }
 
   /** Asks and compares; what differs is reported, at once or when it has been asked again. */
-  async check(inquiry: Inquiry, select: Select = (differences) => differences): Promise<void> {
+  async check(
+    inquiry: Inquiry,
+    select: Select = (differences) => differences,
+  ): Promise<Partial<Answers>> {
     const answers = await this.#tryBoth(inquiry);
     this.compared++;
-    await this.judge(inquiry, answers, select);
-  }
-
-  /** The same for answers that are there already. */
-  async judge(
-    inquiry: Inquiry,
-    answers: Answers | Difference,
-    select: Select = (differences) => differences,
-  ): Promise<void> {
     const differences = this.#find(inquiry, answers, select);
-    if (!differences.some((difference) => this.isDoubtful(difference))) {
-      this.report(inquiry, differences);
-      return;
-    }
-    await this.doubt(inquiry, differences, select);
+    if (differences.some((difference) => this.isDoubtful(difference))) {
+      await this.doubt(inquiry, differences, select);
+    } else this.report(inquiry, differences);
+    return 'kind' in answers ? {} : answers;
   }
 
-  /** To be asked again: what differs still is reported then. */
   async doubt(inquiry: Inquiry, differences: readonly Difference[], select: Select): Promise<void> {
     this.#doubts.push({ inquiry, differences, select });
     if (this.#doubts.length >= maxDoubts) await this.settle();
   }
 
   isDoubtful(difference: Difference): boolean {
-    if (!passing.has(difference.kind) || this.#options.report.isAccepted(difference)) return false;
+    if (!passing.has(difference.kind) || this.options.report.isAccepted(difference)) return false;
     return (this.#settled.get(keyOf(difference)) ?? 0) < maxSettled;
   }
 
   report(inquiry: Inquiry, differences: readonly Difference[]): void {
-    const { theirs, ours, report } = this.#options;
+    const { theirs, ours, report } = this.options;
     const asked = {
       there: `${inquiry.method === 'GET' ? '' : `${inquiry.method} `}${theirs.base}${inquiry.there}`,
       here: `${ours.base}${inquiry.here}`,
@@ -140,7 +121,7 @@ export class Checker {
   async settle(): Promise<void> {
     let doubts = this.#doubts;
     this.#doubts = [];
-    const { wait, signal } = this.#options;
+    const { wait, signal } = this.options;
     const delays = [wait / 4, wait];
     for (const [round, delay] of delays.entries()) {
       if (doubts.length === 0) return;
@@ -166,11 +147,9 @@ export class Checker {
     }
   }
 
-  /** Reports what is in doubt as it was found: it cannot be asked again. */
   giveUp(): void {
-    for (const { inquiry, differences } of this.#doubts.splice(0)) {
+    for (const { inquiry, differences } of this.#doubts.splice(0))
       this.report(inquiry, differences);
-    }
   }
 
   #confirm(inquiry: Inquiry, differences: readonly Difference[]): void {
@@ -183,7 +162,7 @@ export class Checker {
 
   #find(inquiry: Inquiry, answers: Answers | Difference, select: Select): Difference[] {
     if ('kind' in answers) return [answers];
-    return select(this.compare(inquiry, answers), answers);
+    return select(this.compare(inquiry, answers));
   }
 
   /** A side that does not answer is a difference, and an error of it is its answer. */

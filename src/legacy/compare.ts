@@ -1,8 +1,7 @@
 // The one comparison of an answer of the old service with ours: verify, replay and shadow use it.
 import { cut } from '../errors.ts';
 import type { Answer } from '../http/client.ts';
-import { DocumentComparison } from './compare-documents.ts';
-import { type Bases, withoutBase } from './compare-values.ts';
+import { type Bases, DocumentComparison, withoutBase } from './compare-documents.ts';
 import { type Difference, Findings } from './difference.ts';
 import { type JsonNode, parseJsonTree } from './json-tree.ts';
 import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
@@ -12,17 +11,10 @@ export interface Question {
   readonly target: string;
 }
 
-/**
- * The headers that the contract names. `content-encoding` differs only where the caller has left it
- * in: an answer that is encoded although nobody asked for that.
- */
+/** Those of the contract. `content-encoding` is there only for an answer that is encoded though nobody asked for it. */
 const headerNames = ['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'];
 
-/**
- * Says in what ways our answer differs from theirs; nothing when an app could not tell them apart.
- * A status that differs is all that is said then. Of redirects the address is compared, and of
- * OPTIONS only which keys it has, since it describes the service that answers.
- */
+/** Of answers with different statuses nothing else is said; of OPTIONS only the keys count, since it describes its service. */
 export function compareAnswers(
   question: Question,
   theirs: Answer,
@@ -103,10 +95,7 @@ function addErrors(found: Findings, findings: Findings): void {
   }
 }
 
-/**
- * Which keys OPTIONS has, in itself and in its `actions`: those are there for who may write, which
- * is a matter of permissions.
- */
+/** Which keys OPTIONS has, also in its `actions`, which are there for who may write. */
 function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: Findings): void {
   if (theirs.type !== 'object' || ours.type !== 'object') return;
   const [there, here] = [theirs.members, ours.members];

@@ -2,8 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { finished } from 'node:stream';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
-import { type Answer, createDecoder, toAnswer } from '../http/client.ts';
-import { readAtMost } from '../http/read-at-most.ts';
+import { type Answer, createDecoder, readAtMost, toAnswer } from '../http/client.ts';
 import { createPacer } from '../observability/log.ts';
 import { createInnerApp, type InnerApp, type InnerQuestion } from '../rest/inner-app.ts';
 import { compareAnswers } from './compare.ts';
@@ -11,16 +10,13 @@ import { type Accepted, isAccepted } from './difference.ts';
 import type { LegacyMetrics, Outcome } from './legacy-metrics.ts';
 import { hasBody } from './upstream.ts';
 
-export interface ComparisonOptions {
-  /** Percent of the GET requests. */
+interface ComparisonOptions {
   readonly sample: number;
-  /** Differences that are counted only. */
   readonly accepted: Accepted;
   readonly legacyUrl: string;
   /** Base of the links here; undefined: that of the request. */
   readonly publicUrl: string | undefined;
   readonly metrics: LegacyMetrics;
-  /** Who sends a request: one of few names. */
   readonly clientOf: (request: FastifyRequest) => string;
   readonly log: FastifyBaseLogger;
 }
@@ -29,7 +25,6 @@ export interface ComparisonOptions {
 export interface Compared extends InnerQuestion {
   readonly route: string;
   readonly client: string;
-  /** Names of query parameters that the route reads. */
   readonly known: ReadonlySet<string> | undefined;
 }
 
@@ -52,25 +47,19 @@ const maxSeconds = 5;
 const maxBytes = 524_288;
 /** Most commas in it: what takes time is how many values a body has. 20 records have some 500. */
 const maxCommas = 20_000;
-/** Characters of an address that are logged. */
 const maxAddress = 300;
-/** Differences that are logged of one comparison. */
 const maxShown = 10;
 /** The routes of which the old service knows nothing. */
 const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
 
 /** Differences are counted as they are seen: an import that is behind shows as values that differ. */
 export class Comparisons {
-  readonly #options: ComparisonOptions;
   readonly #turns = new Turns();
   readonly #pace = createPacer(false);
-  /** Undefined as long as the app is being built. */
   #own: InnerApp | undefined;
   #overheard = 0;
 
-  constructor(options: ComparisonOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ComparisonOptions) {}
 
   /** @param serve adds the legacy paths of this gateway */
   async compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
@@ -81,10 +70,9 @@ export class Comparisons {
     await this.#own?.close();
   }
 
-  /** What is to be compared of a request; undefined: nothing. */
   choose(request: FastifyRequest): Compared | undefined {
     const { method, headers, protocol, host, routeOptions, url: target } = request;
-    const { sample, clientOf } = this.#options;
+    const { sample, clientOf } = this.options;
     if (!this.#own || method !== 'GET' || Math.random() * 100 >= sample) return undefined;
     const { url: route = 'none', config } = routeOptions;
     if (!host || hasBody(headers) || ownDocuments.test(route)) return undefined;
@@ -97,13 +85,10 @@ export class Comparisons {
   }
 
   count(outcome: Outcome): void {
-    this.#options.metrics.countComparison(outcome);
+    this.options.metrics.countComparison(outcome);
   }
 
-  /**
-   * Listens to the answer of the old service on its way to the client, and compares it then. Never
-   * rejects. @param signal aborted when the client leaves, which is no fault of the answer
-   */
+  /** Never rejects. @param signal aborted when the client leaves, which is no fault of the answer */
   async overhear(asked: Compared, answer: IncomingMessage, signal: AbortSignal): Promise<void> {
     if (this.#overheard >= maxOverheard) return this.count('dropped');
     this.#overheard += 1;
@@ -118,10 +103,7 @@ export class Comparisons {
     }
   }
 
-  /**
-   * Compares what the old service answers when it is asked now. Never rejects.
-   * @param readTheirs rejects with NotComparable, or when there is no answer
-   */
+  /** Never rejects. @param readTheirs rejects with NotComparable, or when there is no answer */
   async run(asked: Compared, readTheirs: () => Promise<Answer>): Promise<void> {
     if (!this.#turns.take()) return this.count('dropped');
     this.count(await this.#compare(asked, readTheirs));
@@ -145,10 +127,9 @@ export class Comparisons {
     }
   }
 
-  /** Counts and logs how two answers differ. */
   #judge(asked: Compared, theirs: Answer, ours: Answer): Outcome {
     const { protocol, host, target, route, client } = asked;
-    const { accepted, publicUrl, metrics } = this.#options;
+    const { accepted, legacyUrl, publicUrl, metrics, log } = this.options;
     // Both answer under the public name. Links that are the same for the client are no difference,
     // whatever either side takes for its base.
     const base = `${protocol}://${host}`;
@@ -161,33 +142,21 @@ export class Comparisons {
     for (const isDifferent of [true, false]) {
       const kinds = found.filter((one) => different.includes(one) === isDifferent);
       for (const kind of new Set(kinds.map((one) => one.kind))) {
-        metrics.countDifference({ kind, route, client, accepted: !isDifferent });
+        metrics.countDifference(kind, route, client, !isDifferent);
       }
     }
     if (different.length === 0) return 'accepted';
-    this.#log(
-      asked,
-      base,
-      different.map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`)),
-    );
+    const shown = showTarget(target, asked.known);
+    const theirUrl = `${legacyUrl}${shown}`.slice(0, maxAddress);
+    const ourUrl = `${publicUrl ?? base}${shown}`.slice(0, maxAddress);
+    const differences = different
+      .slice(0, maxShown)
+      .map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`));
+    this.#pace(log, (leftOut) => {
+      const told = { theirs: theirUrl, ours: ourUrl, differences, client, leftOut };
+      log.warn(told, 'answers differ');
+    });
     return 'different';
-  }
-
-  #log({ target, known, client }: Compared, base: string, differences: string[]): void {
-    const { legacyUrl, publicUrl, log } = this.#options;
-    const shown = showTarget(target, known);
-    this.#pace(log, (leftOut) =>
-      log.warn(
-        {
-          theirs: `${legacyUrl}${shown}`.slice(0, maxAddress),
-          ours: `${publicUrl ?? base}${shown}`.slice(0, maxAddress),
-          differences: differences.slice(0, maxShown),
-          client,
-          leftOut,
-        },
-        'answers differ',
-      ),
-    );
   }
 }
 
@@ -206,11 +175,7 @@ function showTarget(target: string, known: ReadonlySet<string> | undefined): str
 /** Why an answer cannot be compared; nothing is wrong with it. */
 class NotComparable extends Error {}
 
-/**
- * Listens to an answer that is on its way; to be called before any of it has been read.
- * @param seconds that it may take from here to its end; undefined: any time
- * @throws NotComparable when it is too large or slow, or encoded in another way; when it breaks off, its error
- */
+/** To be called before any of the answer has been read. @throws NotComparable, or its error when it breaks off */
 export async function receive(answer: IncomingMessage, seconds?: number): Promise<Answer> {
   let chunks: Buffer[] | undefined = [];
   let bytes = 0;

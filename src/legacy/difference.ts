@@ -1,6 +1,5 @@
 // In which ways two answers can differ: the words of every report, of `--accept`, LEGACY_ACCEPT and the metrics.
 
-/** Every kind, with what it says of this gateway in comparison with the old service. */
 export const kindMeanings = {
   status: 'another status',
   header: 'a header is missing, additional or another',
@@ -29,7 +28,7 @@ export const kinds = Object.keys(kindMeanings) as readonly Kind[];
 
 export interface Difference {
   readonly kind: Kind;
-  /** Which header, or the path of a value in the body such as `results.likes`; never a value. */
+  /** A header, or a path in the body such as `results.likes`; never a value, since it is logged. */
   readonly where?: string;
   /** One sentence for a person; may quote values of the body, cut. Not for logs. */
   readonly sentence: string;
@@ -38,7 +37,6 @@ export interface Difference {
 /** Differences that an owner has accepted: `fraction`, or `value:results.likes` for a kind in one place. */
 export type Accepted = ReadonlySet<string>;
 
-/** Whether a text names a kind. */
 export function isAcceptable(text: string): boolean {
   return kinds.includes(text.split(':', 1)[0] as Kind);
 }

@@ -4,7 +4,6 @@ import type { FastifyRequest } from 'fastify';
 
 /** Names the gateways that a request has passed, so that one sees what comes back to it. */
 export const loopHeader = 'x-forwarded-by';
-/** Which side an answer is from. */
 export const servedByHeader = 'x-served-by';
 
 /** Of one connection only. Node writes its own. */
@@ -19,12 +18,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/**
- * The headers of a request as the old service gets them: in their order and spelling, with `Host`,
- * so that its links lead back here. What came in `X-Forwarded-*` stays, since it would have got the
- * same without the gateway and judges it as before; what is missing is added.
- * @param gateway the name of this process, for `loopHeader`
- */
+/** In their order and spelling, with `Host`, so that links lead back here. What came in `X-Forwarded-*` stays. */
 export function toLegacyHeaders(request: FastifyRequest, gateway: string): string[] {
   const { raw, headers, protocol, host } = request;
   // Node has said "100 Continue" already.
@@ -41,7 +35,6 @@ export function toLegacyHeaders(request: FastifyRequest, gateway: string): strin
   return kept;
 }
 
-/** The headers of its answer as the client gets them, in their order and spelling. */
 export function fromLegacyHeaders(answer: IncomingMessage): string[] {
   return [...passOn(answer, ['transfer-encoding', servedByHeader]), servedByHeader, 'legacy'];
 }
@@ -53,15 +46,11 @@ function passOn({ rawHeaders, headers }: IncomingMessage, dropped: readonly stri
   for (const name of ['host', 'content-length', 'transfer-encoding']) {
     if (!dropped.includes(name)) without.delete(name);
   }
-  // Names and values in turn.
   const nameAt = (index: number) => rawHeaders[index - (index % 2)]?.toLowerCase() ?? '';
   return rawHeaders.filter((_text, index) => !without.has(nameAt(index)));
 }
 
-/**
- * Whether a target leads below `/api/`, however the old service, or a proxy before it, decodes it and
- * resolves `..`: twice encoded, with backslashes, with parameters behind a semicolon.
- */
+/** However a target is decoded and `..` resolved: encoded twice, with backslashes, with parameters behind a semicolon. */
 export function isBelowApi(target: string): boolean {
   let path = target.split('?', 1)[0] ?? '';
   for (let before = ''; before !== path; ) {

@@ -3,19 +3,14 @@
 
 export type JsonNode = JsonObject | JsonArray | JsonScalar;
 
+/** The text is exactly what stands in the document, also of a key. */
 interface Written {
-  /** Exactly what stands in the document. */
   readonly text: string;
-}
-export interface JsonMember {
-  /** The key as it was written, with its quotes. */
-  readonly keyText: string;
-  readonly value: JsonNode;
 }
 export interface JsonObject extends Written {
   readonly type: 'object';
   /** Of a key that comes twice the last value counts, as it does for other readers of the document. */
-  readonly members: ReadonlyMap<string, JsonMember>;
+  readonly members: ReadonlyMap<string, { readonly keyText: string; readonly value: JsonNode }>;
   /** The members that do not count, with their places. */
   readonly repeated: string;
 }
@@ -33,10 +28,7 @@ const maxDepth = 64;
 /** So is what comes behind them: a page of 64 MiB may be made of empty lists. */
 const maxNodes = 4_000_000;
 
-/**
- * Reads a JSON document.
- * @returns its root, and which spaces stand where between tokens; undefined when it is no JSON
- */
+/** The root, and which spaces stand where between tokens; undefined when it is no JSON. */
 export function parseJsonTree(
   text: string,
 ): { readonly root: JsonNode; readonly spaces: string } | undefined {
@@ -48,34 +40,30 @@ export function parseJsonTree(
   }
 }
 
-/** The value of a member, where there is one. */
 export function memberOf(node: JsonNode | undefined, key: string): JsonNode | undefined {
   return node?.type === 'object' ? node.members.get(key)?.value : undefined;
 }
 
 class Parser {
-  readonly #text: string;
   #at = 0;
   #nodes = 0;
   /** Each with the punctuation before it. */
   readonly #spaces = new Set<string>();
 
-  constructor(text: string) {
-    this.#text = text;
-  }
+  constructor(private readonly text: string) {}
 
   parse() {
     this.#skipSpace();
     const root = this.#value(0);
     const end = this.#at;
     this.#skipSpace();
-    if (this.#at < this.#text.length) throw new SyntaxError();
-    if (end < this.#at) this.#spaces.add(`$${this.#text.slice(end)}`);
+    if (this.#at < this.text.length) throw new SyntaxError();
+    if (end < this.#at) this.#spaces.add(`$${this.text.slice(end)}`);
     return { root, spaces: [...this.#spaces].sort().join('|') };
   }
 
   #value(depth: number): JsonNode {
-    const letter = this.#text[this.#at];
+    const letter = this.text[this.#at];
     const isWhole = depth > maxDepth || ++this.#nodes > maxNodes;
     if (isWhole && (letter === '{' || letter === '[')) return this.#whole();
     if (letter === '{') return this.#object(depth);
@@ -86,7 +74,7 @@ class Parser {
 
   #object(depth: number): JsonObject {
     const start = this.#at;
-    const members = new Map<string, JsonMember>();
+    const members = new Map<string, { keyText: string; value: JsonNode }>();
     let repeated = '';
     this.#readItems('}', (index) => {
       const { value: key, text: keyText } = this.#string();
@@ -97,20 +85,20 @@ class Parser {
       if (earlier) repeated += `${index}${earlier.keyText}:${earlier.value.text},`;
       members.set(key, { keyText, value: this.#value(depth + 1) });
     });
-    return { type: 'object', members, repeated, text: this.#text.slice(start, this.#at) };
+    return { type: 'object', members, repeated, text: this.text.slice(start, this.#at) };
   }
 
   #array(depth: number): JsonArray {
     const start = this.#at;
     const items: JsonNode[] = [];
     this.#readItems(']', () => items.push(this.#value(depth + 1)));
-    return { type: 'array', items, text: this.#text.slice(start, this.#at) };
+    return { type: 'array', items, text: this.text.slice(start, this.#at) };
   }
 
   #readItems(bracket: string, read: (index: number) => void): void {
     this.#at++;
     this.#skipSpace();
-    for (let index = 0; this.#text[this.#at] !== bracket; index++) {
+    for (let index = 0; this.text[this.#at] !== bracket; index++) {
       if (index > 0) this.#expect(',');
       this.#skipSpace();
       read(index);
@@ -124,7 +112,7 @@ class Parser {
     const start = this.#at;
     let depth = 0;
     do {
-      const letter = this.#text[this.#at];
+      const letter = this.text[this.#at];
       if (letter === undefined) throw new SyntaxError();
       if (letter === '"') {
         this.#string();
@@ -134,33 +122,33 @@ class Parser {
       if (letter === '}' || letter === ']') depth--;
       this.#at++;
     } while (depth > 0);
-    const text = this.#text.slice(start, this.#at);
+    const text = this.text.slice(start, this.#at);
     return { type: 'literal', text, value: text };
   }
 
   #string(): JsonScalar & { readonly value: string } {
     const start = this.#at;
-    if (this.#text[start] !== '"') throw new SyntaxError();
+    if (this.text[start] !== '"') throw new SyntaxError();
     let end = start;
     do {
-      end = this.#text.indexOf('"', end + 1);
+      end = this.text.indexOf('"', end + 1);
       if (end === -1) throw new SyntaxError();
     } while (this.#isEscaped(end));
     this.#at = end + 1;
-    const text = this.#text.slice(start, this.#at);
+    const text = this.text.slice(start, this.#at);
     return { type: 'string', text, value: String(JSON.parse(text)) };
   }
 
   #isEscaped(quote: number): boolean {
     let slashes = 0;
-    while (this.#text[quote - 1 - slashes] === '\\') slashes++;
+    while (this.text[quote - 1 - slashes] === '\\') slashes++;
     return slashes % 2 === 1;
   }
 
   #word(): JsonScalar {
     const word = /[^\s,\]}:[{"]*/y;
     word.lastIndex = this.#at;
-    const text = word.exec(this.#text)?.[0] ?? '';
+    const text = word.exec(this.text)?.[0] ?? '';
     this.#at += text.length;
     const value: unknown = JSON.parse(text);
     return { type: typeof value === 'number' ? 'number' : 'literal', text, value };
@@ -168,14 +156,14 @@ class Parser {
 
   #skipSpace(): void {
     const start = this.#at;
-    while (' \t\n\r'.includes(this.#text[this.#at] || '?')) this.#at++;
+    while (' \t\n\r'.includes(this.text[this.#at] || '?')) this.#at++;
     if (start === this.#at) return;
-    const before = /[{}[\]:,]/.exec(this.#text[start - 1] ?? '')?.[0] ?? '';
-    this.#spaces.add(before + this.#text.slice(start, this.#at));
+    const before = /[{}[\]:,]/.exec(this.text[start - 1] ?? '')?.[0] ?? '';
+    this.#spaces.add(before + this.text.slice(start, this.#at));
   }
 
   #expect(letter: string): void {
-    if (this.#text[this.#at] !== letter) throw new SyntaxError();
+    if (this.text[this.#at] !== letter) throw new SyntaxError();
     this.#at++;
   }
 }

@@ -1,27 +1,17 @@
 // What is measured of the old service and of comparisons with it.
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-/** What became of a comparison. */
 export type Outcome =
   | 'same'
   | 'different'
-  /** Nothing differed but what is accepted. */
   | 'accepted'
   /** Too many were under way, or they took too much of the processor. */
   | 'dropped'
-  /** The old service gave no answer. */
   | 'unreachable'
   /** This gateway gave none: it was busy, or its database was away. */
   | 'failed'
   /** Nothing to compare: 304, too large, or the client has left. */
   | 'skipped';
-
-export interface CountedDifference {
-  readonly kind: string;
-  readonly route: string;
-  readonly client: string;
-  readonly accepted: boolean;
-}
 
 /** Names that are told apart here, for good: a counter keeps all that it has ever seen. */
 const maxClients = 50;
@@ -30,7 +20,6 @@ const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 80
 
 export type LegacyMetrics = ReturnType<typeof createLegacyMetrics>;
 
-/** @param registry undefined: nothing is shown */
 export function createLegacyMetrics(registry: Registry | undefined) {
   const registers = registry ? [registry] : [];
   const requests = new Histogram({
@@ -57,10 +46,10 @@ export function createLegacyMetrics(registry: Registry | undefined) {
     /** @param result `answered`, `left`, or the code of the error; @param seconds to the head */
     countRequest: (result: string, seconds: number) => requests.observe({ result }, seconds),
     countComparison: (outcome: Outcome) => comparisons.inc({ outcome }),
-    countDifference({ client, accepted, ...labels }: CountedDifference) {
+    countDifference(kind: string, route: string, client: string, accepted: boolean) {
       if (clients.size < maxClients) clients.add(client);
       const shown = clients.has(client) ? client : 'other';
-      differences.inc({ ...labels, client: shown, accepted: String(accepted) });
+      differences.inc({ kind, route, client: shown, accepted: String(accepted) });
     },
   };
 }

@@ -1,5 +1,6 @@
 // A page of a listing as it was written, and the records of two pages that share what they are sorted by.
 import { cut } from '../errors.ts';
+import type { Answer } from '../http/client.ts';
 import { orderingFields } from '../outfits/ordering.ts';
 import { parseTimestamp } from '../outfits/timestamps.ts';
 import type { Difference } from './difference.ts';
@@ -17,14 +18,10 @@ export interface ListingPage {
   /** The query of the link to the next page, with its `?`. */
   readonly next: string | undefined;
   readonly results: readonly JsonNode[];
-  /** The results that have an id. */
   readonly records: readonly PageRecord[];
 }
 
-interface PageAnswer {
-  readonly status: number;
-  readonly body: Buffer;
-}
+type PageAnswer = Pick<Answer, 'status' | 'body'>;
 
 export function resultsOf(root: JsonNode | undefined): JsonArray | undefined {
   const results = memberOf(root, 'results');
@@ -69,7 +66,6 @@ function keyOf(record: JsonNode, field: string): string {
   return parseTimestamp(String(node.value))?.toString() ?? node.text;
 }
 
-/** The last value of the parameter `ordering`. */
 export function readOrdering(target: string): string | undefined {
   const query = target.split('?').slice(1).join('?');
   return new URLSearchParams(query).getAll('ordering').at(-1);
@@ -85,17 +81,19 @@ export function isOfRecordList({ kind, where }: Difference): boolean {
   return where === 'results' && /^(?:record-number|record-order|tie-order)$/.test(kind);
 }
 
-/**
- * Gives differences in the records of a page another kind where ties explain them all: a source may give
- * records that share what they are sorted by in any order, and ours gives them in the order of their ids.
- */
+/** Which records a page has, and in which order, is judged for the whole listing. */
+export function withoutRecordLists(differences: readonly Difference[]): Difference[] {
+  return differences.filter((difference) => !isOfRecordList(difference));
+}
+
+/** Gives differences another kind where ties explain them all: a source may give tied records in any order. */
 export function nameTies(
   target: string,
   theirs: PageAnswer,
   ours: PageAnswer,
   differences: readonly Difference[],
 ): Difference[] {
-  const others = differences.filter((difference) => !isOfRecordList(difference));
+  const others = withoutRecordLists(differences);
   const ordering = readOrdering(target) || 'created';
   const field = fieldOf(ordering) ?? ordering.replace(/^-/, '');
   if (others.length === differences.length || !areTied(theirs, ours, field)) {
@@ -106,10 +104,7 @@ export function nameTies(
   return [...others, { kind: 'tie-order', where: 'results', sentence }];
 }
 
-/**
- * Whether both pages have the same values to sort by, and records that only one of them has share
- * theirs with the first or last one: then it is open which of them comes first.
- */
+/** Records that only one page has must share the sort value of the first or last one: which comes first is open then. */
 function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
   const [there, here] = [theirs, ours].map((page) => readListingPage(page, field)?.records ?? []);
   if (!there || !here || there.length !== here.length) return false;

@@ -1,17 +1,16 @@
 // LEGACY_MODE: who answers a request of `/api/`, the old service or this gateway.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { groupAddress } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
-import { type HttpError, writesOff } from '../errors.ts';
+import { HttpError, writesOff } from '../errors.ts';
 import { leavingSignal, type Shutdown } from '../http/connections.ts';
 import { originHeaders } from '../http/cors.ts';
 import { requestIdHeader, securityHeaders } from '../http/headers.ts';
 import { encodeJson } from '../http/json.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../rest/deprecation.ts';
-import { isAmong, shareOf } from './canary.ts';
 import { type Compared, Comparisons, conditions, receive } from './comparisons.ts';
-import { legacyLoop, legacyUnreachable } from './errors.ts';
 import { isBelowApi, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
 import { createLegacyMetrics, type LegacyMetrics } from './legacy-metrics.ts';
 import {
@@ -19,31 +18,35 @@ import {
   type Forwarding,
   forward,
   hasBody,
+  legacyUnreachable,
   pairsOf,
   type Upstream,
 } from './upstream.ts';
 
 type LegacyKey = Extract<keyof Config, `legacy${string}`>;
 
-export interface LegacyOptions {
+interface LegacyOptions {
   readonly config: DeprecationConfig & Pick<Config, LegacyKey | 'corsOrigins' | 'writes'>;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
-  /** Who sends a request: one of few names, for the metrics. */
   readonly clientOf: (request: FastifyRequest) => string;
   /** Undefined: requests to the old service are in no trace. */
   readonly traceUpstream: ((upstream: Upstream) => Upstream) | undefined;
 }
+
+/** The request has been here before. */
+const legacyLoop = new HttpError(
+  508,
+  'LEGACY_LOOP',
+  'The old service is this gateway itself: set LEGACY_URL to the address of the old service.',
+);
 
 /** Milliseconds that a request may take to arrive that is only passed on: it may be a large upload. */
 const uploadTimeout = 3_600_000;
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/**
- * Puts the old service behind `app`, as LEGACY_MODE says; to be called before any hook that changes
- * answers, since those of the old service leave as they are.
- */
+/** To be called before any hook that changes answers: those of the old service leave as they are. */
 export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legacy {
   const legacy = new Legacy(app, options);
   const isPassing = options.config.legacyMode.kind !== 'mirror';
@@ -65,25 +68,25 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
     if (isApi(request)) legacy.compareLater(request, reply);
     done();
   });
-  app.addHook('preClose', async () => legacy.stopComparing());
+  app.addHook('preClose', async () => legacy.closing.abort());
   app.addHook('onClose', () => legacy.close());
   return legacy;
 }
 
 export class Legacy {
-  readonly #app: FastifyInstance;
   readonly #config: LegacyOptions['config'];
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
-  readonly #closing = new AbortController();
-  /** In mirror the old service is only compared with. */
+  readonly closing = new AbortController();
   readonly #isPassing: boolean;
 
-  constructor(app: FastifyInstance, options: LegacyOptions) {
+  constructor(
+    private readonly app: FastifyInstance,
+    options: LegacyOptions,
+  ) {
     const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
     const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
-    this.#app = app;
     this.#config = config;
     this.#isPassing = config.legacyMode.kind !== 'mirror';
     this.#forwarding = {
@@ -123,7 +126,7 @@ export class Legacy {
     const asked = this.#comparisons.choose(request);
     if (!asked) return;
     const { upstream, gateway } = this.#forwarding;
-    const { signal } = this.#closing;
+    const { signal } = this.closing;
     const headers = pairsOf(toLegacyHeaders(request, gateway))
       .filter(([name]) => !conditions.has(name.toLowerCase()))
       .flat();
@@ -133,10 +136,6 @@ export class Legacy {
         receive(await this.#measure(signal, () => upstream.open(question))),
       ),
     );
-  }
-
-  stopComparing(): void {
-    this.#closing.abort();
   }
 
   async close(): Promise<void> {
@@ -160,16 +159,16 @@ export class Legacy {
     }
     reply.header(servedByHeader, 'gateway');
     if (!isLoop && !isForLegacy) return false;
-    this.#sendError(request, reply, isLoop ? legacyLoop() : writesOff());
+    this.#sendError(request, reply, isLoop ? legacyLoop : writesOff());
     return true;
   }
 
   #isForLegacy(request: FastifyRequest): boolean {
     if (!this.#isPassing || !isApi(request)) return false;
-    const { legacyMode } = this.#config;
-    // Paths that this gateway does not have are all its own.
-    const isKnown = request.routeOptions.url !== '/api/*';
-    const share = shareOf(legacyMode, isKnown ? request.method : '');
+    // What is not read, and paths that this gateway does not have, are all of the old service.
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const isOurs = isRead && request.routeOptions.url !== '/api/*';
+    const share = isOurs ? this.#config.legacyMode.percent : 0;
     return !(share > 0 && isAmong(share, request));
   }
 
@@ -187,7 +186,6 @@ export class Legacy {
       );
     } catch (error) {
       if (asked) this.#comparisons.count(signal.aborted ? 'skipped' : 'unreachable');
-      // Nobody is told.
       if (signal.aborted || reply.raw.destroyed) reply.hijack();
       else {
         const httpError = legacyUnreachable(error);
@@ -212,7 +210,7 @@ export class Legacy {
 
   /** In the shape of the other errors of these paths, readable for a page of one of CORS_ORIGINS. */
   #sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
-    this.#app.logHttpError(request.log, error);
+    this.app.logHttpError(request.log, error);
     const ends = deprecationHeaders(this.#config);
     const readable = { ...originHeaders(request, this.#config.corsOrigins) };
     const exposed = readable['Access-Control-Expose-Headers'];
@@ -229,4 +227,26 @@ export class Legacy {
 /** By the route, since a path may be written in many ways; what leads elsewhere there is unknown. */
 function isApi(request: FastifyRequest): boolean {
   return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(request.url);
+}
+
+/** Whether a client is one of so many percent: the same in every process, and with more percent the same and more. */
+export function isAmong(percent: number, request: FastifyRequest): boolean {
+  const digest = createHash('sha256').update(nameClient(request)).digest();
+  return (digest.readUInt32BE() / 2 ** 32) * 100 < percent;
+}
+
+/** The user of a token stays when it is renewed; unverified, since only who answers depends on it. */
+function nameClient({ headers: { authorization }, ip }: FastifyRequest): string {
+  if (authorization === undefined) return `address ${groupAddress(ip)}`;
+  const payload = /^bearer[ \t]+[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];
+  return `user ${(payload && readSubject(payload)) ?? authorization}`;
+}
+
+function readSubject(payload: string): string | undefined {
+  try {
+    const { sub } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { sub?: unknown };
+    return sub === undefined ? undefined : String(sub);
+  } catch {
+    return undefined;
+  }
 }

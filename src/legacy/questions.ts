@@ -1,13 +1,10 @@
-// What a live listing is asked beside its pages: what apps ask, rightly and wrongly, and in which orders it
-// can be had, since nothing in its answers names them all.
-
+// What a live listing is asked beside its pages, and the orders that it has: nothing in its answers names them all.
 import type { Answer } from '../http/client.ts';
 import { orderingFields } from '../outfits/ordering.ts';
 import type { Difference } from './difference.ts';
 import { fieldOf, type ListingPage, readListingPage } from './listing-page.ts';
 import type { Method, Side } from './side.ts';
 
-/** The same question to both. */
 export interface Inquiry {
   readonly method: Method;
   /** Path and query on the side of the source, and on ours. */
@@ -19,13 +16,24 @@ export interface Inquiry {
   readonly isPatient?: boolean;
 }
 
+export interface Sides {
+  readonly theirs: Side;
+  readonly ours: Side;
+}
+
 export interface Answers {
   readonly theirs: Answer;
   readonly ours: Answer;
 }
 
 /** Leaves out what is no difference, or is reported in another way. */
-export type Select = (differences: Difference[], answers: Answers) => Difference[];
+export type Select = (differences: Difference[]) => Difference[];
+
+export const inquire = ({ theirs, ours }: Sides, there: string, here = there): Inquiry => ({
+  method: 'GET',
+  there: theirs.path + there,
+  here: ours.path + here,
+});
 
 /** No listing can have an ordering of this name. */
 const nonsense = 'no-such-ordering';
@@ -48,34 +56,15 @@ const questions: readonly (readonly [method: Method, query: string])[] = [
 ];
 
 /** Pages behind the first: which records they have is judged with all pages. */
-const furtherPages = ['?page=last', `?page=2&${kept}`];
+export const furtherPages = ['?page=last', `?page=2&${kept}`];
 
-const ask = (theirs: Side, ours: Side) => (method: Method, query: string) => ({
-  method,
-  there: theirs.path + query,
-  here: ours.path + query,
-});
-
-/** @param pages how many the source has */
-export function askBeside(theirs: Side, ours: Side, pages: number): Inquiry[] {
-  const withoutSlash = ({ path }: Side) => path.replace(/\/+$/, '');
-  const inquire = ask(theirs, ours);
+export function askBeside(sides: Sides, pages: number): Inquiry[] {
+  const withoutSlash = ({ path }: Side) => `${path.replace(/\/+$/, '')}?${kept}`;
   return [
-    ...questions.map(([method, query]) => inquire(method, query)),
-    inquire('GET', `?page=${pages + 1}`),
-    {
-      method: 'GET',
-      there: `${withoutSlash(theirs)}?${kept}`,
-      here: `${withoutSlash(ours)}?${kept}`,
-    },
+    ...questions.map(([method, query]) => ({ ...inquire(sides, query), method })),
+    inquire(sides, `?page=${pages + 1}`),
+    { method: 'GET', there: withoutSlash(sides.theirs), here: withoutSlash(sides.ours) },
   ];
-}
-
-/** The plain listing, which is the first page too. */
-export const askPlain = (theirs: Side, ours: Side): Inquiry => ask(theirs, ours)('GET', '');
-
-export function askFurtherPages(theirs: Side, ours: Side): Inquiry[] {
-  return furtherPages.map((query) => ask(theirs, ours)('GET', query));
 }
 
 export interface Ordering {
@@ -85,7 +74,7 @@ export interface Ordering {
   readonly field: string;
 }
 
-export interface FoundOrderings {
+interface FoundOrderings {
   /** Those of the contract that the source has, and the default one. */
   readonly own: readonly Ordering[];
   /** Others that the source sorts by. */
@@ -94,36 +83,28 @@ export interface FoundOrderings {
   readonly ignored: readonly string[];
 }
 
-const defaultOrdering: Ordering = { name: '', field: 'created' };
-
-type AskFirstPage = (ordering: string) => Promise<Answer>;
-
-/**
- * A source that refuses an ordering that it does not know has those that it does not refuse. One that
- * passes over it has those whose first page, in one direction or the other, is not the one that
- * nonsense gives. In a listing of one record all orders are the same, so all of the contract count.
- */
-export async function findOrderings(askFirstPage: AskFirstPage): Promise<FoundOrderings> {
-  const refused = await askFirstPage(nonsense);
-  const plain = readListingPage(refused, 'id');
+/** A source that passes over unknown orderings has those whose first page, either way, is another than that of nonsense. */
+export async function findOrderings(
+  askFirstPage: (ordering: string) => Promise<Answer>,
+): Promise<FoundOrderings> {
+  const readFirstPage = async (name: string) => readListingPage(await askFirstPage(name), 'id');
+  const plain = await readFirstPage(nonsense);
   const candidates = new Set<string>(Object.keys(orderingFields));
-  const first = readListingPage(await askFirstPage(''), 'id');
-  for (const name of fieldsOf(first)) candidates.add(name);
-  const own: Ordering[] = [defaultOrdering];
+  for (const name of fieldsOf(await readFirstPage(''))) candidates.add(name);
+  const own: Ordering[] = [{ name: '', field: 'created' }];
   const others: string[] = [];
   const ignored: string[] = [];
   for (const candidate of candidates) {
-    const pages = [
-      readListingPage(await askFirstPage(candidate), 'id'),
-      readListingPage(await askFirstPage(`-${candidate}`), 'id'),
-    ];
+    const names = [candidate, `-${candidate}`];
+    const pages: (ListingPage | undefined)[] = [];
+    for (const name of names) pages.push(await readFirstPage(name));
     const isSorted = plain ? pages.some((page) => isOther(page, plain)) : pages.every(Boolean);
     const field = fieldOf(candidate);
     const hasOne = plain !== undefined && plain.records.length < 2;
-    if (field !== undefined && (isSorted || hasOne)) {
-      own.push({ name: candidate, field }, { name: `-${candidate}`, field });
-    } else if (field !== undefined) ignored.push(candidate, `-${candidate}`);
-    else if (isSorted) others.push(candidate, `-${candidate}`);
+    if (field === undefined) {
+      if (isSorted) others.push(...names);
+    } else if (isSorted || hasOne) own.push(...names.map((name) => ({ name, field })));
+    else ignored.push(...names);
   }
   return { own, others, ignored };
 }

@@ -7,15 +7,13 @@ import { Checker } from './checker.ts';
 import type { Report } from './report.ts';
 import { type Method, paceSide, type Side } from './side.ts';
 
-export interface ReplayOptions {
-  /** Paths, or `-` for `stdin`. */
+interface ReplayOptions {
   readonly files: readonly string[];
   readonly stdin: Readable;
   readonly theirs: Side;
   readonly ours: Side;
   readonly report: Report;
   readonly signal: AbortSignal;
-  /** What the path of a request begins with to be asked. */
   readonly prefix: string;
   readonly concurrency: number;
   readonly rate: number;

@@ -1,7 +1,6 @@
 // What a comparison has found: each kind in each place once, with how often, and a few examples.
 
-import type { Difference, Kind } from './difference.ts';
-import { type Accepted, isAccepted } from './difference.ts';
+import { type Accepted, type Difference, isAccepted, type Kind } from './difference.ts';
 
 export interface Example {
   readonly sentence: string;
@@ -25,29 +24,25 @@ const maxGroups = 1_000;
 
 interface Collected extends Pick<Group, 'kind' | 'where'> {
   times: number;
-  /** By their sentences. */
   readonly examples: Map<string, Example>;
 }
 
 export class Report {
   readonly #groups = new Map<string, Collected>();
-  readonly #accepted: Accepted;
-  readonly #hide: (text: string) => string;
+  readonly notes: string[] = [];
 
   /** @param hide takes secrets out of what is quoted: some services repeat credentials */
-  constructor(accepted: Accepted, hide: (text: string) => string = (text) => text) {
-    this.#accepted = accepted;
-    this.#hide = hide;
-  }
-
-  readonly notes: string[] = [];
+  constructor(
+    private readonly accepting: Accepted,
+    private readonly hide = (text: string) => text,
+  ) {}
 
   note(sentence: string): void {
     if (!this.notes.includes(sentence)) this.notes.push(sentence);
   }
 
   isAccepted(difference: Pick<Group, 'kind' | 'where'> | Difference): boolean {
-    return isAccepted(this.#accepted, difference);
+    return isAccepted(this.accepting, difference);
   }
 
   add({ kind, where, sentence }: Difference, asked?: Example['asked'], times = 1): void {
@@ -56,7 +51,7 @@ export class Report {
     const hasOwn =
       this.#groups.has(own) ||
       this.#groups.size < maxGroups ||
-      this.#accepted.has(`${kind}:${where}`);
+      this.accepting.has(`${kind}:${where}`);
     const key = hasOwn ? own : kind;
     const group = this.#groups.get(key) ?? {
       kind,
@@ -66,14 +61,13 @@ export class Report {
     };
     this.#groups.set(key, group);
     group.times += times;
-    const shown = this.#hide(sentence);
+    const shown = this.hide(sentence);
     // The same record in another order is no other example.
     const most = kind === 'record-number' ? maxRecords : maxExamples;
     if (group.examples.has(shown) || group.examples.size >= most) return;
     group.examples.set(shown, { sentence: shown, asked });
   }
 
-  /** What was not accepted, the most frequent first. */
   get different(): Group[] {
     return this.#sorted().filter((group) => !this.isAccepted(group));
   }

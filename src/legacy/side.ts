@@ -10,12 +10,8 @@ import { servedByHeader } from './forwarded-headers.ts';
 export interface Side {
   /** Scheme, host and port. */
   readonly base: string;
-  /** Its listing. */
   readonly path: string;
-  /**
-   * Asks for a target as it stands, and follows no redirect.
-   * @throws Error when there is no whole answer in time
-   */
+  /** Asks for a target as it stands, and follows no redirect. @throws Error when there is no whole answer in time */
   ask(method: Method, target: string, signal: AbortSignal): Promise<Answer>;
   close(): unknown;
 }
@@ -23,34 +19,23 @@ export interface Side {
 /** Nothing that compares may change anything. */
 export type Method = 'GET' | 'HEAD' | 'OPTIONS';
 
-export interface HttpSideOptions {
-  /** The listing, or any URL of the service. */
+interface HttpSideOptions {
   readonly url: string;
   readonly headers?: Headers;
-  /** Milliseconds that a whole answer may take. */
   readonly timeout: number;
 }
 
 export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side {
   const { origin, pathname } = new URL(url);
   const client = new HttpClient();
-  const sent = {
-    accept: 'application/json',
-    'accept-encoding': 'identity',
-    ...Object.fromEntries(headers ?? []),
-  };
+  const accept = { accept: 'application/json', 'accept-encoding': 'identity' };
+  const sent = { ...accept, ...Object.fromEntries(headers ?? []) };
+  const limits = { timeout, maxBytes: maxPageBytes };
   return {
     base: origin,
     path: pathname,
     ask: (method, target, signal) =>
-      client.ask(origin, {
-        method,
-        target,
-        headers: sent,
-        signal,
-        timeout,
-        maxBytes: maxPageBytes,
-      }),
+      client.ask(origin, { method, target, headers: sent, signal, ...limits }),
     close: () => client.close(),
   };
 }
@@ -58,10 +43,7 @@ export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side
 /** Nothing that was compared says anything. */
 export class PassedOnError extends SourceError {}
 
-/**
- * This service. Before the switch it may pass requests on, and comparing the old service with itself would find
- * nothing: then `ask` throws PassedOnError.
- */
+/** This service. One that passes requests on would have the old service compared with itself: PassedOnError. */
 export function createOwnSide(options: HttpSideOptions): Side {
   const side = createHttpSide(options);
   return {
@@ -97,17 +79,15 @@ export interface AskAgainOptions extends RetryOptions {
   readonly allowErrors?: boolean;
 }
 
-/** A side that has failed too often. */
 export class NoAnswerError extends SourceError {
-  readonly kind: Kind;
-
-  constructor(sentence: string, kind: Kind) {
+  constructor(
+    sentence: string,
+    readonly kind: Kind,
+  ) {
     super(sentence);
-    this.kind = kind;
   }
 }
 
-/** Asks until there is an answer. @throws NoAnswerError after all attempts */
 export async function askAgain(
   side: Side,
   method: Method,

@@ -9,12 +9,15 @@ import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HttpError, overloaded } from '../errors.ts';
 import { leavingSignal } from '../http/connections.ts';
-import { legacyBrokeOff, legacyTimedOut, legacyUnreachable } from './errors.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
+
+export const legacyUnreachable = (cause: unknown) =>
+  cause instanceof HttpError
+    ? cause
+    : new HttpError(502, 'LEGACY_UNREACHABLE', 'The old service cannot be reached.', {}, { cause });
 
 export interface Asked {
   readonly method: string;
-  /** Path and query, as they came. */
   readonly target: string;
   /** Names and values in turn, as they go over the wire. */
   readonly headers: readonly string[];
@@ -27,15 +30,9 @@ export interface Asked {
 }
 
 export interface Upstream {
-  /** Its own name, with the port. */
   readonly host: string;
-  /**
-   * Asks the old service and gives its answer once the head is there. An answer of which nothing more comes is
-   * broken off.
-   * @throws HttpError 502, 503 when too many wait for it already, 504
-   */
+  /** Gives the answer once the head is there. @throws HttpError 502, 503 when too many wait for it already, 504 */
   open(asked: Asked): Promise<IncomingMessage>;
-  /** Cuts what is open. */
   close(): void;
 }
 
@@ -47,10 +44,7 @@ const maxUnderWay = 2_048;
 /** May be sent again when a kept connection turns out to be closed. */
 const repeatableMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/**
- * @param base of the old service, without a trailing slash
- * @param timeout seconds that it may be silent
- */
+/** @param timeout seconds that it may be silent */
 export function createUpstream(base: string, timeout: number): Upstream {
   const url = new URL(base);
   const isSecure = url.protocol === 'https:';
@@ -77,7 +71,10 @@ export function createUpstream(base: string, timeout: number): Upstream {
       let answer: IncomingMessage | undefined;
       const silence = setTimeout(() => {
         if (answer && asked.isHeldUp?.()) silence.refresh();
-        else (answer ?? outgoing).destroy(legacyTimedOut());
+        else
+          (answer ?? outgoing).destroy(
+            new HttpError(504, 'LEGACY_TIMEOUT', 'The old service did not answer in time.'),
+          );
       }, timeout * 1000);
       const heard = () => silence.refresh();
       outgoing.on('error', (error) => {
@@ -153,18 +150,11 @@ export function pairsOf(raw: readonly string[]): [string, string][] {
 
 export interface Forwarding {
   readonly upstream: Upstream;
-  /** The name of this process. */
   readonly gateway: string;
-  /** Whether this process is about to end. */
   readonly isClosing: () => boolean;
 }
 
-/**
- * Answers a request with what the old service answers. It resolves when the head has been sent; the
- * body follows.
- * @param onAnswer may listen to the body, before any of it is sent
- * @throws HttpError 502, 503 or 504 while nothing has been sent
- */
+/** Resolves when the head has been sent. @throws HttpError 502, 503 or 504 while nothing has been sent */
 export async function forward(
   { upstream, gateway, isClosing }: Forwarding,
   request: FastifyRequest,
@@ -207,7 +197,9 @@ export async function forward(
   // An answer that breaks off there breaks off here.
   pipeline(answer, response, (error) => {
     if (!error || signal.aborted) return;
-    request.server.logHttpError(request.log, legacyBrokeOff(error));
+    const brokeOff = 'The old service broke off its answer.';
+    const told = new HttpError(502, 'LEGACY_BROKE_OFF', brokeOff, {}, { cause: error });
+    request.server.logHttpError(request.log, told);
   });
 }
 

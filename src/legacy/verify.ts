@@ -6,13 +6,13 @@ import { readPage } from '../import/listing.ts';
 import type { Reporter } from '../import/reporter.ts';
 import { Checker } from './checker.ts';
 import type { Difference } from './difference.ts';
-import { isOfRecordList, readListingPage } from './listing-page.ts';
-import { askBeside, askFurtherPages, askPlain, findOrderings, type Inquiry } from './questions.ts';
+import { isOfRecordList, readListingPage, withoutRecordLists } from './listing-page.ts';
+import { askBeside, findOrderings, furtherPages, inquire } from './questions.ts';
 import type { Report } from './report.ts';
 import { askAgain, createHttpSide, NoAnswerError, PassedOnError, type Side } from './side.ts';
-import { samplePages, walkOrdering, withoutRecordLists } from './walk.ts';
+import { samplePages, walkOrdering } from './walk.ts';
 
-export interface VerifyOptions {
+interface VerifyOptions {
   readonly listing: string;
   /** Sent to the host of the source only: they may hold a secret. */
   readonly headers: Headers;
@@ -20,27 +20,20 @@ export interface VerifyOptions {
   readonly openOurs: (pageSize: number | undefined) => Promise<Side>;
   readonly report: Report;
   readonly signal: AbortSignal;
-  /** Milliseconds that a whole answer may take. */
   readonly timeout: number;
   /** Milliseconds before a difference is looked at for the last time. */
   readonly wait: number;
-  /** Pages of each order that are compared; undefined: all. */
   readonly sample: number | undefined;
 }
 
-export interface VerifyOutcome {
+interface VerifyOutcome {
   readonly records: number;
   readonly answers: number;
   readonly orders: number;
-  /** Why it ended before all was compared, when it did. */
-  readonly broken?: string;
+  readonly broken: string | undefined;
 }
 
-/**
- * Compares all that an app can ask of a listing. What it holds does not grow with the listing, but for
- * a bit for each id. A side that fails for good ends it, and is reported beside what was found so far.
- * @throws SourceError when a side cannot be read at all
- */
+/** Held is a bit for each id. A side that fails for good ends it. @throws SourceError when one cannot be read at all */
 export async function verifyListing(
   options: VerifyOptions,
   reporter: Reporter,
@@ -52,7 +45,6 @@ export async function verifyListing(
   const first = await readPage(listing, false, { fetchPage, signal, notify });
   if (!first) throw new SourceError(`${listing} has no first page.`);
   refuseQuery(first.url);
-  // Where redirects have led.
   const url = new URL(first.url);
   const isOwn = isSameHost(new URL(listing), url);
   const theirs = createHttpSide({ url: url.href, timeout, ...(isOwn ? { headers } : {}) });
@@ -62,17 +54,18 @@ export async function verifyListing(
     const ours = await openWithPages(options, notify, theirs, pageSize);
     const checker = new Checker({ theirs, ours, report, signal, notify, wait });
     const done = { records: 0, orders: 0 };
+    let broken: string | undefined;
     try {
-      await compareAll(options, reporter, checker, { theirs, ours, count, pageSize, done });
+      await compareAll(options, reporter, checker, { count, pageSize, done });
     } catch (error) {
       if (!(error instanceof SourceError) || error instanceof PassedOnError) throw error;
       checker.giveUp();
       if (error instanceof NoAnswerError) {
         report.add({ kind: error.kind, sentence: error.message });
       }
-      return { ...done, answers: checker.compared, broken: error.message };
+      broken = error.message;
     }
-    return { ...done, answers: checker.compared };
+    return { ...done, answers: checker.compared, broken };
   } finally {
     theirs.close();
   }
@@ -85,8 +78,6 @@ function refuseQuery(listing: string): void {
 }
 
 interface Found {
-  readonly theirs: Side;
-  readonly ours: Side;
   readonly count: number;
   /** Undefined when all records are on one page. */
   readonly pageSize: number | undefined;
@@ -95,21 +86,21 @@ interface Found {
 }
 
 async function compareAll(
-  { sample, report }: VerifyOptions,
+  { sample }: VerifyOptions,
   reporter: Reporter,
   checker: Checker,
-  { theirs, ours, count, pageSize, done }: Found,
+  { count, pageSize, done }: Found,
 ): Promise<void> {
   const size = Math.max(1, pageSize ?? count);
   const pages = Math.max(1, Math.ceil(count / size));
-  await askQuestions(checker, theirs, ours, pages);
+  await askQuestions(checker, pages);
+  const inquireOrdering = (name: string) =>
+    inquire(checker.options, `?ordering=${encodeURIComponent(name)}`);
   const { own, others, ignored } = await findOrderings((name) =>
-    checker.askBriefly('theirs', `${theirs.path}?ordering=${encodeURIComponent(name)}`),
+    checker.askBriefly('theirs', inquireOrdering(name).there),
   );
   for (const name of [...others, ...ignored]) {
-    const query = `?ordering=${encodeURIComponent(name)}`;
-    const inquiry: Inquiry = { method: 'GET', there: theirs.path + query, here: ours.path + query };
-    await checker.check(inquiry, (differences) =>
+    await checker.check(inquireOrdering(name), (differences) =>
       ignored.includes(name) ? nameIgnored(name, differences) : differences,
     );
   }
@@ -124,7 +115,7 @@ async function compareAll(
     done.records = Math.min(read, compared);
   };
   for (const ordering of own) {
-    const of = { checker, report, theirs, ours, ordering, pageSize: size, known, both, onRecords };
+    const of = { checker, ordering, pageSize: size, known, both, onRecords };
     if (sample === undefined) await walkOrdering(of);
     else await samplePages(of, sample, pages);
     if (checker.dead !== undefined) throw new SourceError(checker.dead);
@@ -143,22 +134,17 @@ function nameIgnored(name: string, differences: Difference[]): Difference[] {
   ];
 }
 
-async function askQuestions(
-  checker: Checker,
-  theirs: Side,
-  ours: Side,
-  pages: number,
-): Promise<void> {
-  const plain = askPlain(theirs, ours);
+async function askQuestions(checker: Checker, pages: number): Promise<void> {
+  const plain = inquire(checker.options, '');
   const found = checker.compare(plain, await checker.ask(plain));
   const said = new Set(found.filter(isOfRecordList).map(({ sentence }) => sentence));
-  for (const inquiry of askBeside(theirs, ours, pages)) {
+  for (const inquiry of askBeside(checker.options, pages)) {
     await checker.check(inquiry, (differences) =>
       differences.filter((found) => !isOfRecordList(found) || !said.has(found.sentence)),
     );
   }
-  for (const inquiry of askFurtherPages(theirs, ours)) {
-    await checker.check(inquiry, withoutRecordLists);
+  for (const query of furtherPages) {
+    await checker.check(inquire(checker.options, query), withoutRecordLists);
   }
 }
 

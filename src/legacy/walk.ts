@@ -1,15 +1,35 @@
 // One order of a live listing, compared page by page, or in some of its pages.
+import type { IdSet } from '../import/id-set.ts';
 import { createEndWatch } from '../import/listing.ts';
-import { Alignment } from './alignment.ts';
+import { Alignment, type Placed, toNumber } from './alignment.ts';
+import type { Checker } from './checker.ts';
 import type { Difference } from './difference.ts';
-import { isOfRecordList, type ListingPage, readListingPage } from './listing-page.ts';
-import { inquire, numberedQuery, queryOf, reportOneSided, type WalkOptions } from './one-sided.ts';
-import type { Inquiry } from './questions.ts';
-import { type Placed, toNumber } from './record-stream.ts';
+import { type ListingPage, readListingPage, withoutRecordLists } from './listing-page.ts';
+import { type Inquiry, inquire, type Ordering } from './questions.ts';
 
-/** Follows both sides by their own next links, in step, to the end of both. */
+interface WalkOptions {
+  readonly checker: Checker;
+  readonly ordering: Ordering;
+  readonly pageSize: number;
+  /** Records of which it has been said already that only one side has them. */
+  readonly known: Set<string>;
+  /** Records that both sides have: the default order, which comes first, has shown them. */
+  readonly both: IdSet;
+  readonly onRecords: (number: number) => void;
+}
+
+function inquirePages({ checker, ordering }: WalkOptions, there: number, here: number): Inquiry {
+  const [theirs, ours] = [numberedQuery(ordering, there), numberedQuery(ordering, here)];
+  return { ...inquire(checker.options, theirs, ours), isPatient: true };
+}
+
+function numberedQuery({ name }: Ordering, page: number | 'last'): string {
+  const parts = [name && `ordering=${name}`, page === 1 ? '' : `page=${page}`].filter(Boolean);
+  return parts.length > 0 ? `?${parts.join('&')}` : '';
+}
+
 export async function walkOrdering(options: WalkOptions): Promise<void> {
-  const { checker, report, ordering, onRecords } = options;
+  const { checker, ordering, onRecords } = options;
   const apart = new Map<string, readonly [Placed, Placed]>();
   const misplaced: [Difference, number, number][] = [];
   const alignment = new Alignment({
@@ -24,7 +44,10 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
     },
   });
   const watches = { theirs: createEndWatch(), ours: createEndWatch() };
-  const targets: Targets = { theirs: queryOf(ordering), ours: queryOf(ordering) };
+  const targets: Targets = {
+    theirs: numberedQuery(ordering, 1),
+    ours: numberedQuery(ordering, 1),
+  };
 
   for (let page = 1; targets.theirs !== undefined || targets.ours !== undefined; page++) {
     const { theirs, ours } = await readBoth(options, targets);
@@ -36,17 +59,15 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
     onRecords(isPage(theirs) ? theirs.records.length : 0);
     await compareApart(options, apart);
     for (const [difference, there, here] of misplaced.splice(0)) {
-      checker.report(inquire(options, ordering, there, here), [difference]);
+      checker.report(inquirePages(options, there, here), [difference]);
     }
     const following = numberedQuery(ordering, page + 1);
     targets.theirs = nextOf(theirs, ours, following);
     targets.ours = nextOf(ours, theirs, following);
-    for (const side of ['theirs', 'ours'] as const) {
-      const read = side === 'theirs' ? theirs : ours;
+    for (const [side, read] of Object.entries({ theirs, ours }) as ['theirs' | 'ours', Read][]) {
       const next = targets[side];
-      if (next !== undefined && isPage(read)) {
-        watches[side](next, { next, results: [...read.records], count: read.count });
-      }
+      if (next === undefined || !isPage(read)) continue;
+      watches[side](next, { next, results: [...read.records], count: read.count });
     }
   }
   const tied = await reportOneSided(options, alignment);
@@ -54,20 +75,17 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
   if (alignment.tied + tied > 0) noteTies(options);
   if (alignment.lost > 0) {
     const sentence = `Order (${ordering.name || 'default'}): ${alignment.lost} records are further from their places than can be followed.`;
-    report.add({ kind: 'record-order', where: 'results', sentence });
+    checker.options.report.add({ kind: 'record-order', where: 'results', sentence });
   }
 }
 
-function noteTies({ report, ordering }: WalkOptions): void {
-  report.note(
+function noteTies({ checker, ordering }: WalkOptions): void {
+  checker.options.report.note(
     `In the order ${ordering.name || 'created'}, records with the same value come in another order among themselves; the source leaves that open.`,
   );
 }
 
-interface Targets {
-  theirs: string | undefined;
-  ours: string | undefined;
-}
+type Targets = Record<'theirs' | 'ours', string | undefined>;
 
 /** A page, `unread` when the answer was none, or undefined behind the end. */
 type Read = ListingPage | 'unread' | undefined;
@@ -81,45 +99,31 @@ function nextOf(read: Read, other: Read, following: string): string | undefined 
 }
 
 async function readBoth(
-  { checker, theirs, ours, ordering }: WalkOptions,
+  { checker, ordering: { field } }: WalkOptions,
   targets: Targets,
 ): Promise<{ theirs: Read; ours: Read }> {
   if (targets.theirs !== undefined && targets.ours !== undefined) {
-    const inquiry: Inquiry = {
-      method: 'GET',
-      there: theirs.path + targets.theirs,
-      here: ours.path + targets.ours,
-      isPatient: true,
-    };
-    const answers = await checker.ask(inquiry);
-    checker.compared++;
-    await checker.judge(inquiry, answers, withoutRecordLists);
+    const both = inquire(checker.options, targets.theirs, targets.ours);
+    const inquiry = { ...both, isPatient: true };
+    const { theirs, ours } = await checker.check(inquiry, withoutRecordLists);
     return {
-      theirs: readListingPage(answers.theirs, ordering.field) ?? 'unread',
-      ours: readListingPage(answers.ours, ordering.field) ?? 'unread',
+      theirs: (theirs && readListingPage(theirs, field)) ?? 'unread',
+      ours: (ours && readListingPage(ours, field)) ?? 'unread',
     };
   }
   const alone = targets.theirs === undefined ? 'ours' : 'theirs';
-  const side = alone === 'theirs' ? theirs : ours;
-  const answer = await checker.askOne(alone, side.path + targets[alone]);
-  const read = readListingPage(answer, ordering.field);
-  return { theirs: undefined, ours: undefined, [alone]: read };
+  const answer = await checker.askOne(alone, checker.options[alone].path + targets[alone]);
+  return { theirs: undefined, ours: undefined, [alone]: readListingPage(answer, field) };
 }
 
-/** Which records a page has, and in which order, is judged for the whole listing. */
-export function withoutRecordLists(differences: readonly Difference[]): Difference[] {
-  return differences.filter((difference) => !isOfRecordList(difference));
-}
-
-/** Records that are not on the same page of both. */
 async function compareApart(
   options: WalkOptions,
   apart: Map<string, readonly [Placed, Placed]>,
 ): Promise<void> {
-  const { checker, ordering } = options;
+  const { checker } = options;
   const doubted = new Set<string>();
   for (const [theirs, ours] of apart.values()) {
-    const inquiry = inquire(options, ordering, theirs.page, ours.page);
+    const inquiry = inquirePages(options, theirs.page, ours.page);
     const differences = checker.compare(inquiry, { theirs: wrap(theirs), ours: wrap(ours) });
     const pages = `${theirs.page} ${ours.page}`;
     if (!differences.some((difference) => checker.isDoubtful(difference))) {
@@ -142,20 +146,16 @@ function onlyFields(differences: readonly Difference[]): Difference[] {
   return withoutRecordLists(differences).filter(({ where }) => where?.startsWith('results'));
 }
 
-/** Compares some pages by their numbers: the first, the last, and others at equal distances. */
 export async function samplePages(
   options: WalkOptions,
   number: number,
   pages: number,
 ): Promise<void> {
-  const { checker, ordering, onRecords, pageSize } = options;
-  const chosen = new Set(
-    Array.from({ length: Math.min(number, pages) }, (_, index) =>
-      number === 1 ? 1 : 1 + Math.round((index * (pages - 1)) / (Math.min(number, pages) - 1 || 1)),
-    ),
-  );
-  for (const page of chosen) {
-    const inquiry = inquire(options, ordering, page, page);
+  const { checker, onRecords, pageSize } = options;
+  const chosen = Math.min(number, pages);
+  for (let index = 0; index < chosen; index++) {
+    const page = 1 + Math.round((index * (pages - 1)) / (chosen - 1 || 1));
+    const inquiry = inquirePages(options, page, page);
     await checker.check(inquiry, (differences) => {
       const others = differences.filter(({ kind }) => kind !== 'tie-order');
       if (others.length < differences.length) noteTies(options);
@@ -164,4 +164,70 @@ export async function samplePages(
     onRecords(pageSize);
   }
   await checker.settle();
+}
+
+/** Records of which it is made sure that only one side has them; the others are reported as found. */
+const maxConfirmed = 50;
+const maxKnown = 100_000;
+
+/** @returns how many were left out as tied: a source may repeat some of those on two pages, and leave out others */
+async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<number> {
+  const { ordering, known, both, checker, pageSize } = options;
+  const { missing, additional, lostMissing, lostAdditional } = alignment.finish();
+  const shift = Math.round(alignment.shift / Math.max(1, pageSize));
+  const isInBoth = (id: string) => both.has(toNumber(id) ?? 0);
+  let confirmed = 0;
+  let tied = 0;
+
+  async function judge(side: 'theirs' | 'ours', { id, page, isTied }: Placed): Promise<void> {
+    if (known.has(id)) return;
+    if (isInBoth(id) && isTied) {
+      tied++;
+      return;
+    }
+    const there = side === 'theirs' ? page : Math.max(1, page - shift);
+    const here = side === 'ours' ? page : Math.max(1, page + shift);
+    if (confirmed < maxConfirmed) {
+      const isThere = await isAround(options, 'theirs', id, there);
+      const isHere = await isAround(options, 'ours', id, here);
+      if (isThere === isHere) return;
+      confirmed++;
+    }
+    checker.report(inquirePages(options, there, here), [name(side, id)]);
+  }
+
+  function name(side: 'theirs' | 'ours', id: string): Difference {
+    if (isInBoth(id)) {
+      const sentence = `Order (${ordering.name || 'default'}): outfit ${id} does not come where it should ${side === 'theirs' ? 'here' : 'in the source'}.`;
+      return { kind: 'record-order', where: 'results', sentence };
+    }
+    if (known.size < maxKnown) known.add(id);
+    const sentence =
+      side === 'theirs' ? `Outfit ${id} is missing here.` : `Outfit ${id} is not in the source.`;
+    return { kind: 'record-number', where: 'results', sentence };
+  }
+
+  for (const record of missing) await judge('theirs', record);
+  for (const record of additional) await judge('ours', record);
+  // More than can be held, and so more than can be looked at again.
+  const { report } = checker.options;
+  for (const id of lostMissing) if (!known.has(id)) report.add(name('theirs', id));
+  for (const id of lostAdditional) if (!known.has(id)) report.add(name('ours', id));
+  return tied;
+}
+
+/** One that was changed meanwhile may have gone to either end. */
+async function isAround(
+  { checker, ordering }: WalkOptions,
+  side: 'theirs' | 'ours',
+  id: string,
+  page: number,
+): Promise<boolean> {
+  const pages = [page, page + 1, page - 1, 1].filter((number) => number >= 1);
+  for (const number of new Set([...pages, 'last' as const])) {
+    const target = checker.options[side].path + numberedQuery(ordering, number);
+    const found = readListingPage(await checker.askOne(side, target), ordering.field);
+    if (found?.records.some((record) => record.id === id)) return true;
+  }
+  return false;
 }

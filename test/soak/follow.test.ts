@@ -51,7 +51,6 @@ async function idsIn(environment: Environment): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Starts the import as a function. */
 function start(environment: Environment, ...args: string[]) {
   const env = { DATA_DIR: join(folder, 'data'), ...environment };
   const started = startCommand(importCommand, args, env);

@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { isAmong } from '../../src/legacy/canary.ts';
 import { Turns } from '../../src/legacy/comparisons.ts';
 import { createLegacyMetrics } from '../../src/legacy/legacy-metrics.ts';
+import { isAmong } from '../../src/legacy/modes.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 import { type DatabaseKind, databaseKinds, keepLog, outfitId } from '../gateway.ts';
 import { type LegacyService, startLegacyService } from '../legacy-service.ts';
@@ -465,7 +465,7 @@ describe('what is compared', () => {
     const registry = new Registry();
     const { countDifference } = createLegacyMetrics(registry);
     for (let number = 0; number < 120; number += 1) {
-      countDifference({ kind: 'count', route: '/', client: `n${number}`, accepted: false });
+      countDifference('count', '/', `n${number}`, false);
     }
     const lines = (await registry.metrics()).match(/^gateway_legacy_differences_total{.*/gm);
     expect(lines).toHaveLength(51);
