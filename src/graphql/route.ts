@@ -60,7 +60,9 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
   const readRequest = createRequestReader();
   const compresses = config.compression !== 'off';
-  if (config.graphiql && config.graphqlIntrospection) serveSdl(app, { schema, admit, compresses });
+  if (config.graphiql && config.graphqlIntrospection) {
+    serveSdl(app, schema, admit, compresses);
+  }
 
   // Bodies are read in request.ts, which knows the answer to the types that are not taken.
   app.removeAllContentTypeParsers();
