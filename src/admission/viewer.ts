@@ -67,8 +67,7 @@ function createVerifier(config: IdentityConfig): Verify {
   };
 }
 
-// A secret and a key set never share an algorithm: or else a token could be signed with a public
-// key as if that were the secret.
+// Never shared: or else a token could be signed with a public key as if that were the secret.
 const secretAlgorithms = ['HS256', 'HS384', 'HS512'];
 const keyAlgorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
@@ -86,7 +85,9 @@ function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
   });
   return async (token) => {
     const known = verified.get(token);
-    if (known && !isExpired(known)) return known;
+    // As jose takes it: in whole seconds.
+    if (known && (known.exp ?? Number.POSITIVE_INFINITY) > Math.floor(Date.now() / 1000))
+      return known;
     try {
       const { payload } = await jwtVerify(token, secret, options);
       verified.set(token, payload);
@@ -95,11 +96,6 @@ function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
       throw invalidToken();
     }
   };
-}
-
-/** As jose takes it: in whole seconds. */
-function isExpired({ exp = Number.POSITIVE_INFINITY }: JWTPayload): boolean {
-  return exp <= Math.floor(Date.now() / 1000);
 }
 
 /** Milliseconds between two fetches of a key set. */
@@ -173,9 +169,6 @@ function createKeySet(url: URL): JWTVerifyGetKey {
   };
 }
 
-/** Most bytes of a key set: some hundred keys. */
-const maxKeySetBytes = 1_048_576;
-
 /** Makes what throws HttpError 503 whenever the answer is not a key set: that says nothing about a token. */
 function createFetch(): FetchImplementation {
   const client = new HttpClient();
@@ -186,7 +179,8 @@ function createFetch(): FetchImplementation {
         target: pathname + search,
         headers: Object.fromEntries(headers),
         signal,
-        maxBytes: maxKeySetBytes,
+        // Some hundred keys.
+        maxBytes: 1_048_576,
       });
       if (status !== 200) throw new Error(`The key set was answered with status ${status}.`);
       const keySet = JSON.parse(new TextDecoder().decode(body));

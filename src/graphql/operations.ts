@@ -32,6 +32,11 @@ export interface Operation {
   isPersonal: boolean;
 }
 
+/** What is wrong with a document: nothing of it is executed then. */
+export interface Invalid {
+  readonly errors: readonly GraphQLError[];
+}
+
 /** A document by its text, with those of its operations that were asked for. */
 interface KnownDocument {
   /** The same for all of them: each takes what the whole text takes. */
@@ -39,31 +44,23 @@ interface KnownDocument {
   readonly operations: ReadonlyMap<string | undefined, Operation>;
 }
 
-const maxBytes = 67_108_864;
 /** Bytes that a parsed document takes, for each character of its text: of `{a b c}`, up to 300. */
 const bytesPerCharacter = 300;
 const bytesPerOperation = 1_000;
 
 export class Operations {
-  readonly #schema: GraphQLSchema;
-  readonly #config: LimitConfig;
-  readonly #documents = new LRUCache<string, KnownDocument>({ maxSize: maxBytes });
+  readonly #documents = new LRUCache<string, KnownDocument>({ maxSize: 67_108_864 });
 
-  constructor(schema: GraphQLSchema, config: LimitConfig) {
-    this.#schema = schema;
-    this.#config = config;
-  }
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly config: LimitConfig,
+  ) {}
 
   /**
    * The operation that is meant, by the text of its document.
    * @param isRead whether the request may only read
-   * @returns what is wrong with the document, if anything is: nothing of it is executed then
    */
-  find(
-    text: string,
-    operationName: string | undefined,
-    isRead: boolean,
-  ): Operation | { readonly errors: readonly GraphQLError[] } {
+  find(text: string, operationName: string | undefined, isRead: boolean): Operation | Invalid {
     const known = this.#documents.get(text);
     const operation = known?.operations.get(operationName);
     if (operation && (operation.type === 'query' || !isRead)) return operation;
@@ -72,16 +69,14 @@ export class Operations {
       const node = getOperationAST(document, operationName);
       if (!node) return { errors: [operationNotFound()] };
       if (node.operation === 'mutation' && isRead) return { errors: [mutationNeedsPost()] };
-      if (node.operation === 'subscription' && !this.#schema.getSubscriptionType()) {
+      if (node.operation === 'subscription' && !this.schema.getSubscriptionType()) {
         return { errors: [subscriptionsNotSupported()] };
       }
-      const errors = known ? [] : validateWithin(this.#schema, this.#config, document);
+      const errors = known ? [] : validateWithin(this.schema, this.config, document);
       if (errors.length > 0) return { errors };
       const found = toOperation(document, node, text);
-      this.#keep(text, {
-        document,
-        operations: new Map(known?.operations).set(operationName, found),
-      });
+      const operations = new Map(known?.operations).set(operationName, found);
+      this.#keep(text, { document, operations });
       return found;
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [error] };
@@ -89,9 +84,9 @@ export class Operations {
     }
   }
 
-  /** What forbids an operation of clients, whatever its variables are; undefined: nothing does. */
+  /** What forbids an operation of clients, whatever its variables are. */
   findUnanswerable(operation: Operation): GraphQLError | undefined {
-    return findExcessOf(this.#schema, this.#config, operation);
+    return findExcessOf(this.schema, this.config, operation);
   }
 
   /**
@@ -99,7 +94,7 @@ export class Operations {
    * @throws when it does not fit the schema
    */
   store(document: DocumentNode): Operation {
-    const [invalid] = validate(this.#schema, document);
+    const [invalid] = validate(this.schema, document);
     if (invalid) throw invalid;
     const node = getOperationAST(document);
     if (!node) throw new Error('A stored document has one operation.');

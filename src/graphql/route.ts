@@ -1,6 +1,6 @@
 // /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
+import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { type Admit, Asker } from '../admission/admission.ts';
 import type { Answer, Probes } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
@@ -20,7 +20,7 @@ import {
 import { answerWithEvents } from './events.ts';
 import { countObjects, type LimitConfig } from './limits.ts';
 import { LiveAnswers } from './live.ts';
-import type { Operation } from './operations.ts';
+import type { Invalid, Operation } from './operations.ts';
 import {
   type AnswerType,
   allow,
@@ -52,12 +52,7 @@ const path = '/graphql';
 
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, engine, admit, config, documents, snapshots, streams, sendPage } = options;
-  const live = new LiveAnswers({
-    engine,
-    snapshots,
-    log: app.log,
-    expensivePause: config.expensiveQueryTimeout * 1000,
-  });
+  const live = new LiveAnswers(engine, snapshots, app.log, config.expensiveQueryTimeout * 1000);
   const readRequest = createRequestReader();
   const compresses = config.compression !== 'off';
   if (config.graphiql && config.graphqlIntrospection) {
@@ -111,9 +106,8 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       }
       const isLive = 'isLive' in operation && operation.isLive;
       if (asked.events === 'preferred' || (asked.events && isLive)) {
-        const { variables, key } = asked;
-        const question = { operation, variables, key };
-        return answerWithEvents({ engine, live, streams }, request, reply, question, asker);
+        const means = { engine, live, streams };
+        return answerWithEvents(means, request, reply, operation, asked, asker);
       }
       const answer = await answerRequest(engine, operation, asked, request, asker);
       const { status, contentType, body, shareable } = answer;
@@ -162,7 +156,7 @@ interface HttpAnswer extends Answer, Compressible {
 
 async function answerRequest(
   engine: Engine,
-  operation: Operation | { readonly errors: readonly GraphQLError[] },
+  operation: Operation | Invalid,
   { variables, answerType, key }: GraphQLRequest,
   request: FastifyRequest,
   asker: Asker,

@@ -1,12 +1,10 @@
-// The HTTP client of verify, replay, import and the key set. It sends a target as it stands, follows no redirect, and
-// reads a whole answer up to a limit.
+// The HTTP client of verify, replay, import and the key set. It sends a target as it stands and follows no redirect.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { type Duplex, pipeline } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { EnvHttpProxyAgent } from 'undici';
 import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
-import { readAtMost } from './read-at-most.ts';
 
 /** A decoded answer; repeated headers are joined by commas. */
 export interface Answer {
@@ -110,4 +108,20 @@ export function toAnswer(
     Array.isArray(value) ? value.join(', ') : value?.toString(),
   ]);
   return { status, headers: Object.fromEntries(texts), body };
+}
+
+/** All that comes, after any decompression. Undefined when it is more than `max` bytes: the rest is not read. */
+export async function readAtMost(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  max: number,
+): Promise<Buffer<ArrayBuffer> | undefined> {
+  const read: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of pieces) {
+    length += piece.length;
+    // Leaving the loop ends the connection.
+    if (length > max) return undefined;
+    read.push(piece);
+  }
+  return Buffer.concat(read);
 }

@@ -1,5 +1,4 @@
-// Server-sent events: answers that stay open. The newest event wins, heartbeats, the end of a token,
-// how many there may be, and how they end with the process.
+// Server-sent events: heartbeats, the end of a token, how many streams there may be, how they end with the process.
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { tooManyStreams, unavailable } from '../errors.ts';
@@ -113,14 +112,11 @@ const streamHeaders = {
 /** All streams of a process. Costs nothing while there are none. */
 export class EventStreams {
   readonly #streams = new Set<EventStream>();
-  readonly #max: number;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   opened = 0;
 
-  constructor(max: number) {
-    this.#max = max;
-  }
+  constructor(private readonly max: number) {}
 
   get open(): number {
     return this.#streams.size;
@@ -134,7 +130,7 @@ export class EventStreams {
    */
   add(expiresAt: number | undefined, onExpire: Buffer): EventStream {
     if (this.#isClosed) throw unavailable();
-    if (this.#streams.size >= this.#max) throw tooManyStreams(this.#max);
+    if (this.#streams.size >= this.max) throw tooManyStreams(this.max);
     const stream = new EventStream(expiresAt, onExpire);
     this.opened += 1;
     this.#streams.add(stream);

@@ -86,14 +86,13 @@ export function findForm(
   return answer.forms.find(headers['accept-encoding']?.toString());
 }
 
+const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
+
 const compress: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> = {
-  // Higher qualities take several times as long, for a few percent.
   br: (bytes) =>
     promisify(brotliCompress)(bytes, {
-      params: {
-        [constants.BROTLI_PARAM_QUALITY]: 5,
-        [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
-      },
+      // Higher qualities take several times as long, for a few percent.
+      params: { [BROTLI_PARAM_QUALITY]: 5, [BROTLI_PARAM_SIZE_HINT]: bytes.length },
     }),
   gzip: (bytes) => promisify(gzip)(bytes),
 };
@@ -114,11 +113,7 @@ class Forms {
     this.#isKnown = isCompressedAtOnce;
   }
 
-  /**
-   * The form for a client, at once if it is there. An answer that is asked for once only is not
-   * compressed, unless it is large: that takes longer than sending it.
-   * @param header the client's `Accept-Encoding`
-   */
+  /** At once if it is there. An answer that is asked for once only is not compressed, unless it is large. */
   find(header: string | undefined): Form | Promise<Form> {
     if (header === undefined || this.#plain.bytes.length < minBytes) return this.#plain;
     const { encoding, takesPlain } = readAccepted(header);
@@ -143,14 +138,9 @@ class Forms {
   }
 }
 
-interface Accepted {
-  readonly encoding: Encoding | undefined;
-  readonly takesPlain: boolean;
-}
+const parsed = new LRUCache<string, ReturnType<typeof parseAccepted>>({ max: 100 });
 
-const parsed = new LRUCache<string, Accepted>({ max: 100 });
-
-function readAccepted(header: string): Accepted {
+function readAccepted(header: string) {
   const known = parsed.get(header);
   if (known) return known;
   const accepted = parseAccepted(header);
@@ -159,7 +149,7 @@ function readAccepted(header: string): Accepted {
 }
 
 /** By the weights, and brotli rather than gzip: it is smaller, and is made once only. */
-function parseAccepted(header: string): Accepted {
+function parseAccepted(header: string) {
   const weights = new Map(
     parseRanges(header).map(({ name, weight }) => [name.replace(/^x-gzip$/, 'gzip'), weight]),
   );

@@ -2,8 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { finished } from 'node:stream';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
-import { type Answer, createDecoder, toAnswer } from '../http/client.ts';
-import { readAtMost } from '../http/read-at-most.ts';
+import { type Answer, createDecoder, readAtMost, toAnswer } from '../http/client.ts';
 import { createPacer } from '../observability/log.ts';
 import { createInnerApp, type InnerApp, type InnerQuestion } from '../rest/inner-app.ts';
 import { compareAnswers } from './compare.ts';
