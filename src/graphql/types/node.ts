@@ -1,6 +1,5 @@
 // Node: Relay's global object identification. node(id), nodes(ids), and the ids themselves.
 import { decodeGlobalID, encodeGlobalID } from '@pothos/plugin-relay';
-import type { GraphQLError } from 'graphql';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { badUserInput } from '../errors.ts';
@@ -43,34 +42,24 @@ export function readGlobalId(type: NodeType, text: string, name = 'id'): number 
   throw badUserInput(`${name} is an id of type ${found.type}, but it must be one of type ${type}.`);
 }
 
-function parse(text: string, name: string): Parsed {
-  let decoded: { readonly typename: string; readonly id: string };
+function parse(text: string, name: string) {
   try {
-    decoded = decodeGlobalID(text);
+    const decoded = decodeGlobalID(text);
+    const id = Number(decoded.id);
+    const type = decoded.typename as NodeType;
+    const isKnown = Object.hasOwn(loaders, type) && (id | 0) === id;
+    // Other texts decode to the same bytes, and numbers like 007 are nobody's id.
+    if (isKnown && globalIdOf(type, id) === text) return { type, id };
   } catch {
-    throw malformed(text, name);
+    // It is no text of this form.
   }
-  const id = Number(decoded.id);
-  const type = decoded.typename as NodeType;
-  const isKnown = Object.hasOwn(loaders, type) && (id | 0) === id;
-  // Other texts decode to the same bytes, and numbers like 007 are nobody's id.
-  if (!isKnown || globalIdOf(type, id) !== text) throw malformed(text, name);
-  return { type, id };
-}
-
-function malformed(text: string, name: string): GraphQLError {
-  const shown = text.length > 50 ? `${text.slice(0, 50)}…` : text;
-  return badUserInput(
-    `${name} is not an id of this service: ${JSON.stringify(shown)}. For a number, use databaseId.`,
+  const shown = JSON.stringify(text.length > 50 ? `${text.slice(0, 50)}…` : text);
+  throw badUserInput(
+    `${name} is not an id of this service: ${shown}. For a number, use databaseId.`,
   );
 }
 
-interface Parsed {
-  readonly type: NodeType;
-  readonly id: number;
-}
-
-function load({ type, id }: Parsed, context: Context) {
+function load({ type, id }: ReturnType<typeof parse>, context: Context) {
   return loaders[type](id, context);
 }
 
