@@ -62,10 +62,7 @@ export interface AppOptions {
   readonly routes?: readonly Route[];
 }
 
-/**
- * The whole service on an open database, complete but not listening. Closing it leaves the
- * database open: whoever opened that closes it.
- */
+/** On an open database, complete but not listening. Whoever opened the database closes it. */
 export async function buildApp(
   config: Config,
   database: Pick<Database, 'checkServers' | 'pool' | 'prisma' | 'read' | 'snapshots'>,

@@ -115,10 +115,7 @@ export function groupAddress(address: string): string {
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
 
-/**
- * Refuses whatever would write: never beside another owner of the data.
- * @throws HttpError 503 while nobody may write, 403 while the old service owns the data
- */
+/** @throws HttpError 503 while nobody may write, 403 while the old service owns the data */
 export type GuardWrite = () => void;
 
 export function createWriteGuard(config: WriteConfig): GuardWrite {

@@ -99,10 +99,7 @@ export function createConcurrencyLimit(max: number, timeout: number) {
     get waiting() {
       return queue.size;
     },
-    /**
-     * Does the work, at once or when its turn has come.
-     * @throws HttpError 503 as soon as waiting would be in vain
-     */
+    /** @throws HttpError 503 as soon as waiting would be in vain */
     async run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result> {
       const { signal } = request;
       signal.throwIfAborted();

@@ -6,8 +6,7 @@ import { SharedTask, startOutside } from '../database/task.ts';
 import { throttled } from '../errors.ts';
 
 /**
- * Counts a request of a sender, who may be any text.
- * @returns nothing when it could be counted without asking the database
+ * Gives nothing when the database was not asked.
  * @throws HttpError 429 when the sender has used up its window, 503 when the database cannot say
  */
 export type CountRequest = (sender: string) => Promise<void> | undefined;

@@ -28,10 +28,7 @@ export type IdentityConfig = Pick<
   'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret'
 >;
 
-/**
- * The viewer that an `Authorization` header names; undefined without a bearer token.
- * @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched
- */
+/** @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched */
 export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
 
 /** Whether anyone can sign in, and so write. */

@@ -37,10 +37,7 @@ interface Reads {
 /** Where the cache learns the state of the database. */
 export type Probes = Pick<Snapshots, 'changes' | 'takeNext'>;
 
-/**
- * Every call learns the state of the database from a snapshot that was taken after the call, and all that was
- * committed until then. So no answer is ever stale, whoever writes.
- */
+/** Every call learns what was committed before it, from a snapshot taken after it: no answer is ever stale. */
 export class AnswerCache {
   /** Calls that were answered from memory. */
   hits = 0;
@@ -83,7 +80,6 @@ export class AnswerCache {
   }
 
   /**
-   * The answer under `key`, kept or read anew. All calls with a key want the same kind of answer.
    * @param mayBeOld whether it may be as stale as this cache allows
    * @throws whatever the read fails with; HttpError 503 when it takes too long
    */
@@ -105,10 +101,7 @@ export class AnswerCache {
     return this.#share(key, read, waiter).wait(waiter) as Promise<Value>;
   }
 
-  /**
-   * The state of the database for a read that is not kept, if it needs it.
-   * @throws HttpError 503 when that took as long as a request may take
-   */
+  /** For a read that is not kept. @throws HttpError 503 when that took as long as a request may take */
   async tell(): Promise<Shown | undefined> {
     return this.tellsReads ? this.#takeSnapshot() : undefined;
   }
@@ -122,10 +115,7 @@ export class AnswerCache {
     return this.#latest;
   }
 
-  /**
-   * The next read of `key` that has not begun: one that has may have missed what was committed
-   * before this call. So there is one read at a time, however many ask.
-   */
+  /** The next read that has not begun: one that has may have missed what was committed before this call. */
   #share(key: string, read: Read<Answer>, { sender }: Waiter): SharedTask<Answer> {
     const reads = this.#reads.get(key) ?? {};
     if (reads.next && !reads.next.isStopped) {
@@ -189,10 +179,7 @@ export class AnswerCache {
     this.#kept?.set(key, { answer, moment: changes.now }, { size });
   }
 
-  /**
-   * Learns the state of the database, and what was committed until now; undefined when that cannot be known.
-   * @throws HttpError 503 when that took as long as a request may take
-   */
+  /** Undefined when it cannot be known. @throws HttpError 503 when that took as long as a request may take */
   #takeSnapshot(): Promise<Shown | undefined> {
     const taken = this.snapshots.takeNext();
     if (this.#probe?.taken !== taken) {

@@ -111,10 +111,7 @@ class OwnContext extends Loaders implements Context {
   }
 }
 
-/**
- * The context of an answer that is given to others too. It has nothing personal to give, and notes that it was
- * asked: a resolver cannot forget to say so.
- */
+/** The context of an answer that others get too. It notes that something personal was asked for. */
 export class SharedContext extends Loaders implements Context {
   declare readonly viewer: undefined;
   declare readonly idempotencyKey: undefined;

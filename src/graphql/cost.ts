@@ -32,14 +32,11 @@ export interface Cost {
   readonly conditions: ReadonlySet<string>;
 }
 
-/**
- * The items that a field gives at most: what is selected below it counts as many times. In the `extensions` of a
- * field as `countItems`; without it, a field is one object or value.
- */
+/** `extensions.countItems` of a field: the items that it gives at most. Without it, it is one object or value. */
 export type CountItems = (args: Record<string, unknown>, config: CostConfig) => number;
 
 /**
- * What the filter of a list may cost the database. In the `extensions` of a field as `weighFilter`.
+ * `extensions.weighFilter` of a field: what its filter may cost the database.
  * @throws GraphQLError for a filter that cannot be: nothing is read then
  */
 export type WeighFilter = (args: Record<string, unknown>) => number;

@@ -19,11 +19,7 @@ export interface DocumentReference {
 export type TrustedDocuments = ReadonlyMap<string, string>;
 
 export interface Documents {
-  /**
-   * The text of the document that is meant.
-   * @throws HttpError 400 unless there is one, the only one; 403 when it must be trusted and is not;
-   *   200 when the client is to send its text beside the hash
-   */
+  /** @throws HttpError 400 unless there is one, 403 when it is not trusted, 200 to ask for the text of a hash */
   textOf(reference: DocumentReference): string;
   keep(reference: DocumentReference): void;
 }

@@ -39,18 +39,12 @@ export interface Question<Value extends Answer> {
   readonly variables: Record<string, unknown>;
   /** Names the operation, the variables, and the form of the answer. */
   readonly key: string;
-  /**
-   * Makes the answer of a result. It may be shareable only if the result has no errors, and
-   * @param isForAll nothing in it is of one viewer alone
-   */
+  /** @param isForAll nothing in it is of one viewer alone: it may be shareable, if the result has no errors */
   readonly toAnswer: (result: ExecutionResult, isForAll: boolean) => Value;
 }
 
 export interface Engine extends Pick<Operations, 'find' | 'findUnanswerable' | 'store'> {
-  /**
-   * Answers from memory, together with others who ask the same, or by executing the operation.
-   * @throws HttpError when the request as a whole is turned away: the database is away, say
-   */
+  /** @throws HttpError when the request as a whole is turned away: the database is away, say */
   answer<Value extends Answer>(question: Question<Value>, asker: Asker): Promise<Value>;
   /** Whether this viewer gets the same answers as all others, as far as is known by now. */
   isForAll(operation: Operation, viewer: Viewer | undefined): boolean;
@@ -136,10 +130,7 @@ export function createEngine(options: EngineOptions): Engine {
   };
 }
 
-/**
- * What the client is told of a result.
- * @throws HttpError unless a mutation has written something: then it is said beside that
- */
+/** @throws HttpError unless a mutation has written something: then it is said beside that */
 function settle(
   result: ExecutionResult,
   { type }: Operation,

@@ -79,10 +79,7 @@ export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError
 /** A request from which no GraphQL request can be read; `message` names what is wrong. */
 export const badRequest = (message: string) => new HttpError(400, 'BAD_REQUEST', message);
 
-/**
- * A document is asked for by its hash alone, and is not known here. Nothing is wrong with that: the
- * status, message and code make clients of automatic persisted queries send its text beside the hash.
- */
+/** Nothing is wrong: status, message and code make clients of automatic persisted queries send the text. */
 export const persistedQueryNotFound = () =>
   new HttpError(200, 'PERSISTED_QUERY_NOT_FOUND', 'PersistedQueryNotFound', {
     'Cache-Control': 'no-store',

@@ -15,10 +15,7 @@ interface Means {
   readonly streams: EventStreams;
 }
 
-/**
- * Answers with events: a subscription with a stream of them, anything else with its one result.
- * @throws HttpError when the request is turned away before there is an answer
- */
+/** A subscription with a stream of events, anything else with its one result. */
 export async function answerWithEvents(
   { engine, live, streams }: Means,
   request: FastifyRequest,

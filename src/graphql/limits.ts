@@ -25,10 +25,7 @@ import type { Config } from '../config.ts';
 import { countCost } from './cost.ts';
 import { invalidDocument, invalidVariables, type LimitCode, overLimit } from './errors.ts';
 
-/**
- * Far more than a screen of an app needs, and so little that the worst document is refused or validated within a
- * tenth of a second. graphql itself limits the lists in lists of introspection.
- */
+/** More than a screen of an app needs; the worst document is refused or validated within a tenth of a second. */
 const limits = {
   tokens: 1000,
   /** Fields in fields; the introspection query of tools has 15. */
@@ -125,10 +122,7 @@ function findExcess(
   );
 }
 
-/**
- * What forbids an operation whatever its variables are: those with a default count with it, others with what
- * makes it cheapest. Undefined: some request of it may be answered.
- */
+/** Undefined: some request may be answered. Variables have their default, or what makes the operation cheapest. */
 export function findExcessOf(
   schema: GraphQLSchema,
   config: LimitConfig,

@@ -36,10 +36,7 @@ export type Read = (
   asker: Pick<Asker, 'sender' | 'signal' | 'viewer'>,
 ) => Promise<LiveAnswer>;
 
-/**
- * Never gives an answer older than one before: each reading begins when the one before it has ended; a follower gets
- * only readings that began after it came, in their order.
- */
+/** Each reading begins when the one before has ended, and is given to those who came before it began. */
 export class LiveFeed {
   readonly followers = new Set<Follower>();
   readonly #left = new AbortController();
@@ -113,11 +110,7 @@ export class LiveFeed {
     return this.#moment === undefined || this.changes.isTouched(this.#madeOf, this.#moment);
   }
 
-  /**
-   * Reads once, and tells the followers.
-   * @param sender who is charged
-   * @throws what the reading fails with: followers keep the answer that they have
-   */
+  /** @throws what the reading fails with: followers keep the answer that they have */
   async read(read: Read, sender: string): Promise<void> {
     // What is committed during the reading will be known to have come after this.
     const moment = this.changes.now;

@@ -21,10 +21,7 @@ const interval = 250;
 /** Feeds of each kind that are read at a time: together fewer than there are connections. */
 const places = { slots: 4, perSender: 2 };
 
-/**
- * Asks the database what was committed, four times a second, once for all followers, and only while there are any.
- * Each distinct question that a change invalidates is read again, those of one viewer after any change.
- */
+/** Asks the database what was committed, once for all followers, and reads again what that invalidates. */
 export class LiveAnswers {
   readonly #feeds = new Map<string, LiveFeed>();
   /** Two lanes: thousands of viewers' own answers do not hold up what is for all, nor it them. */

@@ -56,10 +56,7 @@ export class Operations {
     private readonly config: LimitConfig,
   ) {}
 
-  /**
-   * The operation that is meant, by the text of its document.
-   * @param isRead whether the request may only read
-   */
+  /** @param isRead whether the request may only read */
   find(text: string, operationName: string | undefined, isRead: boolean): Operation | Invalid {
     const known = this.#documents.get(text);
     const operation = known?.operations.get(operationName);
@@ -89,10 +86,7 @@ export class Operations {
     return findExcessOf(this.schema, this.config, operation);
   }
 
-  /**
-   * Takes in a document of this service's own, which no limit holds for.
-   * @throws when it does not fit the schema
-   */
+  /** A document of this service's own, which no limit holds for. @throws when it does not fit the schema */
   store(document: DocumentNode): Operation {
     const [invalid] = validate(this.schema, document);
     if (invalid) throw invalid;

@@ -38,8 +38,7 @@ const maxBytesOfText = 262_144;
 const bytesPerCharacter = 16;
 
 /**
- * Makes what reads a request, once for those that are the same, as an app's are. A body has the one type that a page
- * of another origin cannot send without a preflight, so that no page writes behind its visitor's back.
+ * A body has the one type that a page of another origin cannot send without a preflight.
  * @returns a function that throws HttpError 405, 406, 415 or 400, in this order
  */
 export function createRequestReader(): (request: FastifyRequest) => GraphQLRequest {

@@ -138,10 +138,7 @@ function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError 
   return undefined;
 }
 
-/**
- * In JSON, a status of 400 and more is a failure of the network to clients. That is what their links wait for that
- * send again after 429 and 503, and those that send batches, as one error answers no batch.
- */
+/** Clients send again after 429 and 503 in JSON only, and no single error answers a batch. */
 function errorType({ code, status }: HttpError, accept: string | undefined): AnswerType {
   if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
   return chooseType(accept) ?? 'application/json';

@@ -26,9 +26,8 @@ const algorithms = new Map([
 ]);
 
 /**
- * Reads the file, and tries each document against the schema and its limits: a client could ask for none
- * that is not valid. Each goes by its id and by the SHA-256 of its text.
- * @throws ConfigError a sentence that names the file, and the document that is wrong
+ * Each document goes by its id and by the SHA-256 of its text.
+ * @throws ConfigError that names the file, and the document that does not fit the schema or its limits
  */
 export async function readTrustedDocuments(
   file: string,

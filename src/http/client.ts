@@ -36,10 +36,7 @@ export class TooLargeError extends Error {
 export class HttpClient {
   #agent: Promise<EnvHttpProxyAgent> | undefined;
 
-  /**
-   * @param origin scheme, host and port
-   * @throws Error when there is no whole answer in time, ConfigError for a proxy that cannot be used
-   */
+  /** @throws Error when there is no whole answer in time, ConfigError for a proxy that cannot be used */
   async ask(origin: string, question: Question): Promise<Answer> {
     const { method = 'GET', target, headers, signal, timeout, maxBytes } = question;
     this.#agent ??= openAgent();

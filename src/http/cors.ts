@@ -22,10 +22,7 @@ export function originHeaders(
   };
 }
 
-/**
- * Lets the pages of these origins read answers, and write with a bearer token; there are no cookies. @fastify/cors
- * sets `Vary` before the routes do, and takes every OPTIONS for a preflight.
- */
+/** There are no cookies. @fastify/cors sets `Vary` before routes do, and takes every OPTIONS for a preflight. */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
 

@@ -123,9 +123,7 @@ export class EventStreams {
   }
 
   /**
-   * A new stream, which counts until it is closed.
-   * @param expiresAt seconds after 1970; undefined: never
-   * @param onExpire the events that then end it
+   * @param expiresAt seconds after 1970, when the events `onExpire` end it
    * @throws HttpError 503 when there are as many as there may be, or the process is about to end
    */
   add(expiresAt: number | undefined, onExpire: Buffer): EventStream {

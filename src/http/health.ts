@@ -3,8 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { encodeJson } from './json.ts';
 
 /**
- * `/health/live` answers as long as the process does, `/health/ready` is 503 while requests would be. Both cost
- * nothing and need no token.
+ * Both cost nothing and need no token.
  * @param findProblem why requests would fail, in one sentence; undefined: they would not
  */
 export function serveHealth(app: FastifyInstance, findProblem: () => string | undefined): void {

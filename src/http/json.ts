@@ -1,10 +1,7 @@
 // JSON on the wire: bytes of an answer, and what a client has sent.
 import { isUtf8 } from 'node:buffer';
 
-/**
- * Compact UTF-8 JSON. U+2028 and U+2029 are escaped, as old clients evaluate answers as
- * JavaScript. A Buffer, because Fastify adds `; charset=utf-8` to the type of a string.
- */
+/** Escapes what old clients, which evaluate it, do not take. A Buffer: Fastify adds a charset to a string. */
 export function encodeJson(value: unknown): Buffer {
   return Buffer.from(
     JSON.stringify(value).replace(/[\u2028\u2029]/g, (separator) =>
@@ -21,18 +18,14 @@ export class JsonInputError extends Error {
 /** No input of this service has more than a few levels, and each costs stack later on. */
 const maxLevels = 32;
 
-/**
- * The text of a body.
- * @throws JsonInputError for bytes that are not UTF-8, which would silently become U+FFFD
- */
+/** @throws JsonInputError for bytes that are not UTF-8, which would silently become U+FFFD */
 export function decodeBody(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new JsonInputError('The body is not valid UTF-8.');
   return bytes.toString('utf8');
 }
 
 /**
- * Reads JSON that a client has sent.
- * @param what what the message calls it, such as "The body"
+ * @param what such as "The body"
  * @throws JsonInputError for what is not JSON, or nested too deep
  */
 export function readJson(text: string, what: string): unknown {

@@ -38,10 +38,7 @@ export function entityTag(content: Buffer | string): string {
   return `"${hash('sha1', content, 'base64url')}"`;
 }
 
-/**
- * Compares weakly, as RFC 9110 §13.1.2 says, and without the suffix of a content coding, from here or a proxy.
- * @param header the value of If-None-Match
- */
+/** Compares weakly (RFC 9110 §13.1.2), without the suffix of a content coding, from here or a proxy. */
 export function isUnchanged(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   const wanted = withoutCoding(tag);

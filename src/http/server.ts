@@ -42,12 +42,7 @@ export function createServer(listener?: RequestListener): Server {
   return server;
 }
 
-/**
- * Listens, on both addresses if the host is localhost: a server of Fastify's that is made by a
- * factory takes the first one only.
- * @param findAddresses all addresses of a host, by the rules of this machine
- * @returns the address in the form of a URL
- */
+/** On both addresses of localhost: with a factory, Fastify takes the first one only. Gives the address as a URL. */
 export async function listen(
   app: FastifyInstance,
   { host, port }: { readonly host: string; readonly port: number },

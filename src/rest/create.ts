@@ -38,8 +38,7 @@ export interface Body {
 export const mediaTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 
 /**
- * Reads a body. An empty one is an empty object, whatever its type, as in DRF.
- * @param bytes undefined when the request has none
+ * An empty body is an empty object, whatever its type, as in DRF.
  * @throws RestError 415 for another encoding or type, 400 for what cannot be read as that type
  */
 export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined): Body {
@@ -87,10 +86,7 @@ export function findFields(schema: GraphQLSchema, document: DocumentNode): Writa
   return fields;
 }
 
-/**
- * Creates what a body asks for; gives the record.
- * @throws RestError 400 with what is wrong with every field, HttpError
- */
+/** @throws RestError 400 with what is wrong with every field, HttpError */
 export type Create = (body: Body, asker: Asker) => Promise<unknown>;
 
 export function storeCreate(
@@ -137,10 +133,7 @@ type Coerced =
   | { readonly value: unknown; readonly message?: never }
   | { readonly value?: never; readonly message: string };
 
-/**
- * Reads a value as Django REST Framework does, with its messages; what a right type holds is checked behind the schema.
- * @returns the value for the variable (undefined: as if it were not given), or what is wrong
- */
+/** As Django REST Framework reads it; what a right type holds is checked behind the schema. Undefined: not given. */
 export function coerceField(
   { input, type }: WritableField,
   value: unknown,

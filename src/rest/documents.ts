@@ -17,10 +17,7 @@ export interface RestAnswer extends Compressible {
   readonly shareable: boolean;
 }
 
-/**
- * Reads what answers GET and HEAD of a path.
- * @throws RestError 400 for parameters that cannot be read, 404 for a page or record that there is not
- */
+/** @throws RestError 400 for parameters that cannot be read, 404 for a page or record that there is not */
 export type ReadAnswer = (
   request: FastifyRequest,
   base: string,
@@ -41,10 +38,7 @@ export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
   throw new Error(`The path ${route.path} has neither a list nor a record.`);
 }
 
-/**
- * The query parameters that a path reads: the variables of its stored document. A list reads `page`, and never
- * `last`; what stands in the path is not read from the query string.
- */
+/** The variables of its document; a list reads `page`, never `last`; what stands in the path is not read here. */
 export function knownParametersOf({ path, list, record }: Route): ReadonlySet<string> {
   const document = list ?? record;
   const definitions = document && getOperationAST(document)?.variableDefinitions;

@@ -29,10 +29,7 @@ export interface Route {
   readonly list?: Document<{ page: Page }>;
   /** Or answers them with one record; null is 404. */
   readonly record?: Document<{ record: unknown }>;
-  /**
-   * Answers POST, where there is one. The fields of the body are the variables of the document;
-   * `$validate_only` is set when one of them has already been found wrong.
-   */
+  /** POST: variables are the fields of the body; `$validate_only` is set when one has been found wrong already. */
   readonly create?: Document<{ created: Created | null }>;
 }
 

@@ -19,8 +19,7 @@ import { type QueryParameters, readParameter } from './url.ts';
 export type Variables = Record<string, unknown>;
 
 /**
- * Reads the variables that a request gives a document; one that is missing or blank is left out.
- * @param path parameters of the path, which win over those of the query string
+ * One that is missing or blank is left out; the path wins over the query string.
  * @throws RestError 400 that names the parameter; 404 for one of the path
  */
 export type ReadVariables = (query: QueryParameters, path?: PathParameters) => Variables;
@@ -37,10 +36,7 @@ interface Variable {
   readonly isRequired: boolean;
 }
 
-/**
- * @param others variables that are read by rules of their own
- * @throws when a variable has a type that a query string cannot give
- */
+/** @param others variables that are read by rules of their own */
 export function createVariableReader(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,

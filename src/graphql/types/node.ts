@@ -31,11 +31,7 @@ export function globalIdOf(type: NodeType, id: number): string {
   return encodeGlobalID(type, id);
 }
 
-/**
- * The number in a global id.
- * @param name of the argument, for the error
- * @throws GraphQLError when it is malformed, or an id of another type
- */
+/** @throws GraphQLError that names the argument when it is malformed, or an id of another type */
 export function readGlobalId(type: NodeType, text: string, name = 'id'): number {
   const found = parse(text, name);
   if (found.type === type) return found.id;
