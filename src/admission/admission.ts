@@ -71,7 +71,6 @@ export function createAdmission(
  */
 export class Asker implements Waiter {
   readonly viewer: Viewer | undefined;
-  /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
   readonly log: FastifyBaseLogger;
   /** Whether READ_MAX_STALENESS holds: a viewer reads all that has been written, through whichever gateway. */

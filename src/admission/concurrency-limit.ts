@@ -10,7 +10,6 @@ export type ConcurrencyLimit = ReturnType<typeof createConcurrencyLimit>;
 
 /** Waits in turn with the requests of its sender and of others. */
 interface Waiting extends Origin {
-  /** Aborted when all clients have left: then it leaves the queue. */
   readonly signal: StopSignal;
   /** Whether the work was refused: then the end of it is delayed, outside the limit. */
   readonly isRefused: boolean;

@@ -95,7 +95,6 @@ function throttledUntil(moment: number, now: number) {
 }
 
 interface Lease {
-  /** Requests that may be admitted; 0 only if nothing was left. */
   readonly leased: number;
   readonly isUsedUp: boolean;
   readonly milliseconds: number;

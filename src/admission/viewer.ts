@@ -16,7 +16,6 @@ import type { Config } from '../config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
 
-/** Who is asking. */
 export interface Viewer {
   readonly userId: number;
   /** When the token ends, in seconds since 1970; undefined: it does not. */
@@ -31,7 +30,6 @@ export type IdentityConfig = Pick<
 /** @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched */
 export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
 
-/** Whether anyone can sign in, and so write. */
 export function canIdentify({ authJwksUrl, authJwtSecret }: IdentityConfig): boolean {
   return authJwksUrl !== undefined || authJwtSecret !== undefined;
 }
@@ -189,16 +187,12 @@ function createFetch(): FetchImplementation {
   };
 }
 
-/** While the keys cannot be fetched. */
 interface Outage {
-  /** The last ones. */
   readonly keys: JWTVerifyGetKey;
-  /** Why others cannot be had. */
   error: unknown;
   nextFetch: number;
 }
 
-/** The `sub` claim: the id of a user, a 32-bit number. */
 function readUserId({ sub }: { sub?: unknown }): number | undefined {
   const text = typeof sub === 'string' || typeof sub === 'number' ? String(sub) : '';
   const id = /^(?:0|-?[1-9]\d{0,9})$/.test(text) ? Number(text) : Number.NaN;

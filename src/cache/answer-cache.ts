@@ -27,21 +27,17 @@ type Lookup = 'hit' | 'miss' | 'shared';
 /** Reads an answer that is at least as new as this state of the database; undefined: it is not known. */
 type Read<Value extends Answer> = (shown: Shown | undefined) => Promise<Value>;
 
-/** The reads of one key: one under way, and one that has not begun, for all who come until then. */
 interface Reads {
   /** Never rejects. */
   underWay?: Promise<void> | undefined;
   next?: SharedTask<Answer> | undefined;
 }
 
-/** Where the cache learns the state of the database. */
 export type Probes = Pick<Snapshots, 'changes' | 'takeNext'>;
 
 /** Every call learns what was committed before it, from a snapshot taken after it: no answer is ever stale. */
 export class AnswerCache {
-  /** Calls that were answered from memory. */
   hits = 0;
-  /** Calls that needed a read, or shared one. */
   misses = 0;
   /** Kept answers that were found invalid when they were wanted again. */
   touched = 0;
@@ -157,7 +153,6 @@ export class AnswerCache {
     if (!reads.underWay && !reads.next && this.#reads.get(key) === reads) this.#reads.delete(key);
   }
 
-  /** The valid answer under `key`. */
   #findKept(key: string): Answer | undefined {
     const kept = this.#kept?.get(key);
     if (!kept) return undefined;

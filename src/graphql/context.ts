@@ -13,18 +13,14 @@ import { isShareable, type Visibility, visibilityFor } from '../outfits/visibili
 
 export interface Context {
   readonly viewer: Viewer | undefined;
-  /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
   readonly viewerLikes: ViewerLikes | undefined;
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
-  /** Runs a statement of our own: reads lists, and writes. */
   readonly read: ReadRows;
   /** Makes room for new ids when those of others are in the way. */
   readonly raiseSequences: () => Promise<void>;
-  /** Reads single records, all that a step of a request needs at once. */
   readonly records: RecordLoaders;
-  /** Reads users' outfits as lists, for all users of a step of a request at once. */
   readonly userLists: UserLists;
   readonly config: ContextConfig;
 }

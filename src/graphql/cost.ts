@@ -19,7 +19,6 @@ import {
 } from 'graphql';
 import type { Config } from '../config.ts';
 
-/** How many of each an operation of a valid document gives at most. */
 export interface Cost {
   readonly objects: number;
   /** Fields of all these objects. */
@@ -129,7 +128,6 @@ interface CountOptions {
 interface Measured {
   readonly items: number;
   readonly weight: number;
-  /** Conditions of a filter that weighs something. */
   readonly names: readonly string[];
 }
 

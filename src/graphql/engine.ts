@@ -22,7 +22,6 @@ export interface EngineOptions {
   readonly cache: AnswerCache;
   readonly startTask: StartTask;
   readonly contexts: ContextFactory;
-  /** How queries read; undefined: as mutations do. */
   readonly readAt?: ReadAt | undefined;
   /** Throws what every mutation is refused with, while nothing may be written here. */
   readonly guardWrite: GuardWrite;
@@ -30,7 +29,6 @@ export interface EngineOptions {
 
 export interface Asker extends Personal, Waiter {
   readonly log: FastifyBaseLogger;
-  /** Whether the answer may be as much too old as READ_MAX_STALENESS allows. */
   readonly mayBeOld?: boolean;
 }
 
@@ -53,7 +51,6 @@ export interface Engine extends Pick<Operations, 'find' | 'findUnanswerable' | '
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
 const interpretedTimes = 3;
 
-/** In place of an answer that must not be shared. */
 const personal: Answer = { size: 0, shareable: false };
 
 export function createEngine(options: EngineOptions): Engine {
@@ -169,7 +166,6 @@ function hasWritten(data: ExecutionResult['data']): boolean {
   return Object.values(data ?? {}).some((value) => value !== null);
 }
 
-/** The first of these errors that turns a request away; undefined: none does. */
 function httpErrorIn(errors: readonly unknown[]): HttpError | undefined {
   return errors.map(httpErrorFor).find((error) => error !== undefined);
 }

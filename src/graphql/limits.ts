@@ -40,13 +40,11 @@ const limits = {
   fieldsPerObject: 12,
   /** By `weightOf` of outfits/list.ts: three lists that no index serves, six searches, or twelve of one user. */
   filterWeight: 12,
-  /** Errors that are told of one document, or of its variables. */
   errors: 5,
 };
 
 export type LimitConfig = Pick<Config, 'graphqlIntrospection' | 'graphqlMaxCost' | 'pageSize'>;
 
-/** @throws GraphQLError for a document that has too many tokens or cannot be parsed */
 export function parseWithin(text: string): DocumentNode {
   try {
     return parse(text, { maxTokens: limits.tokens });
@@ -190,13 +188,11 @@ function countRepeats({ selections }: SelectionSetNode): number {
   return names.length - new Set(names).size;
 }
 
-/** A field or fragment in which everything is of the schema's own types. */
 function isIntrospection(node: ASTNode): boolean {
   if (node.kind === Kind.FIELD) return ['__schema', '__type'].includes(node.name.value);
   return node.kind === Kind.FRAGMENT_DEFINITION && node.typeCondition.name.value.startsWith('__');
 }
 
-/** The most fields in fields, through fragments. */
 function measureDepth({ definitions }: DocumentNode): number {
   const fragments = new Map(
     definitions

@@ -6,7 +6,6 @@ import { HttpError } from '../errors.ts';
 import type { Asker, Question } from './engine.ts';
 
 export interface LiveAnswer extends Answer {
-  /** What a stream sends. */
   readonly events: Buffer;
   /** Whether nothing in it is of one viewer alone. */
   readonly isForAll: boolean;
@@ -18,10 +17,8 @@ export type LiveQuestion = Question<LiveAnswer>;
 
 export interface Follower {
   readonly viewer: Viewer | undefined;
-  /** Who is charged for readings. */
   readonly sender: string;
   readonly onAnswer: (answer: LiveAnswer) => void;
-  /** Why there is no first answer. Not called once there is one. */
   readonly onFailure: (error: unknown) => void;
   hasAnswer: boolean;
   /** The reading that is the first for it: one that began before it came may lack what it must see. */
@@ -47,7 +44,6 @@ export class LiveFeed {
   #isReading = false;
   /** Whether the next reading is needed whatever has changed: a follower came during the last one, say. */
   #mustRead = true;
-  /** When the next reading may begin, by `performance.now()`. */
   #notBefore = 0;
 
   /**
@@ -68,12 +64,10 @@ export class LiveFeed {
     return !this.#isReading && this.pauseLeft === 0 && (this.#mustRead || this.#isTouched());
   }
 
-  /** Milliseconds until it may be read again. */
   get pauseLeft(): number {
     return Math.max(this.#notBefore - performance.now(), 0);
   }
 
-  /** Aborted when the last follower has left. */
   get left(): AbortSignal {
     return this.#left.signal;
   }
@@ -145,7 +139,6 @@ export class LiveFeed {
     this.#notBefore = performance.now() + milliseconds;
   }
 
-  /** Turns away those who wait for their first answer. */
   fail(error: unknown): void {
     for (const follower of this.followers) {
       if (!follower.hasAnswer) follower.onFailure(error);

@@ -18,7 +18,6 @@ import { findExcessOf, type LimitConfig, parseWithin, validateWithin } from './l
 /** An operation of a valid document, ready to be executed any number of times. */
 export interface Operation {
   readonly type: 'query' | 'mutation';
-  /** Whether it is a subscription, which is answered as the query of the same fields. */
   readonly isLive: boolean;
   readonly name: string | undefined;
   readonly document: DocumentNode;
@@ -37,7 +36,6 @@ export interface Invalid {
   readonly errors: readonly GraphQLError[];
 }
 
-/** A document by its text, with those of its operations that were asked for. */
 interface KnownDocument {
   /** The same for all of them: each takes what the whole text takes. */
   readonly document: DocumentNode;
@@ -95,7 +93,6 @@ export class Operations {
     return toOperation(document, node, undefined);
   }
 
-  /** To be called when an operation was compiled: it takes more memory now. */
   measure({ text }: Operation): void {
     const known = text === undefined ? undefined : this.#documents.get(text);
     // As another value: or else it keeps the size that it had.

@@ -14,7 +14,6 @@ const heartbeat = 15;
 const comment = Buffer.from(':\n\n');
 const step = 1_000;
 
-/** An event with its data, of one line: JSON has no line breaks of its own. */
 export function formatEvent(name: string, data: Buffer | string): Buffer {
   return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
 }

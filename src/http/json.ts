@@ -10,7 +10,6 @@ export function encodeJson(value: unknown): Buffer {
   );
 }
 
-/** The message is a sentence for the client. */
 export class JsonInputError extends Error {
   override readonly name = 'JsonInputError';
 }

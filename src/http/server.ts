@@ -16,7 +16,6 @@ import { encodeJson } from './json.ts';
 
 /** Milliseconds that a client has, so that slow ones do not hold connections for good. */
 const timeLimits = {
-  /** To send the head of a request. */
   headersTimeout: 10_000,
   /** To send a whole request: a megabyte from a phone on a bad network. */
   requestTimeout: 30_000,

@@ -49,7 +49,6 @@ export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase();
   if (mediaType === mediaTypes[0]) return { value: parseJson(bytes), isForm: false };
   if (mediaType !== mediaTypes[1]) throw unsupportedMediaType(contentType ?? '');
-  // The last of a repeated name wins.
   return { value: Object.fromEntries(parseQuery(bytes.toString('utf8'))), isForm: true };
 }
 
@@ -68,7 +67,6 @@ export interface WritableField {
   readonly type: GraphQLNamedType;
 }
 
-/** The variables that go into fields of the input, in the order of the document. */
 export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
   const fields: WritableField[] = [];
   const typeInfo = new TypeInfo(schema);
@@ -140,7 +138,6 @@ export function coerceField(
   isForm: boolean,
 ): Coerced {
   const { mayBeBlank = false, required = false } = input.extensions;
-  // A form sends every field that it shows, filled in or not.
   if (isForm && value === '' && !mayBeBlank && !required) return { value: undefined };
   if (value === null) return { value };
   if (type === GraphQLBoolean) {

@@ -20,7 +20,6 @@ interface Selected {
   readonly type: GraphQLOutputType | null | undefined;
 }
 
-/** A field that a document selects. */
 export interface SelectedField extends Selected {
   /** Its alias: the name on the wire. */
   readonly name: string;
@@ -50,7 +49,6 @@ export function findField(
   return found;
 }
 
-/** The fields of a selection, with those of its fragments. */
 export function listFields(
   schema: GraphQLSchema,
   { document, selectionSet, type }: Selected,
@@ -97,7 +95,6 @@ interface FieldDescription {
 
 type FieldDescriptions = Readonly<Record<string, FieldDescription>>;
 
-/** Describes the fields of the record that a create document gives, in their order. */
 export function describeRecord(
   schema: GraphQLSchema,
   document: DocumentNode,

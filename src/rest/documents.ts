@@ -125,7 +125,6 @@ function toKeptPage(result: ExecutionResult, isForAll: boolean): KeptPage {
   };
 }
 
-/** @param path scheme, host and path of the links */
 export function encloseResults(
   path: string,
   { count, next, previous, results }: Pick<KeptPage, 'count' | 'next' | 'previous' | 'results'>,

@@ -53,7 +53,6 @@ function pythonTypeOf(value: unknown): string {
   return typeof value === 'boolean' ? 'bool' : 'str';
 }
 
-/** What is wrong with the fields of a body: all of them, in the order of the fields. */
 export const invalidFields = (messages: Readonly<Record<string, readonly string[]>>) =>
   new RestError(400, messages);
 

@@ -23,7 +23,6 @@ export function rawQuery({ url = '' }: { readonly url?: string | undefined }): s
   return /^[^?]*\?([^#]*)/.exec(url)?.[1] ?? '';
 }
 
-/** Query parameters in the order they were sent, names and values decoded. */
 export type QueryParameters = readonly (readonly [name: string, value: string])[];
 
 /** As HTML forms encode it: `+` is a space, broken percent-encoding stays, bytes that are not UTF-8 become U+FFFD. */

@@ -91,7 +91,6 @@ export function createListReader(
 
 const pagePattern = /^\s*\+?0*([1-9][0-9]*)\s*$/;
 
-/** The largest page that GraphQL's 32-bit Int can name; no table has as many. */
 export const maxPage = 2_147_483_647;
 
 /** @returns the number of a page, 'last', or undefined when there can be no such page */
@@ -137,7 +136,6 @@ function words(spellings: string, ...values: readonly unknown[]): ReadonlySet<un
   return new Set([...spellings.split(' '), ...values]);
 }
 
-/** Undefined for a word that stands for neither. */
 export function parseBoolean(value: unknown): boolean | undefined {
   if (trueWords.has(value)) return true;
   return falseWords.has(value) ? false : undefined;

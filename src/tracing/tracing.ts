@@ -26,11 +26,9 @@ import { traceUpstream } from './upstream.ts';
 
 export type Tracing = ReturnType<typeof startTracing>;
 
-/** Milliseconds between two lines about a collector that takes nothing. */
 const pause = 60_000;
 const grace = 1_000;
 
-/** @param endpoint of an OpenTelemetry collector, without a trailing slash */
 export function startTracing(endpoint: string, log: FastifyBaseLogger) {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
   const provider = new NodeTracerProvider({

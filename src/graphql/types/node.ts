@@ -4,7 +4,6 @@ import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { badUserInput } from '../errors.ts';
 
-/** The types that have global ids, and how a record of each is read by its number. */
 const loaders = {
   Outfit: (id: number, { records }: Context) => records.outfits.load(id),
   User: (id: number, { records }: Context) => records.users.load(id),

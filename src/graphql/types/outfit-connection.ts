@@ -162,7 +162,6 @@ async function resolveConnection(
   };
 }
 
-/** How many are given when neither `first` nor `last` says: a page, if it is not too long. */
 function defaultSize({ pageSize }: CostConfig): number {
   return Math.min(pageSize, maxPerRequest);
 }
