@@ -125,19 +125,13 @@ interface CountOptions {
   readonly config: CostConfig;
 }
 
-interface Measured {
-  readonly items: number;
-  readonly weight: number;
-  readonly names: readonly string[];
-}
-
-const unmeasured: Measured = { items: 1, weight: 0, names: [] };
+const unmeasured = { items: 1, weight: 0, names: [] as readonly string[] };
 
 function measureField(
   field: GraphQLField<unknown, unknown>,
   node: FieldNode,
   { variables, config }: CountOptions,
-): Measured {
+) {
   const { countItems, weighFilter } = field.extensions as {
     readonly countItems?: CountItems;
     readonly weighFilter?: WeighFilter;

@@ -188,33 +188,20 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export interface ResultBody {
-  readonly status: number;
-  readonly contentType: string;
-  readonly body: Buffer;
-}
-
 /** Yoga knows which status an error has for which type: GraphQL over HTTP. */
-export function encodeResult(result: ExecutionResult, answerType: AnswerType): ResultBody {
+export function encodeResult(result: ExecutionResult, answerType: AnswerType) {
   const response: unknown = processRegularResult(result as never, fetchApi, answerType);
-  const { body, status, contentType } = response as PlainResponse;
-  return { status, contentType, body: Buffer.from(body) };
+  const { body, init } = response as PlainResponse;
+  const { status, headers } = init;
+  return { status, contentType: headers['Content-Type'], body: Buffer.from(body) };
 }
 
 /** A response as yoga makes it, but without the streams of a real one. */
 class PlainResponse {
-  readonly body: string;
-  readonly status: number;
-  readonly contentType: string;
-
   constructor(
-    body: string,
-    init: { readonly status: number; readonly headers: Readonly<Record<'Content-Type', string>> },
-  ) {
-    this.body = body;
-    this.status = init.status;
-    this.contentType = init.headers['Content-Type'];
-  }
+    readonly body: string,
+    readonly init: { readonly status: number; readonly headers: { 'Content-Type': string } },
+  ) {}
 }
 
 const fetchApi = { Response: PlainResponse } as unknown as FetchAPI;

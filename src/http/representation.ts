@@ -31,8 +31,6 @@ export interface FormHeaders {
   readonly cacheControl?: string;
 }
 
-export const cacheControls = { shareable: 'no-cache', own: 'private, no-cache' } as const;
-
 /** A strong entity tag of exactly these bytes, or of bytes that these determine. */
 export function entityTag(content: Buffer | string): string {
   return `"${hash('sha1', content, 'base64url')}"`;
@@ -59,7 +57,7 @@ export function sendForm(
     contentType,
     tag,
     shareable,
-    cacheControl = shareable ? cacheControls.shareable : cacheControls.own,
+    cacheControl = shareable ? 'no-cache' : 'private, no-cache',
   }: FormHeaders,
 ): FastifyReply {
   if (tag) {

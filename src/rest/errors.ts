@@ -33,11 +33,6 @@ export const unsupportedEncoding = (encoding: string) =>
 
 export const parseError = (reason: string) => refusal(400, `JSON parse error - ${reason}`);
 
-/** The body is not as long as it said, or does not keep its encoding. */
-export const unreadableBody = () => refusal(400, 'The request body cannot be read.');
-
-export const bodyTooLarge = () => refusal(413, 'Request body is too large.');
-
 export const notAnObject = (value: unknown) =>
   new RestError(400, {
     non_field_errors: [
@@ -101,11 +96,16 @@ function restErrorFor(error: GraphQLError): Error {
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler<{ statusCode?: number }>((error, request, reply) => {
     if (error instanceof RestError) return sendError(reply, error);
-    if (error.statusCode === 413) return sendError(reply, bodyTooLarge());
+    if (error.statusCode === 413) {
+      return sendError(reply, refusal(413, 'Request body is too large.'));
+    }
     if (error.statusCode === 415) {
       return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
     }
-    if (error.statusCode === 400) return sendError(reply, unreadableBody());
+    // The body is not as long as it said, or does not keep its encoding.
+    if (error.statusCode === 400) {
+      return sendError(reply, refusal(400, 'The request body cannot be read.'));
+    }
     const httpError = httpErrorFor(error);
     if (httpError) {
       app.logHttpError(request.log, httpError);
