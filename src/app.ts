@@ -101,12 +101,11 @@ export async function buildApp(
     ),
     // A path that cannot be decoded is just another unknown one.
     frameworkErrors: (_error, request, reply) => {
-      const { id } = request;
-      if (legacy?.takeUnroutable(request as FastifyRequest, reply as unknown as FastifyReply))
-        return;
+      const answer = reply as unknown as FastifyReply;
+      if (legacy?.takeUnroutable(request as FastifyRequest, answer)) return;
       // No hook has set them.
-      reply.header(requestIdHeader, id).headers(securityHeaders);
-      sendError(reply as unknown as FastifyReply, notFound());
+      answer.header(requestIdHeader, request.id).headers(securityHeaders);
+      sendError(answer, notFound());
     },
   });
   app.setChildLoggerFactory(createRequestLog);

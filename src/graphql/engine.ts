@@ -1,5 +1,4 @@
-// The one way to run an operation, for /graphql and for REST: execute it, for one viewer or for all at once; mask
-// and log what goes wrong inside.
+// The one way to run an operation, of GraphQL and REST: for one viewer, or for all at once; errors masked and logged.
 import type { FastifyBaseLogger } from 'fastify';
 import { type ExecutionResult, execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import { maskError } from 'graphql-yoga';
@@ -141,7 +140,6 @@ function settle(
   return { ...result, errors: errors.map((error) => publish(error, log)) };
 }
 
-/** Errors that are not meant for the client are masked, and logged whole. */
 function publish(error: GraphQLError, log: FastifyBaseLogger): GraphQLError {
   const httpError = httpErrorFor(error);
   if (httpError) {
@@ -156,7 +154,6 @@ function publish(error: GraphQLError, log: FastifyBaseLogger): GraphQLError {
   return masked;
 }
 
-/** Live answers that took the lane of expensive statements wait before the next reading. */
 function noteExpense<Value extends Answer>(answer: Value): Value {
   answer.isExpensive = currentTask()?.isExpensive ?? false;
   return answer;

@@ -12,7 +12,6 @@ import {
   Kind,
   type NamedTypeNode,
   NoSchemaIntrospectionCustomRule,
-  type OperationDefinitionNode,
   parse,
   type SelectionSetNode,
   specifiedRules,
@@ -24,6 +23,7 @@ import {
 import type { Config } from '../config.ts';
 import { countCost } from './cost.ts';
 import { invalidDocument, invalidVariables, type LimitCode, overLimit } from './errors.ts';
+import type { Operation } from './operations.ts';
 
 /** More than a screen of an app needs; the worst document is refused or validated within a tenth of a second. */
 const limits = {
@@ -80,10 +80,7 @@ const tellingOf = ({ graphqlIntrospection }: LimitConfig) => ({
   hideSuggestions: !graphqlIntrospection,
 });
 
-interface Executable {
-  readonly document: DocumentNode;
-  readonly node: OperationDefinitionNode;
-}
+type Executable = Pick<Operation, 'document' | 'node'>;
 
 export function refuseVariables(
   schema: GraphQLSchema,

@@ -28,21 +28,15 @@ export function decodeBody(bytes: Buffer): string {
  * @throws JsonInputError for what is not JSON, or nested too deep
  */
 export function readJson(text: string, what: string): unknown {
-  const value = parse(text, what);
-  if (isDeeper(value, maxLevels)) {
-    throw new JsonInputError(`${what} is nested deeper than ${maxLevels} levels.`);
-  }
-  return value;
-}
-
-function parse(text: string, what: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
-    throw new JsonInputError(
-      text.trim() === '' ? `${what} is empty.` : `${what} is not valid JSON.`,
-    );
+    const isEmpty = text.trim() === '';
+    throw new JsonInputError(`${what} is ${isEmpty ? 'empty' : 'not valid JSON'}.`);
   }
+  if (!isDeeper(value, maxLevels)) return value;
+  throw new JsonInputError(`${what} is nested deeper than ${maxLevels} levels.`);
 }
 
 export function isDeeper(value: unknown, levels: number): boolean {

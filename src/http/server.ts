@@ -10,6 +10,7 @@ import {
 } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, isIPv6, type Socket } from 'node:net';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { Config } from '../config.ts';
 import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../errors.ts';
 import { type NameRequest, requestIdHeader, securityHeaders } from './headers.ts';
 import { encodeJson } from './json.ts';
@@ -41,10 +42,12 @@ export function createServer(listener?: RequestListener): Server {
   return server;
 }
 
+type Address = Pick<Config, 'host' | 'port'>;
+
 /** On both addresses of localhost: with a factory, Fastify takes the first one only. Gives the address as a URL. */
 export async function listen(
   app: FastifyInstance,
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port }: Address,
   findAddresses = (name: string) => lookup(name, { all: true }),
 ): Promise<string> {
   const others: Server[] = [];
@@ -84,13 +87,7 @@ export interface Place {
 }
 
 /** Takes the port, a free one if it is 0, until it is released: no other process can take it meanwhile. */
-export async function reservePlace({
-  host,
-  port,
-}: {
-  readonly host: string;
-  readonly port: number;
-}): Promise<Place> {
+export async function reservePlace({ host, port }: Address): Promise<Place> {
   // A client that comes too early is turned away, as if nothing listened yet.
   const holder = createTcpServer((socket) => socket.destroy());
   holder.listen(port, host);

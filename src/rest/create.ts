@@ -84,14 +84,11 @@ export function findFields(schema: GraphQLSchema, document: DocumentNode): Writa
   return fields;
 }
 
-/** @throws RestError 400 with what is wrong with every field, HttpError */
-export type Create = (body: Body, asker: Asker) => Promise<unknown>;
-
 export function storeCreate(
   engine: Engine,
   document: NonNullable<Route['create']>,
   fields: readonly WritableField[],
-): Create {
+) {
   const operation = engine.store(document);
   const toAnswer = (result: ExecutionResult) => ({
     ...dataOf<{ created: Created }>(result),
@@ -99,7 +96,8 @@ export function storeCreate(
     shareable: false,
   });
 
-  return async ({ value, isForm }, asker) => {
+  /** @throws RestError 400 with what is wrong with every field, HttpError */
+  return async ({ value, isForm }: Body, asker: Asker): Promise<unknown> => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw notAnObject(value);
     }
@@ -127,16 +125,12 @@ export function storeCreate(
   };
 }
 
-type Coerced =
-  | { readonly value: unknown; readonly message?: never }
-  | { readonly value?: never; readonly message: string };
-
 /** As Django REST Framework reads it; what a right type holds is checked behind the schema. Undefined: not given. */
-export function coerceField(
+function coerceField(
   { input, type }: WritableField,
   value: unknown,
   isForm: boolean,
-): Coerced {
+): { readonly value?: unknown; readonly message?: string } {
   const { mayBeBlank = false, required = false } = input.extensions;
   if (isForm && value === '' && !mayBeBlank && !required) return { value: undefined };
   if (value === null) return { value };

@@ -16,7 +16,7 @@ import {
 import { invalidChoice, invalidPage, invalidParameter, notFound, RestError } from './errors.ts';
 import { type QueryParameters, readParameter } from './url.ts';
 
-export type Variables = Record<string, unknown>;
+type Variables = Record<string, unknown>;
 
 /**
  * One that is missing or blank is left out; the path wins over the query string.
@@ -157,14 +157,10 @@ function readScalar(type: GraphQLScalarType, name: string, text: string): string
 }
 
 function readChoice(type: GraphQLEnumType, name: string, text: string): string {
-  const choices = type.getValues();
-  const choice = choices.find(({ value }) => value === text);
+  const choice = type.getValues().find(({ value }) => value === text);
   if (choice) return choice.name;
-  throw invalidChoice(
-    name,
-    text,
-    choices.map(({ value }) => String(value)),
-  );
+  const spellings = type.getValues().map(({ value }) => String(value));
+  throw invalidChoice(name, text, spellings);
 }
 
 function refuse(name: string, message: string): never {
