@@ -32,7 +32,6 @@ export type Admit = (
   needsViewer?: boolean,
 ) => Promise<Viewer | undefined> | undefined;
 
-/** @param countRequest undefined: senders may send any number of requests */
 export function createAdmission(
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
@@ -45,8 +44,7 @@ export function createAdmission(
       if (isRepeated(request, 'authorization')) throw invalidToken();
       return await readViewer(request.headers.authorization);
     } catch (error) {
-      // An invalid token counts for its address. It is verified even when that window is used up, as a
-      // valid one from the same address, a shared one perhaps, has the window of its viewer.
+      // It counts for its address. It is verified even when that window is used up: a valid one has its viewer's.
       if (error instanceof HttpError && error.status === 401) await count(request, undefined);
       throw error;
     }
@@ -92,7 +90,6 @@ export class Asker implements Waiter {
   }
 }
 
-/** For the rate limit and the queues. */
 function senderOf(viewer: Viewer | undefined, address: string): string {
   return viewer ? `user ${viewer.userId}` : `address ${groupAddress(address)}`;
 }

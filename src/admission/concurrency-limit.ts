@@ -8,7 +8,6 @@ import { overloaded } from '../errors.ts';
 /** Bounds the work that is done at a time. What needs none, such as a cached answer, passes by. */
 export type ConcurrencyLimit = ReturnType<typeof createConcurrencyLimit>;
 
-/** Waits in turn with the requests of its sender and of others. */
 interface Waiting extends Origin {
   readonly signal: StopSignal;
   /** Whether the work was refused: then the end of it is delayed, outside the limit. */
@@ -17,7 +16,6 @@ interface Waiting extends Origin {
 
 /** How many times the work that is done at a time a burst may bring to the queue. */
 const burst = 8;
-/** Over how many pieces of work the usual duration is averaged, about. */
 const averaged = 20;
 
 /**
@@ -34,7 +32,6 @@ export function createConcurrencyLimit(max: number, timeout: number) {
   const lateRefusals = new Refusals(250, 2000);
   /** Work that had to wait since the queue was last empty. */
   let queued = 0;
-  /** Milliseconds that work takes: a moving average. */
   let usual = 0;
   let lastChange = 0;
 
@@ -161,7 +158,6 @@ class Refusals {
     this.#underWay -= 1;
   }
 
-  /** @throws HttpError 503, after the delay */
   async refuse(): Promise<never> {
     await this.delay();
     throw overloaded();

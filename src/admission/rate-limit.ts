@@ -23,7 +23,6 @@ class Window {
   readonly waiting: { admit(): void; refuse(error: unknown): void }[] = [];
 }
 
-/** Most senders that are remembered; for others the database is asked. */
 const maxSenders = 50_000;
 const clearingInterval = 60_000;
 
@@ -126,7 +125,6 @@ const clearStatement = `
     SELECT sender FROM rate_limits WHERE ends <= ${now} FOR UPDATE SKIP LOCKED
   )`;
 
-/** Leases requests from the database, and now and then clears away windows that have ended. */
 function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
   let cleared = performance.now();
   return async (sender: string, wanted: number): Promise<Lease> => {

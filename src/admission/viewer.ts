@@ -72,8 +72,7 @@ const keyAlgorithms = [
 function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
   const secret = createSecretKey(Buffer.from(text));
   const options = { ...claims, algorithms: secretAlgorithms };
-  // Clients send the same token again, and checking its signature takes a fifth of the time of a mutation. The secret
-  // stays as it is, so that a token that was valid is valid until it expires.
+  // Checking a signature takes a fifth of the time of a mutation. With one secret, a token is valid until it expires.
   const verified = new LRUCache<string, JWTPayload>({
     maxSize: 1_000_000,
     sizeCalculation: (_, token) => token.length,

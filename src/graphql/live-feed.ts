@@ -7,7 +7,6 @@ import type { Asker, Question } from './engine.ts';
 
 export interface LiveAnswer extends Answer {
   readonly events: Buffer;
-  /** Whether nothing in it is of one viewer alone. */
   readonly isForAll: boolean;
   /** Whether no other answer can follow: the variables do not fit, say. */
   readonly isFinal: boolean;
@@ -25,7 +24,6 @@ export interface Follower {
   firstReading: number;
 }
 
-/** Milliseconds between a reading that the database could not answer and the next one. */
 const failurePause = 1000;
 
 export type Read = (
@@ -59,7 +57,6 @@ export class LiveFeed {
     private readonly expensivePause: number,
   ) {}
 
-  /** Whether it must be read, and may be now. */
   get isDue(): boolean {
     return !this.#isReading && this.pauseLeft === 0 && (this.#mustRead || this.#isTouched());
   }
@@ -95,7 +92,6 @@ export class LiveFeed {
     if (this.followers.size === 0) this.#left.abort();
   }
 
-  /** The state of the database is not known. */
   markUnknown(): void {
     this.#mustRead = true;
   }
@@ -153,5 +149,4 @@ export class LiveFeed {
   }
 }
 
-/** What was thought to be the same for all has something of one viewer in it. */
 export class PersonalAnswerError extends Error {}

@@ -16,7 +16,6 @@ import {
   type Read,
 } from './live-feed.ts';
 
-/** Milliseconds between two looks at what the database shows. */
 const interval = 250;
 /** Feeds of each kind that are read at a time: together fewer than there are connections. */
 const places = { slots: 4, perSender: 2 };

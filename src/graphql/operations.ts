@@ -15,7 +15,6 @@ import type { CompiledQuery } from './compiled-query.ts';
 import { mutationNeedsPost, operationNotFound, subscriptionsNotSupported } from './errors.ts';
 import { findExcessOf, type LimitConfig, parseWithin, validateWithin } from './limits.ts';
 
-/** An operation of a valid document, ready to be executed any number of times. */
 export interface Operation {
   readonly type: 'query' | 'mutation';
   readonly isLive: boolean;
@@ -25,7 +24,6 @@ export interface Operation {
   /** Undefined: it is one of this service's own, which no limit holds for. */
   readonly text: string | undefined;
   executions: number;
-  /** Null: it is interpreted each time. */
   compiled?: CompiledQuery | null;
   /** Whether it has asked for something of the viewer's, so that its answers are never shared. */
   isPersonal: boolean;
@@ -54,7 +52,6 @@ export class Operations {
     private readonly config: LimitConfig,
   ) {}
 
-  /** @param isRead whether the request may only read */
   find(text: string, operationName: string | undefined, isRead: boolean): Operation | Invalid {
     const known = this.#documents.get(text);
     const operation = known?.operations.get(operationName);
@@ -79,7 +76,6 @@ export class Operations {
     }
   }
 
-  /** What forbids an operation of clients, whatever its variables are. */
   findUnanswerable(operation: Operation): GraphQLError | undefined {
     return findExcessOf(this.schema, this.config, operation);
   }

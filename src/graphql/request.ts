@@ -22,7 +22,6 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>>;
   readonly answerType: AnswerType;
-  /** Whether the client prefers server-sent events, or takes them at least. */
   readonly events: 'preferred' | 'accepted' | undefined;
   /** Names everything that the answer depends on. */
   readonly key: string;

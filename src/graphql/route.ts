@@ -42,7 +42,6 @@ export interface GraphQLOptions {
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
   readonly snapshots: Probes;
   readonly streams: EventStreams;
-  /** Answers a browser with GraphiQL; undefined: it is off. */
   readonly sendPage?:
     | ((request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>)
     | undefined;

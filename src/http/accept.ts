@@ -1,6 +1,5 @@
 // Proactive negotiation by the Accept header (RFC 9110 §12.5.1).
 
-/** An element of Accept or Accept-Encoding, with its quality value. */
 interface Range {
   /** Ends with a semicolon when the range has parameters other than `q`. */
   readonly name: string;

@@ -9,14 +9,12 @@ import { messageOf } from '../errors.ts';
 /** A decoded answer; repeated headers are joined by commas. */
 export interface Answer {
   readonly status: number;
-  /** By names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
 }
 
 export interface Question {
   readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
-  /** Path and query. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -26,7 +24,6 @@ export interface Question {
   readonly maxBytes: number;
 }
 
-/** The body is larger than `maxBytes`. */
 export class TooLargeError extends Error {
   constructor(maxBytes: number) {
     super(`more than ${maxBytes / 1_048_576} MiB for one answer`);
@@ -90,7 +87,6 @@ const decoders: Readonly<Record<string, () => Duplex>> = {
   br: createBrotliDecompress,
 };
 
-/** @param encoding a Content-Encoding; undefined for one that there is no decoder for, or none */
 export function createDecoder(encoding: string | undefined): Duplex | undefined {
   return decoders[encoding?.trim().toLowerCase() ?? '']?.();
 }

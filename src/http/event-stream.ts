@@ -108,7 +108,6 @@ const streamHeaders = {
   'X-Accel-Buffering': 'no',
 };
 
-/** All streams of a process. Costs nothing while there are none. */
 export class EventStreams {
   readonly #streams = new Set<EventStream>();
   #timer: NodeJS.Timeout | undefined;

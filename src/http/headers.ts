@@ -13,7 +13,6 @@ export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string
   return lines > 1;
 }
 
-/** The content coding of a body, as its header names it: none is taken but `identity`. */
 export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | undefined {
   const encoding = headers['content-encoding']?.trim();
   return encoding && encoding.toLowerCase() !== 'identity' ? encoding : undefined;
@@ -70,7 +69,6 @@ export const securityHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-/** A hook with a callback, as it runs for the fastest answers too. */
 export function setSecurityHeaders(
   _request: FastifyRequest,
   reply: FastifyReply,

@@ -8,7 +8,6 @@ import { parseRanges } from './accept.ts';
 
 type Encoding = 'br' | 'gzip';
 
-/** An answer that is kept, and its compressed forms as soon as one is asked for. */
 export interface Compressible {
   readonly body: Buffer;
   /** Whether it is compressed for the first that asks: what each client fetches once and keeps. */
@@ -48,7 +47,6 @@ function withoutCoding(tag: string): string {
   return tag.replace(/^W\//, '').replace(/[-;](?:br|gzip|zstd)"$/, '"');
 }
 
-/** Sends an answer in the form that was found for its client, or 304 when the client has it already. */
 export function sendForm(
   { headers }: FastifyRequest,
   reply: FastifyReply,

@@ -24,7 +24,6 @@ const timeLimits = {
   keepAliveTimeout: 72_000,
   connectionsCheckingInterval: 2_000,
 };
-/** Milliseconds in which nothing is sent or read. */
 const connectionTimeout = 90_000;
 /** Connections that may wait to be accepted: Node's 511 are fewer than come in a burst. 4,096 is Linux' own limit. */
 const backlog = 4_096;
@@ -34,8 +33,7 @@ export function createServer(listener?: RequestListener): Server {
   // A request without Host gets an answer in the shape of the others.
   const server = createHttpServer({ ...timeLimits, requireHostHeader: false }, listener);
   server.setTimeout(connectionTimeout);
-  // Node would drop the header lines behind the 2,000th, a second Authorization among them. They are
-  // few in any case: all together may have 16 KiB.
+  // Node would drop lines behind the 2,000th, a second Authorization among them. All may have 16 KiB together.
   server.maxHeadersCount = 0;
   // An expectation that Node does not know is none of ours: it would answer 417 with nothing in it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
@@ -78,7 +76,6 @@ export async function listen(
   return url;
 }
 
-/** Where a service will listen, known before it does. */
 export interface Place {
   readonly port: number;
   /** The address in the form of a URL, for the machine that it runs on. */
@@ -102,7 +99,6 @@ export async function reservePlace({ host, port }: Address): Promise<Place> {
   };
 }
 
-/** What a browser on this machine opens to see what listens there. */
 export function urlOf(host: string, port: number): string {
   const shown = /^(::1?|127\.0\.0\.1|0\.0\.0\.0)$/.test(host) ? 'localhost' : host;
   return `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`;
@@ -131,7 +127,6 @@ interface Pipelined {
   readonly _httpMessage?: ServerResponse | null;
 }
 
-/** Calls back when all requests have been answered that came before and are whole. */
 function whenAnswered(socket: Socket, callback: () => void): void {
   const due = (socket as Pipelined)._httpMessage;
   if (due?.req.complete) due.once('close', () => whenAnswered(socket, callback));

@@ -60,7 +60,6 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */
 export interface WritableField {
   readonly name: string;
   readonly input: GraphQLInputField;

@@ -48,7 +48,6 @@ export function knownParametersOf({ path, list, record }: Route): ReadonlySet<st
   return known;
 }
 
-/** Decodes a query string. @throws RestError 400 for unknown parameters, if they are refused */
 function createParser({ config }: ReaderOptions, route: Route): (raw: string) => QueryParameters {
   if (config.unknownParameters !== 'refuse') return parseQuery;
   const known = knownParametersOf(route);
@@ -102,7 +101,6 @@ function createPageReader(
   };
 }
 
-/** A page without what depends on the address and parameters of a request. */
 interface KeptPage extends Answer, Omit<Page, 'results'> {
   readonly results: Buffer;
   readonly resultsTag: string;

@@ -61,13 +61,11 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
 export const invalidParameter = (parameter: string, message: string) =>
   new RestError(400, { [parameter]: [message] });
 
-/** Parameters of the query string that nothing reads: all of them, in their order. */
 export const unknownParameters = (names: readonly string[]) =>
   new RestError(400, Object.fromEntries(names.map((name) => [name, ['Unknown parameter.']])));
 
 export const internalError = () => refusal(500, 'Internal server error.');
 
-/** @throws what the first error of a stored document is to the client of a legacy path */
 export function dataOf<Data>({ data, errors }: ExecutionResult): Data {
   const [error] = errors ?? [];
   if (error) throw restErrorFor(error);

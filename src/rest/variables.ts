@@ -93,7 +93,6 @@ const pagePattern = /^\s*\+?0*([1-9][0-9]*)\s*$/;
 
 export const maxPage = 2_147_483_647;
 
-/** @returns the number of a page, 'last', or undefined when there can be no such page */
 export function parsePageNumber(value: string | undefined): number | 'last' | undefined {
   if (value === undefined || value === '') return 1;
   if (value === 'last') return 'last';

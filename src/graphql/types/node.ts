@@ -81,8 +81,7 @@ builder.queryField('nodes', (t) =>
       if (ids.length > maxNodes) {
         throw badUserInput(`ids must be at most ${maxNodes}, but they are ${ids.length}.`);
       }
-      // All ids are parsed before the first load: an error between two loads would leave promises without a handler,
-      // and an unhandled rejection of one ends the process.
+      // All before the first load: an error between two would leave promises whose rejection ends the process.
       const parsed = ids.map((id, index) => parse(id, `ids[${index}]`));
       return Promise.all(parsed.map((one) => load(one, context)));
     },
