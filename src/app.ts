@@ -61,10 +61,7 @@ export interface AppOptions {
   readonly routes?: readonly Route[];
 }
 
-/**
- * The whole service on an open database, complete but not listening. Closing it leaves the
- * database open: whoever opened that closes it.
- */
+/** On an open database, complete but not listening. Whoever opened the database closes it. */
 export async function buildApp(
   config: Config,
   database: Pick<Database, 'checkServers' | 'pool' | 'prisma' | 'read' | 'snapshots'>,
@@ -103,12 +100,11 @@ export async function buildApp(
     ),
     // A path that cannot be decoded is just another unknown one.
     frameworkErrors: (_error, request, reply) => {
-      const { id } = request;
-      if (legacy?.takeUnroutable(request as FastifyRequest, reply as unknown as FastifyReply))
-        return;
+      const answer = reply as unknown as FastifyReply;
+      if (legacy?.takeUnroutable(request as FastifyRequest, answer)) return;
       // No hook has set them.
-      reply.header(requestIdHeader, id).headers(securityHeaders);
-      sendError(reply as unknown as FastifyReply, notFound());
+      answer.header(requestIdHeader, request.id).headers(securityHeaders);
+      sendError(answer, notFound());
     },
   });
   app.setChildLoggerFactory(createRequestLog);
@@ -149,17 +145,15 @@ export async function buildApp(
   }
   const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
-  const cache = new AnswerCache(probes, startTask, {
-    maxBytes: config.cacheMaxBytes,
-    maxAge: config.readMaxStaleness,
-    tellsReads: replicas !== undefined,
-  });
+  const { cacheMaxBytes, readMaxStaleness } = config;
+  const tellsReads = replicas !== undefined;
+  const cache = new AnswerCache(probes, startTask, cacheMaxBytes, readMaxStaleness, tellsReads);
   tracing?.followCache(cache);
   metrics?.follow({ cache, limit });
   const streams = new EventStreams(config.maxStreams);
   app.addHook('preClose', async () => streams.close());
   metrics?.followStreams(streams);
-  serveHealth(app, { findProblem, isClosing: () => shutdown?.isClosing ?? false });
+  serveHealth(app, () => (shutdown?.isClosing ? 'The gateway is closing.' : findProblem?.()));
   if (drawsPictures) (await import('./demo/media.ts')).servePictures(app);
   await app.register(async (scope) => {
     const readViewer = createViewerReader(config);
@@ -167,18 +161,14 @@ export async function buildApp(
     const contexts = createContextFactory(config, database);
     const guardWrite = createWriteGuard(config);
     const readAt = replicas?.readAt;
-    const untraced = createEngine({
-      ...{ schema, config, cache, startTask },
-      ...{ contexts, readAt, guardWrite },
-    });
+    const parts = { schema, config, cache, startTask, contexts, readAt, guardWrite };
+    const untraced = createEngine(parts);
     const engine = tracing?.traceEngine(untraced) ?? untraced;
+    const file = config.trustedDocuments;
     const trusted =
-      config.trustedDocuments === undefined
+      file === undefined
         ? undefined
-        : await (await import('./graphql/trusted-documents.ts')).readTrustedDocuments(
-            config.trustedDocuments,
-            engine,
-          );
+        : await (await import('./graphql/trusted-documents.ts')).readTrustedDocuments(file, engine);
     const documents = createDocuments(trusted, config.trustedDocumentsOnly);
     const shared = { engine, admit, guardWrite, config };
     scope.decorateRequest('viewer', undefined);

@@ -76,16 +76,6 @@ describe('methods', () => {
     },
   );
 
-  test('a variable of a GET request is read from its query string', async () => {
-    const parameters = new URLSearchParams({
-      query: 'query Find($page: Int) { outfits(page: $page) { page } }',
-      operationName: 'Find',
-      variables: '{"page":1}',
-    });
-    const response = await send({ method: 'GET', url: `/graphql?${parameters}` });
-    expect(response.json()).toEqual({ data: { outfits: { page: 1 } } });
-  });
-
   test('OPTIONS names the methods', async () => {
     const response = await send({ method: 'OPTIONS' });
     expect(response.statusCode).toBe(204);
@@ -118,16 +108,16 @@ describe('methods', () => {
 });
 
 describe('bodies', () => {
-  test.each([
-    ['broken JSON', '{"query":'],
-    ['an unknown operation', `{"query":"query A ${query}","operationName":"B"}`],
-  ])('%s is 400', async (_name, payload) => {
-    const accept = 'application/graphql-response+json';
-    expectErrors(await send({ method: 'POST', headers: { ...json, accept }, payload }), 400);
-    // To clients of the older media type, an error in the request may be a 200 with `errors`.
-    const response = await send({ method: 'POST', headers: json, payload });
-    expectErrors(response, response.statusCode === 200 ? 200 : 400);
-  });
+  test.each([['an unknown operation', `{"query":"query A ${query}","operationName":"B"}`]])(
+    '%s is 400',
+    async (_name, payload) => {
+      const accept = 'application/graphql-response+json';
+      expectErrors(await send({ method: 'POST', headers: { ...json, accept }, payload }), 400);
+      // To clients of the older media type, an error in the request may be a 200 with `errors`.
+      const response = await send({ method: 'POST', headers: json, payload });
+      expectErrors(response, response.statusCode === 200 ? 200 : 400);
+    },
+  );
 
   test.each(['"id":"x"', '"documentId":null,"doc_id":1', '"__proto__":{"operationName":1}'])(
     'with %s beside the query are read without it, as query strings are',
@@ -149,15 +139,6 @@ describe('bodies', () => {
     const headers = { ...json, 'content-encoding': 'Identity' };
     const response = await send({ method: 'POST', headers, payload: { query } });
     expect(response.statusCode).toBe(200);
-  });
-
-  test('multipart ones, which could be of any size, are not taken', async () => {
-    const form = new FormData();
-    form.set('operations', JSON.stringify({ query }));
-    form.set('map', '{}');
-    const response = await fetch(url, { method: 'POST', body: form });
-    expect([400, 415]).toContain(response.status);
-    expect(await response.json()).toHaveProperty('errors');
   });
 
   test('over the limit of 1 MiB are 413, whatever their type', async () => {
@@ -219,15 +200,6 @@ describe('subscriptions', () => {
 });
 
 describe('what is asked for', () => {
-  test('an Accept that nothing can satisfy is 406', async () => {
-    const response = await send({
-      method: 'POST',
-      headers: { ...json, accept: 'image/png' },
-      payload: { query },
-    });
-    expect(response.statusCode).toBe(406);
-  });
-
   const result = 'application/graphql-response+json';
   test.each([
     ['application/json;q=0, */*', result],
@@ -326,10 +298,5 @@ describe('what is asked for', () => {
     } finally {
       await broken.close();
     }
-  });
-
-  test('answers are not shared by caches across media types', async () => {
-    const response = await send({ method: 'POST', headers: json, payload: { query } });
-    expect(response.headers['vary']).toMatch(/\bAccept\b/);
   });
 });

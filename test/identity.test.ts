@@ -65,6 +65,12 @@ async function statusOf(app: FastifyInstance, token: string): Promise<number> {
 
 const now = () => Math.floor(Date.now() / 1000);
 
+const settings = {
+  AUTH_JWT_SECRET: secret,
+  AUTH_ISSUER: 'https://auth.test',
+  AUTH_AUDIENCE: 'shop',
+};
+
 interface Signing {
   readonly alg?: string;
   readonly key?: KeyObject | Uint8Array;
@@ -89,14 +95,13 @@ const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const ed = generateKeyPairSync('ed25519');
 
-describe('with a secret', () => {
-  let app: FastifyInstance;
-  beforeAll(async () => {
-    const config = readConfig({ AUTH_JWT_SECRET: secret, RATE_LIMIT: '1000000/day' });
-    app = await buildApp(config, owner.database);
-  });
-  afterAll(() => app.close());
+let app: FastifyInstance;
+beforeAll(async () => {
+  app = await buildApp(readConfig({ AUTH_JWT_SECRET: secret }), owner.database);
+});
+afterAll(() => app.close());
 
+describe('with a secret', () => {
   test.each(['HS256', 'HS384', 'HS512'])('a token by %s names the viewer', async (alg) => {
     const fresh = await open({ AUTH_JWT_SECRET: secret });
     expect(await statusOf(fresh, await sign({ sub: '7' }, { alg }))).toBe(200);
@@ -260,12 +265,6 @@ test('two Authorization lines are 401, as it is not known who is meant', async (
 });
 
 describe('a token that does not hold', () => {
-  let app: FastifyInstance;
-  beforeAll(async () => {
-    app = await buildApp(readConfig({ AUTH_JWT_SECRET: secret }), owner.database);
-  });
-  afterAll(() => app.close());
-
   const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
   test.each(methods)(
@@ -325,11 +324,6 @@ describe('a token that does not hold', () => {
 });
 
 describe('issuer and audience', () => {
-  const settings = {
-    AUTH_JWT_SECRET: secret,
-    AUTH_ISSUER: 'https://auth.test',
-    AUTH_AUDIENCE: 'shop',
-  };
   const right = { sub: '7', iss: 'https://auth.test', aud: 'shop' };
 
   test.each<[string, object, number]>([
@@ -675,12 +669,6 @@ describe('with a key set', () => {
 describe('npm run token', () => {
   const token = (env: Record<string, string>, ...options: string[]) =>
     callCommand(tokenCommand, options, env);
-  const settings = {
-    AUTH_JWT_SECRET: secret,
-    AUTH_ISSUER: 'https://auth.test',
-    AUTH_AUDIENCE: 'shop',
-  };
-
   async function printToken(environment: Record<string, string>, ...options: string[]) {
     const printed = await token(environment, ...options);
     expect(printed).toMatchObject({ code: 0, stderr: '' });
@@ -703,20 +691,8 @@ describe('npm run token', () => {
 
   test.each<[string, string[], Record<string, string>, RegExp, code?: number]>([
     ['no secret', ['--user', '1'], {}, /^AUTH_JWT_SECRET is not set, so .*\.\n$/, 1],
-    [
-      'a key set',
-      ['--user', '1'],
-      { AUTH_JWKS_URL: 'https://a.test/' },
-      /^AUTH_JWT_SECRET is not set/,
-      1,
-    ],
-    [
-      'a short secret',
-      ['--user', '1'],
-      { AUTH_JWT_SECRET: 'short-one' },
-      /^AUTH_JWT_SECRET is not valid/,
-      1,
-    ],
+    ['a key set', ['--user', '1'], { AUTH_JWKS_URL: 'https://a.test/' }, /^AUTH_JWT_SECRET/, 1],
+    ['a short one', ['--user', '1'], { AUTH_JWT_SECRET: 'short-one' }, /SECRET is not valid/, 1],
     [
       'a short secret as option',
       ['--user', '1', '--auth-jwt-secret=short-one'],

@@ -1,7 +1,6 @@
 // What an operator sees: request ids, the log, and metrics.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { SignJWT } from 'jose';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { buildApp } from '../src/app.ts';
@@ -11,9 +10,9 @@ import { version } from '../src/package.ts';
 import { keepLog, openGateway, useGateway } from './gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from './process.ts';
 import { sendRaw } from './raw-http.ts';
+import { secret, signIn } from './tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
-const secret = 'a secret that is at least 32 bytes long';
 
 describe('x-request-id', () => {
   const gateway = useGateway('PostgreSQL', rows);
@@ -115,11 +114,7 @@ describe('the log', () => {
 
   test('tells at debug who asked, and the bytes of the answer', async () => {
     const { app, lines } = await openLoggedGateway('debug');
-    const token = await new SignJWT()
-      .setProtectedHeader({ alg: 'HS256' })
-      .setSubject('7')
-      .sign(new TextEncoder().encode(secret));
-    const headers = { authorization: `Bearer ${token}`, 'x-client-name': 'Shoes' };
+    const headers = { ...(await signIn(7)), 'x-client-name': 'Shoes' };
     const page = await app.inject({ url: '/api/outfits/', headers });
     const query = await app.inject({ url: '/graphql?query={__typename}', headers });
     await app.inject({ url: '/api/outfits/' });
@@ -157,15 +152,13 @@ describe('the log', () => {
 
   test('tells of an unexpected error with the id of its request, and of no token or variable', async () => {
     const { app, execute, failWith, lines, text } = await openLoggedGateway('debug');
-    const token = await new SignJWT()
-      .setProtectedHeader({ alg: 'HS256' })
-      .setSubject('1')
-      .sign(new TextEncoder().encode(secret));
+    const { authorization = '' } = await signIn(1);
+    const [, token = ''] = authorization.split(' ');
     const ask = (query: string, variables: object, id: string) =>
       app.inject({
         method: 'POST',
         url: '/graphql',
-        headers: { authorization: `Bearer ${token}`, 'x-request-id': id },
+        headers: { authorization, 'x-request-id': id },
         payload: { query, variables },
       });
     // PostgreSQL quotes the value in its message: invalid input syntax for type integer.
@@ -189,7 +182,7 @@ describe('the log', () => {
     await execute('ALTER TABLE outfits RENAME TO gone');
     const listing = await app.inject({
       url: '/api/outfits/?page=2&secret=hidden-4',
-      headers: { authorization: `Bearer ${token}`, 'x-request-id': 'four' },
+      headers: { authorization, 'x-request-id': 'four' },
     });
     expect(listing.statusCode).toBe(503);
     expect(lines()).toContainEqual(

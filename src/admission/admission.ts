@@ -32,7 +32,6 @@ export type Admit = (
   needsViewer?: boolean,
 ) => Promise<Viewer | undefined> | undefined;
 
-/** @param countRequest undefined: senders may send any number of requests */
 export function createAdmission(
   readViewer: ReadViewer,
   countRequest: CountRequest | undefined,
@@ -45,8 +44,7 @@ export function createAdmission(
       if (isRepeated(request, 'authorization')) throw invalidToken();
       return await readViewer(request.headers.authorization);
     } catch (error) {
-      // An invalid token counts for its address. It is verified even when that window is used up, as a
-      // valid one from the same address, a shared one perhaps, has the window of its viewer.
+      // It counts for its address. It is verified even when that window is used up: a valid one has its viewer's.
       if (error instanceof HttpError && error.status === 401) await count(request, undefined);
       throw error;
     }
@@ -66,45 +64,39 @@ export function createAdmission(
 }
 
 /**
- * Who asks, and with what: all that the engine knows of a request that was let in. Signal and sender are made when
- * they are first read: answers from memory need neither. A class, since V8 makes a hidden class of its own for each
- * object literal with getters, which keeps the request until a full garbage collection.
+ * All that the engine knows of a request that was let in. Signal and sender are made when read: answers from memory
+ * need neither. A class: V8 keeps what an object literal with getters holds until a full garbage collection.
  */
 export class Asker implements Waiter {
   readonly viewer: Viewer | undefined;
-  /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
   readonly log: FastifyBaseLogger;
   /** Whether READ_MAX_STALENESS holds: a viewer reads all that has been written, through whichever gateway. */
   readonly mayBeOld: boolean;
-  readonly #request: FastifyRequest;
 
-  constructor(request: FastifyRequest) {
+  constructor(private readonly request: FastifyRequest) {
     this.viewer = request.viewer;
     this.idempotencyKey = request.headers['idempotency-key']?.toString();
     this.log = request.log;
     this.mayBeOld = request.viewer === undefined;
-    this.#request = request;
   }
 
   get signal(): AbortSignal {
-    return this.#request.signal;
+    return this.request.signal;
   }
 
   get sender(): string {
-    return senderOf(this.viewer, this.#request.ip);
+    return senderOf(this.viewer, this.request.ip);
   }
 }
 
-/** Whose request it is, for the rate limit and the queues: its viewer's, or else its address's. */
 function senderOf(viewer: Viewer | undefined, address: string): string {
   return viewer ? `user ${viewer.userId}` : `address ${groupAddress(address)}`;
 }
 
 /**
- * An IPv4 address stands for itself, also when it is mapped into IPv6; an IPv6 address for its network of 64 bits,
- * which is what one subscriber has.
- * @param address as text; anything else than an address, as a proxy may send, is one group
+ * An IPv4 address stands for itself, also mapped into IPv6; an IPv6 address for its network of 64 bits, which is what
+ * one subscriber has. Anything else, as a proxy may send, is one group.
  */
 export function groupAddress(address: string): string {
   // Asked first: ipaddr.js reads 1.2.3 and 0x7f.1 as IPv4, too. And in one spelling: or else ::1.2.3.4 is mapped.
@@ -119,10 +111,7 @@ export function groupAddress(address: string): string {
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
 
-/**
- * Refuses whatever would write: never beside another owner of the data.
- * @throws HttpError 503 while nobody may write, 403 while the old service owns the data
- */
+/** @throws HttpError 503 while nobody may write, 403 while the old service owns the data */
 export type GuardWrite = () => void;
 
 export function createWriteGuard(config: WriteConfig): GuardWrite {

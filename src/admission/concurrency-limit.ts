@@ -6,19 +6,9 @@ import { SharedTask, type StartTask, type TaskScope } from '../database/task.ts'
 import { overloaded } from '../errors.ts';
 
 /** Bounds the work that is done at a time. What needs none, such as a cached answer, passes by. */
-export interface ConcurrencyLimit {
-  readonly running: number;
-  readonly waiting: number;
-  /**
-   * Does the work, at once or when its turn has come.
-   * @throws HttpError 503 as soon as waiting would be in vain
-   */
-  run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result>;
-}
+export type ConcurrencyLimit = ReturnType<typeof createConcurrencyLimit>;
 
-/** Waits in turn with the requests of its sender and of others. */
 interface Waiting extends Origin {
-  /** Aborted when all clients have left: then it leaves the queue. */
   readonly signal: StopSignal;
   /** Whether the work was refused: then the end of it is delayed, outside the limit. */
   readonly isRefused: boolean;
@@ -26,26 +16,22 @@ interface Waiting extends Origin {
 
 /** How many times the work that is done at a time a burst may bring to the queue. */
 const burst = 8;
-/** Over how many pieces of work the usual duration is averaged, about. */
 const averaged = 20;
 
 /**
- * A queue that tells a burst from an overload (as in controlled delay, CoDel): an overload is a
- * queue that does not get empty. Since it was last empty, a number of requests that one burst may
- * have is let in; from then on only half as many may wait as are worked on, so that an answer takes
- * about one and a half times its usual time, however many ask. The sender with the most waiting requests is
- * refused first.
- * @param max work that is done at a time
+ * A queue that tells a burst from an overload (as in controlled delay, CoDel): an overload is a queue that does not
+ * get empty. Since it was last empty, one burst is let in; from then on half as many may wait as are worked on, so
+ * that an answer takes one and a half times its usual time. The sender with the most waiting is refused first.
  * @param timeout milliseconds that work may take together with waiting for it
  */
-export function createConcurrencyLimit(max: number, timeout: number): ConcurrencyLimit {
+export function createConcurrencyLimit(max: number, timeout: number) {
   const queue = new FairQueue<{ begin(): void; refuse(): void }>();
   let running = 0;
-  const refusals = new Refusals(beforeWork);
-  const lateRefusals = new Refusals(afterWork);
+  const refusals = new Refusals(750, 500);
+  // Of documents that were parsed, or even begun, which takes three times as long.
+  const lateRefusals = new Refusals(250, 2000);
   /** Work that had to wait since the queue was last empty. */
   let queued = 0;
-  /** Milliseconds that work takes: a moving average. */
   let usual = 0;
   let lastChange = 0;
 
@@ -109,7 +95,8 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
     get waiting() {
       return queue.size;
     },
-    async run(work, request) {
+    /** @throws HttpError 503 as soon as waiting would be in vain */
+    async run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result> {
       const { signal } = request;
       signal.throwIfAborted();
       await takeTurn(request);
@@ -132,11 +119,7 @@ export function createConcurrencyLimit(max: number, timeout: number): Concurrenc
   };
 }
 
-/**
- * Starts the tasks that requests wait for, within the limit.
- * @param timeout seconds that one may take
- * @param checkServers throws when statements of a task ran on a server that is not the current one
- */
+/** @param checkServers throws when statements of a task ran on a server that is not the current one */
 export function createTaskStarter(
   limit: ConcurrencyLimit,
   timeout: number,
@@ -153,37 +136,28 @@ export function createTaskStarter(
   };
 }
 
-interface Pace {
-  /** Refusals per second that leave most of the time for work. */
-  readonly rate: number;
-  /** Milliseconds that a client waits at most to be refused. */
-  readonly maxDelay: number;
-}
-
-const beforeWork: Pace = { rate: 750, maxDelay: 500 };
-/** Of documents that were parsed, or even begun, which takes three times as long. */
-const afterWork: Pace = { rate: 250, maxDelay: 2000 };
-
 /**
  * Backpressure: the more are being refused, the later each is, since clients may retry at once. Without it, 1,280
  * clients of which 128 were let in made an answer take 1,200 ms instead of 8.
  */
 class Refusals {
-  readonly #pace: Pace;
   #underWay = 0;
 
-  constructor(pace: Pace) {
-    this.#pace = pace;
-  }
+  /**
+   * @param rate refusals per second that leave most of the time for work
+   * @param maxDelay milliseconds that a client waits at most to be refused
+   */
+  constructor(
+    private readonly rate: number,
+    private readonly maxDelay: number,
+  ) {}
 
   async delay(): Promise<void> {
     this.#underWay += 1;
-    const { rate, maxDelay } = this.#pace;
-    await sleep(Math.min((this.#underWay * 1000) / rate, maxDelay));
+    await sleep(Math.min((this.#underWay * 1000) / this.rate, this.maxDelay));
     this.#underWay -= 1;
   }
 
-  /** @throws HttpError 503, after the delay */
   async refuse(): Promise<never> {
     await this.delay();
     throw overloaded();

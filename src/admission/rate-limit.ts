@@ -6,32 +6,29 @@ import { SharedTask, startOutside } from '../database/task.ts';
 import { throttled } from '../errors.ts';
 
 /**
- * Counts a request of a sender, who may be any text.
- * @returns nothing when it could be counted without asking the database
+ * Gives nothing when the database was not asked.
  * @throws HttpError 429 when the sender has used up its window, 503 when the database cannot say
  */
 export type CountRequest = (sender: string) => Promise<void> | undefined;
 
 /** The window of a sender: it begins with its first request, and is the same for all gateways on one database. */
-interface Window {
+class Window {
   /** Requests that were leased and may still be used here, as long as the window lasts. */
-  left: number;
-  isUsedUp: boolean;
+  left = 0;
+  isUsedUp = false;
   /** By `performance.now()`, its end is between these two: the database took so long to answer. */
-  endsAfter: number;
-  endsBefore: number;
-  isAsking: boolean;
-  readonly waiting: { admit(): void; refuse(error: unknown): void }[];
+  endsAfter = 0;
+  endsBefore = 0;
+  isAsking = false;
+  readonly waiting: { admit(): void; refuse(error: unknown): void }[] = [];
 }
 
-/** Most senders that are remembered; for others the database is asked. */
 const maxSenders = 50_000;
 const clearingInterval = 60_000;
 
 /**
- * Counts requests in the database, so that all gateways on it share one limit. They lease several requests at a time:
- * one write per request would cost more than most answers. Leases shrink with what is left, and what is never used
- * is lost, so together the gateways never admit more than the limit.
+ * All gateways on a database share one limit. They lease several requests at a time: one write per request would cost
+ * more than most answers. What is leased and never used is lost, so together they never admit more than the limit.
  * @param timeout seconds that a lease may take
  */
 export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: number): CountRequest {
@@ -42,7 +39,11 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
   const lease = (sender: string, wanted: number) =>
     new SharedTask(timeout, () => leaseNow(sender, wanted), sender).wait(patience);
   return (sender) => {
-    const window = windows.get(sender) ?? remember(windows, sender);
+    let window = windows.get(sender);
+    if (!window) {
+      window = new Window();
+      windows.set(sender, window);
+    }
     const now = performance.now();
     if (now < window.endsAfter) {
       if (window.left > 0) {
@@ -56,13 +57,6 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
       if (!window.isAsking) serveWaiting(window, (wanted) => lease(sender, wanted));
     });
   };
-}
-
-function remember(windows: LRUCache<string, Window>, sender: string): Window {
-  const ended = { left: 0, isUsedUp: false, endsAfter: 0, endsBefore: 0 };
-  const window = { ...ended, isAsking: false, waiting: [] };
-  windows.set(sender, window);
-  return window;
 }
 
 async function serveWaiting(
@@ -100,7 +94,6 @@ function throttledUntil(moment: number, now: number) {
 }
 
 interface Lease {
-  /** Requests that may be admitted; 0 only if nothing was left. */
   readonly leased: number;
   readonly isUsedUp: boolean;
   readonly milliseconds: number;
@@ -132,7 +125,6 @@ const clearStatement = `
     SELECT sender FROM rate_limits WHERE ends <= ${now} FOR UPDATE SKIP LOCKED
   )`;
 
-/** Leases requests from the database, and now and then clears away windows that have ended. */
 function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
   let cleared = performance.now();
   return async (sender: string, wanted: number): Promise<Lease> => {

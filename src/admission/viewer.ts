@@ -16,7 +16,6 @@ import type { Config } from '../config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
 
-/** Who is asking. */
 export interface Viewer {
   readonly userId: number;
   /** When the token ends, in seconds since 1970; undefined: it does not. */
@@ -28,13 +27,9 @@ export type IdentityConfig = Pick<
   'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret'
 >;
 
-/**
- * The viewer that an `Authorization` header names; undefined without a bearer token.
- * @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched
- */
+/** @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched */
 export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
 
-/** Whether anyone can sign in, and so write. */
 export function canIdentify({ authJwksUrl, authJwtSecret }: IdentityConfig): boolean {
   return authJwksUrl !== undefined || authJwtSecret !== undefined;
 }
@@ -67,8 +62,7 @@ function createVerifier(config: IdentityConfig): Verify {
   };
 }
 
-// A secret and a key set never share an algorithm: or else a token could be signed with a public
-// key as if that were the secret.
+// Never shared: or else a token could be signed with a public key as if that were the secret.
 const secretAlgorithms = ['HS256', 'HS384', 'HS512'];
 const keyAlgorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
@@ -78,15 +72,16 @@ const keyAlgorithms = [
 function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
   const secret = createSecretKey(Buffer.from(text));
   const options = { ...claims, algorithms: secretAlgorithms };
-  // Clients send the same token again, and checking its signature takes a fifth of the time of a mutation. The secret
-  // stays as it is, so that a token that was valid is valid until it expires.
+  // Checking a signature takes a fifth of the time of a mutation. With one secret, a token is valid until it expires.
   const verified = new LRUCache<string, JWTPayload>({
     maxSize: 1_000_000,
     sizeCalculation: (_, token) => token.length,
   });
   return async (token) => {
     const known = verified.get(token);
-    if (known && !isExpired(known)) return known;
+    // As jose takes it: in whole seconds.
+    if (known && (known.exp ?? Number.POSITIVE_INFINITY) > Math.floor(Date.now() / 1000))
+      return known;
     try {
       const { payload } = await jwtVerify(token, secret, options);
       verified.set(token, payload);
@@ -95,11 +90,6 @@ function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
       throw invalidToken();
     }
   };
-}
-
-/** As jose takes it: in whole seconds. */
-function isExpired({ exp = Number.POSITIVE_INFINITY }: JWTPayload): boolean {
-  return exp <= Math.floor(Date.now() / 1000);
 }
 
 /** Milliseconds between two fetches of a key set. */
@@ -173,9 +163,6 @@ function createKeySet(url: URL): JWTVerifyGetKey {
   };
 }
 
-/** Most bytes of a key set: some hundred keys. */
-const maxKeySetBytes = 1_048_576;
-
 /** Makes what throws HttpError 503 whenever the answer is not a key set: that says nothing about a token. */
 function createFetch(): FetchImplementation {
   const client = new HttpClient();
@@ -186,7 +173,8 @@ function createFetch(): FetchImplementation {
         target: pathname + search,
         headers: Object.fromEntries(headers),
         signal,
-        maxBytes: maxKeySetBytes,
+        // Some hundred keys.
+        maxBytes: 1_048_576,
       });
       if (status !== 200) throw new Error(`The key set was answered with status ${status}.`);
       const keySet = JSON.parse(new TextDecoder().decode(body));
@@ -198,16 +186,12 @@ function createFetch(): FetchImplementation {
   };
 }
 
-/** While the keys cannot be fetched. */
 interface Outage {
-  /** The last ones. */
   readonly keys: JWTVerifyGetKey;
-  /** Why others cannot be had. */
   error: unknown;
   nextFetch: number;
 }
 
-/** The `sub` claim: the id of a user, a 32-bit number. */
 function readUserId({ sub }: { sub?: unknown }): number | undefined {
   const text = typeof sub === 'string' || typeof sub === 'number' ? String(sub) : '';
   const id = /^(?:0|-?[1-9]\d{0,9})$/.test(text) ? Number(text) : Number.NaN;

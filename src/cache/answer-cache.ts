@@ -22,48 +22,29 @@ interface Kept {
 }
 
 /** Whether an answer was kept, was read for this call, or by a read that others wait for too. */
-export type Lookup = 'hit' | 'miss' | 'shared';
+type Lookup = 'hit' | 'miss' | 'shared';
 
 /** Reads an answer that is at least as new as this state of the database; undefined: it is not known. */
-export type Read<Value extends Answer> = (shown: Shown | undefined) => Promise<Value>;
+type Read<Value extends Answer> = (shown: Shown | undefined) => Promise<Value>;
 
-export interface CacheOptions {
-  readonly maxBytes: number;
-  /** Milliseconds by which an answer may be stale for callers that allow it. */
-  readonly maxAge?: number;
-  /** Whether reads need the state of the database, also when nothing is kept. */
-  readonly tellsReads?: boolean;
-}
-
-/** The reads of one key: one under way, and one that has not begun, for all who come until then. */
 interface Reads {
   /** Never rejects. */
   underWay?: Promise<void> | undefined;
   next?: SharedTask<Answer> | undefined;
 }
 
-/** Where the cache learns the state of the database. */
 export type Probes = Pick<Snapshots, 'changes' | 'takeNext'>;
 
-/**
- * Every call learns the state of the database from a snapshot that was taken after the call, and all that was
- * committed until then. So no answer is ever stale, whoever writes.
- */
+/** Every call learns what was committed before it, from a snapshot taken after it: no answer is ever stale. */
 export class AnswerCache {
-  /** Calls that were answered from memory. */
   hits = 0;
-  /** Calls that needed a read, or shared one. */
   misses = 0;
   /** Kept answers that were found invalid when they were wanted again. */
   touched = 0;
   /** Times that all kept answers ended, because the change log was truncated. */
   cleared = 0;
-  readonly #snapshots: Probes;
   readonly #kept: LRUCache<string, Kept> | undefined;
-  readonly #startTask: StartTask;
   readonly #reads = new Map<string, Reads>();
-  readonly #maxAge: number;
-  readonly #tellsReads: boolean;
   /** The state of the database at the latest probe; undefined: it is not known. */
   #latest: Shown | undefined;
   /** When that probe was sent, by `performance.now()`. */
@@ -74,17 +55,19 @@ export class AnswerCache {
     | undefined;
   /** The version at which all answers ended. */
   #clearedAt = 0;
-  #onLookup: ((outcome: Lookup) => void) | undefined;
+  onLookup: ((outcome: Lookup) => void) | undefined;
 
+  /**
+   * @param maxAge milliseconds by which an answer may be stale for callers that allow it
+   * @param tellsReads whether reads need the state of the database, also when nothing is kept
+   */
   constructor(
-    snapshots: Probes,
-    startTask: StartTask,
-    { maxBytes, maxAge = 0, tellsReads = false }: CacheOptions,
+    private readonly snapshots: Probes,
+    private readonly startTask: StartTask,
+    maxBytes: number,
+    private readonly maxAge = 0,
+    private readonly tellsReads = false,
   ) {
-    this.#snapshots = snapshots;
-    this.#startTask = startTask;
-    this.#maxAge = maxAge;
-    this.#tellsReads = tellsReads;
     if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
   }
 
@@ -92,12 +75,7 @@ export class AnswerCache {
     return this.#kept?.calculatedSize ?? 0;
   }
 
-  observe(onLookup: (outcome: Lookup) => void): void {
-    this.#onLookup = onLookup;
-  }
-
   /**
-   * The answer under `key`, kept or read anew. All calls with a key want the same kind of answer.
    * @param mayBeOld whether it may be as stale as this cache allows
    * @throws whatever the read fails with; HttpError 503 when it takes too long
    */
@@ -108,52 +86,45 @@ export class AnswerCache {
     mayBeOld = false,
   ): Promise<Value> {
     const shown = await this.#findShown(mayBeOld);
-    if (!this.#kept || !shown)
-      return this.#startTask(() => read(shown), waiter.sender).wait(waiter);
+    if (!this.#kept || !shown) return this.startTask(() => read(shown), waiter.sender).wait(waiter);
     const kept = this.#findKept(key);
     if (kept) {
       this.hits += 1;
-      this.#onLookup?.('hit');
+      this.onLookup?.('hit');
       return kept as Value;
     }
     this.misses += 1;
     return this.#share(key, read, waiter).wait(waiter) as Promise<Value>;
   }
 
-  /**
-   * The state of the database for a read that is not kept, if it needs it.
-   * @throws HttpError 503 when that took as long as a request may take
-   */
+  /** For a read that is not kept. @throws HttpError 503 when that took as long as a request may take */
   async tell(): Promise<Shown | undefined> {
-    return this.#tellsReads ? this.#takeSnapshot() : undefined;
+    return this.tellsReads ? this.#takeSnapshot() : undefined;
   }
 
   #findShown(mayBeOld: boolean): Promise<Shown | undefined> | Shown | undefined {
-    if (!this.#kept && !this.#tellsReads) return undefined;
+    if (!this.#kept && !this.tellsReads) return undefined;
     const age = performance.now() - this.#latestAt;
-    if (!mayBeOld || !this.#latest || age > this.#maxAge) return this.#takeSnapshot();
+    if (!mayBeOld || !this.#latest || age > this.maxAge) return this.#takeSnapshot();
     // Asked for before it is needed, so that no request waits for it.
-    if (age > this.#maxAge / 2) this.#takeSnapshot().catch(() => {});
+    if (age > this.maxAge / 2) this.#takeSnapshot().catch(() => {});
     return this.#latest;
   }
 
-  /**
-   * The next read of `key` that has not begun: one that has may have missed what was committed
-   * before this call. So there is one read at a time, however many ask.
-   */
+  /** The next read that has not begun: one that has may have missed what was committed before this call. */
   #share(key: string, read: Read<Answer>, { sender }: Waiter): SharedTask<Answer> {
     const reads = this.#reads.get(key) ?? {};
     if (reads.next && !reads.next.isStopped) {
-      this.#onLookup?.('shared');
+      this.onLookup?.('shared');
       return reads.next;
     }
-    this.#onLookup?.('miss');
+    this.onLookup?.('miss');
     this.#reads.set(key, reads);
     const work = () => {
       reads.next = undefined;
       return this.#read(key, read, reads);
     };
-    const next = this.#startTask(work, sender, reads.underWay);
+    const next = this.startTask(work, sender, reads.underWay);
     reads.next = next;
     next.onEnd(() => {
       if (reads.next === next) reads.next = undefined;
@@ -182,11 +153,10 @@ export class AnswerCache {
     if (!reads.underWay && !reads.next && this.#reads.get(key) === reads) this.#reads.delete(key);
   }
 
-  /** The valid answer under `key`. */
   #findKept(key: string): Answer | undefined {
     const kept = this.#kept?.get(key);
     if (!kept) return undefined;
-    const { changes } = this.#snapshots;
+    const { changes } = this.snapshots;
     if (changes.isTouched(kept.answer.madeOf, kept.moment)) {
       this.#kept?.delete(key);
       this.touched += 1;
@@ -198,18 +168,15 @@ export class AnswerCache {
 
   /** @param before the state that the answer has seen at least: later changes are checked, seen or not */
   #keep(key: string, answer: Answer, before: Shown | undefined): void {
-    const { changes } = this.#snapshots;
+    const { changes } = this.snapshots;
     if (!answer.shareable || !before || changes.isTouched(answer.madeOf, before.moment)) return;
     const size = answer.size + key.length + sizeOf(answer.madeOf);
     this.#kept?.set(key, { answer, moment: changes.now }, { size });
   }
 
-  /**
-   * Learns the state of the database, and what was committed until now; undefined when that cannot be known.
-   * @throws HttpError 503 when that took as long as a request may take
-   */
+  /** Undefined when it cannot be known. @throws HttpError 503 when that took as long as a request may take */
   #takeSnapshot(): Promise<Shown | undefined> {
-    const taken = this.#snapshots.takeNext();
+    const taken = this.snapshots.takeNext();
     if (this.#probe?.taken !== taken) {
       const askedAt = performance.now();
       const shown = taken.then(
@@ -233,7 +200,7 @@ export class AnswerCache {
 
   /** Clears the cache when every entry is invalid: the change log was truncated. */
   #clear(): void {
-    const { now, start } = this.#snapshots.changes;
+    const { now, start } = this.snapshots.changes;
     if (start !== now || this.#clearedAt === now) return;
     this.#clearedAt = now;
     if (this.#kept?.size) this.cleared += 1;

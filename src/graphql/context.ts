@@ -13,18 +13,14 @@ import { createViewerLikes, type ViewerLikes } from '../outfits/writes.ts';
 
 export interface Context {
   readonly viewer: Viewer | undefined;
-  /** The key that the client chose for this request, so that it can be sent again. */
   readonly idempotencyKey: string | undefined;
   readonly viewerLikes: ViewerLikes | undefined;
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
-  /** Runs a statement of our own: reads lists, and writes. */
   readonly read: ReadRows;
   /** Makes room for new ids when those of others are in the way. */
   readonly raiseSequences: () => Promise<void>;
-  /** Reads single records, all that a step of a request needs at once. */
   readonly records: RecordLoaders;
-  /** Reads users' outfits as lists, for all users of a step of a request at once. */
   readonly userLists: UserLists;
   readonly config: ContextConfig;
 }
@@ -33,19 +29,13 @@ type ContextConfig = Pick<Config, 'mediaUrl' | 'pageSize' | 'privateOutfits' | '
 
 export type Personal = Pick<Context, 'idempotencyKey' | 'viewer'>;
 
-export interface ContextFactory {
-  /** @param read how this execution reads; unset, as it writes */
-  forOne(personal: Personal, read?: ReadRows): Context;
-  forAll(read?: ReadRows): SharedContext;
-  /** Whether viewers see what everyone sees, and no more. */
-  readonly sharesWithViewers: boolean;
-}
+export type ContextFactory = ReturnType<typeof createContextFactory>;
 
 /** Makes the context of each execution: loaders in it remember what they have read. */
 export function createContextFactory(
   config: ContextConfig,
   { pool, prisma, read: readPrimary }: Pick<Database, 'pool' | 'prisma' | 'read'>,
-): ContextFactory {
+) {
   const { privateOutfits } = config;
   const visibleToAll = visibilityFor(privateOutfits, undefined);
   const parts = { config, prisma, raiseSequences: () => raiseSequences(pool) };
@@ -54,12 +44,12 @@ export function createContextFactory(
     (...statement) =>
       holdScope(() => read(...statement));
   return {
-    forOne: ({ viewer, idempotencyKey }, read = readPrimary) =>
-      new OwnContext(parts, held(read), visibilityFor(privateOutfits, viewer), {
-        viewer,
-        idempotencyKey,
-      }),
-    forAll: (read = readPrimary) => new SharedContext(parts, recordReads(held(read)), visibleToAll),
+    /** @param read how this execution reads; unset, as it writes */
+    forOne: (personal: Personal, read: ReadRows = readPrimary): Context =>
+      new OwnContext(parts, held(read), visibilityFor(privateOutfits, personal.viewer), personal),
+    forAll: (read: ReadRows = readPrimary) =>
+      new SharedContext(parts, recordReads(held(read)), visibleToAll),
+    /** Whether viewers see what everyone sees, and no more. */
     sharesWithViewers: isShareable(visibilityFor(privateOutfits, { userId: 0 })),
   };
 }
@@ -67,18 +57,18 @@ export function createContextFactory(
 type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'>;
 
 class Loaders {
-  readonly read: ReadRows;
-  readonly visibility: Visibility;
   readonly config: ContextConfig;
   readonly raiseSequences: () => Promise<void>;
   #records: RecordLoaders | undefined;
   #userLists: UserLists | undefined;
 
-  constructor({ config, raiseSequences }: Parts, read: ReadRows, visibility: Visibility) {
+  constructor(
+    { config, raiseSequences }: Parts,
+    readonly read: ReadRows,
+    readonly visibility: Visibility,
+  ) {
     this.config = config;
     this.raiseSequences = raiseSequences;
-    this.read = read;
-    this.visibility = visibility;
   }
 
   get records(): RecordLoaders {
@@ -111,24 +101,23 @@ class OwnContext extends Loaders implements Context {
   }
 }
 
-/**
- * The context of an answer that is given to others too. It has nothing personal to give, and notes that it was
- * asked: a resolver cannot forget to say so.
- */
+/** The context of an answer that others get too. It notes that something personal was asked for. */
 export class SharedContext extends Loaders implements Context {
   declare readonly viewer: undefined;
   declare readonly idempotencyKey: undefined;
   declare readonly viewerLikes: undefined;
   declare readonly prisma: PrismaClient;
   readonly client: PrismaClient;
-  readonly recorded: RecordedReads;
   /** Whether a resolver has asked for something personal: then the answer must not be shared. */
   isPersonal = false;
 
-  constructor(parts: Parts, recorded: RecordedReads, visibility: Visibility) {
+  constructor(
+    parts: Parts,
+    readonly recorded: RecordedReads,
+    visibility: Visibility,
+  ) {
     super(parts, recorded.read, visibility);
     this.client = parts.prisma;
-    this.recorded = recorded;
     Object.defineProperties(this, noted);
   }
 }

@@ -19,7 +19,6 @@ import {
 } from 'graphql';
 import type { Config } from '../config.ts';
 
-/** How many of each an operation of a valid document gives at most. */
 export interface Cost {
   readonly objects: number;
   /** Fields of all these objects. */
@@ -32,14 +31,11 @@ export interface Cost {
   readonly conditions: ReadonlySet<string>;
 }
 
-/**
- * The items that a field gives at most: what is selected below it counts as many times. In the `extensions` of a
- * field as `countItems`; without it, a field is one object or value.
- */
+/** `extensions.countItems` of a field: the items that it gives at most. Without it, it is one object or value. */
 export type CountItems = (args: Record<string, unknown>, config: CostConfig) => number;
 
 /**
- * What the filter of a list may cost the database. In the `extensions` of a field as `weighFilter`.
+ * `extensions.weighFilter` of a field: what its filter may cost the database.
  * @throws GraphQLError for a filter that cannot be: nothing is read then
  */
 export type WeighFilter = (args: Record<string, unknown>) => number;
@@ -129,20 +125,13 @@ interface CountOptions {
   readonly config: CostConfig;
 }
 
-interface Measured {
-  readonly items: number;
-  readonly weight: number;
-  /** Conditions of a filter that weighs something. */
-  readonly names: readonly string[];
-}
-
-const unmeasured: Measured = { items: 1, weight: 0, names: [] };
+const unmeasured = { items: 1, weight: 0, names: [] as readonly string[] };
 
 function measureField(
   field: GraphQLField<unknown, unknown>,
   node: FieldNode,
   { variables, config }: CountOptions,
-): Measured {
+) {
   const { countItems, weighFilter } = field.extensions as {
     readonly countItems?: CountItems;
     readonly weighFilter?: WeighFilter;

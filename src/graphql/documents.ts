@@ -18,15 +18,7 @@ export interface DocumentReference {
 
 export type TrustedDocuments = ReadonlyMap<string, string>;
 
-export interface Documents {
-  /**
-   * The text of the document that is meant.
-   * @throws HttpError 400 unless there is one, the only one; 403 when it must be trusted and is not;
-   *   200 when the client is to send its text beside the hash
-   */
-  textOf(reference: DocumentReference): string;
-  keep(reference: DocumentReference): void;
-}
+export type Documents = ReturnType<typeof createDocuments>;
 
 /** Most bytes of texts that clients have registered: thousands of documents of an app. */
 const maxBytes = 8_388_608;
@@ -34,10 +26,7 @@ const maxBytes = 8_388_608;
 const maxBytesOfText = 65_536;
 
 /** Registered texts are of this process only: another one asks a client for its text once more. */
-export function createDocuments(
-  trusted: TrustedDocuments | undefined,
-  trustedOnly: boolean,
-): Documents {
+export function createDocuments(trusted: TrustedDocuments | undefined, trustedOnly: boolean) {
   const trustedTexts = trustedOnly ? new Set(trusted?.values()) : undefined;
   const registered = new LRUCache<string, string>({
     maxSize: maxBytes,
@@ -50,7 +39,8 @@ export function createDocuments(
   const findTrusted = (id: string) => trusted?.get(id) ?? trusted?.get(id.replace(/^sha256:/, ''));
 
   return {
-    textOf({ query, name }) {
+    /** @throws HttpError 400 unless there is one, 403 when it is not trusted, 200 to ask for the text of a hash */
+    textOf({ query, name }: DocumentReference): string {
       const known = name && (findTrusted(name.id) ?? registered.get(name.id));
       const text = query ?? known;
       if (text === undefined) {
@@ -65,7 +55,7 @@ export function createDocuments(
       if (trustedTexts && !trustedTexts.has(text)) throw documentNotTrusted();
       return text;
     },
-    keep({ query, name }) {
+    keep({ query, name }: DocumentReference): void {
       if (!name || query === undefined || trustedTexts || findTrusted(name.id)) return;
       registered.set(name.id, query);
     },

@@ -1,5 +1,4 @@
-// The one way to run an operation, for /graphql and for REST: execute it, for one viewer or for all at once; mask
-// and log what goes wrong inside.
+// The one way to run an operation, of GraphQL and REST: for one viewer, or for all at once; errors masked and logged.
 import type { FastifyBaseLogger } from 'fastify';
 import { type ExecutionResult, execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import { maskError } from 'graphql-yoga';
@@ -22,7 +21,6 @@ export interface EngineOptions {
   readonly cache: AnswerCache;
   readonly startTask: StartTask;
   readonly contexts: ContextFactory;
-  /** How queries read; undefined: as mutations do. */
   readonly readAt?: ReadAt | undefined;
   /** Throws what every mutation is refused with, while nothing may be written here. */
   readonly guardWrite: GuardWrite;
@@ -30,7 +28,6 @@ export interface EngineOptions {
 
 export interface Asker extends Personal, Waiter {
   readonly log: FastifyBaseLogger;
-  /** Whether the answer may be as much too old as READ_MAX_STALENESS allows. */
   readonly mayBeOld?: boolean;
 }
 
@@ -39,18 +36,12 @@ export interface Question<Value extends Answer> {
   readonly variables: Record<string, unknown>;
   /** Names the operation, the variables, and the form of the answer. */
   readonly key: string;
-  /**
-   * Makes the answer of a result. It may be shareable only if the result has no errors, and
-   * @param isForAll nothing in it is of one viewer alone
-   */
+  /** @param isForAll nothing in it is of one viewer alone: it may be shareable, if the result has no errors */
   readonly toAnswer: (result: ExecutionResult, isForAll: boolean) => Value;
 }
 
 export interface Engine extends Pick<Operations, 'find' | 'findUnanswerable' | 'store'> {
-  /**
-   * Answers from memory, together with others who ask the same, or by executing the operation.
-   * @throws HttpError when the request as a whole is turned away: the database is away, say
-   */
+  /** @throws HttpError when the request as a whole is turned away: the database is away, say */
   answer<Value extends Answer>(question: Question<Value>, asker: Asker): Promise<Value>;
   /** Whether this viewer gets the same answers as all others, as far as is known by now. */
   isForAll(operation: Operation, viewer: Viewer | undefined): boolean;
@@ -59,7 +50,6 @@ export interface Engine extends Pick<Operations, 'find' | 'findUnanswerable' | '
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
 const interpretedTimes = 3;
 
-/** In place of an answer that must not be shared. */
 const personal: Answer = { size: 0, shareable: false };
 
 export function createEngine(options: EngineOptions): Engine {
@@ -136,10 +126,7 @@ export function createEngine(options: EngineOptions): Engine {
   };
 }
 
-/**
- * What the client is told of a result.
- * @throws HttpError unless a mutation has written something: then it is said beside that
- */
+/** @throws HttpError unless a mutation has written something: then it is said beside that */
 function settle(
   result: ExecutionResult,
   { type }: Operation,
@@ -153,7 +140,6 @@ function settle(
   return { ...result, errors: errors.map((error) => publish(error, log)) };
 }
 
-/** Errors that are not meant for the client are masked, and logged whole. */
 function publish(error: GraphQLError, log: FastifyBaseLogger): GraphQLError {
   const httpError = httpErrorFor(error);
   if (httpError) {
@@ -168,7 +154,6 @@ function publish(error: GraphQLError, log: FastifyBaseLogger): GraphQLError {
   return masked;
 }
 
-/** Live answers that took the lane of expensive statements wait before the next reading. */
 function noteExpense<Value extends Answer>(answer: Value): Value {
   answer.isExpensive = currentTask()?.isExpensive ?? false;
   return answer;
@@ -178,7 +163,6 @@ function hasWritten(data: ExecutionResult['data']): boolean {
   return Object.values(data ?? {}).some((value) => value !== null);
 }
 
-/** The first of these errors that turns a request away; undefined: none does. */
 function httpErrorIn(errors: readonly unknown[]): HttpError | undefined {
   return errors.map(httpErrorFor).find((error) => error !== undefined);
 }

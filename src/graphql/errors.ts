@@ -5,16 +5,12 @@ import { HttpError } from '../errors.ts';
 const coded = (code: string) => (message: string) =>
   new GraphQLError(message, { extensions: { code } });
 
-/** An argument has a value that is not allowed; the message names it. */
 export const badUserInput = coded('BAD_USER_INPUT');
 
-/** A search that no index serves, as it could mean nearly everything. */
 export const searchTooShort = coded('SEARCH_TOO_SHORT');
 
-/** There is nothing with that identifier, or nothing that the viewer may see. */
 export const notFound = coded('NOT_FOUND');
 
-/** The viewer may see it, but not change it. */
 export const forbidden = coded('FORBIDDEN');
 
 export const pageNotFound = coded('PAGE_NOT_FOUND');
@@ -27,7 +23,6 @@ export type LimitCode =
   | 'QUERY_TOO_DEEP'
   | 'QUERY_TOO_COSTLY';
 
-/** A document is over a limit, so nothing of it is executed; `message` names both numbers. */
 export function overLimit(code: LimitCode, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
 }
@@ -49,7 +44,6 @@ export const subscriptionsNotSupported = () =>
     'Subscriptions are not supported: ask with a query from time to time.',
   );
 
-/** The document has no operation of that name, or several and no name was given. */
 export const operationNotFound = () =>
   refusedOperation(
     400,
@@ -70,19 +64,14 @@ export function invalidDocument(error: GraphQLError, code: string): GraphQLError
   return error;
 }
 
-/** The variables do not fit the document: 400, but 200 to clients of the older media type. */
 export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError {
   const extensions = { code: 'BAD_USER_INPUT', http: { spec: true, status: 400 } };
   return new GraphQLError(message, { nodes: nodes ?? null, extensions });
 }
 
-/** A request from which no GraphQL request can be read; `message` names what is wrong. */
 export const badRequest = (message: string) => new HttpError(400, 'BAD_REQUEST', message);
 
-/**
- * A document is asked for by its hash alone, and is not known here. Nothing is wrong with that: the
- * status, message and code make clients of automatic persisted queries send its text beside the hash.
- */
+/** Nothing is wrong: status, message and code make clients of automatic persisted queries send the text. */
 export const persistedQueryNotFound = () =>
   new HttpError(200, 'PERSISTED_QUERY_NOT_FOUND', 'PersistedQueryNotFound', {
     'Cache-Control': 'no-store',
@@ -98,7 +87,6 @@ export const documentMismatch = (id: string) =>
     `The query is not the document ${shorten(id)}: leave one of them out.`,
   );
 
-/** TRUSTED_DOCUMENTS_ONLY: nothing else than the documents of the file is executed. */
 export const documentNotTrusted = () =>
   new HttpError(
     403,

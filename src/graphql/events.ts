@@ -6,48 +6,35 @@ import { type EventStreams, formatEvent, sendEvents } from '../http/event-stream
 import type { Asker, Engine } from './engine.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer } from './live-feed.ts';
-import type { Operation } from './operations.ts';
-import { encodeResult } from './request.ts';
+import type { Invalid, Operation } from './operations.ts';
+import { encodeResult, type GraphQLRequest } from './request.ts';
 
-export interface EventOptions {
+interface Means {
   readonly engine: Engine;
   readonly live: LiveAnswers;
   readonly streams: EventStreams;
 }
 
-interface Asked {
-  readonly operation: Operation | { readonly errors: readonly GraphQLError[] };
-  readonly variables: Record<string, unknown>;
-  readonly key: string;
-}
-
-/**
- * Answers with events: a subscription with a stream of them, anything else with its one result.
- * @throws HttpError when the request is turned away before there is an answer
- */
+/** A subscription with a stream of events, anything else with its one result. */
 export async function answerWithEvents(
-  { engine, live, streams }: EventOptions,
+  { engine, live, streams }: Means,
   request: FastifyRequest,
   reply: FastifyReply,
-  { operation, variables, key }: Asked,
+  operation: Operation | Invalid,
+  { variables, key }: GraphQLRequest,
   asker: Asker,
 ): Promise<FastifyReply> {
   // What is wrong with a document is told in an event: EventSource would hide another status.
   if ('errors' in operation) return sendEvents(request, reply, onlyOne(operation));
   request.operationName = operation.name;
   if (!operation.isLive) {
-    const toAnswer = (result: ExecutionResult, isForAll: boolean) => toLive(result, isForAll);
-    const question = { operation, variables, key: `events ${key}`, toAnswer };
+    const question = { operation, variables, key: `events ${key}`, toAnswer: toLive };
     const { events, isFinal } = await engine.answer(question, asker);
     return sendEvents(request, reply, isFinal ? events : Buffer.concat([events, complete]));
   }
   const name = JSON.stringify([operation.name ?? null, operation.text]);
-  const question = {
-    operation,
-    variables,
-    key: `live ${name} ${writeCanonical(variables)}`,
-    toAnswer: toLive,
-  };
+  const liveKey = `live ${name} ${writeCanonical(variables)}`;
+  const question = { operation, variables, key: liveKey, toAnswer: toLive };
   const stream = streams.add(request.viewer?.expiresAt, expired);
   const following = live.follow(question, request.viewer, asker.sender, ({ events, isFinal }) => {
     if (isFinal) stream.finish(events);

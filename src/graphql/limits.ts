@@ -12,7 +12,6 @@ import {
   Kind,
   type NamedTypeNode,
   NoSchemaIntrospectionCustomRule,
-  type OperationDefinitionNode,
   parse,
   type SelectionSetNode,
   specifiedRules,
@@ -24,11 +23,9 @@ import {
 import type { Config } from '../config.ts';
 import { countCost } from './cost.ts';
 import { invalidDocument, invalidVariables, type LimitCode, overLimit } from './errors.ts';
+import type { Operation } from './operations.ts';
 
-/**
- * Far more than a screen of an app needs, and so little that the worst document is refused or validated within a
- * tenth of a second. graphql itself limits the lists in lists of introspection.
- */
+/** More than a screen of an app needs; the worst document is refused or validated within a tenth of a second. */
 const limits = {
   tokens: 1000,
   /** Fields in fields; the introspection query of tools has 15. */
@@ -43,13 +40,11 @@ const limits = {
   fieldsPerObject: 12,
   /** By `weightOf` of outfits/list.ts: three lists that no index serves, six searches, or twelve of one user. */
   filterWeight: 12,
-  /** Errors that are told of one document, or of its variables. */
   errors: 5,
 };
 
 export type LimitConfig = Pick<Config, 'graphqlIntrospection' | 'graphqlMaxCost' | 'pageSize'>;
 
-/** @throws GraphQLError for a document that has too many tokens or cannot be parsed */
 export function parseWithin(text: string): DocumentNode {
   try {
     return parse(text, { maxTokens: limits.tokens });
@@ -85,10 +80,7 @@ const tellingOf = ({ graphqlIntrospection }: LimitConfig) => ({
   hideSuggestions: !graphqlIntrospection,
 });
 
-interface Executable {
-  readonly document: DocumentNode;
-  readonly node: OperationDefinitionNode;
-}
+type Executable = Pick<Operation, 'document' | 'node'>;
 
 export function refuseVariables(
   schema: GraphQLSchema,
@@ -125,10 +117,7 @@ function findExcess(
   );
 }
 
-/**
- * What forbids an operation whatever its variables are: those with a default count with it, others with what
- * makes it cheapest. Undefined: some request of it may be answered.
- */
+/** Undefined: some request may be answered. Variables have their default, or what makes the operation cheapest. */
 export function findExcessOf(
   schema: GraphQLSchema,
   config: LimitConfig,
@@ -196,13 +185,11 @@ function countRepeats({ selections }: SelectionSetNode): number {
   return names.length - new Set(names).size;
 }
 
-/** A field or fragment in which everything is of the schema's own types. */
 function isIntrospection(node: ASTNode): boolean {
   if (node.kind === Kind.FIELD) return ['__schema', '__type'].includes(node.name.value);
   return node.kind === Kind.FRAGMENT_DEFINITION && node.typeCondition.name.value.startsWith('__');
 }
 
-/** The most fields in fields, through fragments. */
 function measureDepth({ definitions }: DocumentNode): number {
   const fragments = new Map(
     definitions

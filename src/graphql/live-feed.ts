@@ -6,9 +6,7 @@ import { HttpError } from '../errors.ts';
 import type { Asker, Question } from './engine.ts';
 
 export interface LiveAnswer extends Answer {
-  /** What a stream sends. */
   readonly events: Buffer;
-  /** Whether nothing in it is of one viewer alone. */
   readonly isForAll: boolean;
   /** Whether no other answer can follow: the variables do not fit, say. */
   readonly isFinal: boolean;
@@ -18,86 +16,60 @@ export type LiveQuestion = Question<LiveAnswer>;
 
 export interface Follower {
   readonly viewer: Viewer | undefined;
-  /** Who is charged for readings. */
   readonly sender: string;
   readonly onAnswer: (answer: LiveAnswer) => void;
-  /** Why there is no first answer. Not called once there is one. */
   readonly onFailure: (error: unknown) => void;
   hasAnswer: boolean;
   /** The reading that is the first for it: one that began before it came may lack what it must see. */
   firstReading: number;
 }
 
-/** Milliseconds between a reading that the database could not answer and the next one. */
 const failurePause = 1000;
-
-type Changes = Pick<ChangeLog, 'isTouched' | 'now'>;
 
 export type Read = (
   question: LiveQuestion,
   asker: Pick<Asker, 'sender' | 'signal' | 'viewer'>,
 ) => Promise<LiveAnswer>;
 
-/**
- * Never gives an answer older than one before: each reading begins when the one before it has ended; a follower gets
- * only readings that began after it came, in their order.
- */
+/** Each reading begins when the one before has ended, and is given to those who came before it began. */
 export class LiveFeed {
-  readonly question: LiveQuestion;
-  /** Whether it gives what is the same for everyone. */
-  readonly isForAll: boolean;
   readonly followers = new Set<Follower>();
-  readonly #viewer: Viewer | undefined;
   readonly #left = new AbortController();
   #readings = 0;
-  readonly #changes: Changes;
   /** A version of the database before the last answer was read; undefined: there is none. */
   #moment: number | undefined;
   #madeOf: MadeOf | undefined;
   #isReading = false;
   /** Whether the next reading is needed whatever has changed: a follower came during the last one, say. */
   #mustRead = true;
-  readonly #expensivePause: number;
-  /** When the next reading may begin, by `performance.now()`. */
   #notBefore = 0;
 
   /**
-   * @param viewer who gets the answers; undefined: those without a token, or everyone
+   * @param isForAll whether it gives what is the same for everyone
+   * @param viewer who gets the answers; undefined: those without a token
    * @param expensivePause least milliseconds between an expensive reading and the next one
    */
   constructor(
-    question: LiveQuestion,
-    isForAll: boolean,
-    viewer: Viewer | undefined,
-    changes: Changes,
-    expensivePause: number,
-  ) {
-    this.question = question;
-    this.isForAll = isForAll;
-    this.#viewer = isForAll ? undefined : viewer;
-    this.#changes = changes;
-    this.#expensivePause = expensivePause;
-  }
+    readonly question: LiveQuestion,
+    readonly isForAll: boolean,
+    private readonly viewer: Viewer | undefined,
+    private readonly changes: Pick<ChangeLog, 'isTouched' | 'now'>,
+    private readonly expensivePause: number,
+  ) {}
 
-  /** Whether it must be read, and may be now. */
   get isDue(): boolean {
     return !this.#isReading && this.pauseLeft === 0 && (this.#mustRead || this.#isTouched());
   }
 
-  /** Milliseconds until it may be read again. */
   get pauseLeft(): number {
     return Math.max(this.#notBefore - performance.now(), 0);
   }
 
-  /** Aborted when the last follower has left. */
   get left(): AbortSignal {
     return this.#left.signal;
   }
 
-  /**
-   * The follower's sender who is charged for the next reading: the one with the least load, so that one who keeps
-   * the gateway busy does not delay it.
-   */
+  /** Who is charged for the next reading: the sender with the least load, so that a busy one does not delay it. */
   findPayer(loadOf: (sender: string) => number): string {
     let payer = '';
     let least = Number.POSITIVE_INFINITY;
@@ -120,34 +92,30 @@ export class LiveFeed {
     if (this.followers.size === 0) this.#left.abort();
   }
 
-  /** The state of the database is not known: the next reading is needed whatever has changed. */
   markUnknown(): void {
     this.#mustRead = true;
   }
 
   #isTouched(): boolean {
-    return this.#moment === undefined || this.#changes.isTouched(this.#madeOf, this.#moment);
+    return this.#moment === undefined || this.changes.isTouched(this.#madeOf, this.#moment);
   }
 
-  /**
-   * Reads once, and tells the followers.
-   * @param sender who is charged
-   * @throws what the reading fails with: followers keep the answer that they have
-   */
+  /** @throws what the reading fails with: followers keep the answer that they have */
   async read(read: Read, sender: string): Promise<void> {
     // What is committed during the reading will be known to have come after this.
-    const moment = this.#changes.now;
+    const moment = this.changes.now;
     this.#isReading = true;
     this.#mustRead = false;
     this.#readings += 1;
     const number = this.#readings;
     try {
-      const asker = { viewer: this.#viewer, signal: this.left, sender };
+      const viewer = this.isForAll ? undefined : this.viewer;
+      const asker = { viewer, signal: this.left, sender };
       const answer = await read(this.question, asker);
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
       this.#moment = moment;
       this.#madeOf = answer.madeOf;
-      if (answer.isExpensive) this.#pause(this.#expensivePause);
+      if (answer.isExpensive) this.#pause(this.expensivePause);
       for (const follower of this.followers) {
         if (follower.firstReading > number) continue;
         follower.hasAnswer = true;
@@ -167,17 +135,13 @@ export class LiveFeed {
     this.#notBefore = performance.now() + milliseconds;
   }
 
-  /** Turns away those who wait for their first answer. */
   fail(error: unknown): void {
     for (const follower of this.followers) {
       if (!follower.hasAnswer) follower.onFailure(error);
     }
   }
 
-  /**
-   * Does not read again until something is committed.
-   * @param moment a version before the failed reading
-   */
+  /** Does not read again until something is committed after `moment`, a version before the failed reading. */
   giveUp(moment: number): void {
     this.#moment = moment;
     this.#madeOf = undefined;
@@ -185,5 +149,4 @@ export class LiveFeed {
   }
 }
 
-/** What was thought to be the same for all has something of one viewer in it. */
 export class PersonalAnswerError extends Error {}

@@ -16,38 +16,12 @@ import {
   type Read,
 } from './live-feed.ts';
 
-/** Milliseconds between two looks at what the database shows. */
 const interval = 250;
 /** Feeds of each kind that are read at a time: together fewer than there are connections. */
 const places = { slots: 4, perSender: 2 };
 
-export interface LiveOptions {
-  readonly engine: Engine;
-  readonly snapshots: Probes;
-  readonly log: FastifyBaseLogger;
-  /** Least milliseconds between an expensive reading of a question and its next one. */
-  readonly expensivePause: number;
-}
-
-export interface Following {
-  /**
-   * Settles with the first answer.
-   * @throws whatever it fails with; HttpError 503 when the follower has left
-   */
-  readonly first: Promise<void>;
-  leave(): void;
-}
-
-/**
- * Asks the database what was committed, four times a second, once for all followers, and only while there are any.
- * Each distinct question that a change invalidates is read again, those of one viewer after any change.
- */
+/** Asks the database what was committed, once for all followers, and reads again what that invalidates. */
 export class LiveAnswers {
-  readonly #snapshots: LiveOptions['snapshots'];
-  readonly #log: FastifyBaseLogger;
-  readonly #expensivePause: number;
-  readonly #engine: Engine;
-  readonly #read: Read;
   readonly #feeds = new Map<string, LiveFeed>();
   /** Two lanes: thousands of viewers' own answers do not hold up what is for all, nor it them. */
   readonly #forAll = new Lane(places);
@@ -59,25 +33,25 @@ export class LiveAnswers {
   readonly #outside = new AsyncResource('LiveAnswers');
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ engine, snapshots, log, expensivePause }: LiveOptions) {
-    this.#expensivePause = expensivePause;
-    this.#engine = engine;
-    this.#snapshots = snapshots;
-    this.#log = log;
-    this.#read = (question, asker) =>
-      engine.answer(question, { ...asker, idempotencyKey: undefined, log });
-  }
+  /** @param expensivePause least milliseconds between an expensive reading of a question and its next one */
+  constructor(
+    private readonly engine: Engine,
+    private readonly snapshots: Probes,
+    private readonly log: FastifyBaseLogger,
+    private readonly expensivePause: number,
+  ) {}
 
   /**
    * Calls back with the answer, and again with each that may differ from the one before.
    * @param sender who is charged for readings
+   * @returns `first` settles with the first answer, or fails as it does; with 503 when the follower has left
    */
   follow(
     question: LiveQuestion,
     viewer: Viewer | undefined,
     sender: string,
     onAnswer: (answer: LiveAnswer) => void,
-  ): Following {
+  ): { readonly first: Promise<void>; leave(): void } {
     let leave = () => {};
     const first = new Promise<void>((settle, reject) => {
       const follower: Follower = {
@@ -91,7 +65,7 @@ export class LiveAnswers {
         },
         onFailure: reject,
       };
-      this.#join(question, follower, this.#engine.isForAll(question.operation, viewer));
+      this.#join(question, follower, this.engine.isForAll(question.operation, viewer));
       leave = () => {
         reject(timedOut());
         this.#leave(question, follower);
@@ -103,15 +77,10 @@ export class LiveAnswers {
 
   #join(question: LiveQuestion, follower: Follower, isForAll: boolean): void {
     const key = keyOf(question, follower, isForAll);
+    const { changes } = this.snapshots;
     const feed =
       this.#feeds.get(key) ??
-      new LiveFeed(
-        question,
-        isForAll,
-        follower.viewer,
-        this.#snapshots.changes,
-        this.#expensivePause,
-      );
+      new LiveFeed(question, isForAll, follower.viewer, changes, this.expensivePause);
     this.#feeds.set(key, feed);
     feed.add(follower);
     if (feed.isDue) this.#enqueue(feed);
@@ -145,7 +114,7 @@ export class LiveAnswers {
   async #look(): Promise<void> {
     const timer = this.#timer;
     try {
-      const isKnown = (await this.#snapshots.takeNext()) !== undefined;
+      const isKnown = (await this.snapshots.takeNext()) !== undefined;
       for (const feed of this.#feeds.values()) {
         if (!isKnown) feed.markUnknown();
         if (feed.isDue) this.#enqueue(feed);
@@ -192,16 +161,19 @@ export class LiveAnswers {
     else this.#load.delete(sender);
   }
 
+  readonly #ask: Read = (question, asker) =>
+    this.engine.answer(question, { ...asker, idempotencyKey: undefined, log: this.log });
+
   async #readOne(feed: LiveFeed, sender: string): Promise<void> {
-    const moment = this.#snapshots.changes.now;
+    const moment = this.snapshots.changes.now;
     try {
-      await feed.read(this.#read, sender);
+      await feed.read(this.#ask, sender);
       if (feed.isDue) this.#enqueue(feed);
     } catch (error) {
       if (error instanceof PersonalAnswerError) return this.#split(feed);
       feed.fail(error);
       if (httpErrorFor(error)) return;
-      this.#log.error({ err: error }, 'unexpected error');
+      this.log.error({ err: error }, 'unexpected error');
       feed.giveUp(moment);
     }
   }

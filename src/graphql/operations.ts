@@ -15,10 +15,8 @@ import type { CompiledQuery } from './compiled-query.ts';
 import { mutationNeedsPost, operationNotFound, subscriptionsNotSupported } from './errors.ts';
 import { findExcessOf, type LimitConfig, parseWithin, validateWithin } from './limits.ts';
 
-/** An operation of a valid document, ready to be executed any number of times. */
 export interface Operation {
   readonly type: 'query' | 'mutation';
-  /** Whether it is a subscription, which is answered as the query of the same fields. */
   readonly isLive: boolean;
   readonly name: string | undefined;
   readonly document: DocumentNode;
@@ -26,44 +24,35 @@ export interface Operation {
   /** Undefined: it is one of this service's own, which no limit holds for. */
   readonly text: string | undefined;
   executions: number;
-  /** Null: it is interpreted each time. */
   compiled?: CompiledQuery | null;
   /** Whether it has asked for something of the viewer's, so that its answers are never shared. */
   isPersonal: boolean;
 }
 
-/** A document by its text, with those of its operations that were asked for. */
+/** What is wrong with a document: nothing of it is executed then. */
+export interface Invalid {
+  readonly errors: readonly GraphQLError[];
+}
+
 interface KnownDocument {
   /** The same for all of them: each takes what the whole text takes. */
   readonly document: DocumentNode;
   readonly operations: ReadonlyMap<string | undefined, Operation>;
 }
 
-const maxBytes = 67_108_864;
 /** Bytes that a parsed document takes, for each character of its text: of `{a b c}`, up to 300. */
 const bytesPerCharacter = 300;
 const bytesPerOperation = 1_000;
 
 export class Operations {
-  readonly #schema: GraphQLSchema;
-  readonly #config: LimitConfig;
-  readonly #documents = new LRUCache<string, KnownDocument>({ maxSize: maxBytes });
+  readonly #documents = new LRUCache<string, KnownDocument>({ maxSize: 67_108_864 });
 
-  constructor(schema: GraphQLSchema, config: LimitConfig) {
-    this.#schema = schema;
-    this.#config = config;
-  }
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly config: LimitConfig,
+  ) {}
 
-  /**
-   * The operation that is meant, by the text of its document.
-   * @param isRead whether the request may only read
-   * @returns what is wrong with the document, if anything is: nothing of it is executed then
-   */
-  find(
-    text: string,
-    operationName: string | undefined,
-    isRead: boolean,
-  ): Operation | { readonly errors: readonly GraphQLError[] } {
+  find(text: string, operationName: string | undefined, isRead: boolean): Operation | Invalid {
     const known = this.#documents.get(text);
     const operation = known?.operations.get(operationName);
     if (operation && (operation.type === 'query' || !isRead)) return operation;
@@ -72,16 +61,14 @@ export class Operations {
       const node = getOperationAST(document, operationName);
       if (!node) return { errors: [operationNotFound()] };
       if (node.operation === 'mutation' && isRead) return { errors: [mutationNeedsPost()] };
-      if (node.operation === 'subscription' && !this.#schema.getSubscriptionType()) {
+      if (node.operation === 'subscription' && !this.schema.getSubscriptionType()) {
         return { errors: [subscriptionsNotSupported()] };
       }
-      const errors = known ? [] : validateWithin(this.#schema, this.#config, document);
+      const errors = known ? [] : validateWithin(this.schema, this.config, document);
       if (errors.length > 0) return { errors };
       const found = toOperation(document, node, text);
-      this.#keep(text, {
-        document,
-        operations: new Map(known?.operations).set(operationName, found),
-      });
+      const operations = new Map(known?.operations).set(operationName, found);
+      this.#keep(text, { document, operations });
       return found;
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [error] };
@@ -89,24 +76,19 @@ export class Operations {
     }
   }
 
-  /** What forbids an operation of clients, whatever its variables are; undefined: nothing does. */
   findUnanswerable(operation: Operation): GraphQLError | undefined {
-    return findExcessOf(this.#schema, this.#config, operation);
+    return findExcessOf(this.schema, this.config, operation);
   }
 
-  /**
-   * Takes in a document of this service's own, which no limit holds for.
-   * @throws when it does not fit the schema
-   */
+  /** A document of this service's own, which no limit holds for. @throws when it does not fit the schema */
   store(document: DocumentNode): Operation {
-    const [invalid] = validate(this.#schema, document);
+    const [invalid] = validate(this.schema, document);
     if (invalid) throw invalid;
     const node = getOperationAST(document);
     if (!node) throw new Error('A stored document has one operation.');
     return toOperation(document, node, undefined);
   }
 
-  /** To be called when an operation was compiled: it takes more memory now. */
   measure({ text }: Operation): void {
     const known = text === undefined ? undefined : this.#documents.get(text);
     // As another value: or else it keeps the size that it had.

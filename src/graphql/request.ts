@@ -22,7 +22,6 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>>;
   readonly answerType: AnswerType;
-  /** Whether the client prefers server-sent events, or takes them at least. */
   readonly events: 'preferred' | 'accepted' | undefined;
   /** Names everything that the answer depends on. */
   readonly key: string;
@@ -38,8 +37,7 @@ const maxBytesOfText = 262_144;
 const bytesPerCharacter = 16;
 
 /**
- * Makes what reads a request, once for those that are the same, as an app's are. A body has the one type that a page
- * of another origin cannot send without a preflight, so that no page writes behind its visitor's back.
+ * A body has the one type that a page of another origin cannot send without a preflight.
  * @returns a function that throws HttpError 405, 406, 415 or 400, in this order
  */
 export function createRequestReader(): (request: FastifyRequest) => GraphQLRequest {
@@ -189,33 +187,20 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export interface ResultBody {
-  readonly status: number;
-  readonly contentType: string;
-  readonly body: Buffer;
-}
-
 /** Yoga knows which status an error has for which type: GraphQL over HTTP. */
-export function encodeResult(result: ExecutionResult, answerType: AnswerType): ResultBody {
+export function encodeResult(result: ExecutionResult, answerType: AnswerType) {
   const response: unknown = processRegularResult(result as never, fetchApi, answerType);
-  const { body, status, contentType } = response as PlainResponse;
-  return { status, contentType, body: Buffer.from(body) };
+  const { body, init } = response as PlainResponse;
+  const { status, headers } = init;
+  return { status, contentType: headers['Content-Type'], body: Buffer.from(body) };
 }
 
 /** A response as yoga makes it, but without the streams of a real one. */
 class PlainResponse {
-  readonly body: string;
-  readonly status: number;
-  readonly contentType: string;
-
   constructor(
-    body: string,
-    init: { readonly status: number; readonly headers: Readonly<Record<'Content-Type', string>> },
-  ) {
-    this.body = body;
-    this.status = init.status;
-    this.contentType = init.headers['Content-Type'];
-  }
+    readonly body: string,
+    readonly init: { readonly status: number; readonly headers: { 'Content-Type': string } },
+  ) {}
 }
 
 const fetchApi = { Response: PlainResponse } as unknown as FetchAPI;

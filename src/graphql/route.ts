@@ -1,6 +1,6 @@
 // /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
+import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { type Admit, Asker } from '../admission/admission.ts';
 import type { Answer, Probes } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
@@ -20,7 +20,7 @@ import {
 import { answerWithEvents } from './events.ts';
 import { countObjects, type LimitConfig } from './limits.ts';
 import { LiveAnswers } from './live.ts';
-import type { Operation } from './operations.ts';
+import type { Invalid, Operation } from './operations.ts';
 import {
   type AnswerType,
   allow,
@@ -42,7 +42,6 @@ export interface GraphQLOptions {
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
   readonly snapshots: Probes;
   readonly streams: EventStreams;
-  /** Answers a browser with GraphiQL; undefined: it is off. */
   readonly sendPage?:
     | ((request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>)
     | undefined;
@@ -52,15 +51,12 @@ const path = '/graphql';
 
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, engine, admit, config, documents, snapshots, streams, sendPage } = options;
-  const live = new LiveAnswers({
-    engine,
-    snapshots,
-    log: app.log,
-    expensivePause: config.expensiveQueryTimeout * 1000,
-  });
+  const live = new LiveAnswers(engine, snapshots, app.log, config.expensiveQueryTimeout * 1000);
   const readRequest = createRequestReader();
   const compresses = config.compression !== 'off';
-  if (config.graphiql && config.graphqlIntrospection) serveSdl(app, { schema, admit, compresses });
+  if (config.graphiql && config.graphqlIntrospection) {
+    serveSdl(app, schema, admit, compresses);
+  }
 
   // Bodies are read in request.ts, which knows the answer to the types that are not taken.
   app.removeAllContentTypeParsers();
@@ -109,9 +105,8 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       }
       const isLive = 'isLive' in operation && operation.isLive;
       if (asked.events === 'preferred' || (asked.events && isLive)) {
-        const { variables, key } = asked;
-        const question = { operation, variables, key };
-        return answerWithEvents({ engine, live, streams }, request, reply, question, asker);
+        const means = { engine, live, streams };
+        return answerWithEvents(means, request, reply, operation, asked, asker);
       }
       const answer = await answerRequest(engine, operation, asked, request, asker);
       const { status, contentType, body, shareable } = answer;
@@ -142,10 +137,7 @@ function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError 
   return undefined;
 }
 
-/**
- * In JSON, a status of 400 and more is a failure of the network to clients. That is what their links wait for that
- * send again after 429 and 503, and those that send batches, as one error answers no batch.
- */
+/** Clients send again after 429 and 503 in JSON only, and no single error answers a batch. */
 function errorType({ code, status }: HttpError, accept: string | undefined): AnswerType {
   if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
   return chooseType(accept) ?? 'application/json';
@@ -160,7 +152,7 @@ interface HttpAnswer extends Answer, Compressible {
 
 async function answerRequest(
   engine: Engine,
-  operation: Operation | { readonly errors: readonly GraphQLError[] },
+  operation: Operation | Invalid,
   { variables, answerType, key }: GraphQLRequest,
   request: FastifyRequest,
   asker: Asker,

@@ -6,15 +6,14 @@ import { type Compressible, entityTag, findForm, sendForm } from '../http/repres
 import { methodNotAllowed } from './errors.ts';
 import { isRead } from './request.ts';
 
-export interface SdlOptions {
-  readonly schema: GraphQLSchema;
-  readonly admit: Admit;
-  readonly compresses: boolean;
-}
-
 const allow = 'GET, HEAD, OPTIONS';
 
-export function serveSdl(app: FastifyInstance, { schema, admit, compresses }: SdlOptions): void {
+export function serveSdl(
+  app: FastifyInstance,
+  schema: GraphQLSchema,
+  admit: Admit,
+  compresses: boolean,
+): void {
   // Printed on first use: most processes are never asked.
   let printed: (Compressible & { readonly tag: string }) | undefined;
 
@@ -29,8 +28,7 @@ export function serveSdl(app: FastifyInstance, { schema, admit, compresses }: Sd
     },
     handler: async (request, reply) => {
       if (!printed) {
-        // As schema.graphql in the repository, byte for byte.
-        const body = Buffer.from(printSchema(lexicographicSortSchema(schema)));
+        const body = Buffer.from(printSdl(schema));
         printed = { body, tag: entityTag(body) };
       }
       return sendForm(request, reply, await findForm(printed, request, compresses), {
@@ -40,4 +38,10 @@ export function serveSdl(app: FastifyInstance, { schema, admit, compresses }: Sd
       });
     },
   });
+}
+
+/** The text of schema.graphql. A description of one line stands on one: graphql puts longer ones on three. */
+export function printSdl(schema: GraphQLSchema): string {
+  const text = printSchema(lexicographicSortSchema(schema));
+  return text.replace(/^( *)"""\n\1(.*[^\\"\n])\n\1"""$/gm, '$1"""$2"""');
 }

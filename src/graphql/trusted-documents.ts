@@ -26,27 +26,26 @@ const algorithms = new Map([
 ]);
 
 /**
- * Reads the file, and tries each document against the schema and its limits: a client could ask for none
- * that is not valid. Each goes by its id and by the SHA-256 of its text.
- * @throws ConfigError a sentence that names the file, and the document that is wrong
+ * Each document goes by its id and by the SHA-256 of its text.
+ * @throws ConfigError that names the file, and the document that does not fit the schema or its limits
  */
 export async function readTrustedDocuments(
   file: string,
-  engine: Pick<Engine, 'find' | 'findUnanswerable'>,
+  engine: Finder,
 ): Promise<TrustedDocuments> {
   const wrong = (what: string) => new ConfigError(`TRUSTED_DOCUMENTS is "${file}", but ${what}.`);
   const texts = new Map<string, string>();
   for (const [id, text] of parseManifest(await read(file, wrong), wrong)) {
     if ((texts.get(id) ?? text) !== text) {
-      throw wrong(`two documents in it have the id ${quote(id)}: give each its own`);
+      throw wrong(`two documents in it have the id ${JSON.stringify(id)}: give each its own`);
     }
     if (!isHashOf(id, text)) {
       throw wrong(
-        `the id ${quote(id)} is not the hash of its document: generate the file again, and do not edit it`,
+        `the id ${JSON.stringify(id)} is not the hash of its document: generate the file again, and do not edit it`,
       );
     }
     const problem = findProblem(text, engine);
-    if (problem) throw wrong(`the document ${quote(id)} cannot be run: ${problem}`);
+    if (problem) throw wrong(`the document ${JSON.stringify(id)} cannot be run: ${problem}`);
     texts.set(id, text);
   }
   if (texts.size === 0) throw wrong('there is no document in it');
@@ -55,6 +54,7 @@ export async function readTrustedDocuments(
 }
 
 type Wrong = (what: string) => ConfigError;
+type Finder = Pick<Engine, 'find' | 'findUnanswerable'>;
 
 async function read(file: string, wrong: Wrong): Promise<unknown> {
   let text: string;
@@ -89,10 +89,7 @@ function isHashOf(id: string, text: string): boolean {
   return createHash(algorithm).update(text).digest('hex') === digits.toLowerCase();
 }
 
-function findProblem(
-  text: string,
-  engine: Pick<Engine, 'find' | 'findUnanswerable'>,
-): string | undefined {
+function findProblem(text: string, engine: Finder): string | undefined {
   const names = operationNamesOf(text);
   if (names.length === 0) return 'it has no operation';
   for (const name of names) {
@@ -115,8 +112,4 @@ function operationNamesOf(text: string): (string | undefined)[] {
   } catch {
     return [undefined];
   }
-}
-
-function quote(id: string): string {
-  return JSON.stringify(id);
 }

@@ -1,6 +1,5 @@
 // Proactive negotiation by the Accept header (RFC 9110 §12.5.1).
 
-/** An element of Accept or Accept-Encoding, with its quality value. */
 interface Range {
   /** Ends with a semicolon when the range has parameters other than `q`. */
   readonly name: string;
@@ -20,11 +19,7 @@ function parseRange(text: string): Range {
   };
 }
 
-/**
- * The type with the greatest quality value, by the most specific range that matches it. Of equals, the one whose
- * range comes first, then the first of `types`. A range without parameters goes before one with some.
- * @returns undefined when no type is acceptable
- */
+/** By the most specific range that matches; of equals, the one whose range comes first, then the first of `types`. */
 export function preferredType<Type extends string>(
   accept: string,
   types: readonly Type[],
@@ -46,10 +41,7 @@ export function preferredType<Type extends string>(
 /** What programs in Java send that have asked for nothing in particular. */
 const java = /^text\/html, image\/gif, image\/jpeg, (?:\*; q=\.2, )?\*\/\*; q=0?\.2$/;
 
-/**
- * Whether an `Accept` header names HTML and prefers it to any other type of an answer, as browsers do.
- * @param others those types
- */
+/** Whether it names HTML and prefers it to the `others` that may answer, as browsers do. */
 export function prefersHtml(
   accept = '',
   others: readonly string[] = ['application/json'],

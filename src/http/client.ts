@@ -1,5 +1,4 @@
-// The HTTP client of verify, replay, import and the key set. It sends a target as it stands, follows no redirect, and
-// reads a whole answer up to a limit.
+// The HTTP client of verify, replay, import and the key set. It sends a target as it stands and follows no redirect.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { type Duplex, pipeline } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
@@ -10,14 +9,12 @@ import { messageOf } from '../errors.ts';
 /** A decoded answer; repeated headers are joined by commas. */
 export interface Answer {
   readonly status: number;
-  /** By names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
 }
 
 export interface Question {
   readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
-  /** Path and query. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -27,7 +24,6 @@ export interface Question {
   readonly maxBytes: number;
 }
 
-/** The body is larger than `maxBytes`. */
 export class TooLargeError extends Error {
   constructor(maxBytes: number) {
     super(`more than ${maxBytes / 1_048_576} MiB for one answer`);
@@ -37,10 +33,7 @@ export class TooLargeError extends Error {
 export class HttpClient {
   #agent: Promise<EnvHttpProxyAgent> | undefined;
 
-  /**
-   * @param origin scheme, host and port
-   * @throws Error when there is no whole answer in time, ConfigError for a proxy that cannot be used
-   */
+  /** @throws Error when there is no whole answer in time, ConfigError for a proxy that cannot be used */
   async ask(origin: string, question: Question): Promise<Answer> {
     const { method = 'GET', target, headers, signal, timeout, maxBytes } = question;
     this.#agent ??= openAgent();
@@ -94,7 +87,6 @@ const decoders: Readonly<Record<string, () => Duplex>> = {
   br: createBrotliDecompress,
 };
 
-/** @param encoding a Content-Encoding; undefined for one that there is no decoder for, or none */
 export function createDecoder(encoding: string | undefined): Duplex | undefined {
   return decoders[encoding?.trim().toLowerCase() ?? '']?.();
 }
@@ -111,7 +103,7 @@ export function toAnswer(
   return { status, headers: Object.fromEntries(texts), body };
 }
 
-/** All that comes; undefined when it is more than `max` bytes: then its stream is ended. */
+/** All that comes, after any decompression. Undefined when it is more than `max` bytes: the rest is not read. */
 export async function readAtMost(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   max: number,

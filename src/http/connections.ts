@@ -4,9 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Makes `request.signal` that of the connection, made when a request first waits for something: Fastify's own is
- * aborted as soon as a body has been read, never when the client has left before, and made for each request.
- * A client that only closes its sending side counts as left: a killed one sends the same FIN.
+ * Makes `request.signal` that of the connection, made when a request first waits. Fastify's own is aborted as soon as
+ * a body has been read. A client that only closes its sending side counts as left: a killed one sends the same FIN.
  */
 export function signalLeaving(app: FastifyInstance): void {
   app.decorateRequest('signal', {
@@ -72,8 +71,7 @@ export class Shutdown {
   }
 
   /**
-   * Turns readiness, then stops listening and lets requests finish. What is still open after the
-   * grace, such as a client that reads nothing, is cut off. Takes at most 3.6 seconds.
+   * Turns readiness, stops listening and lets requests finish; cuts off what is open after the grace.
    * @param announce whether to wait until others have seen that the service is not ready
    */
   async close(app: FastifyInstance, announce: boolean): Promise<void> {
@@ -83,10 +81,7 @@ export class Shutdown {
     await this.#finish(app, grace);
   }
 
-  /**
-   * The same while other processes take the clients over: readiness stays, and requests have all the time that they
-   * may take. Takes 5 seconds as a rule, and at most 95.
-   */
+  /** The same while other processes take the clients over: readiness stays, and requests have all their time. */
   async leave(app: FastifyInstance): Promise<void> {
     this.#endsConnections = true;
     await sleep(patience);

@@ -1,15 +1,6 @@
 // Which origins' pages may read answers.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-export const preflightHeaders = {
-  'Access-Control-Allow-Methods': 'GET, HEAD, POST',
-  'Access-Control-Max-Age': '600',
-  Vary: 'Access-Control-Request-Headers',
-};
-
-/** What pages may read of an answer, beside what all may. */
-export const exposedHeaders = 'ETag, Retry-After, WWW-Authenticate, X-Request-Id';
-
 /** What lets the page that has sent a request read its answer; undefined if it may not. */
 export function originHeaders(
   { headers: { origin } }: Pick<FastifyRequest, 'headers'>,
@@ -18,14 +9,11 @@ export function originHeaders(
   if (origin === undefined || !origins.includes(origin)) return undefined;
   return {
     'Access-Control-Allow-Origin': origin,
-    'Access-Control-Expose-Headers': exposedHeaders,
+    'Access-Control-Expose-Headers': 'ETag, Retry-After, WWW-Authenticate, X-Request-Id',
   };
 }
 
-/**
- * Lets the pages of these origins read answers, and write with a bearer token; there are no cookies. @fastify/cors
- * sets `Vary` before the routes do, and takes every OPTIONS for a preflight.
- */
+/** There are no cookies. @fastify/cors sets `Vary` before routes do, and takes every OPTIONS for a preflight. */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
 
@@ -33,12 +21,16 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
     const { method, headers } = request;
     const readable = originHeaders(request, origins);
     if (!readable) return;
-    const origin = readable['Access-Control-Allow-Origin'];
     if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
       const asked = headers['access-control-request-headers'];
       // Whichever it asks for: without cookies, a page can send nothing that its server could not.
       if (asked !== undefined) reply.header('Access-Control-Allow-Headers', asked);
-      const allowed = { 'Access-Control-Allow-Origin': origin, ...preflightHeaders };
+      const allowed = {
+        'Access-Control-Allow-Origin': readable['Access-Control-Allow-Origin'],
+        'Access-Control-Allow-Methods': 'GET, HEAD, POST',
+        'Access-Control-Max-Age': '600',
+        Vary: 'Access-Control-Request-Headers',
+      };
       return reply.code(204).headers(allowed).send();
     }
     reply.headers(readable);
@@ -46,10 +38,7 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
 
   // Last, because routes set their own `Vary`. Answers to other origins vary too: they lack headers.
   app.addHook('onSend', async (_request, reply) => {
-    reply.header('Vary', varyByOrigin(reply.getHeader('Vary')?.toString()));
+    const vary = reply.getHeader('Vary');
+    reply.header('Vary', vary === undefined ? 'Origin' : `${vary}, Origin`);
   });
-}
-
-export function varyByOrigin(vary: string | undefined): string {
-  return vary === undefined ? 'Origin' : `${vary}, Origin`;
 }

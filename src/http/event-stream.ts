@@ -1,5 +1,4 @@
-// Server-sent events: answers that stay open. The newest event wins, heartbeats, the end of a token,
-// how many there may be, and how they end with the process.
+// Server-sent events: heartbeats, the end of a token, how many streams there may be, how they end with the process.
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { tooManyStreams, unavailable } from '../errors.ts';
@@ -15,7 +14,6 @@ const heartbeat = 15;
 const comment = Buffer.from(':\n\n');
 const step = 1_000;
 
-/** An event with its data, of one line: JSON has no line breaks of its own. */
 export function formatEvent(name: string, data: Buffer | string): Buffer {
   return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
 }
@@ -110,31 +108,25 @@ const streamHeaders = {
   'X-Accel-Buffering': 'no',
 };
 
-/** All streams of a process. Costs nothing while there are none. */
 export class EventStreams {
   readonly #streams = new Set<EventStream>();
-  readonly #max: number;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   opened = 0;
 
-  constructor(max: number) {
-    this.#max = max;
-  }
+  constructor(private readonly max: number) {}
 
   get open(): number {
     return this.#streams.size;
   }
 
   /**
-   * A new stream, which counts until it is closed.
-   * @param expiresAt seconds after 1970; undefined: never
-   * @param onExpire the events that then end it
+   * @param expiresAt seconds after 1970, when the events `onExpire` end it
    * @throws HttpError 503 when there are as many as there may be, or the process is about to end
    */
   add(expiresAt: number | undefined, onExpire: Buffer): EventStream {
     if (this.#isClosed) throw unavailable();
-    if (this.#streams.size >= this.#max) throw tooManyStreams(this.#max);
+    if (this.#streams.size >= this.max) throw tooManyStreams(this.max);
     const stream = new EventStream(expiresAt, onExpire);
     this.opened += 1;
     this.#streams.add(stream);

@@ -3,11 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/**
- * Whether a header has more than one line. Of those that may have only one, Node gives the first,
- * which a proxy in front need not have looked at.
- * @param name in lower case
- */
+/** Of headers that may have one line only, Node gives the first, which a proxy need not have looked at. */
 export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string): boolean {
   let lines = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -17,17 +13,12 @@ export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string
   return lines > 1;
 }
 
-/** The content coding of a body, as its header names it: none is taken but `identity`. */
 export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | undefined {
   const encoding = headers['content-encoding']?.trim();
   return encoding && encoding.toLowerCase() !== 'identity' ? encoding : undefined;
 }
 
-/**
- * The origin form of a request target: path and query. A client sends the absolute form to a proxy; its
- * authority replaces the `Host` that was received, here and for the old service.
- * @see RFC 9112 §3.2.2
- */
+/** Path and query. The authority of the absolute form replaces the `Host`, here and for the old service (RFC 9112). */
 export function toOriginForm(request: IncomingMessage): string {
   const { url = '/', rawHeaders, headers } = request;
   if (url.startsWith('/')) return url;
@@ -78,7 +69,6 @@ export const securityHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-/** A hook with a callback, as it runs for the fastest answers too. */
 export function setSecurityHeaders(
   _request: FastifyRequest,
   reply: FastifyReply,

@@ -1,10 +1,7 @@
 // JSON on the wire: bytes of an answer, and what a client has sent.
 import { isUtf8 } from 'node:buffer';
 
-/**
- * Compact UTF-8 JSON. U+2028 and U+2029 are escaped, as old clients evaluate answers as
- * JavaScript. A Buffer, because Fastify adds `; charset=utf-8` to the type of a string.
- */
+/** Escapes what old clients, which evaluate it, do not take. A Buffer: Fastify adds a charset to a string. */
 export function encodeJson(value: unknown): Buffer {
   return Buffer.from(
     JSON.stringify(value).replace(/[\u2028\u2029]/g, (separator) =>
@@ -13,7 +10,6 @@ export function encodeJson(value: unknown): Buffer {
   );
 }
 
-/** The message is a sentence for the client. */
 export class JsonInputError extends Error {
   override readonly name = 'JsonInputError';
 }
@@ -21,36 +17,26 @@ export class JsonInputError extends Error {
 /** No input of this service has more than a few levels, and each costs stack later on. */
 const maxLevels = 32;
 
-/**
- * The text of a body.
- * @throws JsonInputError for bytes that are not UTF-8, which would silently become U+FFFD
- */
+/** @throws JsonInputError for bytes that are not UTF-8, which would silently become U+FFFD */
 export function decodeBody(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new JsonInputError('The body is not valid UTF-8.');
   return bytes.toString('utf8');
 }
 
 /**
- * Reads JSON that a client has sent.
- * @param what what the message calls it, such as "The body"
+ * @param what such as "The body"
  * @throws JsonInputError for what is not JSON, or nested too deep
  */
 export function readJson(text: string, what: string): unknown {
-  const value = parse(text, what);
-  if (isDeeper(value, maxLevels)) {
-    throw new JsonInputError(`${what} is nested deeper than ${maxLevels} levels.`);
-  }
-  return value;
-}
-
-function parse(text: string, what: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
-    throw new JsonInputError(
-      text.trim() === '' ? `${what} is empty.` : `${what} is not valid JSON.`,
-    );
+    const isEmpty = text.trim() === '';
+    throw new JsonInputError(`${what} is ${isEmpty ? 'empty' : 'not valid JSON'}.`);
   }
+  if (!isDeeper(value, maxLevels)) return value;
+  throw new JsonInputError(`${what} is nested deeper than ${maxLevels} levels.`);
 }
 
 export function isDeeper(value: unknown, levels: number): boolean {

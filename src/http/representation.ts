@@ -8,7 +8,6 @@ import { parseRanges } from './accept.ts';
 
 type Encoding = 'br' | 'gzip';
 
-/** An answer that is kept, and its compressed forms as soon as one is asked for. */
 export interface Compressible {
   readonly body: Buffer;
   /** Whether it is compressed for the first that asks: what each client fetches once and keeps. */
@@ -31,17 +30,12 @@ export interface FormHeaders {
   readonly cacheControl?: string;
 }
 
-export const cacheControls = { shareable: 'no-cache', own: 'private, no-cache' } as const;
-
 /** A strong entity tag of exactly these bytes, or of bytes that these determine. */
 export function entityTag(content: Buffer | string): string {
   return `"${hash('sha1', content, 'base64url')}"`;
 }
 
-/**
- * Compares weakly, as RFC 9110 §13.1.2 says, and without the suffix of a content coding, from here or a proxy.
- * @param header the value of If-None-Match
- */
+/** Compares weakly (RFC 9110 §13.1.2), without the suffix of a content coding, from here or a proxy. */
 export function isUnchanged(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   const wanted = withoutCoding(tag);
@@ -53,7 +47,6 @@ function withoutCoding(tag: string): string {
   return tag.replace(/^W\//, '').replace(/[-;](?:br|gzip|zstd)"$/, '"');
 }
 
-/** Sends an answer in the form that was found for its client, or 304 when the client has it already. */
 export function sendForm(
   { headers }: FastifyRequest,
   reply: FastifyReply,
@@ -62,7 +55,7 @@ export function sendForm(
     contentType,
     tag,
     shareable,
-    cacheControl = shareable ? cacheControls.shareable : cacheControls.own,
+    cacheControl = shareable ? 'no-cache' : 'private, no-cache',
   }: FormHeaders,
 ): FastifyReply {
   if (tag) {
@@ -86,14 +79,13 @@ export function findForm(
   return answer.forms.find(headers['accept-encoding']?.toString());
 }
 
+const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
+
 const compress: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> = {
-  // Higher qualities take several times as long, for a few percent.
   br: (bytes) =>
     promisify(brotliCompress)(bytes, {
-      params: {
-        [constants.BROTLI_PARAM_QUALITY]: 5,
-        [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
-      },
+      // Higher qualities take several times as long, for a few percent.
+      params: { [BROTLI_PARAM_QUALITY]: 5, [BROTLI_PARAM_SIZE_HINT]: bytes.length },
     }),
   gzip: (bytes) => promisify(gzip)(bytes),
 };
@@ -114,11 +106,7 @@ class Forms {
     this.#isKnown = isCompressedAtOnce;
   }
 
-  /**
-   * The form for a client, at once if it is there. An answer that is asked for once only is not
-   * compressed, unless it is large: that takes longer than sending it.
-   * @param header the client's `Accept-Encoding`
-   */
+  /** At once if it is there. An answer that is asked for once only is not compressed, unless it is large. */
   find(header: string | undefined): Form | Promise<Form> {
     if (header === undefined || this.#plain.bytes.length < minBytes) return this.#plain;
     const { encoding, takesPlain } = readAccepted(header);
@@ -143,14 +131,9 @@ class Forms {
   }
 }
 
-interface Accepted {
-  readonly encoding: Encoding | undefined;
-  readonly takesPlain: boolean;
-}
+const parsed = new LRUCache<string, ReturnType<typeof parseAccepted>>({ max: 100 });
 
-const parsed = new LRUCache<string, Accepted>({ max: 100 });
-
-function readAccepted(header: string): Accepted {
+function readAccepted(header: string) {
   const known = parsed.get(header);
   if (known) return known;
   const accepted = parseAccepted(header);
@@ -159,7 +142,7 @@ function readAccepted(header: string): Accepted {
 }
 
 /** By the weights, and brotli rather than gzip: it is smaller, and is made once only. */
-function parseAccepted(header: string): Accepted {
+function parseAccepted(header: string) {
   const weights = new Map(
     parseRanges(header).map(({ name, weight }) => [name.replace(/^x-gzip$/, 'gzip'), weight]),
   );

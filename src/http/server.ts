@@ -10,13 +10,13 @@ import {
 } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, isIPv6, type Socket } from 'node:net';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { Config } from '../config.ts';
 import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../errors.ts';
 import { type NameRequest, requestIdHeader, securityHeaders } from './headers.ts';
 import { encodeJson } from './json.ts';
 
 /** Milliseconds that a client has, so that slow ones do not hold connections for good. */
 const timeLimits = {
-  /** To send the head of a request. */
   headersTimeout: 10_000,
   /** To send a whole request: a megabyte from a phone on a bad network. */
   requestTimeout: 30_000,
@@ -24,7 +24,6 @@ const timeLimits = {
   keepAliveTimeout: 72_000,
   connectionsCheckingInterval: 2_000,
 };
-/** Milliseconds in which nothing is sent or read. */
 const connectionTimeout = 90_000;
 /** Connections that may wait to be accepted: Node's 511 are fewer than come in a burst. 4,096 is Linux' own limit. */
 const backlog = 4_096;
@@ -34,23 +33,19 @@ export function createServer(listener?: RequestListener): Server {
   // A request without Host gets an answer in the shape of the others.
   const server = createHttpServer({ ...timeLimits, requireHostHeader: false }, listener);
   server.setTimeout(connectionTimeout);
-  // Node would drop the header lines behind the 2,000th, a second Authorization among them. They are
-  // few in any case: all together may have 16 KiB.
+  // Node would drop lines behind the 2,000th, a second Authorization among them. All may have 16 KiB together.
   server.maxHeadersCount = 0;
   // An expectation that Node does not know is none of ours: it would answer 417 with nothing in it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   return server;
 }
 
-/**
- * Listens, on both addresses if the host is localhost: a server of Fastify's that is made by a
- * factory takes the first one only.
- * @param findAddresses all addresses of a host, by the rules of this machine
- * @returns the address in the form of a URL
- */
+type Address = Pick<Config, 'host' | 'port'>;
+
+/** On both addresses of localhost: with a factory, Fastify takes the first one only. Gives the address as a URL. */
 export async function listen(
   app: FastifyInstance,
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port }: Address,
   findAddresses = (name: string) => lookup(name, { all: true }),
 ): Promise<string> {
   const others: Server[] = [];
@@ -81,7 +76,6 @@ export async function listen(
   return url;
 }
 
-/** Where a service will listen, known before it does. */
 export interface Place {
   readonly port: number;
   /** The address in the form of a URL, for the machine that it runs on. */
@@ -90,13 +84,7 @@ export interface Place {
 }
 
 /** Takes the port, a free one if it is 0, until it is released: no other process can take it meanwhile. */
-export async function reservePlace({
-  host,
-  port,
-}: {
-  readonly host: string;
-  readonly port: number;
-}): Promise<Place> {
+export async function reservePlace({ host, port }: Address): Promise<Place> {
   // A client that comes too early is turned away, as if nothing listened yet.
   const holder = createTcpServer((socket) => socket.destroy());
   holder.listen(port, host);
@@ -111,7 +99,6 @@ export async function reservePlace({
   };
 }
 
-/** What a browser on this machine opens to see what listens there. */
 export function urlOf(host: string, port: number): string {
   const shown = /^(::1?|127\.0\.0\.1|0\.0\.0\.0)$/.test(host) ? 'localhost' : host;
   return `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`;
@@ -140,7 +127,6 @@ interface Pipelined {
   readonly _httpMessage?: ServerResponse | null;
 }
 
-/** Calls back when all requests have been answered that came before and are whole. */
 function whenAnswered(socket: Socket, callback: () => void): void {
   const due = (socket as Pipelined)._httpMessage;
   if (due?.req.complete) due.once('close', () => whenAnswered(socket, callback));

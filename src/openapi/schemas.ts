@@ -2,36 +2,19 @@
 import {
   type DocumentNode,
   type GraphQLNamedType,
-  type GraphQLOutputType,
   type GraphQLSchema,
-  getNamedType,
   getNullableType,
-  getOperationAST,
   isEnumType,
   isListType,
   isNonNullType,
   isScalarType,
   isSpecifiedScalarType,
   Kind,
-  type SelectionSetNode,
-  TypeNameMetaFieldDef,
 } from 'graphql';
 import type { WritableField } from '../rest/create.ts';
+import { findField, listFields, type SelectedField } from '../rest/describe.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>> & { readonly description?: string };
-
-/** A field that a document selects. */
-interface SelectedField {
-  /** Its alias: the name on the wire. */
-  readonly name: string;
-  readonly graphqlName: string;
-  readonly type: GraphQLOutputType;
-  readonly description: string | null | undefined;
-  /** False behind a directive or a condition on the type. */
-  readonly isAlwaysThere: boolean;
-  readonly document: DocumentNode;
-  readonly selectionSet: SelectionSetNode | undefined;
-}
 
 const scalars: Readonly<Record<string, JsonSchema>> = {
   Boolean: { type: 'boolean' },
@@ -64,18 +47,8 @@ export class Schemas {
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  /** @param path names on the wire, from the root of the document */
   findField(document: DocumentNode, ...path: string[]): SelectedField {
-    const operation = getOperationAST(document);
-    const root = operation && this.#schema.getRootType(operation.operation);
-    let fields = this.#listFields(document, operation?.selectionSet, root);
-    let found: SelectedField | undefined;
-    for (const name of path) {
-      found = fields.find((field) => field.name === name);
-      fields = this.#listFields(document, found?.selectionSet, getNamedType(found?.type));
-    }
-    if (!found) throw new Error(`A stored document gives no ${path.join('.')}.`);
-    return found;
+    return findField(this.#schema, document, ...path);
   }
 
   /**
@@ -91,7 +64,7 @@ export class Schemas {
     if (isEnumType(type)) {
       return { type: 'string', enum: type.getValues().map(({ name }) => name) };
     }
-    const fields = this.#listFields(field.document, field.selectionSet, type);
+    const fields = listFields(this.#schema, field);
     const names = new Map(fields.map(({ graphqlName, name }) => [graphqlName, name]));
     const properties = fields.map((inner) => [
       inner.name,
@@ -150,37 +123,6 @@ export class Schemas {
   #ofNullable(field: SelectedField): JsonSchema {
     const schema = this.ofField(field);
     return isNonNullType(field.type) ? schema : nullable(schema);
-  }
-
-  /** The fields of a selection, with those of its fragments. */
-  #listFields(
-    document: DocumentNode,
-    selectionSet: SelectionSetNode | undefined,
-    parent: GraphQLNamedType | null | undefined,
-    isSure = true,
-  ): SelectedField[] {
-    const fragments = document.definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
-    return (selectionSet?.selections ?? []).flatMap((selection): SelectedField[] => {
-      const isAlwaysThere = isSure && !selection.directives?.length;
-      if (selection.kind === Kind.FIELD) {
-        const { name, alias, selectionSet } = selection;
-        const fields = parent && 'getFields' in parent ? parent.getFields() : {};
-        const field = name.value === '__typename' ? TypeNameMetaFieldDef : fields[name.value];
-        if (!field || !('args' in field)) throw new Error(`${parent} has no field ${name.value}.`);
-        const names = { name: (alias ?? name).value, graphqlName: name.value };
-        const { type, description } = field;
-        return [{ ...names, type, description, isAlwaysThere, document, selectionSet }];
-      }
-      const fragment =
-        selection.kind === Kind.INLINE_FRAGMENT
-          ? selection
-          : fragments.find(({ name }) => name.value === selection.name.value);
-      const type = fragment?.typeCondition
-        ? this.#schema.getType(fragment.typeCondition.name.value)
-        : parent;
-      const isCertain = isAlwaysThere && type === parent;
-      return this.#listFields(document, fragment?.selectionSet, type, isCertain);
-    });
   }
 }
 

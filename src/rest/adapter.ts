@@ -57,7 +57,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   const { engine, schema, admit, config, guardWrite } = options;
   const allow = allowOf(route);
   const compresses = config.compression === 'all';
-  const vary = varyOf(config.compression);
+  const vary = compresses ? 'Accept, Accept-Encoding' : 'Accept';
   const read = createReader(options, route);
   const fields = route.create && findFields(schema, route.create);
   const create = route.create && fields && storeCreate(engine, route.create, fields);
@@ -96,10 +96,6 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       return send(reply, 201, await create(body, new Asker(request)));
     },
   });
-}
-
-export function varyOf(compression: Config['compression']): string {
-  return compression === 'all' ? 'Accept, Accept-Encoding' : 'Accept';
 }
 
 function addRedirect(app: FastifyInstance, { path }: Route, publicUrl: string | undefined): void {

@@ -38,8 +38,7 @@ export interface Body {
 export const mediaTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 
 /**
- * Reads a body. An empty one is an empty object, whatever its type, as in DRF.
- * @param bytes undefined when the request has none
+ * An empty body is an empty object, whatever its type, as in DRF.
  * @throws RestError 415 for another encoding or type, 400 for what cannot be read as that type
  */
 export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined): Body {
@@ -50,7 +49,6 @@ export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase();
   if (mediaType === mediaTypes[0]) return { value: parseJson(bytes), isForm: false };
   if (mediaType !== mediaTypes[1]) throw unsupportedMediaType(contentType ?? '');
-  // The last of a repeated name wins.
   return { value: Object.fromEntries(parseQuery(bytes.toString('utf8'))), isForm: true };
 }
 
@@ -62,14 +60,12 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** A field of the body: a variable of the document, and the field of the GraphQL input it goes to. */
 export interface WritableField {
   readonly name: string;
   readonly input: GraphQLInputField;
   readonly type: GraphQLNamedType;
 }
 
-/** The variables that go into fields of the input, in the order of the document. */
 export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
   const fields: WritableField[] = [];
   const typeInfo = new TypeInfo(schema);
@@ -87,17 +83,11 @@ export function findFields(schema: GraphQLSchema, document: DocumentNode): Writa
   return fields;
 }
 
-/**
- * Creates what a body asks for; gives the record.
- * @throws RestError 400 with what is wrong with every field, HttpError
- */
-export type Create = (body: Body, asker: Asker) => Promise<unknown>;
-
 export function storeCreate(
   engine: Engine,
   document: NonNullable<Route['create']>,
   fields: readonly WritableField[],
-): Create {
+) {
   const operation = engine.store(document);
   const toAnswer = (result: ExecutionResult) => ({
     ...dataOf<{ created: Created }>(result),
@@ -105,7 +95,8 @@ export function storeCreate(
     shareable: false,
   });
 
-  return async ({ value, isForm }, asker) => {
+  /** @throws RestError 400 with what is wrong with every field, HttpError */
+  return async ({ value, isForm }: Body, asker: Asker): Promise<unknown> => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw notAnObject(value);
     }
@@ -133,21 +124,13 @@ export function storeCreate(
   };
 }
 
-type Coerced =
-  | { readonly value: unknown; readonly message?: never }
-  | { readonly value?: never; readonly message: string };
-
-/**
- * Reads a value as Django REST Framework does, with its messages; what a right type holds is checked behind the schema.
- * @returns the value for the variable (undefined: as if it were not given), or what is wrong
- */
-export function coerceField(
+/** As Django REST Framework reads it; what a right type holds is checked behind the schema. Undefined: not given. */
+function coerceField(
   { input, type }: WritableField,
   value: unknown,
   isForm: boolean,
-): Coerced {
+): { readonly value?: unknown; readonly message?: string } {
   const { mayBeBlank = false, required = false } = input.extensions;
-  // A form sends every field that it shows, filled in or not.
   if (isForm && value === '' && !mayBeBlank && !required) return { value: undefined };
   if (value === null) return { value };
   if (type === GraphQLBoolean) {

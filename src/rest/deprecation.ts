@@ -2,10 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.ts';
 
-/**
- * Adds `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and a `Link` to what comes instead, on errors too, if there is a
- * date. To be called before the routes of `app` are added.
- */
+/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), `Link`, on errors too. Before the routes of `app` are added. */
 export function announceDeprecation(app: FastifyInstance, config: DeprecationConfig): void {
   const headers = deprecationHeaders(config);
   if (!headers) return;

@@ -1,18 +1,87 @@
-// What OPTIONS says of the fields.
+// What a stored document selects, and what OPTIONS says of it.
 import {
   type DocumentNode,
   type GraphQLNamedType,
+  type GraphQLOutputType,
   type GraphQLSchema,
   getNamedType,
+  getOperationAST,
   isEnumType,
   isObjectType,
   Kind,
   type SelectionSetNode,
-  TypeInfo,
-  visit,
-  visitWithTypeInfo,
+  TypeNameMetaFieldDef,
 } from 'graphql';
 import type { WritableField } from './create.ts';
+
+interface Selected {
+  readonly document: DocumentNode;
+  readonly selectionSet: SelectionSetNode | undefined;
+  readonly type: GraphQLOutputType | null | undefined;
+}
+
+export interface SelectedField extends Selected {
+  /** Its alias: the name on the wire. */
+  readonly name: string;
+  readonly graphqlName: string;
+  readonly type: GraphQLOutputType;
+  readonly description: string | null | undefined;
+  /** False behind a directive or a condition on the type. */
+  readonly isAlwaysThere: boolean;
+}
+
+/** @param path names on the wire, from the root of the document */
+export function findField(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  ...path: string[]
+): SelectedField {
+  const operation = getOperationAST(document);
+  const type = operation && schema.getRootType(operation.operation);
+  const root = { document, selectionSet: operation?.selectionSet, type };
+  let found: SelectedField | undefined;
+  for (const name of path) {
+    const fields: SelectedField[] = listFields(schema, found ?? root);
+    found = fields.find((field) => field.name === name);
+    if (!found) break;
+  }
+  if (!found) throw new Error(`A stored document gives no ${path.join('.')}.`);
+  return found;
+}
+
+export function listFields(
+  schema: GraphQLSchema,
+  { document, selectionSet, type }: Selected,
+  isSure = true,
+): SelectedField[] {
+  const parent = getNamedType(type);
+  return (selectionSet?.selections ?? []).flatMap((selection): SelectedField[] => {
+    const isAlwaysThere = isSure && !selection.directives?.length;
+    if (selection.kind === Kind.FIELD) {
+      const { name, alias, selectionSet } = selection;
+      const fields = parent && 'getFields' in parent ? parent.getFields() : {};
+      const field = name.value === '__typename' ? TypeNameMetaFieldDef : fields[name.value];
+      if (!field || !('args' in field)) throw new Error(`${parent} has no field ${name.value}.`);
+      const names = { name: (alias ?? name).value, graphqlName: name.value };
+      const { type, description } = field;
+      return [{ ...names, type, description, isAlwaysThere, document, selectionSet }];
+    }
+    const fragment =
+      selection.kind === Kind.INLINE_FRAGMENT
+        ? selection
+        : document.definitions
+            .filter((one) => one.kind === Kind.FRAGMENT_DEFINITION)
+            .find(({ name }) => name.value === selection.name.value);
+    const condition = fragment?.typeCondition;
+    const inner = condition ? (schema.getType(condition.name.value) as typeof parent) : parent;
+    const selected = {
+      document,
+      selectionSet: fragment?.selectionSet,
+      type: inner as Selected['type'],
+    };
+    return listFields(schema, selected, isAlwaysThere && inner === parent);
+  });
+}
 
 interface FieldDescription {
   readonly type: string;
@@ -26,61 +95,27 @@ interface FieldDescription {
 
 type FieldDescriptions = Readonly<Record<string, FieldDescription>>;
 
-/** Describes the fields of the record that a create document gives, in their order. */
 export function describeRecord(
   schema: GraphQLSchema,
   document: DocumentNode,
   writable: readonly WritableField[],
 ): FieldDescriptions {
-  let description: FieldDescriptions = {};
-  const typeInfo = new TypeInfo(schema);
-  visit(
-    document,
-    visitWithTypeInfo(typeInfo, {
-      Field({ alias, selectionSet }) {
-        if (alias?.value !== 'record' || !selectionSet) return;
-        const type = getNamedType(typeInfo.getType());
-        if (type) description = describeSelection(document, selectionSet, type, writable);
-      },
-    }),
-  );
-  return description;
+  return describeFields(schema, findField(schema, document, 'created', 'record'), writable);
 }
 
-function describeSelection(
-  document: DocumentNode,
-  { selections }: SelectionSetNode,
-  parent: GraphQLNamedType,
+function describeFields(
+  schema: GraphQLSchema,
+  selected: SelectedField,
   writable: readonly WritableField[],
 ): FieldDescriptions {
-  const fields = isObjectType(parent) ? parent.getFields() : {};
-  return Object.assign(
-    {},
-    ...selections.map((selection) => {
-      if (selection.kind === Kind.FIELD) {
-        const name = selection.alias?.value ?? selection.name.value;
-        const field = writable.find((candidate) => candidate.name === name);
-        if (field) return { [name]: describeWritable(field) };
-        const type = getNamedType(fields[selection.name.value]?.type);
-        const children =
-          type && selection.selectionSet
-            ? { children: describeSelection(document, selection.selectionSet, type, []) }
-            : {};
-        return { [name]: { ...describeReadOnly(name, type), ...children } };
-      }
-      const spread =
-        selection.kind === Kind.FRAGMENT_SPREAD
-          ? document.definitions.find(
-              (definition) =>
-                definition.kind === Kind.FRAGMENT_DEFINITION &&
-                definition.name.value === selection.name.value,
-            )
-          : selection;
-      return spread && 'selectionSet' in spread && spread.selectionSet
-        ? describeSelection(document, spread.selectionSet, parent, writable)
-        : {};
-    }),
-  );
+  const descriptions = listFields(schema, selected).map((field) => {
+    const written = writable.find(({ name }) => name === field.name);
+    if (written) return [field.name, describeWritable(written)];
+    const children = field.selectionSet && { children: describeFields(schema, field, []) };
+    const readOnly = describeReadOnly(field.name, getNamedType(field.type));
+    return [field.name, { ...readOnly, ...children }];
+  });
+  return Object.fromEntries(descriptions);
 }
 
 function describeReadOnly(name: string, type: GraphQLNamedType | undefined): FieldDescription {

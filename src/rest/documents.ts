@@ -17,10 +17,7 @@ export interface RestAnswer extends Compressible {
   readonly shareable: boolean;
 }
 
-/**
- * Reads what answers GET and HEAD of a path.
- * @throws RestError 400 for parameters that cannot be read, 404 for a page or record that there is not
- */
+/** @throws RestError 400 for parameters that cannot be read, 404 for a page or record that there is not */
 export type ReadAnswer = (
   request: FastifyRequest,
   base: string,
@@ -41,10 +38,7 @@ export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
   throw new Error(`The path ${route.path} has neither a list nor a record.`);
 }
 
-/**
- * The query parameters that a path reads: the variables of its stored document. A list reads `page`, and never
- * `last`; what stands in the path is not read from the query string.
- */
+/** The variables of its document; a list reads `page`, never `last`; what stands in the path is not read here. */
 export function knownParametersOf({ path, list, record }: Route): ReadonlySet<string> {
   const document = list ?? record;
   const definitions = document && getOperationAST(document)?.variableDefinitions;
@@ -54,7 +48,6 @@ export function knownParametersOf({ path, list, record }: Route): ReadonlySet<st
   return known;
 }
 
-/** Decodes a query string. @throws RestError 400 for unknown parameters, if they are refused */
 function createParser({ config }: ReaderOptions, route: Route): (raw: string) => QueryParameters {
   if (config.unknownParameters !== 'refuse') return parseQuery;
   const known = knownParametersOf(route);
@@ -108,7 +101,6 @@ function createPageReader(
   };
 }
 
-/** A page without what depends on the address and parameters of a request. */
 interface KeptPage extends Answer, Omit<Page, 'results'> {
   readonly results: Buffer;
   readonly resultsTag: string;
@@ -131,7 +123,6 @@ function toKeptPage(result: ExecutionResult, isForAll: boolean): KeptPage {
   };
 }
 
-/** @param path scheme, host and path of the links */
 export function encloseResults(
   path: string,
   { count, next, previous, results }: Pick<KeptPage, 'count' | 'next' | 'previous' | 'results'>,

@@ -33,11 +33,6 @@ export const unsupportedEncoding = (encoding: string) =>
 
 export const parseError = (reason: string) => refusal(400, `JSON parse error - ${reason}`);
 
-/** The body is not as long as it said, or does not keep its encoding. */
-export const unreadableBody = () => refusal(400, 'The request body cannot be read.');
-
-export const bodyTooLarge = () => refusal(413, 'Request body is too large.');
-
 export const notAnObject = (value: unknown) =>
   new RestError(400, {
     non_field_errors: [
@@ -53,7 +48,6 @@ function pythonTypeOf(value: unknown): string {
   return typeof value === 'boolean' ? 'bool' : 'str';
 }
 
-/** What is wrong with the fields of a body: all of them, in the order of the fields. */
 export const invalidFields = (messages: Readonly<Record<string, readonly string[]>>) =>
   new RestError(400, messages);
 
@@ -67,13 +61,11 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
 export const invalidParameter = (parameter: string, message: string) =>
   new RestError(400, { [parameter]: [message] });
 
-/** Parameters of the query string that nothing reads: all of them, in their order. */
 export const unknownParameters = (names: readonly string[]) =>
   new RestError(400, Object.fromEntries(names.map((name) => [name, ['Unknown parameter.']])));
 
 export const internalError = () => refusal(500, 'Internal server error.');
 
-/** @throws what the first error of a stored document is to the client of a legacy path */
 export function dataOf<Data>({ data, errors }: ExecutionResult): Data {
   const [error] = errors ?? [];
   if (error) throw restErrorFor(error);
@@ -102,11 +94,16 @@ function restErrorFor(error: GraphQLError): Error {
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler<{ statusCode?: number }>((error, request, reply) => {
     if (error instanceof RestError) return sendError(reply, error);
-    if (error.statusCode === 413) return sendError(reply, bodyTooLarge());
+    if (error.statusCode === 413) {
+      return sendError(reply, refusal(413, 'Request body is too large.'));
+    }
     if (error.statusCode === 415) {
       return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
     }
-    if (error.statusCode === 400) return sendError(reply, unreadableBody());
+    // The body is not as long as it said, or does not keep its encoding.
+    if (error.statusCode === 400) {
+      return sendError(reply, refusal(400, 'The request body cannot be read.'));
+    }
     const httpError = httpErrorFor(error);
     if (httpError) {
       app.logHttpError(request.log, httpError);

@@ -1,6 +1,6 @@
 // The legacy paths once more, on an app that is not reachable: asking it counts nowhere as a request.
 import type { IncomingHttpHeaders } from 'node:http';
-import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify';
+import Fastify, { type FastifyInstance } from 'fastify';
 import { signalLeaving } from '../http/connections.ts';
 import { ignoreQuery } from '../http/headers.ts';
 
@@ -12,16 +12,11 @@ export interface InnerQuestion {
   readonly target: string;
 }
 
-export interface InnerApp {
-  ask(question: InnerQuestion): Promise<LightMyRequestResponse>;
-  close(): Promise<void>;
-}
+export type InnerApp = Awaited<ReturnType<typeof createInnerApp>>;
 
 const targetHeader = 'x-target';
 
-export async function createInnerApp(
-  serve: (app: FastifyInstance) => Promise<void>,
-): Promise<InnerApp> {
+export async function createInnerApp(serve: (app: FastifyInstance) => Promise<void>) {
   const app = Fastify({
     exposeHeadRoutes: false,
     // As it came: `inject` would write it anew.
@@ -37,7 +32,7 @@ export async function createInnerApp(
   await app.ready();
 
   return {
-    ask: ({ method = 'GET', headers, protocol, host, target }) =>
+    ask: ({ method = 'GET', headers, protocol, host, target }: InnerQuestion) =>
       app.inject({
         method,
         url: '/',

@@ -2,7 +2,6 @@
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { CreateOutfitDocument, ListOutfitsDocument } from '../generated/rest.ts';
 
-/** What a list document must give under the alias `page`. */
 export interface Page {
   readonly count: number;
   readonly next: number | null;
@@ -27,12 +26,8 @@ export interface Route {
   readonly description: string;
   /** Answers GET and HEAD with a page; `page` and `last` are read from the parameter `page`. */
   readonly list?: Document<{ page: Page }>;
-  /** Or answers them with one record; null is 404. */
   readonly record?: Document<{ record: unknown }>;
-  /**
-   * Answers POST, where there is one. The fields of the body are the variables of the document;
-   * `$validate_only` is set when one of them has already been found wrong.
-   */
+  /** POST: variables are the fields of the body; `$validate_only` is set when one has been found wrong already. */
   readonly create?: Document<{ created: Created | null }>;
 }
 

@@ -6,9 +6,7 @@ import { invalidHost } from './errors.ts';
 const hostPattern = /^([a-z0-9.-]+|\[[a-f0-9:.]+\])(:\d+)?$/;
 
 /**
- * The scheme and host of a request, for links. Fastify looks at `X-Forwarded-*` only when the
- * connection comes from a proxy that TRUST_PROXY names.
- * @param publicUrl is taken instead, when there is one
+ * The base of links: `publicUrl` if there is one, or else the scheme and host of the request.
  * @throws RestError 400 for a host that no link may repeat, and for more than one
  */
 export function readBaseUrl(request: FastifyRequest, publicUrl: string | undefined): string {
@@ -25,14 +23,9 @@ export function rawQuery({ url = '' }: { readonly url?: string | undefined }): s
   return /^[^?]*\?([^#]*)/.exec(url)?.[1] ?? '';
 }
 
-/** Query parameters in the order they were sent, names and values decoded. */
 export type QueryParameters = readonly (readonly [name: string, value: string])[];
 
-/**
- * Decodes the query string of a request target as HTML forms encode it: `+` is a space, `&` alone
- * separates, broken percent-encoding stays as it is, and bytes that are not UTF-8 become U+FFFD.
- * @param raw what follows the `?`; ASCII, since Node refuses a request target that is not
- */
+/** As HTML forms encode it: `+` is a space, broken percent-encoding stays, bytes that are not UTF-8 become U+FFFD. */
 export function parseQuery(raw: string): QueryParameters {
   return [...new URLSearchParams(`?${raw}`)];
 }
@@ -41,10 +34,7 @@ export function readParameter(parameters: QueryParameters, name: string): string
   return parameters.findLast(([parameterName]) => parameterName === name)?.[1];
 }
 
-/**
- * Encodes all parameters with `name` set to `value`: sorted by name in code point order, repeated
- * ones in the order they were sent.
- */
+/** Sorted by name in code point order, repeated ones in the order they were sent, with `name` set to `value`. */
 export function formatQuery(parameters: QueryParameters, name: string, value: string): string {
   return [...parameters.filter(([parameterName]) => parameterName !== name), [name, value] as const]
     .toSorted(([a], [b]) => compareCodePoints(a, b))

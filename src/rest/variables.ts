@@ -16,11 +16,10 @@ import {
 import { invalidChoice, invalidPage, invalidParameter, notFound, RestError } from './errors.ts';
 import { type QueryParameters, readParameter } from './url.ts';
 
-export type Variables = Record<string, unknown>;
+type Variables = Record<string, unknown>;
 
 /**
- * Reads the variables that a request gives a document; one that is missing or blank is left out.
- * @param path parameters of the path, which win over those of the query string
+ * One that is missing or blank is left out; the path wins over the query string.
  * @throws RestError 400 that names the parameter; 404 for one of the path
  */
 export type ReadVariables = (query: QueryParameters, path?: PathParameters) => Variables;
@@ -37,10 +36,7 @@ interface Variable {
   readonly isRequired: boolean;
 }
 
-/**
- * @param others variables that are read by rules of their own
- * @throws when a variable has a type that a query string cannot give
- */
+/** @param others variables that are read by rules of their own */
 export function createVariableReader(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,
@@ -95,10 +91,8 @@ export function createListReader(
 
 const pagePattern = /^\s*\+?0*([1-9][0-9]*)\s*$/;
 
-/** The largest page that GraphQL's 32-bit Int can name; no table has as many. */
 export const maxPage = 2_147_483_647;
 
-/** @returns the number of a page, 'last', or undefined when there can be no such page */
 export function parsePageNumber(value: string | undefined): number | 'last' | undefined {
   if (value === undefined || value === '') return 1;
   if (value === 'last') return 'last';
@@ -141,7 +135,6 @@ function words(spellings: string, ...values: readonly unknown[]): ReadonlySet<un
   return new Set([...spellings.split(' '), ...values]);
 }
 
-/** Undefined for a word that stands for neither. */
 export function parseBoolean(value: unknown): boolean | undefined {
   if (trueWords.has(value)) return true;
   return falseWords.has(value) ? false : undefined;
@@ -163,14 +156,10 @@ function readScalar(type: GraphQLScalarType, name: string, text: string): string
 }
 
 function readChoice(type: GraphQLEnumType, name: string, text: string): string {
-  const choices = type.getValues();
-  const choice = choices.find(({ value }) => value === text);
+  const choice = type.getValues().find(({ value }) => value === text);
   if (choice) return choice.name;
-  throw invalidChoice(
-    name,
-    text,
-    choices.map(({ value }) => String(value)),
-  );
+  const spellings = type.getValues().map(({ value }) => String(value));
+  throw invalidChoice(name, text, spellings);
 }
 
 function refuse(name: string, message: string): never {

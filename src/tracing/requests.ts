@@ -1,5 +1,4 @@
-// Spans within this process: one for each request, in the trace that its sender has begun, each operation, and each
-// probe of the state of the database.
+// Spans of this process: each request, in the trace of its sender, each operation, each probe of the database.
 import type { ServerResponse } from 'node:http';
 import {
   context,
@@ -125,11 +124,11 @@ function describeErrors(span: Span, { errors }: ExecutionResult): void {
 }
 
 export function followCache(cache: AnswerCache): void {
-  cache.observe((outcome) => {
+  cache.onLookup = (outcome) => {
     const span = trace.getActiveSpan();
     span?.addEvent('snapshot known');
     span?.setAttribute('gateway.cache', outcome);
-  });
+  };
 }
 
 /** One probe answers many requests: so it is a trace of its own, linked to and from those that wait for it. */

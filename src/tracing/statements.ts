@@ -12,7 +12,6 @@ import type pg from 'pg';
 import { fail } from './requests.ts';
 
 type Callback = (error: Error | null | undefined, result?: unknown) => void;
-/** Of its many forms, what they have in common. */
 type Query = (statement: string | pg.QueryConfig | pg.Submittable, ...rest: unknown[]) => unknown;
 
 /** Follows the connections of a pool: all statements, those of transactions and of Prisma, go through them. */

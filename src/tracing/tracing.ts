@@ -1,8 +1,5 @@
-// Traces for OpenTelemetry. Loaded only when OTEL_EXPORTER_OTLP_ENDPOINT is set: without it, no hook is added
-// and none of its packages is loaded, but for the bare interface, which prom-client takes in any case.
-//
-// What OpenTelemetry's packages read from the environment by themselves holds too: OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and _ARG, OTEL_EXPORTER_OTLP_HEADERS and _TIMEOUT, OTEL_BSP_*.
+// Traces for OpenTelemetry. Loaded only when OTEL_EXPORTER_OTLP_ENDPOINT is set: without it, no hook is added and no
+// package loaded but the bare interface, which prom-client takes. The packages read other OTEL_* variables themselves.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tracer } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -18,7 +15,7 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { AnswerCache, Probes } from '../cache/answer-cache.ts';
+import type { Probes } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
 import type { Engine } from '../graphql/engine.ts';
 import type { Upstream } from '../legacy/upstream.ts';
@@ -27,25 +24,12 @@ import { followCache, followRequests, traceEngine, traceSnapshots } from './requ
 import { followStatements } from './statements.ts';
 import { traceUpstream } from './upstream.ts';
 
-export interface Tracing {
-  /** A span for each request; to be called before all other hooks, which then run within it. */
-  followRequests(app: FastifyInstance, clients: Clients): void;
-  /** A span for each statement; to be called before the first one is sent. */
-  followStatements(pool: Database['pool']): void;
-  followCache(cache: AnswerCache): void;
-  traceSnapshots(snapshots: Probes): Probes;
-  traceEngine(engine: Engine): Engine;
-  traceUpstream(upstream: Upstream): Upstream;
-  /** Sends what is left, as far as that is quick. */
-  close(): Promise<void>;
-}
+export type Tracing = ReturnType<typeof startTracing>;
 
-/** Milliseconds between two lines about a collector that takes nothing. */
 const pause = 60_000;
 const grace = 1_000;
 
-/** @param endpoint of an OpenTelemetry collector, without a trailing slash */
-export function startTracing(endpoint: string, log: FastifyBaseLogger): Tracing {
+export function startTracing(endpoint: string, log: FastifyBaseLogger) {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
   const provider = new NodeTracerProvider({
     resource: defaultResource()
@@ -57,12 +41,16 @@ export function startTracing(endpoint: string, log: FastifyBaseLogger): Tracing 
   provider.register();
   const tracer: Tracer = provider.getTracer('outfit-gateway');
   return {
-    followRequests: (app, clients) => followRequests(app, tracer, clients),
-    followStatements: (pool) => followStatements(pool, tracer),
+    /** To be called before all other hooks, which then run within the span. */
+    followRequests: (app: FastifyInstance, clients: Clients) =>
+      followRequests(app, tracer, clients),
+    /** To be called before the first statement is sent. */
+    followStatements: (pool: Database['pool']) => followStatements(pool, tracer),
     followCache,
-    traceSnapshots: (snapshots) => traceSnapshots(snapshots, tracer),
-    traceEngine: (engine) => traceEngine(engine, tracer),
-    traceUpstream: (upstream) => traceUpstream(upstream, tracer),
+    traceSnapshots: (snapshots: Probes) => traceSnapshots(snapshots, tracer),
+    traceEngine: (engine: Engine) => traceEngine(engine, tracer),
+    traceUpstream: (upstream: Upstream) => traceUpstream(upstream, tracer),
+    /** Sends what is left, as far as that is quick. */
     close: () => Promise.race([provider.shutdown().catch(() => {}), sleep(grace)]),
   };
 }

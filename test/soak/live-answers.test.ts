@@ -24,12 +24,8 @@ async function open(
   environment: Record<string, string> = {},
   options: Parameters<typeof openGateway>[3] = {},
 ) {
-  const gateway = await openGateway(
-    kind,
-    rows,
-    { AUTH_JWT_SECRET: secret, ...environment },
-    options,
-  );
+  const settings = { AUTH_JWT_SECRET: secret, ...environment };
+  const gateway = await openGateway(kind, rows, settings, options);
   onTestFinished(() => gateway.close());
   const base = await baseOfApp(gateway.app);
   const retitle = (title: string, id = outfit.id) =>
@@ -63,11 +59,7 @@ describe.each(databaseKinds)('on %s, a live answer', (kind) => {
     const stream = await openStream(gateway.base, oneOutfit, { variables: { id: outfit.id } });
     expect(stream.response.statusCode).toBe(200);
     expect(stream.response.headers['content-type']).toBe('text/event-stream; charset=utf-8');
-    const { databaseId, title, likes } = {
-      databaseId: outfit.id,
-      title: outfit.title,
-      likes: outfit.likes,
-    };
+    const { id: databaseId, title, likes } = outfit;
     const answer = (changed: object) => ({
       name: 'next',
       data: { data: { outfit: { databaseId, title, likes, ...changed } } },

@@ -1,11 +1,9 @@
 // Node: Relay's global object identification. node(id), nodes(ids), and the ids themselves.
 import { decodeGlobalID, encodeGlobalID } from '@pothos/plugin-relay';
-import type { GraphQLError } from 'graphql';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { badUserInput } from '../errors.ts';
 
-/** The types that have global ids, and how a record of each is read by its number. */
 const loaders = {
   Outfit: (id: number, { records }: Context) => records.outfits.load(id),
   User: (id: number, { records }: Context) => records.users.load(id),
@@ -32,45 +30,31 @@ export function globalIdOf(type: NodeType, id: number): string {
   return encodeGlobalID(type, id);
 }
 
-/**
- * The number in a global id.
- * @param name of the argument, for the error
- * @throws GraphQLError when it is malformed, or an id of another type
- */
+/** @throws GraphQLError that names the argument when it is malformed, or an id of another type */
 export function readGlobalId(type: NodeType, text: string, name = 'id'): number {
   const found = parse(text, name);
   if (found.type === type) return found.id;
   throw badUserInput(`${name} is an id of type ${found.type}, but it must be one of type ${type}.`);
 }
 
-function parse(text: string, name: string): Parsed {
-  let decoded: { readonly typename: string; readonly id: string };
+function parse(text: string, name: string) {
   try {
-    decoded = decodeGlobalID(text);
+    const decoded = decodeGlobalID(text);
+    const id = Number(decoded.id);
+    const type = decoded.typename as NodeType;
+    const isKnown = Object.hasOwn(loaders, type) && (id | 0) === id;
+    // Other texts decode to the same bytes, and numbers like 007 are nobody's id.
+    if (isKnown && globalIdOf(type, id) === text) return { type, id };
   } catch {
-    throw malformed(text, name);
+    // It is no text of this form.
   }
-  const id = Number(decoded.id);
-  const type = decoded.typename as NodeType;
-  const isKnown = Object.hasOwn(loaders, type) && (id | 0) === id;
-  // Other texts decode to the same bytes, and numbers like 007 are nobody's id.
-  if (!isKnown || globalIdOf(type, id) !== text) throw malformed(text, name);
-  return { type, id };
-}
-
-function malformed(text: string, name: string): GraphQLError {
-  const shown = text.length > 50 ? `${text.slice(0, 50)}…` : text;
-  return badUserInput(
-    `${name} is not an id of this service: ${JSON.stringify(shown)}. For a number, use databaseId.`,
+  const shown = JSON.stringify(text.length > 50 ? `${text.slice(0, 50)}…` : text);
+  throw badUserInput(
+    `${name} is not an id of this service: ${shown}. For a number, use databaseId.`,
   );
 }
 
-interface Parsed {
-  readonly type: NodeType;
-  readonly id: number;
-}
-
-function load({ type, id }: Parsed, context: Context) {
+function load({ type, id }: ReturnType<typeof parse>, context: Context) {
   return loaders[type](id, context);
 }
 
@@ -97,8 +81,7 @@ builder.queryField('nodes', (t) =>
       if (ids.length > maxNodes) {
         throw badUserInput(`ids must be at most ${maxNodes}, but they are ${ids.length}.`);
       }
-      // All ids are parsed before the first load: an error between two loads would leave promises without a handler,
-      // and an unhandled rejection of one ends the process.
+      // All before the first load: an error between two would leave promises whose rejection ends the process.
       const parsed = ids.map((id, index) => parse(id, `ids[${index}]`));
       return Promise.all(parsed.map((one) => load(one, context)));
     },

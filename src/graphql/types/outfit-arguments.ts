@@ -19,9 +19,7 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
     'What narrows a list of outfits. All conditions must hold; the values of one are alternatives. What is omitted or null says nothing.',
   fields: (t) => ({
     ids: t.idList({ description: `Outfits with one of these ids. ${alternatives}` }),
-    userIds: t.idList({
-      description: `Outfits of the users with these ids. ${alternatives}`,
-    }),
+    userIds: t.idList({ description: `Outfits of the users with these ids. ${alternatives}` }),
     createdFrom: t.field({ type: DateTime, description: 'Published at this moment or later.' }),
     createdBefore: t.field({ type: DateTime, description: 'Published before this moment.' }),
     likesFrom: t.int({ description: 'With this many likes or more.' }),
@@ -49,10 +47,7 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
 
 type Input = InputShapeFromTypeParam<typeof builder.$inferSchemaTypes, typeof OutfitFilter, false>;
 
-/**
- * What a filter says; nothing when there is none.
- * @throws GraphQLError that names the field of a value that cannot be
- */
+/** @throws GraphQLError that names the field of a value that cannot be */
 export function filterOf(input: Input | undefined): Filter {
   if (!input) return {};
   const { ids, userIds, quality, creationDevices } = input;
@@ -120,30 +115,27 @@ function readLikes(name: string, value: number | null | undefined): number | und
 }
 
 // Each value stands for its REST spelling; the REST error lists them in this order.
-const orderings = {
-  CREATED_ASC: { value: 'created', description: 'Oldest first.' },
-  CREATED_DESC: {
-    value: '-created',
-    description: 'Newest first; the default.',
-    extensions: { isDefault: true },
-  },
-  ID_ASC: { value: 'id', description: 'Lowest id first.' },
-  ID_DESC: { value: '-id', description: 'Highest id first.' },
-  LIKE_COUNT_ASC: { value: 'like_count', description: 'Fewest likes first.' },
-  LIKE_COUNT_DESC: { value: '-like_count', description: 'Most likes first.' },
-  MODIFIED_ASC: { value: 'modified', description: 'Longest unchanged first.' },
-  MODIFIED_DESC: { value: '-modified', description: 'Most recently changed first.' },
-} as const;
-
 export const OutfitOrdering = builder.enumType('OutfitOrdering', {
   description: 'What a list is sorted by, ties by id in the same direction.',
-  values: orderings,
+  values: {
+    CREATED_ASC: { value: 'created', description: 'Oldest first.' },
+    CREATED_DESC: {
+      value: '-created',
+      description: 'Newest first; the default.',
+      extensions: { isDefault: true },
+    },
+    ID_ASC: { value: 'id', description: 'Lowest id first.' },
+    ID_DESC: { value: '-id', description: 'Highest id first.' },
+    LIKE_COUNT_ASC: { value: 'like_count', description: 'Fewest likes first.' },
+    LIKE_COUNT_DESC: { value: '-like_count', description: 'Most likes first.' },
+    MODIFIED_ASC: { value: 'modified', description: 'Longest unchanged first.' },
+    MODIFIED_DESC: { value: '-modified', description: 'Most recently changed first.' },
+  } as const,
 });
 
-type Spelling = (typeof OutfitOrdering)['$inferType'];
-
-/** The ordering that an enum value stands for; the default one when there is none. */
-export function orderingOf(spelling: Spelling | null | undefined): Ordering {
+export function orderingOf(
+  spelling: (typeof OutfitOrdering)['$inferType'] | null | undefined,
+): Ordering {
   if (!spelling) return defaultOrdering;
   const name = spelling.replace('-', '') as keyof typeof orderingFields;
   return { field: orderingFields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };

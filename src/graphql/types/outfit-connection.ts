@@ -1,5 +1,4 @@
-// The Relay connections for scrolling: outfitConnection(...), User.outfitConnection(...),
-// Viewer.likedOutfits(...).
+// The Relay connections for scrolling: outfitConnection(...), User.outfitConnection(...), Viewer.likedOutfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
 import { createOutfitList, hasOutfitAt, type OutfitList } from '../../outfits/list.ts';
 import {
@@ -31,14 +30,12 @@ const countItems: CountItems = ({ first, last }, config) =>
 interface Connection {
   readonly list: OutfitList;
   readonly edges: readonly { readonly cursor: string; readonly node: OutfitRow }[];
-  readonly pageInfo: PageInfo;
-}
-
-interface PageInfo {
-  readonly startCursor: string | null;
-  readonly endCursor: string | null;
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
+  readonly pageInfo: {
+    readonly startCursor: string | null;
+    readonly endCursor: string | null;
+    readonly hasNextPage: boolean;
+    readonly hasPreviousPage: boolean;
+  };
 }
 
 const OutfitEdge = builder.edgeObject({
@@ -135,15 +132,10 @@ async function resolveConnection(
   const before = readCursor('before', range.before, ordering);
 
   const forward = first !== undefined || last === undefined;
+  const from = forward ? 'start' : 'end';
   const size = first ?? last ?? defaultSize(config);
   const [rows, beyondAfter, beyondBefore] = await Promise.all([
-    list.keysetPage({
-      ordering,
-      after,
-      before,
-      limit: size + 1,
-      from: forward ? 'start' : 'end',
-    }),
+    list.keysetPage({ ordering, after, before, limit: size + 1, from }),
     after ? hasOutfitAt(list, ordering, after, 'before') : false,
     before ? hasOutfitAt(list, ordering, before, 'after') : false,
   ]);
@@ -153,7 +145,11 @@ async function resolveConnection(
   const kept =
     forward && last !== undefined ? slice.slice(Math.max(0, slice.length - last)) : slice;
 
-  const edges = kept.map((row) => edgeOf(row, ordering));
+  const { field } = ordering;
+  const edges = kept.map((row) => ({
+    cursor: formatCursor(field, sortKeyOf(row, field)),
+    node: row,
+  }));
   return {
     list,
     edges,
@@ -166,13 +162,8 @@ async function resolveConnection(
   };
 }
 
-/** How many are given when neither `first` nor `last` says: a page, if it is not too long. */
 function defaultSize({ pageSize }: CostConfig): number {
   return Math.min(pageSize, maxPerRequest);
-}
-
-function edgeOf(row: OutfitRow, { field }: Ordering) {
-  return { cursor: formatCursor(field, sortKeyOf(row, field)), node: row };
 }
 
 function readLimit(name: 'first' | 'last', value: number | null | undefined): number | undefined {

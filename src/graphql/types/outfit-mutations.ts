@@ -139,31 +139,24 @@ const LikePayload = builder.objectRef<{ outfit: OutfitRow }>('LikePayload').impl
   }),
 });
 
-builder.mutationField('likeOutfit', (t) =>
-  t.field({
-    type: LikePayload,
-    nullable: true,
-    description: 'Lets the viewer like an outfit. Liking it again changes nothing.',
-    args: { id: t.arg.id(outfitId) },
-    resolve: (_root, { id }, context) => resolveLike(id, true, context),
-  }),
-);
-
-builder.mutationField('unlikeOutfit', (t) =>
-  t.field({
-    type: LikePayload,
-    nullable: true,
-    description: 'Takes a like of the viewer back. Changes nothing if there is none.',
-    args: { id: t.arg.id(outfitId) },
-    resolve: (_root, { id }, context) => resolveLike(id, false, context),
-  }),
-);
-
-async function resolveLike(globalId: string, liked: boolean, context: Context) {
-  const { userId } = requireViewer(context);
-  const id = readGlobalId('Outfit', globalId);
-  const { read, visibility } = context;
-  return { outfit: await mapErrors(setLike(read, { id, userId, liked }, visibility)) };
+const likeMutations = {
+  likeOutfit: 'Lets the viewer like an outfit. Liking it again changes nothing.',
+  unlikeOutfit: 'Takes a like of the viewer back. Changes nothing if there is none.',
+};
+for (const [name, description] of Object.entries(likeMutations)) {
+  builder.mutationField(name, (t) =>
+    t.field({
+      type: LikePayload,
+      nullable: true,
+      description,
+      args: { id: t.arg.id(outfitId) },
+      resolve: async (_root, { id: globalId }, context) => {
+        const { userId } = requireViewer(context);
+        const like = { id: readGlobalId('Outfit', globalId), userId, liked: name === 'likeOutfit' };
+        return { outfit: await mapErrors(setLike(context.read, like, context.visibility)) };
+      },
+    }),
+  );
 }
 
 function requireViewer({ viewer }: Context) {
@@ -171,7 +164,6 @@ function requireViewer({ viewer }: Context) {
   return viewer;
 }
 
-/** The request by the key that its client chose; undefined when it chose none. */
 function requestOf(
   { idempotencyKey: key }: Context,
   userId: number,
