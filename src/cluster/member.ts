@@ -2,19 +2,17 @@
 import type { Worker } from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
 import { OperatorError } from '../errors.ts';
-import { closeWhatIsLost } from './handed-connections.ts';
-import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
+import type { Assignment, Report, ToParent, ToWorker } from './messages.ts';
 
 /** Milliseconds that a worker has to say what it has counted; after that, what it said last holds. */
 const reportLimit = 2_000;
 /** Milliseconds after which a worker that serves was no failed start. */
 const trial = 10_000;
 
-/** How a worker has ended. */
 export interface Ending {
-  /** Why it could not serve, in its own words; undefined: it did not say. */
+  /** Why it could not serve, in its own words. */
   readonly reason: string | undefined;
-  /** The exit code, or the signal that ended it. */
+  /** The exit code, or the signal. */
   readonly code: number | string;
 }
 
@@ -30,13 +28,13 @@ export class Member extends EventEmitter<Events> {
   isListening = false;
   /** Whether another worker has its place: it may end. */
   isReplaced = false;
-  /** How many times it was asked for a sign of life since it gave one. */
+  /** Pings since the last pong. */
   unanswered = 0;
   readonly #worker: Worker;
   #reason: string | undefined;
   #listeningSince = Number.POSITIVE_INFINITY;
 
-  constructor(worker: Worker, assignment: Beginning) {
+  constructor(worker: Worker, assignment: Assignment) {
     super();
     this.#worker = worker;
     closeWhatIsLost(worker);
@@ -122,4 +120,24 @@ export class Member extends EventEmitter<Events> {
     this.tell({ type: 'report' });
     await Promise.race([once(this, 'report', { signal }).catch(() => {}), this.ended]);
   }
+}
+
+/**
+ * Closes connections that node:cluster was handing to a worker that has ended, so that their clients ask again:
+ * it forgets them, and nobody would answer or close them.
+ */
+function closeWhatIsLost(worker: Worker): void {
+  const { process: child } = worker;
+  const onTheWay = new Map<unknown, { close(): void }>();
+  const send = child.send.bind(child) as (...given: unknown[]) => boolean;
+  child.send = (message: { readonly seq?: unknown }, handle?: unknown, ...rest: unknown[]) => {
+    const isConnection = handle !== null && typeof handle === 'object' && 'close' in handle;
+    if (isConnection) onTheWay.set(message.seq, handle as { close(): void });
+    return send(message, handle, ...rest);
+  };
+  // What a worker did not want any more goes to another one.
+  child.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => onTheWay.delete(ack));
+  worker.on('exit', () => {
+    for (const connection of onTheWay.values()) connection.close();
+  });
 }

@@ -1,9 +1,8 @@
-// What the parent and its workers tell each other. Sent as structured clones, so that dates stay dates.
+// Messages between the parent and its workers, sent as structured clones: dates stay dates.
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { UsageReport } from '../observability/usage.ts';
 
-/** A metric with its values, as prom-client gives it. */
 export type Metric = MetricObjectWithValues<
   MetricValue<string> & {
     /** That of the series, where a metric has several, as histograms do. */
@@ -21,16 +20,12 @@ export interface Report {
 export interface Assignment {
   readonly config: Config;
   readonly drawsPictures: boolean;
-}
-
-/** The same, and when the worker is started. */
-export interface Beginning extends Assignment {
-  /** With the gateway, and not in the place of another one. */
+  /** Whether it is started with the gateway, and not in the place of another one. */
   readonly isFirst: boolean;
 }
 
 export type ToWorker =
-  | { readonly type: 'build'; readonly assignment: Beginning }
+  | { readonly type: 'build'; readonly assignment: Assignment }
   | { readonly type: 'listen' }
   | { readonly type: 'report' }
   | { readonly type: 'ping' }

@@ -1,4 +1,4 @@
-// The parent of the workers: as many as there shall be, each with its share of the limits. It answers no request itself.
+// The parent of the workers: each gets its share of the limits. It answers no request itself.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
@@ -10,10 +10,7 @@ import type { Opening, Serving } from '../start-up.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
 import { Workers } from './workers.ts';
 
-/**
- * Builds all workers.
- * @throws OperatorError when one of them cannot serve
- */
+/** Builds all workers. @throws OperatorError when one of them cannot serve */
 export async function openWorkers(
   config: Config,
   ground: Ground,
@@ -56,7 +53,7 @@ export async function openWorkers(
   };
 }
 
-/** What a container may use, which Node.js does not always know; undefined: there is no such limit. */
+/** What a container may use, which Node.js does not always know. */
 function readQuota(): string | undefined {
   try {
     return readFileSync('/sys/fs/cgroup/cpu.max', 'utf8');
@@ -65,10 +62,7 @@ function readQuota(): string | undefined {
   }
 }
 
-/**
- * @param processors that this machine lets the process use
- * @param quota what the kernel says of its share of them (`cpu.max` of cgroups); undefined: nothing
- */
+/** @param quota of processors, as `cpu.max` of cgroups has it */
 export function countWorkers(
   wanted: WorkerCount,
   processors: number,
@@ -97,6 +91,5 @@ export function shareOut(config: Config, workers: number): Config[] {
 }
 
 function shareOf(limit: number, index: number, workers: number): number {
-  if (limit === 0) return 0;
-  return Math.max(Math.floor(limit / workers) + (index < limit % workers ? 1 : 0), 1);
+  return limit && Math.max(Math.floor(limit / workers) + (index < limit % workers ? 1 : 0), 1);
 }

@@ -21,9 +21,9 @@ const pause = { first: 500, longest: 30_000 };
 const heartbeat = 5_000;
 const maxUnanswered = 6;
 
-/** The place of a worker: one serves there, and another one when that has ended. */
+/** The place of a worker, and of the next one when that has ended. */
 interface Place {
-  readonly assignment: Assignment;
+  readonly assignment: Omit<Assignment, 'isFirst'>;
   member: Member | undefined;
   /** Starts in a row that were soon followed by the end. */
   failures: number;
@@ -32,7 +32,7 @@ interface Place {
 }
 
 interface Options {
-  readonly assignments: readonly Assignment[];
+  readonly assignments: readonly Place['assignment'][];
   readonly log: Logger;
   readonly metrics: CombinedMetrics;
   /** Why the gateway is not ready, for a reason that its workers do not see. */
@@ -62,23 +62,16 @@ export class Workers {
     cluster.setupPrimary({
       exec: fileURLToPath(new URL('dist/cluster/gateway-worker.js', packageFolder)),
       args: [],
-      // Dates stay dates.
       serialization: 'advanced',
     });
   }
 
-  /**
-   * Starts all, which then wait to listen.
-   * @throws OperatorError when one of them fails
-   */
+  /** Starts all. @throws OperatorError when one of them fails */
   async build(): Promise<void> {
     await Promise.all(this.#places.map((place) => this.#start(place)));
   }
 
-  /**
-   * Lets all listen. Gives their process ids.
-   * @throws OperatorError when one of them fails
-   */
+  /** Lets all listen. Gives their process ids. @throws OperatorError when one of them fails */
   async listen(): Promise<(number | undefined)[]> {
     const members = [...this.#members];
     await Promise.all(members.map((member) => member.listen()));
