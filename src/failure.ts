@@ -22,13 +22,9 @@ export function fail(error: unknown): never {
 
 /** @throws ConfigError that says what to change, for an address that cannot be taken */
 export function listening<Result>(work: Promise<Result>): Promise<Result> {
+  const codes = /^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_\w+)$/;
   return work.catch((error: NodeJS.ErrnoException) => {
-    if (
-      !/^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_\w+)$/.test(
-        error.code ?? '',
-      )
-    )
-      throw error;
+    if (!codes.test(error.code ?? '')) throw error;
     throw new ConfigError(
       `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`,
     );

@@ -1,4 +1,4 @@
-// Resources of every process, whether it answers requests or only keeps workers that do: log, database, standbys, traces.
+// Resources of every process, a parent of workers too: log, database, standbys, traces.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream, Logger } from 'pino';
 import type { Config } from './config.ts';
@@ -41,18 +41,19 @@ export interface Ground {
 
 /** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
 export async function openGround(config: Config, log: Logger): Promise<Ground> {
-  const database = await openDatabase(config, config.requestTimeout * 1000);
-  const { otlpEndpoint } = config;
+  const { databaseReadUrls, otlpEndpoint } = config;
+  const timeout = config.requestTimeout * 1000;
+  const database = await openDatabase(config, timeout);
   const tracing =
     otlpEndpoint === undefined
       ? undefined
       : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
+  const tell = ({ description, problem }: Standby) => {
+    if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
+    else log.info(`reading from the ${description}`);
+  };
   const replicas =
-    config.databaseReadUrls.length > 0
-      ? new Replicas(config, database, config.requestTimeout * 1000, (standby) =>
-          tellOf(standby, log),
-        )
-      : undefined;
+    databaseReadUrls.length > 0 ? new Replicas(config, database, timeout, tell) : undefined;
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     tracing?.followStatements(pool);
   }
@@ -66,9 +67,4 @@ export async function openGround(config: Config, log: Logger): Promise<Ground> {
       await Promise.all([Promise.race([closed, sleep(databaseGrace)]), tracing?.close()]);
     },
   };
-}
-
-function tellOf({ description, problem }: Standby, log: Logger): void {
-  if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
-  else log.info(`reading from the ${description}`);
 }
