@@ -41,8 +41,6 @@ interface HomeAnswer {
   };
 }
 
-type KeptHome = Answer & Partial<HomeAnswer>;
-
 interface HomeOptions extends Pick<PagesOptions, 'engine' | 'config'> {
   readonly negotiation: HtmlNegotiation;
   readonly cache: PageCache;
@@ -55,11 +53,9 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
   answerErrors(app);
 
   /** What anyone may see, whoever asks: nobody signs in for this. */
-  const findOutfits = async (
-    request: FastifyRequest,
-  ): Promise<HomeAnswer['outfits'] | undefined> => {
+  const findOutfits = async (request: FastifyRequest) => {
     try {
-      const answer = await engine.answer<KeptHome>(
+      const answer = await engine.answer<Answer & Partial<HomeAnswer>>(
         {
           operation,
           variables: {},

@@ -18,10 +18,7 @@ export class PageCache {
     sizeCalculation: ({ body }) => body.length,
   });
 
-  /**
-   * A page that is kept, or else one that is made.
-   * @param key all that it is made of; undefined: it is not kept
-   */
+  /** @param key all that the page is made of; undefined: it is not kept */
   find(key: string | undefined, make: () => string): Page {
     const kept = key === undefined ? undefined : this.#pages.get(key);
     if (kept) return kept;
@@ -62,10 +59,7 @@ export class HtmlNegotiation {
     return this.#requests.has(request);
   }
 
-  /**
-   * Sets the headers of a page, in place of those of the JSON that it shows.
-   * @returns what is sent; null: the browser has it already
-   */
+  /** Sets the headers of a page in place of those of its JSON. Gives the body; null: the browser has it already. */
   end(request: FastifyRequest, reply: FastifyReply, { body, tag }: Page): Buffer | null {
     const vary = reply.getHeader('Vary')?.toString() ?? '';
     if (!/\baccept\b(?!-)/i.test(vary)) reply.header('Vary', vary ? `Accept, ${vary}` : 'Accept');
