@@ -21,18 +21,11 @@ export interface Command {
   line(): CommandLine;
   /** Its exit code when it fails: 1, unless that is an answer, such as "something differs". */
   readonly failureCode?: number;
-  /**
-   * Gives the exit code; throws what ends it.
-   * @param values of its own options
-   * @param words its arguments
-   */
+  /** Gives the exit code. @param values of its own options @param words its arguments */
   run(io: Io, values: object, words: readonly string[]): Promise<number>;
 }
 
-/**
- * Runs a command, or prints its help, or says in the one way why it failed. Gives the exit code.
- * @param prepare what is done before, when it runs
- */
+/** Runs a command, or prints its help, or says why it failed. Gives the exit code. @param prepare before it runs */
 export async function runCommand(
   command: Command,
   { args, ...io }: Io & { readonly args: readonly string[] },

@@ -34,7 +34,6 @@ export function asList(schema = text) {
   return (value: string, before: readonly string[] = []) => [...before, as(schema)(value)];
 }
 
-/** The name of a setting as an option. */
 export const flagOf = (setting: string) => `--${setting.toLowerCase().replaceAll('_', '-')}`;
 
 class SettingOption extends Option {
@@ -76,10 +75,7 @@ export function settingsOf(line: CommandLine): Environment {
   return Object.fromEntries(given);
 }
 
-/**
- * Reads a command line, or prints the help or version that it asks for, or says in one sentence what is wrong with it.
- * @returns the exit code, where that is all
- */
+/** Reads a command line; or prints help, version, or what is wrong, and gives the exit code. */
 export function parseLine(
   line: CommandLine,
   args: readonly string[],
