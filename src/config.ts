@@ -84,7 +84,6 @@ const collectorUrl = baseUrlOf(
   'the base of an OpenTelemetry collector, an absolute http or https URL without user and password, query and fragment, such as "http://localhost:4318"',
 );
 
-/** Who answers `/api/`. */
 export interface LegacyMode {
   readonly kind: 'off' | 'shadow' | 'canary' | 'mirror';
   /** Percent of clients that this gateway answers. */
@@ -145,9 +144,6 @@ const moment = z
   .transform((value) => new Date(value))
   .describe('a date, such as "2027-01-31", or a moment, such as "2027-01-31T12:00:00Z"');
 
-/** Processes that serve; `auto`: as many as there are processors. */
-export type WorkerCount = number | 'auto';
-
 const workerCount = z
   .union([z.literal('auto'), wholeNumber(1, 256)])
   .describe('"auto" or a whole number from 1 to 256');
@@ -180,9 +176,7 @@ interface Setting<Value> {
   readonly name: string;
   readonly schema: z.ZodType<Value, string>;
   readonly whenUnset: Value;
-  /** In words. */
   readonly whenUnsetText: string;
-  /** In the help. */
   heading?: string;
 }
 
@@ -202,7 +196,6 @@ function describeDefault(value: unknown): string {
     : String(value);
 }
 
-/** Settings that the help lists together. */
 function group<Group extends Record<string, Setting<unknown>>>(heading: string, members: Group) {
   for (const member of Object.values(members)) member.heading = heading;
   return members;
@@ -273,7 +266,6 @@ const settings = {
   }),
   ...group('The old service', {
     legacyUrl: setting('LEGACY_URL', legacyUrl, undefined),
-    /** Who answers `/api/`: this gateway, or the old service. */
     legacyMode: setting('LEGACY_MODE', legacyMode, { kind: 'off', percent: 100 }, 'off'),
     legacySample: setting('LEGACY_SAMPLE', decimal(0, 100), 10),
     legacyAccept: setting('LEGACY_ACCEPT', differences, []),
@@ -292,7 +284,6 @@ const settings = {
   }),
 };
 
-/** In the order of the help. */
 export const allSettings: readonly Setting<unknown>[] = Object.values(settings);
 
 type Settings = {

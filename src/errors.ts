@@ -90,7 +90,6 @@ export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
 }
 
-/** What went wrong, in the words of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

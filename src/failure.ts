@@ -14,7 +14,6 @@ export function describeError(error: unknown): string {
   return error.stack ?? error.message;
 }
 
-/** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
 export function fail(error: unknown): never {
   process.stderr.write(`${describeError(error)}\n`);
   process.exit(1);

@@ -27,12 +27,10 @@ export function sayGoodBye(log: Logger, reason: EndReason): void {
   else log.info(reason === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${reason}: closing`);
 }
 
-/** Milliseconds that the database has to close. */
 const databaseGrace = 1_000;
 
 export interface Ground {
   readonly database: Database;
-  /** The standbys that queries are read from; undefined: there are none. */
   readonly replicas: Replicas | undefined;
   readonly tracing: Tracing | undefined;
   /** Takes at most a second, and what is left of the traces another one beside it. */

@@ -13,7 +13,6 @@ import { createUpkeep, type Upkeep, type WrongCount } from './outfits/fold.ts';
 import { typed } from './package.ts';
 import type { Opening, Serving } from './start-up.ts';
 
-/** It ends with its app. */
 export interface Service {
   readonly app: FastifyInstance;
   readonly metrics: Metrics | undefined;
@@ -56,7 +55,6 @@ export async function buildService(
   return { app, metrics, shutdown };
 }
 
-/** The service of this process alone. */
 export async function openService(
   config: Config,
   ground: Ground,

@@ -68,7 +68,6 @@ function writeError(error: unknown): void {
 export function onUncaught(close: (error: Error) => void): void {
   let isFailing = false;
   process.on('uncaughtException', (error) => {
-    // Further errors come of the first one.
     if (isFailing) return;
     isFailing = true;
     setTimeout(() => process.exit(1), failureLimit);
@@ -81,7 +80,6 @@ export function closeOnSignal(next: Close): void {
   close = next;
 }
 
-/** SIGHUP would end the process. */
 export function restartOnHangUp(restart: () => void): void {
   process.on('SIGHUP', restart);
 }

@@ -85,7 +85,6 @@ export async function openOutfits(
     });
   };
   if (monitor.problem()) {
-    // PostgreSQL may be started and migrated after the gateway, in any order.
     monitor.ready.then(prepare).catch(prepareAgain);
   } else {
     const prepared = prepare();

@@ -10,7 +10,6 @@ import { version } from './package.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
 import { openOutfits } from './start-up.ts';
 
-/** Resolves when the gateway serves. */
 export async function start(config: Config): Promise<void> {
   const isOne = config.workers === 1;
   if (!isOne && config.databaseUrl === undefined) {

@@ -14,10 +14,7 @@ import {
 import type { Member } from './member.ts';
 import type { Metric, Report } from './messages.ts';
 
-/**
- * How metrics of Node.js are combined, where prom-client means it otherwise: one worker that is slow
- * must not hide behind the others, and the gateway is as old as the parent.
- */
+/** Otherwise than prom-client: a slow worker must not hide behind others, and the gateway is as old as its parent. */
 function aggregatorOf({ name, aggregator }: Metric): Metric['aggregator'] {
   if (name === 'process_start_time_seconds') return 'first';
   if (!name.startsWith('nodejs_eventloop_lag')) return aggregator;
@@ -30,7 +27,6 @@ export class CombinedMetrics implements Measured {
   #retired: readonly Metric[] = [];
   readonly #since = new Date();
   #retiredUsage: readonly UsageReport[] = [];
-  /** Of the parent itself. */
   readonly #registry = new Registry();
   readonly #ends: Counter;
 

@@ -10,9 +10,7 @@ const reportLimit = 2_000;
 const trial = 10_000;
 
 export interface Ending {
-  /** Why it could not serve, in its own words. */
   readonly reason: string | undefined;
-  /** The exit code, or the signal. */
   readonly code: number | string;
 }
 
@@ -22,7 +20,6 @@ type Events = {
 
 export class Member extends EventEmitter<Events> {
   readonly ended: Promise<Ending>;
-  /** What it has counted, as far as is known. */
   report: Report | undefined;
   isBuilt = false;
   isListening = false;
@@ -79,7 +76,6 @@ export class Member extends EventEmitter<Events> {
     return this.#worker.process.pid;
   }
 
-  /** Whether it has served for so long that it could. */
   get isProven(): boolean {
     return performance.now() - this.#listeningSince > trial;
   }
@@ -93,7 +89,6 @@ export class Member extends EventEmitter<Events> {
     this.#worker.process.kill('SIGKILL');
   }
 
-  /** @throws OperatorError when it ends before that */
   async until(event: 'built' | 'listening'): Promise<void> {
     const failed = this.ended.then(({ reason, code }) => {
       throw new OperatorError(reason ?? `A worker has ended before it could serve (${code}).`);
@@ -101,7 +96,6 @@ export class Member extends EventEmitter<Events> {
     await Promise.race([once(this, event), failed]);
   }
 
-  /** @throws OperatorError when it ends before it listens */
   listen(): Promise<void> {
     this.tell({ type: 'listen' });
     return this.until('listening');

@@ -16,7 +16,6 @@ export interface Report {
   readonly usage: UsageReport;
 }
 
-/** All that a worker needs to know, checked by its parent. */
 export interface Assignment {
   readonly config: Config;
   readonly drawsPictures: boolean;
@@ -33,7 +32,6 @@ export type ToWorker =
   | { readonly type: 'problem'; readonly problem: string | undefined }
   /** Another process has met another database server than before: this one. */
   | { readonly type: 'look'; readonly server: string }
-  /** Another worker has taken its place. */
   | { readonly type: 'leave' }
   /** The gateway ends. @see Shutdown.close for `announce` */
   | { readonly type: 'close'; readonly announce: boolean }
@@ -43,15 +41,12 @@ export type ToWorker =
 export type ToParent =
   /** It hears now: what is said before is lost. */
   | { readonly type: 'hearing' }
-  /** It could listen now. */
   | { readonly type: 'built' }
   | { readonly type: 'listening' }
   /** It cannot: a sentence for the operator, or a trace. */
   | { readonly type: 'failed'; readonly reason: string }
-  /** Undefined: nothing is measured. */
   | { readonly type: 'report'; readonly report: Report | undefined }
   | { readonly type: 'pong' }
-  /** It has met another database server than before: this one. */
   | { readonly type: 'moved'; readonly server: string }
   /** It was asked to end by somebody else, and would like to be replaced. */
   | { readonly type: 'replace' }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
-import type { Config, WorkerCount } from '../config.ts';
+import type { Config } from '../config.ts';
 import { fail } from '../failure.ts';
 import { type Ground, sayGoodBye } from '../ground.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
@@ -10,7 +10,6 @@ import type { Opening, Serving } from '../start-up.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
 import { Workers } from './workers.ts';
 
-/** Builds all workers. @throws OperatorError when one of them cannot serve */
 export async function openWorkers(
   config: Config,
   ground: Ground,
@@ -64,7 +63,7 @@ function readQuota(): string | undefined {
 
 /** @param quota of processors, as `cpu.max` of cgroups has it */
 export function countWorkers(
-  wanted: WorkerCount,
+  wanted: Config['workers'],
   processors: number,
   quota: string | undefined,
 ): number {
@@ -82,7 +81,6 @@ const shared = [
   'cacheMaxBytes',
 ] as const satisfies readonly (keyof Config)[];
 
-/** The configurations of so many workers: together they keep the limits of `config`. */
 export function shareOut(config: Config, workers: number): Config[] {
   return Array.from({ length: workers }, (_, index) => ({
     ...config,

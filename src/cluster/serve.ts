@@ -12,7 +12,6 @@ export function serve(process: NodeJS.Process, tell: (message: ToParent) => void
   let worker: Running | undefined;
   let exitCode = 0;
   let isEnding = false;
-  /** Why the gateway as a whole is not ready. */
   let problem: string | undefined;
 
   const attempt = async (work: () => Promise<void>) => {
@@ -93,7 +92,6 @@ async function build(
 ): Promise<Running> {
   const log = await openLog(config, true);
   const ground = await openGround(config, log);
-  // The parent says it, once for all.
   const onChange = (change: Error | undefined) =>
     log.debug(change?.message ?? `${ground.database.description} can be used`);
   const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));

@@ -11,7 +11,6 @@ import type { Assignment } from './messages.ts';
 
 /** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
 const closeLimit = 4_700;
-/** Milliseconds in which the system has ended what was killed. */
 const killLimit = 200;
 /** Failed starts in a row after which a place is thought to be hopeless. */
 const maxFailures = 6;
@@ -35,9 +34,7 @@ interface Options {
   readonly assignments: readonly Place['assignment'][];
   readonly log: Logger;
   readonly metrics: CombinedMetrics;
-  /** Why the gateway is not ready, for a reason that its workers do not see. */
   findProblem(): string | undefined;
-  /** Called when not one worker lives for long, however often it is started. */
   onHopeless(error: OperatorError): void;
 }
 
@@ -76,7 +73,6 @@ export class Workers {
     const members = [...this.#members];
     await Promise.all(members.map((member) => member.listen()));
     this.#isOpen = true;
-    // One that has ended meanwhile was not missed yet.
     for (const place of this.#places) if (!place.member) this.#startAgain(place);
     this.#heartbeat = setInterval(() => this.#feelPulses(), heartbeat);
     return members.map(({ processId }) => processId);
@@ -95,7 +91,6 @@ export class Workers {
 
   /** Replaces all, one after the other: each serves until the next one does. */
   restart(): void {
-    // What is being started is new.
     if (!this.#isOpen) return;
     this.#restartAgain = true;
     this.#restarting ??= this.#restartWhileWanted().finally(() => {
@@ -172,11 +167,9 @@ export class Workers {
       await sleep(Math.min(pause.first * 2 ** (place.failures - 1), pause.longest));
     }
     if (this.#isClosing || place.member || place.isChanging) return;
-    // One that ends has been heard of, and is started again.
     await this.#begin(place).catch(() => {});
   }
 
-  /** @throws OperatorError when it ends before it listens */
   async #begin(place: Place): Promise<void> {
     const member = await this.#start(place);
     await member.listen();

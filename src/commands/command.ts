@@ -5,7 +5,6 @@ import { describeError } from '../failure.ts';
 import type { Output } from '../import/reporter.ts';
 import { type CommandLine, parseLine, settingsOf, UsageError } from './options.ts';
 
-/** All that a command may touch of the process that it runs in. */
 export interface Io {
   readonly env: Environment;
   readonly stdin: Readable;
@@ -15,7 +14,6 @@ export interface Io {
   readonly signal: AbortSignal;
 }
 
-/** What the file of a command exports. */
 export interface Command {
   /** Its arguments, options and help, as commander reads and prints them. */
   line(): CommandLine;
@@ -55,7 +53,6 @@ export async function untilAborted<Result>(
   work: Promise<Result>,
   signal: AbortSignal,
 ): Promise<Result> {
-  // What it fails with later on is no news.
   work.catch(() => {});
   let abort = () => {};
   const aborted = new Promise<never>((_settle, reject) => {

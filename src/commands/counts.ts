@@ -26,7 +26,6 @@ Exit code: 0 all is right (check) or has been rebuilt, 1 something is wrong, 2 i
 130 it was interrupted.`,
   );
 
-/** Milliseconds between two signs of life. */
 const signInterval = 5_000;
 
 export const failureCode = 2;
@@ -54,7 +53,6 @@ export async function run(io: Io, _values: object, [task]: readonly string[]): P
 /** Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too. */
 const lockFirst = '(SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0';
 
-/** What is kept beside the outfits. */
 const kept = [
   {
     // That of the counts sets them right first.
@@ -108,7 +106,6 @@ async function rebuild(client: pg.PoolClient, description: string, io: Io): Prom
   return 0;
 }
 
-/** Shows that long work goes on; gives its result and the seconds that it took. */
 async function withSigns<Result>(
   name: string,
   { stdout, signal }: Io,

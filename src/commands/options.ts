@@ -11,7 +11,6 @@ export type CommandLine = Command;
 /** A mistake in the command line that its command finds itself: exit code 2, as for all others. */
 export class UsageError extends ConfigError {}
 
-/** @param name of the command; empty: the program */
 export function createLine(name: string): CommandLine {
   return new Command(`outfit-gateway ${name}`.trim())
     .helpCommand(false)
@@ -20,7 +19,6 @@ export function createLine(name: string): CommandLine {
     .configureHelp({ helpWidth: 100 });
 }
 
-/** Reads the value of an option. */
 export function as<Value>(schema: z.ZodType<Value, string>): (value: string) => Value {
   return (value) => {
     const { success, data } = schema.safeParse(value);
@@ -66,7 +64,6 @@ export function withSettings(line: CommandLine, areListed = false): CommandLine 
   return line.addHelpText('after', settingsHelp);
 }
 
-/** The settings that a command line gives, as variables. */
 export function settingsOf(line: CommandLine): Environment {
   const given = line.options.flatMap((one) => {
     const value = line.getOptionValue(one.attributeName());

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { packageFolder } from '../package.ts';
 import { at, below, createRandom, pick, type Random } from './random.ts';
 
-/** A background, and colours for clothes that go with it and with each other. */
 type Palette = readonly [background: string, ...clothes: string[]];
 
 const palettes: readonly Palette[] = [
@@ -53,7 +52,6 @@ function drawOutfit(random: Random, mark: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="600" height="800" viewBox="0 0 300 400"><defs><filter id="s" x="-20%" y="-20%" width="140%" height="140%"><feDropShadow dx="2" dy="4" stdDeviation="4" flood-color="#3a2c20" flood-opacity=".28"/></filter>${pattern}</defs><path d="M0 0H300V400H0Z" fill="${background}"/><path d="${pick(backdrops, random)}" fill="#fff" opacity=".42"/>${pieces}${mark}</svg>`;
 }
 
-/** Shapes behind the clothes. */
 const backdrops = [
   'M150 200m-130 0a130 130 0 1 0 260 0a130 130 0 1 0-260 0Z',
   'M45 400V150A105 105 0 0 1 255 150V400Z',
@@ -63,10 +61,7 @@ const backdrops = [
   'M30 120Q60 20 170 40T280 190 190 370 40 300 30 120Z',
 ];
 
-/**
- * A piece of a picture, drawn in this order. Pieces stand around an origin of their own: clothes hang from it, at
- * the neck or the waist; shoes stand on it.
- */
+/** Clothes hang from their origin, at the neck or the waist; shoes stand on it. */
 interface Garment {
   readonly outline: string;
   /** Parts in a second colour: collars, soles, bands. */
@@ -120,7 +115,6 @@ type Place = readonly [
 
 /** The first garment has the pattern. */
 const layouts: readonly (readonly Place[])[] = [
-  // One above the other.
   [
     ['tops', 150, 58, 1.12, 0, 0, 3],
     ['bottoms', 150, 196, 1.06, 1, 0, 3],
@@ -128,7 +122,6 @@ const layouts: readonly (readonly Place[])[] = [
     ['shoes', 248, 344, 1.1, 2],
     ['extras', 250, 236, 0.85, 2, 0, 14],
   ],
-  // Side by side.
   [
     ['tops', 98, 62, 1.14, 0, -6, 3],
     ['bottoms', 210, 150, 1.1, 1, 6, 3],
@@ -136,14 +129,12 @@ const layouts: readonly (readonly Place[])[] = [
     ['bags', 72, 250, 0.9, 3, 0, 8],
     ['extras', 226, 84, 0.95, 2, 0, 14],
   ],
-  // A dress.
   [
     ['dresses', 142, 56, 1.2, 0, 0, 3],
     ['bags', 252, 190, 1, 1, 0, 10],
     ['shoes boots', 248, 346, 1.1, 2],
     ['extras', 50, 84, 0.9, 3, 0, 14],
   ],
-  // A jacket, and what goes with it.
   [
     ['bottoms', 216, 150, 1.08, 1, 5, 3],
     ['jackets', 100, 60, 1.14, 0, -4, 3],
@@ -175,7 +166,6 @@ function drawPiece(
   return `<g filter="url(#s)" transform="${transform}"><g id="f">${shapes}</g><use href="#f" x="-8" y="18"/></g>`;
 }
 
-/** Whether a colour is darker than most, as the eye sees it. */
 function isDark(color: string): boolean {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((start) =>
     Number.parseInt(color.slice(start, start + 2), 16),
@@ -196,7 +186,6 @@ const hairColors = ['#2a211d', '#4b3326', '#7a4a2a', '#b8783a', '#d9b36a', '#8f8
 
 const mouths = ['M84 118Q100 134 116 118', 'M86 120Q100 128 114 120', 'M82 116Q100 142 118 116Z'];
 
-/** @param palette a background, and colours for clothes */
 function drawFace(random: Random, palette: readonly string[]): string {
   const [background, ...clothes] = palette;
   const skin = pick(skins, random);

@@ -31,10 +31,7 @@ export async function* readDemo(): AsyncGenerator<OutfitRow> {
   }
 }
 
-/**
- * Fills an empty database with the whole demonstration set, or leaves it empty.
- * @param onProgress called after each batch with the number of outfits so far
- */
+/** Fills an empty database. @param onProgress called after each batch with the number of outfits so far */
 export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => void): Promise<void> {
   let saved = 0;
   await saveIfEmpty(pool, readBatches(), (rows) => {

@@ -49,7 +49,6 @@ const errors: Readonly<Record<string, { readonly when: string; readonly method?:
   default: { when: 'Any other error.' },
 };
 
-/** Components that answers refer to. */
 export const errorSchemas: Readonly<Record<string, JsonSchema>> = {
   Error: {
     type: 'object',
@@ -91,7 +90,6 @@ export function describeAnswer(
   };
 }
 
-/** The answers to what is wrong, by status. */
 export function describeErrors(method: Method): JsonSchema {
   const detail = { $ref: '#/components/schemas/Error' };
   const fields = { $ref: '#/components/schemas/FieldErrors' };

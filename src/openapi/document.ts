@@ -21,7 +21,6 @@ export type Samples = ReadonlyMap<string, { readonly results?: readonly object[]
 interface Parts extends DocumentOptions {
   readonly schemas: Schemas;
   readonly samples: Samples;
-  /** Those that are taken. */
   readonly operationIds: Set<string>;
 }
 

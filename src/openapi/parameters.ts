@@ -22,14 +22,12 @@ import type { Route } from '../rest/routes.ts';
 import { maxPage } from '../rest/variables.ts';
 import { describedBy, type JsonSchema, type Schemas } from './schemas.ts';
 
-/** The document that answers GET. */
 export function readDocumentOf({ path, list, record }: Route): DocumentNode {
   const document = list ?? record;
   if (!document) throw new Error(`The path ${path} has neither a list nor a record.`);
   return document;
 }
 
-/** In the order of the document. */
 export function describeParameters(
   schema: GraphQLSchema,
   route: Route,

@@ -20,7 +20,6 @@ import type { WritableField } from '../rest/create.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>> & { readonly description?: string };
 
-/** A field that a document selects. */
 interface SelectedField {
   /** Its alias: the name on the wire. */
   readonly name: string;
@@ -42,7 +41,6 @@ const scalars: Readonly<Record<string, JsonSchema>> = {
   String: { type: 'string' },
 };
 
-/** The schemas of one OpenAPI document. */
 export class Schemas {
   readonly #schema: GraphQLSchema;
   readonly #components: Map<string, JsonSchema>;
@@ -78,10 +76,7 @@ export class Schemas {
     return found;
   }
 
-  /**
-   * The schema of a field where it is not null.
-   * @param others properties of it that are not what the document selects
-   */
+  /** The schema of a field where it is not null. @param others properties that the document does not select */
   ofField(field: SelectedField, others: JsonSchema = {}): JsonSchema {
     const type = getNullableType(field.type);
     if (isListType(type)) {
@@ -152,7 +147,6 @@ export class Schemas {
     return isNonNullType(field.type) ? schema : nullable(schema);
   }
 
-  /** The fields of a selection, with those of its fragments. */
   #listFields(
     document: DocumentNode,
     selectionSet: SelectionSetNode | undefined,

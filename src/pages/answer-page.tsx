@@ -11,7 +11,6 @@ import { JsonView, shownText, Text } from './text.tsx';
 /** An answer as a program gets it, and what has been asked for. */
 export interface Answer {
   readonly method: string;
-  /** Path and query, as they came. */
   readonly target: string;
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
@@ -21,7 +20,6 @@ export interface Answer {
 interface AnswerPageProperties {
   readonly site: Site;
   readonly answer: Answer;
-  /** Undefined: there is no such path. */
   readonly route: Route | undefined;
   readonly parameters: QueryParameters;
   readonly orderings: readonly Ordering[];

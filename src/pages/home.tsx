@@ -18,7 +18,6 @@ import { visibleText } from './text.tsx';
 const description =
   'Outfits that people have published: one GraphQL schema, and a REST listing for apps that were written for the old one.';
 
-/** What is asked for the page, in GraphQL: the newest outfits. */
 const homeQuery = `query Home {
   outfits {
     count

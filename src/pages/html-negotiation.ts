@@ -6,7 +6,6 @@ import { entityTag, isUnchanged } from '../http/representation.ts';
 
 export interface Page {
   readonly body: Buffer;
-  /** The entity tag of these bytes. */
   readonly tag: string;
 }
 
@@ -34,7 +33,6 @@ export class HtmlNegotiation {
   readonly #requests = new WeakMap<FastifyRequest, string | undefined>();
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** @param headers of every page */
   constructor(headers: Readonly<Record<string, string>>) {
     this.#headers = headers;
   }

@@ -32,7 +32,6 @@ export function toHtml(page: VNode): string {
 interface LayoutProperties {
   readonly site: Site;
   readonly title: string;
-  /** The path that the page is of, where it is one of the links. */
   readonly path?: string | undefined;
   readonly children: ComponentChildren;
 }

@@ -108,7 +108,6 @@ function Pagination({ label, envelope, parameters }: PaginationProperties) {
 }
 
 export interface Ordering {
-  /** On the wire. */
   readonly value: string;
   readonly title: string;
   readonly isDefault: boolean;

@@ -65,7 +65,6 @@ export class Pages {
     });
   }
 
-  /** Serves `/`. */
   serveHome(app: FastifyInstance): void {
     this.show(app);
     const siteOf = () => this.#siteOf(app);

@@ -2,7 +2,6 @@
 import { hangerPath } from '../logo.ts';
 import { webAddressOf } from './text.tsx';
 
-/** The coat hanger of the tab. */
 export const favicon = `data:image/svg+xml,${encodeURIComponent(
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#b0447a" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round"><path d="${hangerPath}"/></svg>`,
 )}`;

@@ -42,7 +42,6 @@ export function toShareLink({ query, variables, operationName }: Question): stri
   return `/graphql?${new URLSearchParams({ ...parameters, ...(operationName ? { operationName } : {}) })}`;
 }
 
-/** @param base scheme and host */
 export function toCurl(base: string, question: Question): string {
   return [
     `curl ${quote(`${base}/graphql`)}`,
@@ -51,7 +50,6 @@ export function toCurl(base: string, question: Question): string {
   ].join(' \\\n  ');
 }
 
-/** One word of a shell, whatever is in it. */
 export function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -27,7 +27,6 @@ export function createGraphiQL(config: Pick<Config, 'compression'>) {
     const file = files.get(name);
     if (!file) throw notFound();
     const { contentType, headers, tag } = file;
-    // On a 304, too.
     reply.headers({ ...headers, 'Content-Type': contentType });
     const form = await findForm(file, request, compresses);
     return sendForm(request, reply, form, { contentType, tag, shareable: true });
