@@ -1,6 +1,6 @@
 // Resources of every process, a parent of workers too: log, database, standbys, traces.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DestinationStream, Logger } from 'pino';
+import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { Replicas } from './database/replicas.ts';
@@ -11,15 +11,12 @@ import type { Tracing } from './tracing/tracing.ts';
 
 /** @param isOneOfSeveral whether lines for a person say which process writes them */
 export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
-  const isPretty = (config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'pretty';
-  return createLog(config.logLevel, isPretty ? await createPrettyLines(isOneOfSeveral) : undefined);
-}
-
-/** The log for a person, without what the messages say already. */
-async function createPrettyLines(isOneOfSeveral: boolean): Promise<DestinationStream> {
+  const format = config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
+  if (format === 'json') return createLog(config.logLevel, undefined);
   const { default: pretty } = await import('pino-pretty');
+  // What the messages say already.
   const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
-  return pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true });
+  return createLog(config.logLevel, pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true }));
 }
 
 export function sayGoodBye(log: Logger, reason: EndReason): void {

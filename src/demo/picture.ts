@@ -46,8 +46,8 @@ function drawOutfit(random: Random, mark: string): string {
   const order = below(random, clothes.length);
   const colors = clothes.map((_color, index) => at(clothes, index + order));
   const pattern = drawPattern(random, at(colors, 0), at(colors, 3));
-  const pieces = pick(layouts, random)
-    .map((place, index) => drawPiece(place, colors, index === 0 && pattern !== '', random))
+  const pieces = pick(shapesOf<Layout>('layouts'), random)
+    .places.map((place, index) => drawPiece(place, colors, index === 0 && pattern !== '', random))
     .join('');
   return `<svg xmlns="http://www.w3.org/2000/svg" width="600" height="800" viewBox="0 0 300 400"><defs><filter id="s" x="-20%" y="-20%" width="140%" height="140%"><feDropShadow dx="2" dy="4" stdDeviation="4" flood-color="#3a2c20" flood-opacity=".28"/></filter>${pattern}</defs><path d="M0 0H300V400H0Z" fill="${background}"/><path d="${pick(backdrops, random)}" fill="#fff" opacity=".42"/>${pieces}${mark}</svg>`;
 }
@@ -114,34 +114,9 @@ type Place = readonly [
 ];
 
 /** The first garment has the pattern. */
-const layouts: readonly (readonly Place[])[] = [
-  [
-    ['tops', 150, 58, 1.12, 0, 0, 3],
-    ['bottoms', 150, 196, 1.06, 1, 0, 3],
-    ['bags', 48, 250, 0.95, 3, 0, 10],
-    ['shoes', 248, 344, 1.1, 2],
-    ['extras', 250, 236, 0.85, 2, 0, 14],
-  ],
-  [
-    ['tops', 98, 62, 1.14, 0, -6, 3],
-    ['bottoms', 210, 150, 1.1, 1, 6, 3],
-    ['shoes', 76, 348, 1.15, 2],
-    ['bags', 72, 250, 0.9, 3, 0, 8],
-    ['extras', 226, 84, 0.95, 2, 0, 14],
-  ],
-  [
-    ['dresses', 142, 56, 1.2, 0, 0, 3],
-    ['bags', 252, 190, 1, 1, 0, 10],
-    ['shoes boots', 248, 346, 1.1, 2],
-    ['extras', 50, 84, 0.9, 3, 0, 14],
-  ],
-  [
-    ['bottoms', 216, 150, 1.08, 1, 5, 3],
-    ['jackets', 100, 60, 1.14, 0, -4, 3],
-    ['shoes boots', 78, 352, 1.1, 2],
-    ['extras', 224, 84, 0.95, 3, 0, 14],
-  ],
-];
+interface Layout {
+  readonly places: readonly Place[];
+}
 
 function drawPiece(
   [kinds, x, y, size, color, turn = 0, tilt]: Place,
