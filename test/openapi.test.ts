@@ -1,11 +1,11 @@
 // /api/openapi.json: valid, with examples that are real answers, for any settings and paths.
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { unavailable } from '../src/errors.ts';
 import { routes as ownRoutes, type Route } from '../src/rest/routes.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { startLegacyService } from './legacy-service.ts';
 import { openBefore } from './old-side.ts';
@@ -36,15 +36,13 @@ const exampleOf = (document: Json, method: string, status: string) =>
   ];
 
 describe.each(laneKinds)('the document on %s', (kind) => {
-  let gateway: TestGateway;
+  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret });
   let document: Json;
   let signedIn: Record<string, string>;
   beforeAll(async () => {
-    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
     document = await documentOf(gateway);
     signedIn = await signIn(rows[0]?.userId);
   });
-  afterAll(() => gateway.close());
 
   test('is valid OpenAPI 3.1, and has what linters ask for', async () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true });

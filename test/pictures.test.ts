@@ -1,19 +1,15 @@
 // The pictures of the demonstration set: what they are, and when they come from this process.
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { drawPicture } from '../src/demo/picture.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { useGateway } from './gateway.ts';
 import { baseOf, migratedEnvironmentOf, runServer } from './process.ts';
 
 const uuid = '3ce291e6-1580-4f85-9d5e-4957ab13619f';
 
 describe('a picture', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', [], {}, { drawsPictures: true });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway('PostgreSQL', [], {}, { drawsPictures: true });
 
   test.each([
     `outfits/${uuid}.jpeg`,
@@ -95,10 +91,8 @@ describe('a picture', () => {
   });
 });
 
-describe('the demonstration', () => {
-  test('is not what an empty database holds, whose pictures are elsewhere', async () => {
-    const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
-    const base = await baseOf(empty);
-    expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);
-  });
+test('an empty database is no demonstration: its pictures are elsewhere', async () => {
+  const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
+  const base = await baseOf(empty);
+  expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);
 });

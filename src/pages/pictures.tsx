@@ -1,5 +1,5 @@
 // Pictures: the drawings of the pages, and where those of outfits are.
-import { hangerPath } from '../logo.ts';
+import { hangerPath } from './logo.ts';
 import { webAddressOf } from './text.tsx';
 
 export const favicon = `data:image/svg+xml,${encodeURIComponent(

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
-import { logo } from '../../logo.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
+import { logo } from '../logo.ts';
 
 const folder = new URL('dist/graphiql/', packageFolder);
 
