@@ -12,7 +12,7 @@ export class ConfigError extends OperatorError {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-// What settings may be; the description of each schema says it in words.
+// The schemas of values; the description of each says in words what it may be.
 
 export const text = z.string().describe('any text');
 const onOrOff = z
@@ -84,7 +84,6 @@ const collectorUrl = baseUrlOf(
   'the base of an OpenTelemetry collector, an absolute http or https URL without user and password, query and fragment, such as "http://localhost:4318"',
 );
 
-/** Who answers `/api/`. */
 export interface LegacyMode {
   readonly kind: 'off' | 'shadow' | 'canary' | 'mirror';
   /** Percent of clients that this gateway answers. */
@@ -145,9 +144,6 @@ const moment = z
   .transform((value) => new Date(value))
   .describe('a date, such as "2027-01-31", or a moment, such as "2027-01-31T12:00:00Z"');
 
-/** Processes that serve; `auto`: as many as there are processors. */
-export type WorkerCount = number | 'auto';
-
 const workerCount = z
   .union([z.literal('auto'), wholeNumber(1, 256)])
   .describe('"auto" or a whole number from 1 to 256');
@@ -180,9 +176,7 @@ interface Setting<Value> {
   readonly name: string;
   readonly schema: z.ZodType<Value, string>;
   readonly whenUnset: Value;
-  /** The default in words. */
   readonly whenUnsetText: string;
-  /** Its group in the help. */
   heading?: string;
 }
 
@@ -202,138 +196,94 @@ function describeDefault(value: unknown): string {
     : String(value);
 }
 
-/** Settings that the help lists together. */
 function group<Group extends Record<string, Setting<unknown>>>(heading: string, members: Group) {
   for (const member of Object.values(members)) member.heading = heading;
   return members;
 }
 
-// One line each. Whoever adds one adds it to .env.example and to the table in docs/settings.md.
+// One line each; .env.example says what they mean. Whoever adds one adds it there and to the table in docs/settings.md.
 const settings = {
   ...group('Address', {
     host: setting('HOST', host, 'localhost'),
     port: setting('PORT', port, 4000),
-    /** Base of the links in the listing, without a trailing slash; undefined means the request's own. */
     publicUrl: setting('PUBLIC_URL', baseUrl, undefined),
-    /** Proxies whose `X-Forwarded-*` headers count: addresses or CIDR ranges. Empty: none. */
     trustProxy: setting('TRUST_PROXY', addresses, []),
-    /** Processes that serve, on PostgreSQL; 1: this one alone. */
     workers: setting('WORKERS', workerCount, 1),
   }),
   ...group('Database', {
-    /** PostgreSQL connection URL; undefined means the embedded database in `dataDir`. */
     databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),
-    /** Most connections of the pool to PostgreSQL, of all workers together. */
     databasePoolMax: setting('DATABASE_POOL_MAX', wholeNumber(1, 1000), 10),
-    /** Standbys of that server, which lists, counts and single records are read from. Empty: none. */
     databaseReadUrls: setting('DATABASE_READ_URLS', postgresUrls, []),
-    /** Milliseconds by which answers to nobody in particular may be too old. */
     readMaxStaleness: setting('READ_MAX_STALENESS', wholeNumber(0, 600_000), 0),
-    /** What a pooler between the gateway and PostgreSQL keeps together; `session` also without one. */
     databasePooler: setting(
       'DATABASE_POOLER',
       oneOf('session', 'transaction'),
       undefined,
       'session; transaction with pgbouncer=true in DATABASE_URL',
     ),
-    /** Folder of the embedded database. */
     dataDir: setting('DATA_DIR', text, '.data'),
-    /** Where the ids of outfits that are made here begin; undefined: behind the highest one. */
     firstId: setting('FIRST_ID', wholeNumber(1, 2_000_000_000), undefined),
-    /** What an empty database is filled with; unset, it depends on the database. */
     seed: setting('SEED', oneOf('demo', 'none'), undefined, 'demo; none on PostgreSQL'),
   }),
   ...group('Listing', {
-    /** Records per page of a list. */
     pageSize: setting('PAGE_SIZE', wholeNumber(1, 1000), 20),
-    /** Who sees private outfits: everyone, or their owner only. */
     privateOutfits: setting('PRIVATE_OUTFITS', oneOf('listed', 'owner'), 'listed'),
-    /** Base of image URLs, without a trailing slash. */
     mediaUrl: setting(
       'MEDIA_URL',
       baseUrl,
       undefined,
       'pictures of its own for the demonstration set, else https://media.example.com',
     ),
-    /** Base of video URLs, without a trailing slash. */
     videoUrl: setting('VIDEO_URL', baseUrl, 'https://video.example.com'),
-    /** What becomes of query parameters of REST that nothing reads. */
     unknownParameters: setting('UNKNOWN_PARAMETERS', oneOf('ignore', 'log', 'refuse'), 'ignore'),
-    /** Since when the REST paths are deprecated, and when they end; undefined: no answer says so. */
     restDeprecated: setting('REST_DEPRECATED', moment, undefined),
     restSunset: setting('REST_SUNSET', moment, undefined),
-    /** Which answers from memory are compressed; in REST, `Vary` would say more than the contract. */
     compression: setting('COMPRESSION', oneOf('graphql', 'all', 'off'), 'graphql'),
-    /** Whether browsers get pages of `/` and of REST. */
     browsable: setting('BROWSABLE', onOrOff, true),
-    /** Whether anything may be written through this gateway. */
     writes: setting('WRITES', onOrOff, true),
   }),
   ...group('GraphQL', {
-    /** Most objects that the lists of a GraphQL document may give together. */
     graphqlMaxCost: setting('GRAPHQL_MAX_COST', wholeNumber(1, 1_000_000_000), 5_000),
     graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', onOrOff, true),
     graphiql: setting('GRAPHIQL', onOrOff, true),
-    /** File of documents that may be asked for by their ids; undefined: there are none. */
     trustedDocuments: setting('TRUSTED_DOCUMENTS', text, undefined),
-    /** Whether GraphQL runs no others; then there is no GraphiQL, which could ask nothing. */
     trustedDocumentsOnly: setting('TRUSTED_DOCUMENTS_ONLY', onOrOff, false),
   }),
   ...group('Clients', {
-    /** Where the keys of bearer tokens are; undefined: nobody can sign in, unless there is a secret. */
     authJwksUrl: setting('AUTH_JWKS_URL', httpUrl, undefined),
-    /** Secret that bearer tokens are signed with, instead of keys. */
     authJwtSecret: setting('AUTH_JWT_SECRET', signingSecret, undefined),
-    /** The `iss` that tokens must have; undefined: any. */
     authIssuer: setting('AUTH_ISSUER', text, undefined),
-    /** The `aud` that tokens must have; undefined: any. */
     authAudience: setting('AUTH_AUDIENCE', text, undefined),
-    /** Requests that a viewer or address may send; undefined: any number. */
     rateLimit: setting('RATE_LIMIT', rate, undefined),
-    /** Origins whose pages may read answers. Empty: none but the gateway's own. */
     corsOrigins: setting('CORS_ORIGINS', origins, []),
   }),
   ...group('Limits', {
-    /** Most bytes of answers kept in memory; 0 keeps none. */
     cacheMaxBytes: setting('CACHE_MAX_BYTES', wholeNumber(0, 2 ** 40), 67_108_864),
-    /** Most requests that are worked on at a time; more wait for their turn, or are refused. */
     maxConcurrentRequests: setting('MAX_CONCURRENT_REQUESTS', wholeNumber(1, 100_000), 128),
-    /** Most streams of live answers that are open at a time; 0: there are none. */
     maxStreams: setting('MAX_STREAMS', wholeNumber(0, 1_000_000), 10_000),
-    /** Seconds after which work on a request is stopped. */
     requestTimeout: setting('REQUEST_TIMEOUT', wholeNumber(1, 600), 10),
-    /** Seconds after which a statement that no index serves, or that matches very many rows, is stopped. */
     expensiveQueryTimeout: setting('EXPENSIVE_QUERY_TIMEOUT', wholeNumber(1, 600), 2),
   }),
   ...group('The old service', {
-    /** Base of the old service, without a trailing slash. */
     legacyUrl: setting('LEGACY_URL', legacyUrl, undefined),
-    /** Who answers `/api/`: this gateway, or the old service. */
     legacyMode: setting('LEGACY_MODE', legacyMode, { kind: 'off', percent: 100 }, 'off'),
-    /** Percent of the GET requests of `/api/` that both are asked and compared. */
     legacySample: setting('LEGACY_SAMPLE', decimal(0, 100), 10),
-    /** Differences that are counted only, as `--accept` of the commands takes them. */
     legacyAccept: setting('LEGACY_ACCEPT', differences, []),
-    /** Seconds that the old service may be silent. */
     legacyTimeout: setting('LEGACY_TIMEOUT', wholeNumber(1, 80), 30),
   }),
   ...group('Log, metrics and traces', {
     logLevel: setting('LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
-    /** How the log is written; unset, it depends on who reads it. */
     logFormat: setting(
       'LOG_FORMAT',
       oneOf('json', 'pretty'),
       undefined,
       'pretty on a terminal, else json',
     ),
-    /** Port that metrics are served on; undefined: they are not. */
     metricsPort: setting('METRICS_PORT', port, undefined),
-    /** Base of an OpenTelemetry collector that traces are sent to; undefined: there are none. */
     otlpEndpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', collectorUrl, undefined),
   }),
 };
 
-/** In the order of the help. */
 export const allSettings: readonly Setting<unknown>[] = Object.values(settings);
 
 type Settings = {
@@ -349,10 +299,7 @@ export interface Config extends Settings {
   readonly hasMediaUrl: boolean;
 }
 
-/**
- * Reads the whole configuration. An empty variable counts as unset.
- * @throws ConfigError for the first variable whose value is not allowed
- */
+/** An empty variable counts as unset. @throws ConfigError for the first variable whose value is not allowed */
 export function readConfig(environment: Environment): Config {
   const entries = Object.entries(settings).map(([key, one]) => [key, read(environment, one)]);
   const config: Settings = Object.fromEntries(entries);
@@ -379,10 +326,10 @@ export function readConfig(environment: Environment): Config {
       'TRUSTED_DOCUMENTS_ONLY is on, but TRUSTED_DOCUMENTS is not set: set it to the file of documents.',
     );
   }
-  const graphiql = config.graphiql && !config.trustedDocumentsOnly;
   return {
     ...config,
-    graphiql,
+    // GraphiQL could ask nothing else.
+    graphiql: config.graphiql && !config.trustedDocumentsOnly,
     seed: config.seed ?? (config.databaseUrl ? 'none' : 'demo'),
     // As URLs for Prisma say it, such as those that services give out.
     databasePooler:

@@ -1,7 +1,4 @@
-/**
- * A request that is turned away, whatever it asked for. REST and GraphQL say it in their own forms,
- * with the same status and headers.
- */
+/** A request that is turned away: REST and GraphQL say it in their own forms, with the same status and headers. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
 
@@ -17,28 +14,22 @@ export class HttpError extends Error {
   }
 }
 
+const unauthenticated = (message: string, challenge: string) =>
+  new HttpError(401, 'UNAUTHENTICATED', message, { 'WWW-Authenticate': challenge });
+
 export const notAuthenticated = () =>
-  new HttpError(401, 'UNAUTHENTICATED', 'Authentication credentials were not provided.', {
-    'WWW-Authenticate': 'Bearer',
-  });
+  unauthenticated('Authentication credentials were not provided.', 'Bearer');
 
-export const invalidToken = () =>
-  new HttpError(401, 'UNAUTHENTICATED', 'Invalid token.', {
-    'WWW-Authenticate': 'Bearer error="invalid_token"',
-  });
+export const invalidToken = () => unauthenticated('Invalid token.', 'Bearer error="invalid_token"');
 
-/** Bytes that are no HTTP request. */
 export const notHttp = () => new HttpError(400, 'BAD_REQUEST', 'The request is not valid HTTP.');
 
-/** The head or the body of a request did not arrive in time. */
 export const arrivedTooSlowly = () =>
   new HttpError(408, 'REQUEST_TIMEOUT', 'The request took too long to arrive.');
 
-/** The target and headers of a request are more than is read of them. */
 export const headTooLarge = () =>
   new HttpError(431, 'HEAD_TOO_LARGE', 'The request target or a header is too large.');
 
-/** An idempotency key that cannot be one. */
 export const invalidKey = () =>
   new HttpError(
     400,
@@ -58,46 +49,33 @@ export const throttled = (seconds: number) =>
     { 'Retry-After': String(seconds) },
   );
 
+const notNow = (code: string, message: string, seconds = 1, options?: ErrorOptions) =>
+  new HttpError(503, code, message, { 'Retry-After': String(seconds) }, options);
+
 /** What the gateway needs is away for now; the cause is for the log. */
-export const unavailable = (options?: ErrorOptions) =>
-  new HttpError(
-    503,
-    'SERVICE_UNAVAILABLE',
-    'Service temporarily unavailable, try again later.',
-    { 'Retry-After': '1' },
-    options,
-  );
+export const unavailable = (options?: ErrorOptions) => {
+  const message = 'Service temporarily unavailable, try again later.';
+  return notNow('SERVICE_UNAVAILABLE', message, 1, options);
+};
 
 export const overloaded = () =>
-  new HttpError(503, 'SERVICE_UNAVAILABLE', 'The service is busy, try again later.', {
-    'Retry-After': '1',
-  });
+  notNow('SERVICE_UNAVAILABLE', 'The service is busy, try again later.');
 
-export const timedOut = () =>
-  new HttpError(503, 'TIMEOUT', 'The request took too long and was stopped.', {
-    'Retry-After': '1',
-  });
+export const timedOut = () => notNow('TIMEOUT', 'The request took too long and was stopped.');
 
 /** @param seconds that an expensive statement may take (EXPENSIVE_QUERY_TIMEOUT) */
 export const tooExpensive = (seconds: number) =>
-  new HttpError(
-    503,
+  notNow(
     'TIMEOUT',
     `A list was stopped after ${seconds} s: no index serves its filter, or too many outfits match it. Narrow the filter.`,
-    { 'Retry-After': '1' },
   );
 
-/** MAX_STREAMS are open already. */
 export const tooManyStreams = (max: number) =>
-  new HttpError(503, 'TOO_MANY_STREAMS', `All ${max} streams are in use, try again later.`, {
-    'Retry-After': '5',
-  });
+  notNow('TOO_MANY_STREAMS', `All ${max} streams are in use, try again later.`, 5);
 
 /** WRITES=off: nobody writes, as during a last import. */
 export const writesOff = () =>
-  new HttpError(503, 'WRITES_OFF', 'Writing is switched off for now, try again later.', {
-    'Retry-After': '60',
-  });
+  notNow('WRITES_OFF', 'Writing is switched off for now, try again later.', 60);
 
 /** The old service is the one owner of the data until the switch. */
 export const legacyOwnsWrites = () =>
@@ -112,7 +90,6 @@ export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
 }
 
-/** What went wrong, in the words of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -14,7 +14,6 @@ export function describeError(error: unknown): string {
   return error.stack ?? error.message;
 }
 
-/** Ends the process with one sentence for the errors that say what to change, and a trace for others. */
 export function fail(error: unknown): never {
   process.stderr.write(`${describeError(error)}\n`);
   process.exit(1);
@@ -22,13 +21,9 @@ export function fail(error: unknown): never {
 
 /** @throws ConfigError that says what to change, for an address that cannot be taken */
 export function listening<Result>(work: Promise<Result>): Promise<Result> {
+  const codes = /^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_\w+)$/;
   return work.catch((error: NodeJS.ErrnoException) => {
-    if (
-      !/^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_\w+)$/.test(
-        error.code ?? '',
-      )
-    )
-      throw error;
+    if (!codes.test(error.code ?? '')) throw error;
     throw new ConfigError(
       `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`,
     );

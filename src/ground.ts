@@ -1,6 +1,6 @@
-// Resources of every process, whether it answers requests or only keeps workers that do: log, database, standbys, traces.
+// Resources of every process, a parent of workers too: log, database, standbys, traces.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DestinationStream, Logger } from 'pino';
+import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { Replicas } from './database/replicas.ts';
@@ -11,15 +11,12 @@ import type { Tracing } from './tracing/tracing.ts';
 
 /** @param isOneOfSeveral whether lines for a person say which process writes them */
 export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
-  const isPretty = (config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'pretty';
-  return createLog(config.logLevel, isPretty ? await createPrettyLines(isOneOfSeveral) : undefined);
-}
-
-/** The log for a person, without what the messages say already. */
-async function createPrettyLines(isOneOfSeveral: boolean): Promise<DestinationStream> {
+  const format = config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
+  if (format === 'json') return createLog(config.logLevel, undefined);
   const { default: pretty } = await import('pino-pretty');
+  // What the messages say already.
   const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
-  return pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true });
+  return createLog(config.logLevel, pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true }));
 }
 
 export function sayGoodBye(log: Logger, reason: EndReason): void {
@@ -27,12 +24,10 @@ export function sayGoodBye(log: Logger, reason: EndReason): void {
   else log.info(reason === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${reason}: closing`);
 }
 
-/** Milliseconds that the database has to close. */
 const databaseGrace = 1_000;
 
 export interface Ground {
   readonly database: Database;
-  /** The standbys that queries are read from; undefined: there are none. */
   readonly replicas: Replicas | undefined;
   readonly tracing: Tracing | undefined;
   /** Takes at most a second, and what is left of the traces another one beside it. */
@@ -41,18 +36,19 @@ export interface Ground {
 
 /** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
 export async function openGround(config: Config, log: Logger): Promise<Ground> {
-  const database = await openDatabase(config, config.requestTimeout * 1000);
-  const { otlpEndpoint } = config;
+  const { databaseReadUrls, otlpEndpoint } = config;
+  const timeout = config.requestTimeout * 1000;
+  const database = await openDatabase(config, timeout);
   const tracing =
     otlpEndpoint === undefined
       ? undefined
       : (await import('./tracing/tracing.ts')).startTracing(otlpEndpoint, log);
+  const tell = ({ description, problem }: Standby) => {
+    if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
+    else log.info(`reading from the ${description}`);
+  };
   const replicas =
-    config.databaseReadUrls.length > 0
-      ? new Replicas(config, database, config.requestTimeout * 1000, (standby) =>
-          tellOf(standby, log),
-        )
-      : undefined;
+    databaseReadUrls.length > 0 ? new Replicas(config, database, timeout, tell) : undefined;
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     tracing?.followStatements(pool);
   }
@@ -66,9 +62,4 @@ export async function openGround(config: Config, log: Logger): Promise<Ground> {
       await Promise.all([Promise.race([closed, sleep(databaseGrace)]), tracing?.close()]);
     },
   };
-}
-
-function tellOf({ description, problem }: Standby, log: Logger): void {
-  if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
-  else log.info(`reading from the ${description}`);
 }

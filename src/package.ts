@@ -1,10 +1,7 @@
 // This package: where it is, its version, and what a person types to run its commands.
 import { existsSync, readFileSync } from 'node:fs';
 
-/**
- * The URL of the folder of package.json, prisma/ and dist/, with a slash at its end: this file runs in src/ in tests, and
- * bundled somewhere below dist/.
- */
+/** The URL of the folder of package.json and dist/: this file runs in src/ in tests, and bundled below dist/. */
 export const packageFolder = find(new URL('.', import.meta.url));
 
 function find(folder: URL): URL {

@@ -1,5 +1,4 @@
-// The service on its ground, complete but not listening. The same whether its process is the only one or one of
-// several workers.
+// The service on its ground, complete but not listening: of the only process, or of one of several workers.
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
@@ -14,10 +13,8 @@ import { createUpkeep, type Upkeep, type WrongCount } from './outfits/fold.ts';
 import { typed } from './package.ts';
 import type { Opening, Serving } from './start-up.ts';
 
-/** The whole service, not listening; it ends with its app. */
 export interface Service {
   readonly app: FastifyInstance;
-  /** Undefined: nobody asks for them. */
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown;
 }
@@ -58,7 +55,6 @@ export async function buildService(
   return { app, metrics, shutdown };
 }
 
-/** The service of this process alone. */
 export async function openService(
   config: Config,
   ground: Ground,

@@ -1,25 +1,19 @@
-// SIGTERM and SIGINT, heard from the first moment on: before what takes long to load is imported. The
-// first process of a container is not ended by a signal that it does not listen to. Errors that nothing catches end
-// the process in the same order.
+// SIGTERM and SIGINT, heard before what takes long to load is imported: the first process of a container is not ended
+// by a signal that it does not listen to. Errors that nothing catches end the process in the same order.
 
 /** Why a process ends: a signal, or an error that nothing has caught. */
 export type EndReason = NodeJS.Signals | Error;
 
-/** What is closed then. */
 type Close = (reason: EndReason) => Promise<void>;
 
 let close: Close | undefined;
 let isReceived = false;
-/** That of the process once it has closed. */
 let exitCode = 0;
 
-/** Milliseconds that a process has to close after an error that nothing has caught: its state is unknown. */
+/** Milliseconds that a process has to close after an error that nothing has caught. */
 const failureLimit = 5_000;
 
-/**
- * Milliseconds in which another SIGINT is the same Ctrl-C: the terminal sends it to npm and to this
- * process, and npm passes its own on.
- */
+/** Milliseconds in which another SIGINT is the same Ctrl-C: the terminal sends it to npm too, which passes it on. */
 const echo = 1_000;
 
 /** Calls `first` on the first signal, and `again` when somebody does not want to wait. */
@@ -56,7 +50,7 @@ async function end(reason: EndReason): Promise<void> {
   }
   isReceived = true;
   try {
-    // With nothing open there is nothing to wait for: whatever a start does can be cut short.
+    // With nothing open, a start can be cut short.
     if (close) await close(reason);
     else if (reason instanceof Error) throw reason;
     process.exit(exitCode);
@@ -70,14 +64,10 @@ function writeError(error: unknown): void {
   process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
 }
 
-/**
- * From now on, an error that nothing catches calls `close` once, an unhandled rejection too, and the process ends
- * with exit code 1 when that takes too long.
- */
+/** From now on, an error that nothing catches calls `close` once; when that takes too long, the process ends with 1. */
 export function onUncaught(close: (error: Error) => void): void {
   let isFailing = false;
   process.on('uncaughtException', (error) => {
-    // Further errors come of the first one.
     if (isFailing) return;
     isFailing = true;
     setTimeout(() => process.exit(1), failureLimit);
@@ -90,7 +80,6 @@ export function closeOnSignal(next: Close): void {
   close = next;
 }
 
-/** From now on, a SIGHUP calls `restart`, where it would end the process. */
 export function restartOnHangUp(restart: () => void): void {
   process.on('SIGHUP', restart);
 }

@@ -1,4 +1,4 @@
-// The outfits of a gateway that starts: watched, seeded and counted once, however many processes then serve.
+// The outfits of a gateway that starts: watched, seeded and counted once, for any number of processes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
@@ -12,7 +12,6 @@ import { createOutfitList } from './outfits/list.ts';
 import { typed } from './package.ts';
 import { isEnding } from './signals.ts';
 
-/** The outfits of a gateway that starts. */
 export interface Opening {
   readonly monitor: Monitor;
   /** Whether the pictures of the demonstration set are drawn here, below `/media/`. */
@@ -25,13 +24,9 @@ export interface Opening {
 
 /** What answers requests, this process or several workers: built, and not listening. */
 export interface Serving {
-  /** Undefined: nobody asks for metrics. */
   readonly measured: Measured | undefined;
   listen(): Promise<void>;
-  /**
-   * Closes what it stands on, too.
-   * @param announce whether to wait until others have seen that the gateway is not ready
-   */
+  /** Closes its ground too. @param announce whether to wait until others have seen that it is not ready */
   close(announce: boolean): Promise<void>;
 }
 
@@ -40,9 +35,7 @@ const patience = 3_000;
 const retryPause = 1_000;
 
 /**
- * Watches the database, and prepares the outfits: ids are reserved, an empty database is seeded, few changes are
- * folded, and the outfits counted, which is most of the work of a first page. What takes longer, and what has to
- * wait for the database, is done beside serving, until it succeeds.
+ * Watches the database and prepares the outfits. What takes long, or waits for the database, is done beside serving.
  * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
  */
 export async function openOutfits(
@@ -68,7 +61,9 @@ export async function openOutfits(
     if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
     if (config.seed === 'demo' && (await pool.query(readAny)).rowCount === 0) {
       isSeeding = true;
-      await seed(database, log);
+      const hint = '(SEED=none leaves it empty)';
+      log.info(`the database is empty: filling it with a demonstration set ${hint}`);
+      await seedDemo(pool, (saved) => log.info(`${saved} demonstration outfits saved`));
     }
     isDemoSet = await isDemo(read);
     await foldFewChanges(pool);
@@ -90,7 +85,6 @@ export async function openOutfits(
     });
   };
   if (monitor.problem()) {
-    // PostgreSQL may be started and migrated after the gateway, in any order.
     monitor.ready.then(prepare).catch(prepareAgain);
   } else {
     const prepared = prepare();
@@ -109,10 +103,3 @@ export async function openOutfits(
 }
 
 const readAny = 'SELECT FROM outfits LIMIT 1';
-
-async function seed({ pool }: Database, log: Logger): Promise<void> {
-  log.info(
-    'the database is empty: filling it with a demonstration set (SEED=none leaves it empty)',
-  );
-  await seedDemo(pool, (saved) => log.info(`${saved} demonstration outfits saved`));
-}

@@ -1,20 +1,15 @@
 // Starts the gateway: what is done once, however many processes then serve.
-import { addressesOf } from './addresses.ts';
 import { findWriteObstacle } from './admission/admission.ts';
 import { type Config, ConfigError } from './config.ts';
 import { migrate } from './database/migrations.ts';
 import { fail, listening } from './failure.ts';
 import { openGround, openLog, sayGoodBye } from './ground.ts';
-import { reservePlace } from './http/server.ts';
+import { reservePlace, urlOf } from './http/server.ts';
 import { serveMetrics } from './observability/metrics-server.ts';
 import { version } from './package.ts';
 import { closeOnSignal, isEnding } from './signals.ts';
 import { openOutfits } from './start-up.ts';
 
-/**
- * Starts the gateway, and gives when it serves.
- * @throws what says in a sentence why it cannot
- */
 export async function start(config: Config): Promise<void> {
   const isOne = config.workers === 1;
   if (!isOne && config.databaseUrl === undefined) {
@@ -102,4 +97,23 @@ function describeWriting(config: Config): string {
     case undefined:
       return 'writing is possible with a bearer token';
   }
+}
+
+/** The addresses that open now, `url` for this machine. */
+function addressesOf(
+  { browsable, graphiql, host, legacyMode, publicUrl }: Config,
+  url: string,
+  metricsPort: number | undefined,
+) {
+  const base = publicUrl ?? url;
+  const all = [
+    publicUrl !== undefined && ['Local', `${url}/`],
+    browsable && ['Gallery', `${base}/`],
+    ['REST', `${base}/api/outfits/`],
+    [graphiql ? 'GraphiQL' : 'GraphQL', `${base}/graphql`],
+    // Or else the old service answers it for some or all.
+    browsable && legacyMode.percent === 100 && ['API docs', `${base}/api/docs`],
+    metricsPort !== undefined && ['Metrics', `${urlOf(host, metricsPort)}/metrics`],
+  ];
+  return all.filter((one) => one !== false);
 }

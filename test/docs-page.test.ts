@@ -1,20 +1,11 @@
 // /api/docs: the document for people, and for whoever takes HTML.
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { expect, test } from 'vitest';
+import { openGateway, useGateway } from './gateway.ts';
 
 const accept =
   'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
 
-let gateway: TestGateway;
-let closed: TestGateway;
-beforeAll(async () => {
-  gateway = await openGateway('PostgreSQL');
-  closed = await openGateway('PostgreSQL', [], { BROWSABLE: 'off' });
-});
-afterAll(async () => {
-  await gateway.close();
-  await closed.close();
-});
+const gateway = useGateway('PostgreSQL');
 
 const filesOf = (html: string) =>
   [...html.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, file]) => `/api/${file}`);
@@ -118,6 +109,8 @@ test('no other method is known there', async () => {
 });
 
 test('BROWSABLE=off switches the page off, and leaves the document', async () => {
+  const closed = await openGateway('PostgreSQL', [], { BROWSABLE: 'off' });
   expect((await closed.get('/api/docs', { accept })).statusCode).toBe(404);
   expect((await closed.get('/api/openapi.json', { accept })).statusCode).toBe(200);
+  await closed.close();
 });

@@ -3,21 +3,24 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { examples } from '../src/pages/graphiql/examples.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, useGateway } from './gateway.ts';
 import { elementsOf } from './html.ts';
 import { secret, signIn } from './tokens.ts';
 
 const sdlPath = '/graphql/schema.graphql';
 const json = { 'content-type': 'application/json' };
-let gateway: TestGateway;
-beforeAll(async () => {
-  const rows = [...generateOutfits({ outfits: 45, users: 9 })];
-  gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-});
-afterAll(() => gateway.close());
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+
+/** Another one, for one test. */
+async function open(environment: Record<string, string>) {
+  const other = await openGateway('PostgreSQL', [], environment);
+  onTestFinished(() => other.close());
+  return other;
+}
 
 describe('the schema as text', () => {
   test('is schema.graphql, byte for byte, for everyone', async () => {
@@ -62,14 +65,8 @@ describe('the schema as text', () => {
   test.each([{ GRAPHIQL: 'off' }, { GRAPHQL_INTROSPECTION: 'off' }])(
     'is not there with %j',
     async (environment) => {
-      const closed = await openGateway('PostgreSQL', [], environment);
-      try {
-        const response = await closed.get(sdlPath);
-        expect(response.statusCode).toBe(404);
-        expect(response.body).toBe('{"detail":"Not found."}');
-      } finally {
-        await closed.close();
-      }
+      const response = await (await open(environment)).get(sdlPath);
+      expect([response.statusCode, response.body]).toEqual([404, '{"detail":"Not found."}']);
     },
   );
 });
@@ -114,17 +111,10 @@ describe('the cost of a question', () => {
   });
 
   test('is not told where there is no GraphiQL', async () => {
-    const closed = await openGateway('PostgreSQL', [], { GRAPHIQL: 'off' });
-    try {
-      const response = await ask(
-        { 'graphql-cost': '1' },
-        { query: '{ outfits { count } }' },
-        closed,
-      );
-      expect(response.headers).not.toHaveProperty('graphql-cost');
-    } finally {
-      await closed.close();
-    }
+    const closed = await open({ GRAPHIQL: 'off' });
+    const payload = { query: '{ outfits { count } }' };
+    const { headers } = await ask({ 'graphql-cost': '1' }, payload, closed);
+    expect(headers).not.toHaveProperty('graphql-cost');
   });
 });
 
@@ -253,13 +243,9 @@ describe('the page', () => {
 
   test('is for those who may come in', async () => {
     expect((await getPage({ authorization: 'Bearer nonsense' })).statusCode).toBe(401);
-    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
-    try {
-      for (const status of [200, 429]) {
-        expect((await limited.get('/graphql', { accept })).statusCode).toBe(status);
-      }
-    } finally {
-      await limited.close();
+    const limited = await open({ RATE_LIMIT: '1/day' });
+    for (const status of [200, 429]) {
+      expect((await limited.get('/graphql', { accept })).statusCode).toBe(status);
     }
   });
 });

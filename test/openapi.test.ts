@@ -1,11 +1,11 @@
 // /api/openapi.json: valid, with examples that are real answers, for any settings and paths.
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import { unavailable } from '../src/errors.ts';
 import { routes as ownRoutes, type Route } from '../src/rest/routes.ts';
-import { openGateway, type TestGateway } from './gateway.ts';
+import { openGateway, type TestGateway, useGateway } from './gateway.ts';
 import { laneKinds } from './lane.ts';
 import { startLegacyService } from './legacy-service.ts';
 import { openBefore } from './old-side.ts';
@@ -24,17 +24,10 @@ const documentOf = async (gateway: TestGateway, headers = {}): Promise<Json> => 
 };
 
 /** A gateway for one test. */
-async function withGateway(
-  environment: Record<string, string>,
-  work: (gateway: TestGateway) => Promise<void>,
-  options = {},
-): Promise<void> {
+async function open(environment: Record<string, string>, options = {}): Promise<TestGateway> {
   const gateway = await openGateway('PostgreSQL', rows, environment, options);
-  try {
-    await work(gateway);
-  } finally {
-    await gateway.close();
-  }
+  onTestFinished(() => gateway.close());
+  return gateway;
 }
 
 const exampleOf = (document: Json, method: string, status: string) =>
@@ -43,15 +36,13 @@ const exampleOf = (document: Json, method: string, status: string) =>
   ];
 
 describe.each(laneKinds)('the document on %s', (kind) => {
-  let gateway: TestGateway;
+  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret });
   let document: Json;
   let signedIn: Record<string, string>;
   beforeAll(async () => {
-    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
     document = await documentOf(gateway);
     signedIn = await signIn(rows[0]?.userId);
   });
-  afterAll(() => gateway.close());
 
   test('is valid OpenAPI 3.1, and has what linters ask for', async () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true });
@@ -108,17 +99,14 @@ test('has no examples while there are no answers', async () => {
     throw unavailable();
   };
   const schema = extend('extend type Query { unused: Int }', { 'Query.outfits': fail });
-  const work = async (gateway: TestGateway) => {
-    expect(exampleOf(await documentOf(gateway), 'get', '200')).toBeUndefined();
-  };
-  await withGateway({}, work, { schema });
+  const document = await documentOf(await open({}, { schema }));
+  expect(exampleOf(document, 'get', '200')).toBeUndefined();
 });
 
 test('counts as a request of whoever asks for it', async () => {
-  await withGateway({ RATE_LIMIT: '1/day' }, async ({ get }) => {
-    expect((await get('/api/openapi.json')).statusCode).toBe(200);
-    expect((await get('/api/openapi.json')).statusCode).toBe(429);
-  });
+  const { get } = await open({ RATE_LIMIT: '1/day' });
+  expect((await get('/api/openapi.json')).statusCode).toBe(200);
+  expect((await get('/api/openapi.json')).statusCode).toBe(429);
 });
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -135,66 +123,61 @@ test.each([
     503,
   ],
 ])('no answer contradicts it where %s', async (_case, settings, headers, methods, status) => {
-  await withGateway(settings, async (gateway) => {
-    const check = createChecker(await documentOf(gateway));
-    for (const method of methods) {
-      const response = await gateway.app.inject({ method: method as 'GET', url: path, headers });
-      expect(response.statusCode).toBe(status);
-      check(method, path, response);
-    }
-  });
+  const gateway = await open(settings);
+  const check = createChecker(await documentOf(gateway));
+  for (const method of methods) {
+    const response = await gateway.app.inject({ method: method as 'GET', url: path, headers });
+    expect(response.statusCode).toBe(status);
+    check(method, path, response);
+  }
 });
 
 test('says where the paths are, and that they are deprecated', async () => {
   const settings = { REST_DEPRECATED: '2027-01-31', PUBLIC_URL: 'https://shop.example' };
-  await withGateway(settings, async (gateway) => {
-    const document = await documentOf(gateway);
-    expect(document['servers']).toEqual([{ url: 'https://shop.example' }]);
-    const operations = Object.values(document['paths']?.[path] ?? {});
-    expect(operations.map(({ deprecated }) => deprecated)).toEqual([true, true]);
-  });
+  const document = await documentOf(await open(settings));
+  expect(document['servers']).toEqual([{ url: 'https://shop.example' }]);
+  const operations = Object.values(document['paths']?.[path] ?? {});
+  expect(operations.map(({ deprecated }) => deprecated)).toEqual([true, true]);
 });
 
 test('never shows what only its owner sees, whoever asks', async () => {
   const settings = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret, PAGE_SIZE: '1000' };
-  await withGateway(settings, async (gateway) => {
-    for (const { userId } of rows.filter((row) => row.private)) {
-      const headers = await signIn(userId);
-      const own = await gateway.get(path, headers);
-      expect(own.body).toContain('"private":true');
-      expect(own.headers['cache-control']).toBe('private, no-cache');
-      const document = await gateway.get('/api/openapi.json', headers);
-      createChecker(document.json())('GET', path, own);
-      expect(document.body).not.toContain('"private":true');
-    }
-  });
+  const gateway = await open(settings);
+  for (const { userId } of rows.filter((row) => row.private)) {
+    const headers = await signIn(userId);
+    const own = await gateway.get(path, headers);
+    expect(own.body).toContain('"private":true');
+    expect(own.headers['cache-control']).toBe('private, no-cache');
+    const document = await gateway.get('/api/openapi.json', headers);
+    createChecker(document.json())('GET', path, own);
+    expect(document.body).not.toContain('"private":true');
+  }
 });
 
 test('is a file like others: links to its own host, 304, HEAD, and no other method', async () => {
-  await withGateway({}, async ({ app, get }) => {
-    const here = await get('/api/openapi.json', { host: 'one.test' });
-    const there = await get('/api/openapi.json', { host: 'two.test:81' });
-    expect(here.body).toContain('"next":"http://one.test/api/outfits/?page=2"');
-    expect(there.body).toBe(here.body.replaceAll('http://one.test', 'http://two.test:81'));
-    expect(here.headers).toMatchObject({
-      'content-type': 'application/json',
-      'cache-control': 'no-cache',
-    });
-    const etag = String(here.headers['etag']);
-    const again = await get('/api/openapi.json', { host: 'one.test', 'if-none-match': etag });
-    expect(again.statusCode).toBe(304);
-    const url = '/api/openapi.json';
-    const head = await app.inject({ method: 'HEAD', url, headers: { host: 'one.test' } });
-    expect(head.headers).toMatchObject({ etag, 'content-length': here.headers['content-length'] });
-    for (const method of ['POST', 'DELETE', 'OPTIONS'] as const) {
-      const response = await app.inject({ method, url });
-      expect(response.statusCode).toBe(405);
-      expect(response.headers['allow']).toBe('GET, HEAD');
-      expect(response.json()).toEqual({ detail: `Method "${method}" not allowed.` });
-    }
-    expect((await get(url, { host: 'a b' })).statusCode).toBe(400);
-    expect((await get(url, { authorization: 'Bearer nobody' })).statusCode).toBe(401);
+  const { app, get } = await open({});
+  const here = await get('/api/openapi.json', { host: 'one.test' });
+  const there = await get('/api/openapi.json', { host: 'two.test:81' });
+  expect(here.body).toContain('"next":"http://one.test/api/outfits/?page=2"');
+  expect(there.body).toBe(here.body.replaceAll('http://one.test', 'http://two.test:81'));
+  expect(here.headers).toMatchObject({
+    'content-type': 'application/json',
+    'cache-control': 'no-cache',
   });
+  const etag = String(here.headers['etag']);
+  const again = await get('/api/openapi.json', { host: 'one.test', 'if-none-match': etag });
+  expect(again.statusCode).toBe(304);
+  const url = '/api/openapi.json';
+  const head = await app.inject({ method: 'HEAD', url, headers: { host: 'one.test' } });
+  expect(head.headers).toMatchObject({ etag, 'content-length': here.headers['content-length'] });
+  for (const method of ['POST', 'DELETE', 'OPTIONS'] as const) {
+    const response = await app.inject({ method, url });
+    expect(response.statusCode).toBe(405);
+    expect(response.headers['allow']).toBe('GET, HEAD');
+    expect(response.json()).toEqual({ detail: `Method "${method}" not allowed.` });
+  }
+  expect((await get(url, { host: 'a b' })).statusCode).toBe(400);
+  expect((await get(url, { authorization: 'Bearer nobody' })).statusCode).toBe(401);
 });
 
 test('describes paths of any documents', async () => {
@@ -243,61 +226,53 @@ test('describes paths of any documents', async () => {
      type Told { count: Int! nextPage: Int previousPage: Int results: [[String!]]! }`,
     { 'Query.told': () => ({ count: 1, results: [['a'], null] }) },
   );
-  const work = async (gateway: TestGateway) => {
-    const document = await documentOf(gateway);
-    expect(await new Validator().validate(document)).toEqual({ valid: true });
-    const check = createChecker(document);
-    const told = document['paths']?.['/api/told/']?.['get'];
-    expect(told?.['operationId']).toBe('getApiTold');
-    expect(told?.['parameters']).toMatchObject([
-      { name: 'needed', in: 'query', required: true, description: 'How often.' },
-      { name: 'size', schema: { type: 'integer', default: 3 } },
-      { name: 'flag', schema: { type: 'boolean' } },
-      { name: 'word', schema: { type: 'array', items: { type: 'string' } } },
-      { name: 'moment', schema: { $ref: '#/components/schemas/DateTime' } },
-      { name: 'orderings', schema: { type: 'array', items: { type: 'string' } } },
-      { name: 'If-None-Match', in: 'header' },
-    ]);
-    const one = document['paths']?.['/api/outfits/{id}/'];
-    expect(one?.['get']?.['parameters']?.[0]).toMatchObject({ in: 'path', required: true });
-    const first = rows[0]?.id;
-    for (const [name, url, status] of [
-      ['/api/told/', '/api/told/?needed=1', '200'],
-      ['/api/told/', '/api/told/', '400'],
-      ['/api/told/', '/api/told/?needed=1&flag=nope', '400'],
-      ['/api/outfits/', '/api/outfits/', '200'],
-      ['/api/outfits/', '/api/outfits/?flag=0', '200'],
-      ['/api/outfits/{id}/', `/api/outfits/${first}/`, '200'],
-      ['/api/outfits/{id}/', '/api/outfits/0/', '404'],
-      ['/api/outfits/{id}/', `/api/outfits/${'0'.repeat(200)}/`, '404'],
-      ['/api/outfits/{id}', `/api/outfits/${first}`, '301'],
-      ['/api/outfits/{id}', `/api/outfits/${'0'.repeat(200)}`, '404'],
-    ] as const) {
-      const response = await gateway.get(url);
-      expect([url, `${response.statusCode}`]).toEqual([url, status]);
-      check('GET', name, response);
-    }
-  };
-  await withGateway({}, work, { schema, routes });
+  const gateway = await open({}, { schema, routes });
+  const document = await documentOf(gateway);
+  expect(await new Validator().validate(document)).toEqual({ valid: true });
+  const check = createChecker(document);
+  const told = document['paths']?.['/api/told/']?.['get'];
+  expect(told?.['operationId']).toBe('getApiTold');
+  expect(told?.['parameters']).toMatchObject([
+    { name: 'needed', in: 'query', required: true, description: 'How often.' },
+    { name: 'size', schema: { type: 'integer', default: 3 } },
+    { name: 'flag', schema: { type: 'boolean' } },
+    { name: 'word', schema: { type: 'array', items: { type: 'string' } } },
+    { name: 'moment', schema: { $ref: '#/components/schemas/DateTime' } },
+    { name: 'orderings', schema: { type: 'array', items: { type: 'string' } } },
+    { name: 'If-None-Match', in: 'header' },
+  ]);
+  const one = document['paths']?.['/api/outfits/{id}/'];
+  expect(one?.['get']?.['parameters']?.[0]).toMatchObject({ in: 'path', required: true });
+  const first = rows[0]?.id;
+  for (const [name, url, status] of [
+    ['/api/told/', '/api/told/?needed=1', '200'],
+    ['/api/told/', '/api/told/', '400'],
+    ['/api/told/', '/api/told/?needed=1&flag=nope', '400'],
+    ['/api/outfits/', '/api/outfits/', '200'],
+    ['/api/outfits/', '/api/outfits/?flag=0', '200'],
+    ['/api/outfits/{id}/', `/api/outfits/${first}/`, '200'],
+    ['/api/outfits/{id}/', '/api/outfits/0/', '404'],
+    ['/api/outfits/{id}/', `/api/outfits/${'0'.repeat(200)}/`, '404'],
+    ['/api/outfits/{id}', `/api/outfits/${first}`, '301'],
+    ['/api/outfits/{id}', `/api/outfits/${'0'.repeat(200)}`, '404'],
+  ] as const) {
+    const response = await gateway.get(url);
+    expect([url, `${response.statusCode}`]).toEqual([url, status]);
+    check('GET', name, response);
+  }
 });
 
 test('tells paths apart that ask the same document, or have the same name', async () => {
   const [own] = ownRoutes;
   if (!own) throw new Error('There is no path.');
   const routes = [own, { ...own, path: '/api/looks/', description: 'The same.' }];
-  await withGateway(
-    {},
-    async (gateway) => {
-      const document = await documentOf(gateway);
-      expect(await new Validator().validate(document)).toEqual({ valid: true });
-      const ids = Object.values(document['paths'] ?? {}).flatMap((item) =>
-        ['get', 'post'].map((method) => item[method]?.['operationId']),
-      );
-      expect(ids).toEqual(['listOutfits', 'createOutfit', 'listOutfits2', 'createOutfit2']);
-      expect(document['tags']).toEqual([{ name: own.name, description: own.description }]);
-    },
-    { routes },
+  const document = await documentOf(await open({}, { routes }));
+  expect(await new Validator().validate(document)).toEqual({ valid: true });
+  const ids = Object.values(document['paths'] ?? {}).flatMap((item) =>
+    ['get', 'post'].map((method) => item[method]?.['operationId']),
   );
+  expect(ids).toEqual(['listOutfits', 'createOutfit', 'listOutfits2', 'createOutfit2']);
+  expect(document['tags']).toEqual([{ name: own.name, description: own.description }]);
 });
 
 test.each([

@@ -91,10 +91,8 @@ describe('a picture', () => {
   });
 });
 
-describe('the demonstration', () => {
-  test('is not what an empty database holds, whose pictures are elsewhere', async () => {
-    const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
-    const base = await baseOf(empty);
-    expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);
-  });
+test('an empty database is no demonstration: its pictures are elsewhere', async () => {
+  const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
+  const base = await baseOf(empty);
+  expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);
 });

@@ -1,15 +1,20 @@
-// The numbers of all workers together, also of those that have ended: a sum that fell when a worker is
-// replaced would look like a restart of everything, and like all its requests once more.
+// Metrics and usage of all workers together, also of those that have ended: a sum that fell with a worker would look
+// like a restart of everything.
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { other } from '../observability/bounded-names.ts';
+import { maxNames } from '../observability/clients.ts';
 import type { Measured } from '../observability/metrics-server.ts';
-import { combineUsage } from './combined-usage.ts';
+import {
+  meanOfDays,
+  recentDays,
+  sortUsage,
+  type UsageReport,
+  type UsageRow,
+} from '../observability/usage.ts';
 import type { Member } from './member.ts';
 import type { Metric, Report } from './messages.ts';
 
-/**
- * How metrics of Node.js are combined, where prom-client means it otherwise: one worker that is slow
- * must not hide behind the others, and the gateway is as old as the parent.
- */
+/** Otherwise than prom-client: a slow worker must not hide behind others, and the gateway is as old as its parent. */
 function aggregatorOf({ name, aggregator }: Metric): Metric['aggregator'] {
   if (name === 'process_start_time_seconds') return 'first';
   if (!name.startsWith('nodejs_eventloop_lag')) return aggregator;
@@ -21,12 +26,10 @@ export class CombinedMetrics implements Measured {
   /** What workers that have ended had counted: counters and histograms, added up. */
   #retired: readonly Metric[] = [];
   readonly #since = new Date();
-  #retiredUsage: Report['usage'] | undefined;
-  /** What is known of the parent itself. */
+  #retiredUsage: readonly UsageReport[] = [];
   readonly #registry = new Registry();
   readonly #ends: Counter;
 
-  /** @param wanted workers that serve when none has ended */
   constructor(wanted = 1) {
     collectDefaultMetrics({ register: this.#registry });
     new Gauge({
@@ -45,25 +48,20 @@ export class CombinedMetrics implements Measured {
     this.#members.add(member);
   }
 
-  /**
-   * A worker has ended: what it has counted stays.
-   * @param isUnexpected whether it should not have
-   */
+  /** A worker has ended: what it has counted stays. */
   retire(member: Member, isUnexpected: boolean): void {
     this.#members.delete(member);
     if (isUnexpected) this.#ends.inc();
     if (!member.report) return;
-    const counted = member.report.metrics.filter(({ type }) => {
-      return ['counter', 'histogram'].includes(String(type));
-    });
+    const counted = member.report.metrics.filter(({ type }) =>
+      ['counter', 'histogram'].includes(String(type)),
+    );
     this.#retired = AggregatorRegistry.aggregate([
       [...this.#retired],
       counted,
     ]).getMetricsAsArray() as Metric[];
-    this.#retiredUsage = combineUsage(this.#since, [
-      ...(this.#retiredUsage ? [this.#retiredUsage] : []),
-      member.report.usage,
-    ]);
+    const usages = [...this.#retiredUsage, member.report.usage];
+    this.#retiredUsage = [combineUsage(this.#since, usages)];
   }
 
   async print(): Promise<{ contentType: string; text: string }> {
@@ -81,13 +79,10 @@ export class CombinedMetrics implements Measured {
     return { contentType: combined.contentType, text: await combined.metrics() };
   }
 
-  async readUsage(): Promise<Report['usage']> {
+  async readUsage(): Promise<UsageReport> {
     await this.#askAll();
-    const reports = this.#reports().map(({ usage }) => usage);
-    return combineUsage(this.#since, [
-      ...(this.#retiredUsage ? [this.#retiredUsage] : []),
-      ...reports,
-    ]);
+    const usages = this.#reports().map(({ usage }) => usage);
+    return combineUsage(this.#since, [...this.#retiredUsage, ...usages]);
   }
 
   #reports(): Report[] {
@@ -97,4 +92,70 @@ export class CombinedMetrics implements Measured {
   async #askAll(): Promise<void> {
     await Promise.all([...this.#members].map((member) => member.askForReport()));
   }
+}
+
+/** As one process would tell it: with as many names, those that ask most. */
+function combineUsage(since: Date, reports: readonly UsageReport[]): UsageReport {
+  const all = reports.flatMap(({ usage }) => usage);
+  const clients = merge(
+    all.filter(({ client }) => client !== other),
+    ({ client }) => client,
+    addRows,
+  );
+  const most = clients.sort((a, b) => b.requests - a.requests).slice(0, maxNames);
+  const names = new Set(most.map(({ client }) => client));
+  const rows = merge(
+    all.map((row) => (names.has(row.client) ? row : { ...row, client: other, version: other })),
+    ({ client, version, interface: kind, route }) => JSON.stringify([client, version, kind, route]),
+    addRows,
+  );
+  return {
+    since,
+    namesForgotten: reports.reduce((sum, { namesForgotten }) => sum + namesForgotten, 0),
+    usage: sortUsage(rows.map(forget)),
+  };
+}
+
+/** Leaves out the days that are long ago: a worker that has ended goes on telling them. */
+function forget(row: UsageRow): UsageRow {
+  const now = Date.now();
+  const days = recentDays(row.days, now);
+  return { ...row, days, requestsADay: meanOfDays(days, row.firstSeen, now) };
+}
+
+/** One for each key, with the others of that key added to it. */
+function merge<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+  add: (a: Item, b: Item) => Item,
+): Item[] {
+  const merged = new Map<string, Item>();
+  for (const item of items) {
+    const before = merged.get(keyOf(item));
+    merged.set(keyOf(item), before ? add(before, item) : item);
+  }
+  return [...merged.values()];
+}
+
+function addRows(a: UsageRow, b: UsageRow): UsageRow {
+  const parameters = merge(
+    [...a.parameters, ...b.parameters],
+    ({ name }) => name,
+    (x, y) => ({ ...y, requests: x.requests + y.requests }),
+  );
+  return {
+    ...a,
+    requests: a.requests + b.requests,
+    statuses: addNumbers(a.statuses, b.statuses),
+    parameters: parameters.sort((x, y) => y.requests - x.requests),
+    firstSeen: a.firstSeen < b.firstSeen ? a.firstSeen : b.firstSeen,
+    lastSeen: a.lastSeen > b.lastSeen ? a.lastSeen : b.lastSeen,
+    days: addNumbers(a.days, b.days),
+  };
+}
+
+function addNumbers<Numbers extends Readonly<Record<string, number>>>(a: Numbers, b: Numbers) {
+  const sum: Record<string, number> = { ...a };
+  for (const [name, number] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + number;
+  return sum as Numbers;
 }

@@ -2,19 +2,15 @@
 import type { Worker } from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
 import { OperatorError } from '../errors.ts';
-import { closeWhatIsLost } from './handed-connections.ts';
-import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
+import type { Assignment, Report, ToParent, ToWorker } from './messages.ts';
 
 /** Milliseconds that a worker has to say what it has counted; after that, what it said last holds. */
 const reportLimit = 2_000;
 /** Milliseconds after which a worker that serves was no failed start. */
 const trial = 10_000;
 
-/** How a worker has ended. */
 export interface Ending {
-  /** Why it could not serve, in its own words; undefined: it did not say. */
   readonly reason: string | undefined;
-  /** The exit code, or the signal that ended it. */
   readonly code: number | string;
 }
 
@@ -24,19 +20,18 @@ type Events = {
 
 export class Member extends EventEmitter<Events> {
   readonly ended: Promise<Ending>;
-  /** What it has counted, as far as is known. */
   report: Report | undefined;
   isBuilt = false;
   isListening = false;
   /** Whether another worker has its place: it may end. */
   isReplaced = false;
-  /** How many times it was asked for a sign of life since it gave one. */
+  /** Pings since the last pong. */
   unanswered = 0;
   readonly #worker: Worker;
   #reason: string | undefined;
   #listeningSince = Number.POSITIVE_INFINITY;
 
-  constructor(worker: Worker, assignment: Beginning) {
+  constructor(worker: Worker, assignment: Assignment) {
     super();
     this.#worker = worker;
     closeWhatIsLost(worker);
@@ -81,7 +76,6 @@ export class Member extends EventEmitter<Events> {
     return this.#worker.process.pid;
   }
 
-  /** Whether it has served for so long that it could. */
   get isProven(): boolean {
     return performance.now() - this.#listeningSince > trial;
   }
@@ -95,7 +89,6 @@ export class Member extends EventEmitter<Events> {
     this.#worker.process.kill('SIGKILL');
   }
 
-  /** @throws OperatorError when it ends before that */
   async until(event: 'built' | 'listening'): Promise<void> {
     const failed = this.ended.then(({ reason, code }) => {
       throw new OperatorError(reason ?? `A worker has ended before it could serve (${code}).`);
@@ -103,7 +96,6 @@ export class Member extends EventEmitter<Events> {
     await Promise.race([once(this, event), failed]);
   }
 
-  /** @throws OperatorError when it ends before it listens */
   listen(): Promise<void> {
     this.tell({ type: 'listen' });
     return this.until('listening');
@@ -122,4 +114,24 @@ export class Member extends EventEmitter<Events> {
     this.tell({ type: 'report' });
     await Promise.race([once(this, 'report', { signal }).catch(() => {}), this.ended]);
   }
+}
+
+/**
+ * Closes connections that node:cluster was handing to a worker that has ended, so that their clients ask again:
+ * it forgets them, and nobody would answer or close them.
+ */
+function closeWhatIsLost(worker: Worker): void {
+  const { process: child } = worker;
+  const onTheWay = new Map<unknown, { close(): void }>();
+  const send = child.send.bind(child) as (...given: unknown[]) => boolean;
+  child.send = (message: { readonly seq?: unknown }, handle?: unknown, ...rest: unknown[]) => {
+    const isConnection = handle !== null && typeof handle === 'object' && 'close' in handle;
+    if (isConnection) onTheWay.set(message.seq, handle as { close(): void });
+    return send(message, handle, ...rest);
+  };
+  // What a worker did not want any more goes to another one.
+  child.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => onTheWay.delete(ack));
+  worker.on('exit', () => {
+    for (const connection of onTheWay.values()) connection.close();
+  });
 }

@@ -1,9 +1,8 @@
-// What the parent and its workers tell each other. Sent as structured clones, so that dates stay dates.
+// Messages between the parent and its workers, sent as structured clones: dates stay dates.
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { UsageReport } from '../observability/usage.ts';
 
-/** A metric with its values, as prom-client gives it. */
 export type Metric = MetricObjectWithValues<
   MetricValue<string> & {
     /** That of the series, where a metric has several, as histograms do. */
@@ -17,20 +16,15 @@ export interface Report {
   readonly usage: UsageReport;
 }
 
-/** All that a worker needs to know, checked by its parent. */
 export interface Assignment {
   readonly config: Config;
   readonly drawsPictures: boolean;
-}
-
-/** The same, and when the worker is started. */
-export interface Beginning extends Assignment {
-  /** With the gateway, and not in the place of another one. */
+  /** Whether it is started with the gateway, and not in the place of another one. */
   readonly isFirst: boolean;
 }
 
 export type ToWorker =
-  | { readonly type: 'build'; readonly assignment: Beginning }
+  | { readonly type: 'build'; readonly assignment: Assignment }
   | { readonly type: 'listen' }
   | { readonly type: 'report' }
   | { readonly type: 'ping' }
@@ -38,7 +32,6 @@ export type ToWorker =
   | { readonly type: 'problem'; readonly problem: string | undefined }
   /** Another process has met another database server than before: this one. */
   | { readonly type: 'look'; readonly server: string }
-  /** Another worker has taken its place. */
   | { readonly type: 'leave' }
   /** The gateway ends. @see Shutdown.close for `announce` */
   | { readonly type: 'close'; readonly announce: boolean }
@@ -48,15 +41,12 @@ export type ToWorker =
 export type ToParent =
   /** It hears now: what is said before is lost. */
   | { readonly type: 'hearing' }
-  /** It could listen now. */
   | { readonly type: 'built' }
   | { readonly type: 'listening' }
   /** It cannot: a sentence for the operator, or a trace. */
   | { readonly type: 'failed'; readonly reason: string }
-  /** Undefined: nothing is measured. */
   | { readonly type: 'report'; readonly report: Report | undefined }
   | { readonly type: 'pong' }
-  /** It has met another database server than before: this one. */
   | { readonly type: 'moved'; readonly server: string }
   /** It was asked to end by somebody else, and would like to be replaced. */
   | { readonly type: 'replace' }

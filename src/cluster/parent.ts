@@ -1,8 +1,8 @@
-// The parent of the workers: as many as there shall be, each with its share of the limits. It answers no request itself.
+// The parent of the workers: each gets its share of the limits. It answers no request itself.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
-import type { Config, WorkerCount } from '../config.ts';
+import type { Config } from '../config.ts';
 import { fail } from '../failure.ts';
 import { type Ground, sayGoodBye } from '../ground.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
@@ -10,10 +10,6 @@ import type { Opening, Serving } from '../start-up.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
 import { Workers } from './workers.ts';
 
-/**
- * Builds all workers.
- * @throws OperatorError when one of them cannot serve
- */
 export async function openWorkers(
   config: Config,
   ground: Ground,
@@ -56,7 +52,7 @@ export async function openWorkers(
   };
 }
 
-/** What a container may use, which Node.js does not always know; undefined: there is no such limit. */
+/** What a container may use, which Node.js does not always know. */
 function readQuota(): string | undefined {
   try {
     return readFileSync('/sys/fs/cgroup/cpu.max', 'utf8');
@@ -65,12 +61,9 @@ function readQuota(): string | undefined {
   }
 }
 
-/**
- * @param processors that this machine lets the process use
- * @param quota what the kernel says of its share of them (`cpu.max` of cgroups); undefined: nothing
- */
+/** @param quota of processors, as `cpu.max` of cgroups has it */
 export function countWorkers(
-  wanted: WorkerCount,
+  wanted: Config['workers'],
   processors: number,
   quota: string | undefined,
 ): number {
@@ -88,7 +81,6 @@ const shared = [
   'cacheMaxBytes',
 ] as const satisfies readonly (keyof Config)[];
 
-/** The configurations of so many workers: together they keep the limits of `config`. */
 export function shareOut(config: Config, workers: number): Config[] {
   return Array.from({ length: workers }, (_, index) => ({
     ...config,
@@ -97,6 +89,5 @@ export function shareOut(config: Config, workers: number): Config[] {
 }
 
 function shareOf(limit: number, index: number, workers: number): number {
-  if (limit === 0) return 0;
-  return Math.max(Math.floor(limit / workers) + (index < limit % workers ? 1 : 0), 1);
+  return limit && Math.max(Math.floor(limit / workers) + (index < limit % workers ? 1 : 0), 1);
 }

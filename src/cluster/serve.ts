@@ -1,5 +1,4 @@
-// What a worker does: it builds the service, listens when it is told to, and ends when it is told to. It
-// ends at once when the parent is gone: node:cluster sees to that.
+// A worker: builds the service, listens and ends when it is told to. Without its parent, node:cluster ends it at once.
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { describeError, listening } from '../failure.ts';
@@ -7,14 +6,12 @@ import { type Ground, openGround, openLog, sayGoodBye } from '../ground.ts';
 import { listen } from '../http/server.ts';
 import { buildService, type Service } from '../service.ts';
 import { onUncaught } from '../signals.ts';
-import type { Beginning, Report, ToParent, ToWorker } from './messages.ts';
+import type { Assignment, Report, ToParent, ToWorker } from './messages.ts';
 
-/** Serves until the parent ends it. */
 export function serve(process: NodeJS.Process, tell: (message: ToParent) => void): void {
   let worker: Running | undefined;
   let exitCode = 0;
   let isEnding = false;
-  /** Why the gateway as a whole is not ready. */
   let problem: string | undefined;
 
   const attempt = async (work: () => Promise<void>) => {
@@ -90,12 +87,11 @@ interface Running {
 }
 
 async function build(
-  { config, drawsPictures, isFirst }: Beginning,
+  { config, drawsPictures, isFirst }: Assignment,
   problem: () => string | undefined,
 ): Promise<Running> {
   const log = await openLog(config, true);
   const ground = await openGround(config, log);
-  // The parent says it, once for all.
   const onChange = (change: Error | undefined) =>
     log.debug(change?.message ?? `${ground.database.description} can be used`);
   const monitor = await ground.database.monitor(onChange, (sentence) => log.warn(sentence));
@@ -104,11 +100,8 @@ async function build(
 }
 
 async function readReport(worker: Running | undefined): Promise<Report | undefined> {
-  const metrics = worker?.service.metrics;
-  return (
-    metrics && {
-      metrics: (await metrics.registry.getMetricsAsJSON()) as Report['metrics'],
-      usage: await metrics.readUsage(),
-    }
-  );
+  const own = worker?.service.metrics;
+  if (!own) return undefined;
+  const metrics = (await own.registry.getMetricsAsJSON()) as Report['metrics'];
+  return { metrics, usage: await own.readUsage() };
 }

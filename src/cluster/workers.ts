@@ -11,7 +11,6 @@ import type { Assignment } from './messages.ts';
 
 /** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
 const closeLimit = 4_700;
-/** Milliseconds in which the system has ended what was killed. */
 const killLimit = 200;
 /** Failed starts in a row after which a place is thought to be hopeless. */
 const maxFailures = 6;
@@ -21,9 +20,9 @@ const pause = { first: 500, longest: 30_000 };
 const heartbeat = 5_000;
 const maxUnanswered = 6;
 
-/** The place of a worker: one serves there, and another one when that has ended. */
+/** The place of a worker, and of the next one when that has ended. */
 interface Place {
-  readonly assignment: Assignment;
+  readonly assignment: Omit<Assignment, 'isFirst'>;
   member: Member | undefined;
   /** Starts in a row that were soon followed by the end. */
   failures: number;
@@ -32,12 +31,10 @@ interface Place {
 }
 
 interface Options {
-  readonly assignments: readonly Assignment[];
+  readonly assignments: readonly Place['assignment'][];
   readonly log: Logger;
   readonly metrics: CombinedMetrics;
-  /** Why the gateway is not ready, for a reason that its workers do not see. */
   findProblem(): string | undefined;
-  /** Called when not one worker lives for long, however often it is started. */
   onHopeless(error: OperatorError): void;
 }
 
@@ -62,28 +59,20 @@ export class Workers {
     cluster.setupPrimary({
       exec: fileURLToPath(new URL('dist/cluster/gateway-worker.js', packageFolder)),
       args: [],
-      // Dates stay dates.
       serialization: 'advanced',
     });
   }
 
-  /**
-   * Starts all, which then wait to listen.
-   * @throws OperatorError when one of them fails
-   */
+  /** Starts all. @throws OperatorError when one of them fails */
   async build(): Promise<void> {
     await Promise.all(this.#places.map((place) => this.#start(place)));
   }
 
-  /**
-   * Lets all listen. Gives their process ids.
-   * @throws OperatorError when one of them fails
-   */
+  /** Lets all listen. Gives their process ids. @throws OperatorError when one of them fails */
   async listen(): Promise<(number | undefined)[]> {
     const members = [...this.#members];
     await Promise.all(members.map((member) => member.listen()));
     this.#isOpen = true;
-    // One that has ended meanwhile was not missed yet.
     for (const place of this.#places) if (!place.member) this.#startAgain(place);
     this.#heartbeat = setInterval(() => this.#feelPulses(), heartbeat);
     return members.map(({ processId }) => processId);
@@ -102,7 +91,6 @@ export class Workers {
 
   /** Replaces all, one after the other: each serves until the next one does. */
   restart(): void {
-    // What is being started is new.
     if (!this.#isOpen) return;
     this.#restartAgain = true;
     this.#restarting ??= this.#restartWhileWanted().finally(() => {
@@ -179,11 +167,9 @@ export class Workers {
       await sleep(Math.min(pause.first * 2 ** (place.failures - 1), pause.longest));
     }
     if (this.#isClosing || place.member || place.isChanging) return;
-    // One that ends has been heard of, and is started again.
     await this.#begin(place).catch(() => {});
   }
 
-  /** @throws OperatorError when it ends before it listens */
   async #begin(place: Place): Promise<void> {
     const member = await this.#start(place);
     await member.listen();

@@ -5,7 +5,6 @@ import { describeError } from '../failure.ts';
 import type { Output } from '../import/reporter.ts';
 import { type CommandLine, parseLine, settingsOf, UsageError } from './options.ts';
 
-/** All that a command may touch of the process that it runs in. */
 export interface Io {
   readonly env: Environment;
   readonly stdin: Readable;
@@ -15,24 +14,16 @@ export interface Io {
   readonly signal: AbortSignal;
 }
 
-/** What the file of a command exports. */
 export interface Command {
   /** Its arguments, options and help, as commander reads and prints them. */
   line(): CommandLine;
   /** Its exit code when it fails: 1, unless that is an answer, such as "something differs". */
   readonly failureCode?: number;
-  /**
-   * Gives the exit code; throws what ends it.
-   * @param values of its own options
-   * @param words its arguments
-   */
+  /** Gives the exit code. @param values of its own options @param words its arguments */
   run(io: Io, values: object, words: readonly string[]): Promise<number>;
 }
 
-/**
- * Runs a command, or prints its help, or says in the one way why it failed. Gives the exit code.
- * @param prepare what is done before, when it runs
- */
+/** Runs a command, or prints its help, or says why it failed. Gives the exit code. @param prepare before it runs */
 export async function runCommand(
   command: Command,
   { args, ...io }: Io & { readonly args: readonly string[] },
@@ -62,7 +53,6 @@ export async function untilAborted<Result>(
   work: Promise<Result>,
   signal: AbortSignal,
 ): Promise<Result> {
-  // What it fails with later on is no news.
   work.catch(() => {});
   let abort = () => {};
   const aborted = new Promise<never>((_settle, reject) => {

@@ -1,5 +1,4 @@
-// outfit-gateway counts: checks what is kept beside the outfits, or writes it anew: the rows of likes, the bucket
-// counts, and the texts that are searched. See counting.md and filters.md.
+// outfit-gateway counts: checks or rewrites what is kept beside the outfits. See counting.md and filters.md.
 import { Argument } from 'commander';
 import type pg from 'pg';
 import { readConfig } from '../config.ts';
@@ -27,7 +26,6 @@ Exit code: 0 all is right (check) or has been rebuilt, 1 something is wrong, 2 i
 130 it was interrupted.`,
   );
 
-/** Milliseconds between two signs of life. */
 const signInterval = 5_000;
 
 export const failureCode = 2;
@@ -55,18 +53,13 @@ export async function run(io: Io, _values: object, [task]: readonly string[]): P
 /** Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too. */
 const lockFirst = '(SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0';
 
-/** What is kept beside the outfits. */
-const kept: readonly {
-  readonly name: string;
-  readonly unit: string;
-  readonly findWrong: string;
-  readonly rebuild?: string;
-}[] = [
+const kept = [
   {
     // That of the counts sets them right first.
     name: 'likes',
     unit: 'row(s) of likes',
     findWrong: `SELECT count(*)::int AS wrong FROM check_outfit_likes() WHERE ${lockFirst}`,
+    rebuild: undefined,
   },
   {
     name: 'counts',
@@ -113,18 +106,16 @@ async function rebuild(client: pg.PoolClient, description: string, io: Io): Prom
   return 0;
 }
 
-/** Shows that long work goes on; gives its result and the seconds that it took. */
 async function withSigns<Result>(
   name: string,
   { stdout, signal }: Io,
   work: () => Promise<Result>,
-): Promise<{ readonly result: Result; readonly seconds: string }> {
+) {
   const start = Date.now();
   const seconds = () => ((Date.now() - start) / 1000).toFixed(1);
   stdout.write(`${name} ...\n`);
-  const timer = setInterval(() => {
-    stdout.write(`${name}: ${seconds()} s so far ...\n`);
-  }, signInterval);
+  const sign = () => void stdout.write(`${name}: ${seconds()} s so far ...\n`);
+  const timer = setInterval(sign, signInterval);
   try {
     const result = await untilAborted(work(), signal);
     return { result, seconds: seconds() };

@@ -4,11 +4,7 @@ import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkPrepared } from '../database/prepare.ts';
 
-/**
- * Gives the work the configured database and closes it: the embedded one is migrated before,
- * PostgreSQL must be.
- * @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError
- */
+/** The embedded database is migrated before. @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError */
 export async function withDatabase<Result>(
   config: Config,
   work: (database: Database) => Promise<Result>,
@@ -28,11 +24,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/**
- * For commands that work longer than a transaction: a pooler of transactions would let go of what
- * they have locked and set.
- * @throws ConfigError
- */
+/** For what locks and sets beyond a transaction, which a pooler of transactions would undo. @throws ConfigError */
 export function requireSession({ databasePooler }: Config): void {
   if (databasePooler === 'session') return;
   throw new ConfigError(

@@ -11,7 +11,6 @@ export type CommandLine = Command;
 /** A mistake in the command line that its command finds itself: exit code 2, as for all others. */
 export class UsageError extends ConfigError {}
 
-/** @param name of the command; empty: the program */
 export function createLine(name: string): CommandLine {
   return new Command(`outfit-gateway ${name}`.trim())
     .helpCommand(false)
@@ -20,7 +19,6 @@ export function createLine(name: string): CommandLine {
     .configureHelp({ helpWidth: 100 });
 }
 
-/** Reads the value of an option. */
 export function as<Value>(schema: z.ZodType<Value, string>): (value: string) => Value {
   return (value) => {
     const { success, data } = schema.safeParse(value);
@@ -34,7 +32,6 @@ export function asList(schema = text) {
   return (value: string, before: readonly string[] = []) => [...before, as(schema)(value)];
 }
 
-/** The name of a setting as an option. */
 export const flagOf = (setting: string) => `--${setting.toLowerCase().replaceAll('_', '-')}`;
 
 class SettingOption extends Option {
@@ -67,7 +64,6 @@ export function withSettings(line: CommandLine, areListed = false): CommandLine 
   return line.addHelpText('after', settingsHelp);
 }
 
-/** The settings that a command line gives, as variables. */
 export function settingsOf(line: CommandLine): Environment {
   const given = line.options.flatMap((one) => {
     const value = line.getOptionValue(one.attributeName());
@@ -76,10 +72,7 @@ export function settingsOf(line: CommandLine): Environment {
   return Object.fromEntries(given);
 }
 
-/**
- * Reads a command line, or prints the help or version that it asks for, or says in one sentence what is wrong with it.
- * @returns the exit code, where that is all
- */
+/** Reads a command line; or prints help, version, or what is wrong, and gives the exit code. */
 export function parseLine(
   line: CommandLine,
   args: readonly string[],

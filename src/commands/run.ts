@@ -71,10 +71,7 @@ const assignment =
 /** What other programs read: Compose, PostgreSQL, Node.js and OpenTelemetry. */
 const foreign = /^(?:COMPOSE_|POSTGRES_|PG|NODE_|OTEL_)|^(?:TZ|NO_PROXY|HTTPS?_PROXY)$/i;
 
-/**
- * Reads `.env` in the current folder, if there is one. What is set in the environment stays.
- * @throws ConfigError when it cannot be read, or not all of it
- */
+/** Reads `.env`, if there is one. What is set in the environment stays. @throws ConfigError */
 function loadEnvFile(): void {
   try {
     const text = readFileSync('.env', 'utf8').replaceAll('\r\n', '\n');

@@ -12,7 +12,6 @@ export const line = () =>
     true,
   );
 
-/** Runs until a signal ends the process, or what it cannot go on without fails. */
 export async function run({ env }: Io): Promise<never> {
   const config = readConfig(env);
   // A second of loading, which help and a setting that cannot be read need not wait for.

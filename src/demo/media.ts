@@ -14,7 +14,6 @@ const headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 };
 
-/** Draws what is asked for: nothing is stored, and the database is not asked. */
 export function servePictures(app: FastifyInstance): void {
   app.route<{ Params: { '*': string } }>({
     method: app.supportedMethods,

@@ -1,11 +1,9 @@
-// Draws the demonstration's pictures as SVG, from nothing but their keys: outfits, avatars, and a still of
-// each video.
+// Draws the demonstration's pictures as SVG, from their keys alone: outfits, avatars, and a still of each video.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { packageFolder } from '../package.ts';
 import { at, below, createRandom, pick, type Random } from './random.ts';
 
-/** A background, and colours for clothes that go with it and with each other. */
 type Palette = readonly [background: string, ...clothes: string[]];
 
 const palettes: readonly Palette[] = [
@@ -48,13 +46,12 @@ function drawOutfit(random: Random, mark: string): string {
   const order = below(random, clothes.length);
   const colors = clothes.map((_color, index) => at(clothes, index + order));
   const pattern = drawPattern(random, at(colors, 0), at(colors, 3));
-  const pieces = pick(layouts, random)
-    .map((place, index) => drawPiece(place, colors, index === 0 && pattern !== '', random))
+  const pieces = pick(shapesOf<Layout>('layouts'), random)
+    .places.map((place, index) => drawPiece(place, colors, index === 0 && pattern !== '', random))
     .join('');
   return `<svg xmlns="http://www.w3.org/2000/svg" width="600" height="800" viewBox="0 0 300 400"><defs><filter id="s" x="-20%" y="-20%" width="140%" height="140%"><feDropShadow dx="2" dy="4" stdDeviation="4" flood-color="#3a2c20" flood-opacity=".28"/></filter>${pattern}</defs><path d="M0 0H300V400H0Z" fill="${background}"/><path d="${pick(backdrops, random)}" fill="#fff" opacity=".42"/>${pieces}${mark}</svg>`;
 }
 
-/** Shapes behind the clothes. */
 const backdrops = [
   'M150 200m-130 0a130 130 0 1 0 260 0a130 130 0 1 0-260 0Z',
   'M45 400V150A105 105 0 0 1 255 150V400Z',
@@ -64,12 +61,8 @@ const backdrops = [
   'M30 120Q60 20 170 40T280 190 190 370 40 300 30 120Z',
 ];
 
-/**
- * A piece of a picture, drawn in this order. Pieces stand around an origin of their own: clothes hang from it, at
- * the neck or the waist; shoes stand on it.
- */
+/** Clothes hang from their origin, at the neck or the waist; shoes stand on it. */
 interface Garment {
-  readonly kind: string;
   readonly outline: string;
   /** Parts in a second colour: collars, soles, bands. */
   readonly trim?: string;
@@ -81,15 +74,29 @@ interface Garment {
   readonly buttons?: string;
 }
 
-let wardrobe: readonly Garment[] | undefined;
+/** What half of the clothes are printed or woven with. */
+interface Pattern {
+  readonly size: number;
+  readonly paths: readonly string[];
+  readonly opacity: number;
+}
+
+interface Hair {
+  readonly name: string;
+  /** Behind the head, and in front of it. */
+  readonly behind: string;
+  readonly front: string;
+}
+
+let shapes: readonly { readonly kind: string }[] | undefined;
 
 /** Those of some kinds; read on first use. */
-function garmentsOf(kinds: string): Garment[] {
-  wardrobe ??= readFileSync(new URL('dist/demo/garments.ndjson', packageFolder), 'utf8')
+function shapesOf<Shape = Garment>(kinds: string): Shape[] {
+  shapes ??= readFileSync(new URL('dist/demo/shapes.ndjson', packageFolder), 'utf8')
     .trim()
     .split('\n')
-    .map((line): Garment => JSON.parse(line));
-  return wardrobe.filter(({ kind }) => kinds.split(' ').includes(kind));
+    .map((line) => JSON.parse(line));
+  return shapes.filter(({ kind }) => kinds.split(' ').includes(kind)) as unknown as Shape[];
 }
 
 /**
@@ -107,38 +114,9 @@ type Place = readonly [
 ];
 
 /** The first garment has the pattern. */
-const layouts: readonly (readonly Place[])[] = [
-  // One above the other.
-  [
-    ['tops', 150, 58, 1.12, 0, 0, 3],
-    ['bottoms', 150, 196, 1.06, 1, 0, 3],
-    ['bags', 48, 250, 0.95, 3, 0, 10],
-    ['shoes', 248, 344, 1.1, 2],
-    ['extras', 250, 236, 0.85, 2, 0, 14],
-  ],
-  // Side by side.
-  [
-    ['tops', 98, 62, 1.14, 0, -6, 3],
-    ['bottoms', 210, 150, 1.1, 1, 6, 3],
-    ['shoes', 76, 348, 1.15, 2],
-    ['bags', 72, 250, 0.9, 3, 0, 8],
-    ['extras', 226, 84, 0.95, 2, 0, 14],
-  ],
-  // A dress.
-  [
-    ['dresses', 142, 56, 1.2, 0, 0, 3],
-    ['bags', 252, 190, 1, 1, 0, 10],
-    ['shoes boots', 248, 346, 1.1, 2],
-    ['extras', 50, 84, 0.9, 3, 0, 14],
-  ],
-  // A jacket, and what goes with it.
-  [
-    ['bottoms', 216, 150, 1.08, 1, 5, 3],
-    ['jackets', 100, 60, 1.14, 0, -4, 3],
-    ['shoes boots', 78, 352, 1.1, 2],
-    ['extras', 224, 84, 0.95, 3, 0, 14],
-  ],
-];
+interface Layout {
+  readonly places: readonly Place[];
+}
 
 function drawPiece(
   [kinds, x, y, size, color, turn = 0, tilt]: Place,
@@ -146,7 +124,7 @@ function drawPiece(
   isPatterned: boolean,
   random: Random,
 ): string {
-  const { outline, straps, trim, lines, buttons } = pick(garmentsOf(kinds), random);
+  const { outline, straps, trim, lines, buttons } = pick(shapesOf(kinds), random);
   const angle = tilt === undefined ? 0 : turn + below(random, 2 * tilt + 1) - tilt;
   const fill = at(colors, color);
   const line = isDark(fill) ? '#fff' : '#000';
@@ -163,7 +141,6 @@ function drawPiece(
   return `<g filter="url(#s)" transform="${transform}"><g id="f">${shapes}</g><use href="#f" x="-8" y="18"/></g>`;
 }
 
-/** Whether a colour is darker than most, as the eye sees it. */
 function isDark(color: string): boolean {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((start) =>
     Number.parseInt(color.slice(start, start + 2), 16),
@@ -171,87 +148,26 @@ function isDark(color: string): boolean {
   return 0.3 * red + 0.59 * green + 0.11 * blue < 110;
 }
 
-/** What half of the clothes are printed or woven with; empty for the other half. */
+/** Empty for half of the pictures. */
 function drawPattern(random: Random, ground: string, figure: string): string {
   if (below(random, 2) === 0) return '';
-  const { size, paths, opacity } = pick(patterns, random);
+  const { size, paths, opacity } = pick(shapesOf<Pattern>('patterns'), random);
   const figures = paths.map((path) => `<path d="${path}" fill="${figure}" opacity="${opacity}"/>`);
   return `<pattern id="p" width="${size}" height="${size}" patternUnits="userSpaceOnUse"><path d="M0 0H${size}V${size}H0Z" fill="${ground}"/>${figures.join('')}</pattern>`;
 }
 
-const patterns = [
-  // Stripes across
-  { size: 14, paths: ['M0 0H14V5H0Z'], opacity: 0.85 },
-  // Pin stripes
-  { size: 9, paths: ['M0 0H1.4V9H0Z'], opacity: 0.7 },
-  // Dots
-  {
-    size: 16,
-    paths: ['M2 4a2 2 0 1 1 4 0a2 2 0 1 1-4 0M10 12a2 2 0 1 1 4 0a2 2 0 1 1-4 0'],
-    opacity: 0.9,
-  },
-  // Gingham
-  { size: 18, paths: ['M0 0H9V18H0Z', 'M0 0H18V9H0Z'], opacity: 0.45 },
-  // Tartan
-  {
-    size: 28,
-    paths: ['M0 0H10V28H0ZM18 0H20V28H18Z', 'M0 0H28V10H0ZM0 18H28V20H0Z'],
-    opacity: 0.42,
-  },
-  // Flowers
-  {
-    size: 20,
-    paths: [
-      'M4.3 3.4a1.7 1.7 0 1 1 3.4 0a1.7 1.7 0 1 1-3.4 0M6.9 5.2a1.7 1.7 0 1 1 3.4 0a1.7 1.7 0 1 1-3.4 0M5.9 8.2a1.7 1.7 0 1 1 3.4 0a1.7 1.7 0 1 1-3.4 0M2.7 8.2a1.7 1.7 0 1 1 3.4 0a1.7 1.7 0 1 1-3.4 0M1.7 5.2a1.7 1.7 0 1 1 3.4 0a1.7 1.7 0 1 1-3.4 0M14.4 16a1.6 1.6 0 1 1 3.2 0a1.6 1.6 0 1 1-3.2 0',
-    ],
-    opacity: 0.85,
-  },
-];
-
 const skins = ['#f6d7c0', '#edbd98', '#d99b6c', '#b5744a', '#8a5335', '#5f3823'];
 const hairColors = ['#2a211d', '#4b3326', '#7a4a2a', '#b8783a', '#d9b36a', '#8f8f94', '#a3402e'];
 
-/** Hair behind the head, and in front of it. */
-const hair: readonly (readonly [behind: string, front: string])[] = [
-  // Short
-  ['', 'M58 92Q54 46 100 44T142 92Q136 70 118 68 92 74 74 68 62 74 58 92Z'],
-  // Long
-  [
-    'M52 150Q44 42 100 42T148 150Q120 160 100 160T52 150Z',
-    'M60 96Q60 56 100 56T140 96Q120 88 108 66 92 88 60 96Z',
-  ],
-  // Bob
-  [
-    'M54 128Q44 44 100 44T146 128Q124 136 100 136T54 128Z',
-    'M60 92Q62 60 100 60T140 92Q100 78 60 92Z',
-  ],
-  // Bun
-  [
-    'M78 40A22 22 0 1 1 122 40 22 22 0 1 1 78 40Z',
-    'M58 94Q54 50 100 48T142 94Q128 66 100 64T58 94Z',
-  ],
-  // Curls
-  [
-    'M60 116A20 20 0 0 1 48 84 22 22 0 0 1 66 54 24 24 0 0 1 100 40 24 24 0 0 1 134 54 22 22 0 0 1 152 84 20 20 0 0 1 140 116Z',
-    'M60 88A14 14 0 0 1 78 66 14 14 0 0 1 100 60 14 14 0 0 1 122 66 14 14 0 0 1 140 88Q128 72 100 76T60 88Z',
-  ],
-  // Headscarf
-  ['M50 178Q40 42 100 40T150 178Z', 'M60 108Q58 58 100 58T140 108Q144 60 100 50T60 108Z'],
-  // Bald
-  ['', ''],
-];
-
 const mouths = ['M84 118Q100 134 116 118', 'M86 120Q100 128 114 120', 'M82 116Q100 142 118 116Z'];
 
-/** @param palette a background, and colours for clothes */
 function drawFace(random: Random, palette: readonly string[]): string {
   const [background, ...clothes] = palette;
   const skin = pick(skins, random);
-  const style = below(random, hair.length);
-  const [behind, front] = at(hair, style);
+  const { name, behind, front } = pick(shapesOf<Hair>('hair'), random);
   const shirt = pick(clothes, random);
   const hairColor =
-    style === 5 ? at(clothes, clothes.indexOf(shirt) + 1) : pick(hairColors, random);
+    name === 'Headscarf' ? at(clothes, clothes.indexOf(shirt) + 1) : pick(hairColors, random);
   const glasses =
     below(random, 4) === 0
       ? '<path d="M70 98a13 13 0 1 0 26 0a13 13 0 1 0-26 0M104 98a13 13 0 1 0 26 0a13 13 0 1 0-26 0M96 96Q100 93 104 96" fill="none" stroke="#2b2b2e" stroke-width="3"/>'

@@ -1,12 +1,8 @@
 // Random numbers that are the same on every machine.
 
-/** Gives the next of a sequence of integers from 0 to 2^32 - 1. */
 export type Random = () => number;
 
-/**
- * Creates the random sequence of one row or picture (the sfc32 generator). Its state is 128 bits wide:
- * with 32, two of ten million rows would share their UUIDs.
- */
+/** sfc32, for one row or picture. With a state of 32 bits, two of ten million rows would share their UUIDs. */
 export function createRandom(seed: number, stream: number, index: number): Random {
   let a = seed | 0;
   let b = stream | 0;

@@ -31,10 +31,7 @@ export async function* readDemo(): AsyncGenerator<OutfitRow> {
   }
 }
 
-/**
- * Fills an empty database with the whole demonstration set, or leaves it empty.
- * @param onProgress called after each batch with the number of outfits so far
- */
+/** Fills an empty database. @param onProgress called after each batch with the number of outfits so far */
 export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => void): Promise<void> {
   let saved = 0;
   await saveIfEmpty(pool, readBatches(), (rows) => {
@@ -44,26 +41,14 @@ export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => voi
   await foldChanges(pool);
 }
 
-/** The set in batches; each is read while the one before is saved. */
 async function* readBatches(): AsyncGenerator<OutfitRow[]> {
-  const outfits = readDemo();
-  let coming = takeBatch(outfits);
-  for (let batch = await coming; batch.length > 0; batch = await coming) {
-    coming = takeBatch(outfits);
-    // If it fails meanwhile, that is soon enough to know afterwards.
-    coming.catch(() => {});
+  let batch: OutfitRow[] = [];
+  for await (const outfit of readDemo()) {
+    if (batch.push(outfit) < batchSize) continue;
     yield batch;
+    batch = [];
   }
-}
-
-async function takeBatch(outfits: AsyncGenerator<OutfitRow>): Promise<OutfitRow[]> {
-  const batch: OutfitRow[] = [];
-  while (batch.length < batchSize) {
-    const { value, done } = await outfits.next();
-    if (done) break;
-    batch.push(value);
-  }
-  return batch;
+  if (batch.length > 0) yield batch;
 }
 
 /** Whether a database holds any of the first outfits of the set, with its own picture. */

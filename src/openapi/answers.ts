@@ -30,13 +30,10 @@ const headers: Readonly<Record<string, Header>> = {
   'X-Request-Id': { description: 'Id in the log: that of the request, or a new one.', on: 'all' },
 };
 
-interface ErrorStatus {
-  readonly when: string;
-  /** Undefined: of both. */
-  readonly method?: 'get' | 'post';
-}
+type Method = 'get' | 'post';
 
-const errors: Readonly<Record<string, ErrorStatus>> = {
+/** Without a method: of both. */
+const errors: Readonly<Record<string, { readonly when: string; readonly method?: Method }>> = {
   400: { when: 'A parameter, a header, the body or the request as a whole cannot be read.' },
   401: { when: 'The token is invalid, or missing where one is needed.' },
   404: { when: 'There is no such page or record.', method: 'get' },
@@ -52,7 +49,6 @@ const errors: Readonly<Record<string, ErrorStatus>> = {
   default: { when: 'Any other error.' },
 };
 
-/** Components that answers refer to. */
 export const errorSchemas: Readonly<Record<string, JsonSchema>> = {
   Error: {
     type: 'object',
@@ -94,8 +90,7 @@ export function describeAnswer(
   };
 }
 
-/** The answers to what is wrong, by status. */
-export function describeErrors(method: 'get' | 'post'): JsonSchema {
+export function describeErrors(method: Method): JsonSchema {
   const detail = { $ref: '#/components/schemas/Error' };
   const fields = { $ref: '#/components/schemas/FieldErrors' };
   const answers = Object.entries(errors)

@@ -9,7 +9,7 @@ import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from '.
 import { describeParameters, readDocumentOf } from './parameters.ts';
 import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
 
-export interface DocumentOptions {
+interface DocumentOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
   readonly config: DeprecationConfig;
@@ -18,11 +18,9 @@ export interface DocumentOptions {
 /** Bodies of answers to GET, by the path in the table; none where there was no answer. */
 export type Samples = ReadonlyMap<string, { readonly results?: readonly object[] }>;
 
-/** What operations are made of. */
 interface Parts extends DocumentOptions {
   readonly schemas: Schemas;
   readonly samples: Samples;
-  /** Those that are taken. */
   readonly operationIds: Set<string>;
 }
 

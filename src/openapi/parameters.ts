@@ -22,14 +22,12 @@ import type { Route } from '../rest/routes.ts';
 import { maxPage } from '../rest/variables.ts';
 import { describedBy, type JsonSchema, type Schemas } from './schemas.ts';
 
-/** The document that answers GET. */
 export function readDocumentOf({ path, list, record }: Route): DocumentNode {
   const document = list ?? record;
   if (!document) throw new Error(`The path ${path} has neither a list nor a record.`);
   return document;
 }
 
-/** In the order of the document. */
 export function describeParameters(
   schema: GraphQLSchema,
   route: Route,
@@ -45,10 +43,18 @@ export function describeParameters(
   visit(document, visitWithTypeInfo(typeInfo, { Argument }));
   const inQuery = knownParametersOf(route);
   const definitions = getOperationAST(document)?.variableDefinitions ?? [];
-  return definitions.flatMap(({ variable, type: node, defaultValue }) => {
+  return definitions.flatMap(({ variable, type: node, defaultValue }): JsonSchema[] => {
     const name = variable.name.value;
     if (route.list && name === 'last') return [];
-    if (route.list && name === 'page') return [describePage(descriptions.get(name))];
+    if (route.list && name === 'page') {
+      const text = describedBy(
+        descriptions.get(name),
+        '`last` is the last page, whichever that is.',
+      );
+      const number = { type: 'integer', minimum: 1, maximum: maxPage };
+      const schema = { anyOf: [number, { type: 'string', const: 'last' }] };
+      return [{ name, in: 'query', ...text, schema }];
+    }
     const type = typeFromAST(schema, node as never) as GraphQLInputType;
     const leaf = getNamedType(type);
     const { description: meaning, ...item } = schemas.ofInput(leaf, descriptions.get(name));
@@ -69,15 +75,4 @@ export function describeParameters(
       },
     ];
   });
-}
-
-/** It has rules of its own: `last` is another variable. */
-function describePage(description: string | null | undefined): JsonSchema {
-  const number = { type: 'integer', minimum: 1, maximum: maxPage };
-  return {
-    name: 'page',
-    in: 'query',
-    ...describedBy(description, '`last` is the last page, whichever that is.'),
-    schema: { anyOf: [number, { type: 'string', const: 'last' }] },
-  };
 }

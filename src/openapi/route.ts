@@ -15,7 +15,6 @@ export interface OpenApiOptions extends RestOptions {
   readonly config: RestOptions['config'] & Pick<Config, 'browsable' | 'graphiql'>;
 }
 
-/** The document as it was last sent. */
 interface Latest extends Compressible {
   /** The samples in it: it is made anew when they have changed. */
   readonly key: string;

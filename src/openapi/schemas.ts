@@ -25,7 +25,6 @@ const scalars: Readonly<Record<string, JsonSchema>> = {
   String: { type: 'string' },
 };
 
-/** The schemas of one OpenAPI document. */
 export class Schemas {
   readonly #schema: GraphQLSchema;
   readonly #components: Map<string, JsonSchema>;
@@ -51,10 +50,7 @@ export class Schemas {
     return findField(this.#schema, document, ...path);
   }
 
-  /**
-   * The schema of a field where it is not null.
-   * @param others properties of it that are not what the document selects
-   */
+  /** The schema of a field where it is not null. @param others properties that the document does not select */
   ofField(field: SelectedField, others: JsonSchema = {}): JsonSchema {
     const type = getNullableType(field.type);
     if (isListType(type)) {

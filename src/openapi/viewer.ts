@@ -1,10 +1,10 @@
 // /api/docs: the document in Swagger UI, for people; from this process alone.
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { preferredType } from '../http/accept.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
-import { logo } from '../logo.ts';
 import { packageFolder } from '../package.ts';
+import { logo } from '../pages/logo.ts';
 import { notFound } from '../rest/errors.ts';
 import { readBaseUrl } from '../rest/url.ts';
 import type { OpenApiOptions } from './route.ts';
@@ -22,24 +22,12 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The page and its files, by their names. */
-interface Viewer {
-  readonly html: Compressible;
-  readonly tag: string;
-  readonly files: ReadonlyMap<string, Compressible>;
-  /** Part of the paths of the files, as they may be kept for ever. */
-  readonly version: string;
-}
-
 /** Serves the page to whoever takes HTML: for all others there is nothing, as everywhere below `/api/`. */
 export function serveViewer(app: FastifyInstance, { config }: OpenApiOptions): void {
   const compresses = config.compression !== 'off';
   // Read on first use: most processes are never asked for it.
-  let viewer: Viewer | undefined;
-  const getViewer = async () => {
-    viewer ??= await readViewer(config.graphiql);
-    return viewer;
-  };
+  let viewer: ReturnType<typeof readViewer> | undefined;
+  const getViewer = () => (viewer ??= readViewer(config.graphiql));
   const wantsPage = (request: FastifyRequest) => {
     readBaseUrl(request, config.publicUrl);
     if (!preferredType(request.headers.accept || '*/*', ['text/html'])) throw notFound();
@@ -47,7 +35,7 @@ export function serveViewer(app: FastifyInstance, { config }: OpenApiOptions): v
 
   app.get('/api/docs', { exposeHeadRoute: true }, async (request, reply) => {
     wantsPage(request);
-    const { html, tag } = await getViewer();
+    const { html, tag } = getViewer();
     const contentType = 'text/html; charset=utf-8';
     reply
       .header('Content-Security-Policy', policy)
@@ -63,43 +51,36 @@ export function serveViewer(app: FastifyInstance, { config }: OpenApiOptions): v
     return reply.header('Vary', 'Accept').redirect('/api/docs', 301);
   });
 
-  app.get<{ Params: { version: string; file: string } }>(
-    '/api/docs/:version/:file',
-    { exposeHeadRoute: true },
-    async (request, reply) => {
-      readBaseUrl(request, config.publicUrl);
-      const { version, file } = request.params;
-      const { files, version: current } = await getViewer();
-      const found = files.get(file);
-      if (!found || version !== current) throw notFound();
-      const type = file.endsWith('.css') ? 'text/css' : 'text/javascript';
-      const contentType = `${type}; charset=utf-8`;
-      reply.header('Cache-Control', 'public, max-age=31536000, immutable');
-      if (compresses) reply.header('Vary', 'Accept-Encoding');
-      const form = await findForm(found, request, compresses);
-      return sendForm(request, reply, form, { contentType, tag: undefined, shareable: true });
-    },
-  );
+  type File = { Params: { version: string; file: string } };
+  const url = '/api/docs/:version/:file';
+  app.get<File>(url, { exposeHeadRoute: true }, async (request, reply) => {
+    readBaseUrl(request, config.publicUrl);
+    const { version, file } = request.params;
+    const found = getViewer().files.get(`${version}/${file}`);
+    if (!found) throw notFound();
+    const contentType = `text/${file.endsWith('.css') ? 'css' : 'javascript'}; charset=utf-8`;
+    reply.header('Cache-Control', 'public, max-age=31536000, immutable');
+    if (compresses) reply.header('Vary', 'Accept-Encoding');
+    const form = await findForm(found, request, compresses);
+    return sendForm(request, reply, form, { contentType, tag: undefined, shareable: true });
+  });
 }
 
-/** A file that the build copies, so that what runs needs no packages. */
-function readBuilt(name: string): Promise<Buffer> {
-  return readFile(new URL(`dist/openapi/${name}`, packageFolder));
-}
-
-async function readViewer(hasGraphiQL: boolean): Promise<Viewer> {
+/** The page, and its files by paths with a hash, as they may be kept for ever. */
+function readViewer(hasGraphiQL: boolean) {
+  // The build copies them, so that what runs needs no packages.
+  const readBuilt = (name: string) => readFileSync(new URL(`dist/openapi/${name}`, packageFolder));
   const files = {
-    'swagger-ui.css': await readBuilt('swagger-ui.css'),
-    'swagger-ui.js': await readBuilt('swagger-ui-bundle.js'),
+    'swagger-ui.css': readBuilt('swagger-ui.css'),
+    'swagger-ui.js': readBuilt('swagger-ui-bundle.js'),
     'page.css': Buffer.from(style),
     'page.js': Buffer.from(`(${showDocument})();`),
   };
   const version = entityTag(Buffer.concat(Object.values(files))).slice(1, 9);
   const html = Buffer.from(page({ folder: `docs/${version}`, logo, hasGraphiQL }));
-  return {
-    html: { body: html },
-    tag: entityTag(html),
-    files: new Map(Object.entries(files).map(([name, body]) => [name, { body }])),
-    version,
-  };
+  const entries = Object.entries(files).map(([name, body]): [string, Compressible] => [
+    `${version}/${name}`,
+    { body },
+  ]);
+  return { html: { body: html } as Compressible, tag: entityTag(html), files: new Map(entries) };
 }

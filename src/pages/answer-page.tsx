@@ -11,17 +11,15 @@ import { JsonView, shownText, Text } from './text.tsx';
 /** An answer as a program gets it, and what has been asked for. */
 export interface Answer {
   readonly method: string;
-  /** Path and query, as they came. */
   readonly target: string;
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly json: unknown;
 }
 
-export interface AnswerPageProperties {
+interface AnswerPageProperties {
   readonly site: Site;
   readonly answer: Answer;
-  /** Undefined: there is no such path. */
   readonly route: Route | undefined;
   readonly parameters: QueryParameters;
   readonly orderings: readonly Ordering[];
@@ -76,7 +74,6 @@ function reasonOf(status: number): string {
   return `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 }
 
-/** What is wrong, and where to go from here. */
 function Problem({ site, answer, route, parameters }: AnswerPageProperties) {
   const isPastEnd =
     answer.status === 404 && route?.list && readParameter(parameters, 'page') !== undefined;
@@ -121,13 +118,8 @@ function messagesOf(json: unknown): { field: string | undefined; message: string
   });
 }
 
-interface AnswerSectionProperties {
-  readonly answer: Answer;
-  /** Whether the JSON is all that there is to see, so that it need not be unfolded. */
-  readonly isOpen: boolean;
-}
-
-function AnswerSection({ answer, isOpen }: AnswerSectionProperties) {
+/** @param isOpen whether the JSON is all that there is to see, so that it need not be unfolded */
+function AnswerSection({ answer, isOpen }: { answer: Answer; isOpen: boolean }) {
   const { method, target, status, headers, json } = answer;
   return (
     <section class="panel" aria-labelledby="answer">
@@ -145,9 +137,9 @@ function AnswerSection({ answer, isOpen }: AnswerSectionProperties) {
   );
 }
 
-interface QuestionSectionProperties extends Pick<AnswerPageProperties, 'site' | 'base'> {
-  readonly question: Question;
-}
+type QuestionSectionProperties = Pick<AnswerPageProperties, 'site' | 'base'> & {
+  question: Question;
+};
 
 function QuestionSection({ site, question, base }: QuestionSectionProperties) {
   return (

@@ -18,7 +18,6 @@ import { visibleText } from './text.tsx';
 const description =
   'Outfits that people have published: one GraphQL schema, and a REST listing for apps that were written for the old one.';
 
-/** What is asked for the page, in GraphQL: the newest outfits. */
 const homeQuery = `query Home {
   outfits {
     count
@@ -41,8 +40,6 @@ interface HomeAnswer {
   };
 }
 
-type KeptHome = Answer & Partial<HomeAnswer>;
-
 interface HomeOptions extends Pick<PagesOptions, 'engine' | 'config'> {
   readonly negotiation: HtmlNegotiation;
   readonly cache: PageCache;
@@ -55,11 +52,9 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
   answerErrors(app);
 
   /** What anyone may see, whoever asks: nobody signs in for this. */
-  const findOutfits = async (
-    request: FastifyRequest,
-  ): Promise<HomeAnswer['outfits'] | undefined> => {
+  const findOutfits = async (request: FastifyRequest) => {
     try {
-      const answer = await engine.answer<KeptHome>(
+      const answer = await engine.answer<Answer & Partial<HomeAnswer>>(
         {
           operation,
           variables: {},

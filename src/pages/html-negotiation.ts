@@ -6,7 +6,6 @@ import { entityTag, isUnchanged } from '../http/representation.ts';
 
 export interface Page {
   readonly body: Buffer;
-  /** The entity tag of these bytes. */
   readonly tag: string;
 }
 
@@ -18,10 +17,7 @@ export class PageCache {
     sizeCalculation: ({ body }) => body.length,
   });
 
-  /**
-   * A page that is kept, or else one that is made.
-   * @param key all that it is made of; undefined: it is not kept
-   */
+  /** @param key all that the page is made of; undefined: it is not kept */
   find(key: string | undefined, make: () => string): Page {
     const kept = key === undefined ? undefined : this.#pages.get(key);
     if (kept) return kept;
@@ -37,7 +33,6 @@ export class HtmlNegotiation {
   readonly #requests = new WeakMap<FastifyRequest, string | undefined>();
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** @param headers of every page */
   constructor(headers: Readonly<Record<string, string>>) {
     this.#headers = headers;
   }
@@ -62,10 +57,7 @@ export class HtmlNegotiation {
     return this.#requests.has(request);
   }
 
-  /**
-   * Sets the headers of a page, in place of those of the JSON that it shows.
-   * @returns what is sent; null: the browser has it already
-   */
+  /** Sets the headers of a page in place of those of its JSON. Gives the body; null: the browser has it already. */
   end(request: FastifyRequest, reply: FastifyReply, { body, tag }: Page): Buffer | null {
     const vary = reply.getHeader('Vary')?.toString() ?? '';
     if (!/\baccept\b(?!-)/i.test(vary)) reply.header('Vary', vary ? `Accept, ${vary}` : 'Accept');

@@ -9,10 +9,7 @@ import { style } from './style.ts';
 
 const styleHash = createHash('sha256').update(style).digest('base64');
 
-/**
- * The headers of a page. It shows what this viewer may see, so nobody else may keep it.
- * @param mediaUrl where pictures are
- */
+/** Of every page: it shows what this viewer may see, so shared caches must not keep it. */
 export function pageHeaders(mediaUrl: string): Readonly<Record<string, string>> {
   return {
     'Content-Type': 'text/html; charset=utf-8',
@@ -35,7 +32,6 @@ export function toHtml(page: VNode): string {
 interface LayoutProperties {
   readonly site: Site;
   readonly title: string;
-  /** The path that the page is of, where it is one of the links. */
   readonly path?: string | undefined;
   readonly children: ComponentChildren;
 }

@@ -31,10 +31,13 @@ export function isGallery({ results }: Envelope): boolean {
   return results.every(isOutfit);
 }
 
-interface ListProperties {
-  readonly envelope: Envelope;
+interface MenuProperties {
   readonly orderings: readonly Ordering[];
   readonly parameters: QueryParameters;
+}
+
+interface ListProperties extends MenuProperties {
+  readonly envelope: Envelope;
   readonly media: Media;
 }
 
@@ -66,17 +69,11 @@ export function List({ envelope, orderings, parameters, media }: ListProperties)
   );
 }
 
-function pageIn(link: string): number {
-  return Number(new URL(link).searchParams.getAll('page').at(-1) ?? 1);
-}
+const pageIn = (link: string) => Number(new URL(link).searchParams.getAll('page').at(-1) ?? 1);
 
-interface PaginationProperties {
-  /** Tells two of them on one page apart. */
-  readonly label: string;
-  readonly envelope: Envelope;
-  readonly parameters: QueryParameters;
-}
+type PaginationProperties = Pick<ListProperties, 'envelope' | 'parameters'> & { label: string };
 
+/** @param label tells two of them on one page apart */
 function Pagination({ label, envelope, parameters }: PaginationProperties) {
   const { count, next, previous, results } = envelope;
   const page = next !== null ? pageIn(next) - 1 : previous === null ? 1 : pageIn(previous) + 1;
@@ -111,7 +108,6 @@ function Pagination({ label, envelope, parameters }: PaginationProperties) {
 }
 
 export interface Ordering {
-  /** On the wire. */
   readonly value: string;
   readonly title: string;
   readonly isDefault: boolean;
@@ -130,11 +126,6 @@ export function orderingsOf(schema: GraphQLSchema, { list }: Route): readonly Or
     title: description?.replace(/[;.].*$/s, '') ?? name,
     isDefault: extensions['isDefault'] === true,
   }));
-}
-
-interface MenuProperties {
-  readonly orderings: readonly Ordering[];
-  readonly parameters: QueryParameters;
 }
 
 /** A form, which needs no script; it begins at the first page, and keeps all other parameters. */

@@ -13,8 +13,7 @@ import { serveHome } from './home.tsx';
 import { HtmlNegotiation, type Page, PageCache } from './html-negotiation.ts';
 import { pageHeaders, toHtml } from './layout.tsx';
 import { type Ordering, orderingsOf } from './list.tsx';
-import { mediaOf } from './pictures.tsx';
-import { createQuestion, type ToQuestion } from './question.ts';
+import { createQuestion } from './question.ts';
 import { linksOf, type PagesConfig, type Site, writingOf } from './site.ts';
 
 export interface PagesOptions {
@@ -26,11 +25,7 @@ export interface PagesOptions {
   readonly drawsPictures: boolean;
 }
 
-type ReadRoute = readonly [
-  route: Route,
-  orderings: readonly Ordering[],
-  toQuestion: ToQuestion | undefined,
-];
+type ReadRoute = readonly [Route, readonly Ordering[], ReturnType<typeof createQuestion>];
 
 export class Pages {
   readonly #options: PagesOptions;
@@ -70,7 +65,6 @@ export class Pages {
     });
   }
 
-  /** Serves `/`. */
   serveHome(app: FastifyInstance): void {
     this.show(app);
     const siteOf = () => this.#siteOf(app);
@@ -81,7 +75,8 @@ export class Pages {
   #siteOf(app: FastifyInstance): Site {
     const { config, routes, drawsPictures } = this.#options;
     const root = config.publicUrl ?? '';
-    const media = mediaOf(config, root, drawsPictures);
+    const { mediaUrl: pictures, videoUrl: videos } = config;
+    const media = { pictures, videos, drawn: drawsPictures ? `${root}/media` : undefined };
     return { root, config, media, writing: writingOf(config), links: linksOf(app, routes, config) };
   }
 

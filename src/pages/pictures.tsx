@@ -1,9 +1,7 @@
 // Pictures: the drawings of the pages, and where those of outfits are.
-import { hangerPath } from '../logo.ts';
-import type { PagesConfig } from './site.ts';
+import { hangerPath } from './logo.ts';
 import { webAddressOf } from './text.tsx';
 
-/** The coat hanger of the tab. */
 export const favicon = `data:image/svg+xml,${encodeURIComponent(
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#b0447a" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round"><path d="${hangerPath}"/></svg>`,
 )}`;
@@ -23,26 +21,12 @@ export const Icon = ({ name }: { readonly name: keyof typeof icons }) => (
   </svg>
 );
 
+/** What addresses begin with, without a trailing slash. */
 export interface Media {
-  /** What the addresses of pictures begin with; without a trailing slash. */
   readonly pictures: string;
-  /** The same of videos. */
   readonly videos: string;
-  /**
-   * What pages put in the place of both where this process draws them: a path, which holds whatever name
-   * it is reached by. JSON names one address, which a phone, say, may not know.
-   */
+  /** In place of both where this process draws them: a path, as a phone may not know the host that JSON names. */
   readonly drawn: string | undefined;
-}
-
-/** @param root what the addresses of a page begin with */
-export function mediaOf(
-  { mediaUrl, videoUrl }: PagesConfig,
-  root: string,
-  drawsPictures: boolean,
-): Media {
-  const drawn = drawsPictures ? `${root}/media` : undefined;
-  return { pictures: mediaUrl, videos: videoUrl, drawn };
 }
 
 /** Where the picture with this address is seen; that of a video drawn here is its still. */

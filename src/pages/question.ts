@@ -12,14 +12,8 @@ export interface Question {
   readonly operationName: string | undefined;
 }
 
-/** Undefined for parameters that ask nothing, such as an ordering that there is not. */
-export type ToQuestion = (
-  parameters: QueryParameters,
-  path: PathParameters,
-) => Question | undefined;
-
-/** Undefined: the path asks nothing. */
-export function createQuestion(schema: GraphQLSchema, route: Route): ToQuestion | undefined {
+/** Undefined: the path asks nothing; as the result, for parameters that do not, such as a wrong ordering. */
+export function createQuestion(schema: GraphQLSchema, route: Route) {
   const document = route.list ?? route.record;
   const operation = document && getOperationAST(document);
   if (!operation) return undefined;
@@ -32,7 +26,7 @@ export function createQuestion(schema: GraphQLSchema, route: Route): ToQuestion 
     ? createListReader(schema, operation)
     : createVariableReader(schema, operation, []);
 
-  return (parameters, path) => {
+  return (parameters: QueryParameters, path: PathParameters): Question | undefined => {
     try {
       return { query, variables: readVariables(parameters, path), operationName };
     } catch (error) {
@@ -48,7 +42,6 @@ export function toShareLink({ query, variables, operationName }: Question): stri
   return `/graphql?${new URLSearchParams({ ...parameters, ...(operationName ? { operationName } : {}) })}`;
 }
 
-/** @param base scheme and host */
 export function toCurl(base: string, question: Question): string {
   return [
     `curl ${quote(`${base}/graphql`)}`,
@@ -57,7 +50,6 @@ export function toCurl(base: string, question: Question): string {
   ].join(' \\\n  ');
 }
 
-/** One word of a shell, whatever is in it. */
 export function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -21,12 +21,10 @@ export interface Site {
 }
 
 export interface Link {
-  /** Its name in JSON. */
   readonly rel: string;
   readonly title: string;
   readonly description: string;
   readonly path: string;
-  /** Whether it is something that people look at. */
   readonly isForPeople: boolean;
 }
 

@@ -2,18 +2,14 @@
 import type { ComponentChildren } from 'preact';
 import { parseUrl } from '../http/url.ts';
 
-/**
- * Characters that would be seen nowhere, or turn the direction of what follows: controls, halves of
- * pairs, separators of lines, and the embeddings, overrides and isolates of bidirectional text.
- */
+/** Controls, lone surrogates, line separators, and what turns the direction of the text that follows. */
 const controls = /[^\P{Cc}\t\n]|\p{Cs}|[\u2028-\u202e\u2066-\u2069]/gu;
 
 /** In a sentence: those that have a picture are shown by it, the others have nothing to show. */
 export function shownText(text: string): string {
-  return text.replace(controls, (character) => {
-    const code = character.charCodeAt(0);
-    return code < 0x20 ? String.fromCharCode(0x2400 + code) : '';
-  });
+  return text.replace(controls, (character) =>
+    character < ' ' ? String.fromCharCode(0x2400 + character.charCodeAt(0)) : '',
+  );
 }
 
 /** Undefined for a text with nothing in it to see, which could name nothing. */
@@ -35,10 +31,7 @@ export function Text({ children }: { readonly children: string }) {
   return <bdi dir="auto">{shownText(children)}</bdi>;
 }
 
-/**
- * The address that a text is, as a browser would ask for it. Undefined for every other text: only these
- * are ever followed, as `javascript:` and `data:` would run in a page.
- */
+/** The address that a text is, as a browser would ask for it. Never `javascript:` or `data:`, which run in a page. */
 export function webAddressOf(text: string): string | undefined {
   return /^https?:\/\/\S+$/i.test(text) ? parseUrl(text)?.href : undefined;
 }

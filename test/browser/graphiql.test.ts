@@ -123,16 +123,6 @@ test('a token serves the viewer, and is kept nowhere', async () => {
   expect(page.url()).not.toContain(token);
 });
 
-test('the address is a link to what is in the editors', async () => {
-  const { page } = await openPage('/graphql');
-  await page.waitForSelector(play);
-  await choose(page, 'Search');
-  const { page: other } = await openPage(page.url().replace(new URL(page.url()).origin, ''));
-  await expect.poll(() => textIn(other, 'query')).toBe(await textIn(page, 'query'));
-  await other.click(play);
-  await expect.poll(() => answerOf(other)).toMatch(/"count": \d+/);
-});
-
 test('the schema is there to be downloaded', async () => {
   const { page } = await openPage('/graphql');
   const started = page.waitForEvent('download');

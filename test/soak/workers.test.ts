@@ -14,26 +14,17 @@ import {
   runServer,
   stop,
 } from '../process.ts';
+import { isAlive, startTwo } from '../workers.ts';
 
 const browser = 'text/html,*/*;q=0.8';
 
-/** A gateway of two workers with some outfits, and its metrics port. */
-async function startTwo(settings: Record<string, string> = {}) {
-  const environment = await migratedEnvironmentOf('PostgreSQL');
+/** A gateway of two workers with some outfits, and its metrics. */
+async function startMeasured(settings: Record<string, string> = {}) {
   const metricsPort = await findFreePort();
-  const server = runServer({
-    ...environment,
-    WORKERS: '2',
-    METRICS_PORT: String(metricsPort),
-    ...settings,
-  });
-  const base = await baseOf(server);
+  const gateway = await startTwo({ METRICS_PORT: String(metricsPort), ...settings });
   const metricsBase = `http://localhost:${metricsPort}`;
   return {
-    server,
-    base,
-    databaseUrl: environment['DATABASE_URL'] ?? '',
-    workers: workersOf(server),
+    ...gateway,
     /** Of one series; 0 when there is none. */
     metric: async (series: string) => {
       const text = await (await fetch(`${metricsBase}/metrics`)).text();
@@ -44,11 +35,6 @@ async function startTwo(settings: Record<string, string> = {}) {
   };
 }
 
-function workersOf(server: Run): number[] {
-  const [, list = ''] = /"workers: ([\d, ]+)"/.exec(server.output()) ?? [];
-  return list.split(', ').map(Number);
-}
-
 /** On a connection of its own, so that the next worker takes it. */
 async function ask(base: string, path = '/api/outfits/') {
   const response = await fetch(base + path, {
@@ -56,14 +42,6 @@ async function ask(base: string, path = '/api/outfits/') {
   });
   await response.arrayBuffer();
   return response.status;
-}
-
-function isAlive(processId: number): boolean {
-  try {
-    return process.kill(processId, 0);
-  } catch {
-    return false;
-  }
 }
 
 /** What of the output are lines with these words. */
@@ -78,7 +56,7 @@ const timeout = 120_000;
 
 describe('WORKERS=2', { timeout }, () => {
   test('is one gateway: both answer, the start and the end are said once, and all is counted together', async () => {
-    const gateway = await startTwo({ SEED: 'demo', LOG_LEVEL: 'debug' });
+    const gateway = await startMeasured({ SEED: 'demo', LOG_LEVEL: 'debug' });
     const { server, base, workers } = gateway;
     expect(new Set(workers).size).toBe(2);
     for (let time = 0; time < 10; time += 1) expect(await ask(base)).toBe(200);
@@ -115,7 +93,7 @@ describe('WORKERS=2', { timeout }, () => {
   });
 
   test('takes no more connections than DATABASE_POOL_MAX, and those that watch', async () => {
-    const { server, base, databaseUrl } = await startTwo({
+    const { server, base, databaseUrl } = await startMeasured({
       DATABASE_POOL_MAX: '3',
       CACHE_MAX_BYTES: '0',
     });
@@ -143,7 +121,7 @@ describe('WORKERS=2', { timeout }, () => {
   });
 
   test('goes on when a worker is killed, starts another one, and forgets nothing that was told', async () => {
-    const { server, base, workers, metric } = await startTwo();
+    const { server, base, workers, metric } = await startMeasured();
     const [first = 0, second = 0] = workers;
     const rest =
       'gateway_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
@@ -163,7 +141,7 @@ describe('WORKERS=2', { timeout }, () => {
   });
 
   test('replaces a worker that somebody asks to end, without an error', async () => {
-    const { server, base, workers, metric } = await startTwo();
+    const { server, base, workers, metric } = await startMeasured();
     const [first = 0] = workers;
     process.kill(first, 'SIGTERM');
     await server.until(/worker \d+ serves/);
@@ -175,7 +153,7 @@ describe('WORKERS=2', { timeout }, () => {
   });
 
   test('leaves no worker behind when the parent is killed', async () => {
-    const { server, workers } = await startTwo();
+    const { server, workers } = await startMeasured();
     expect(workers.filter(isAlive)).toHaveLength(2);
     server.child.kill('SIGKILL');
     await expect.poll(() => workers.filter(isAlive), { timeout: 10_000 }).toEqual([]);

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
-import { logo } from '../../logo.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
+import { logo } from '../logo.ts';
 
 const folder = new URL('dist/graphiql/', packageFolder);
 
@@ -27,7 +27,6 @@ export function createGraphiQL(config: Pick<Config, 'compression'>) {
     const file = files.get(name);
     if (!file) throw notFound();
     const { contentType, headers, tag } = file;
-    // On a 304, too.
     reply.headers({ ...headers, 'Content-Type': contentType });
     const form = await findForm(file, request, compresses);
     return sendForm(request, reply, form, { contentType, tag, shareable: true });
