@@ -43,6 +43,30 @@ interface Answer<Data> {
   readonly errors?: readonly { readonly extensions: { readonly code: string } }[];
 }
 
+interface Page {
+  readonly count: number;
+  readonly pageCount: number;
+  readonly nextPage: number | null;
+  readonly results: readonly { id: number }[];
+}
+
+interface UserPages {
+  readonly user: { readonly outfits: Page; readonly last: Page };
+}
+
+interface Connection {
+  readonly outfitConnection: {
+    readonly totalCount: number;
+    readonly edges: readonly { readonly node: { id: number } }[];
+    readonly pageInfo: {
+      readonly startCursor: string | null;
+      readonly endCursor: string | null;
+      readonly hasNextPage: boolean;
+      readonly hasPreviousPage: boolean;
+    };
+  };
+}
+
 async function askAs(app: FastifyInstance, userId: number | undefined): Promise<Ask> {
   const who = { host: 'shop.test', ...(await signIn(userId)) };
   return {
@@ -60,8 +84,13 @@ async function askAs(app: FastifyInstance, userId: number | undefined): Promise<
   };
 }
 
-/** The ids of a list in order, and every count in the answers. Other ways to read: filters.test.ts. */
-async function walkRest(ask: Ask, ordering: Ordering, link: 'next' | 'previous') {
+/** What one way to read says that the list is: its ids in order, and every count in the answers. */
+interface Reading {
+  readonly ids: number[];
+  readonly counts: number[];
+}
+
+async function walkRest(ask: Ask, ordering: Ordering, link: 'next' | 'previous'): Promise<Reading> {
   const pages: number[][] = [];
   const counts: number[] = [];
   const list = `/api/outfits/?ordering=${ordering.rest}&page=`;
@@ -78,6 +107,85 @@ async function walkRest(ask: Ask, ordering: Ordering, link: 'next' | 'previous')
   expect(beyond.statusCode).toBe(404);
   expect(beyond.json()).toEqual({ detail: 'Invalid page.' });
   return { ids: (link === 'next' ? pages : pages.reverse()).flat(), counts };
+}
+
+async function walkPages(ask: Ask, ordering: Ordering): Promise<Reading> {
+  const document = `query ($page: Int) {
+    outfits(ordering: ${ordering.enum}, page: $page) {
+    count page pageCount nextPage results { id: databaseId }
+  } }`;
+  const ids: number[] = [];
+  const counts: number[] = [];
+  let page: number | null = 1;
+  let last = 1;
+  while (page !== null) {
+    const answer: Answer<{ outfits: Page }> = await ask.query(document, { page });
+    const { outfits }: { outfits: Page } = answer.data;
+    ids.push(...idsOf(outfits.results));
+    counts.push(outfits.count);
+    last = outfits.pageCount;
+    page = outfits.nextPage;
+  }
+  const { errors } = await ask.query(document, { page: last + 1 });
+  expect(errors).toMatchObject([{ extensions: { code: 'PAGE_NOT_FOUND' } }]);
+  return { ids, counts };
+}
+
+async function walkConnection(
+  ask: Ask,
+  ordering: Ordering,
+  direction: 'forward' | 'backward',
+  size: number,
+): Promise<Reading> {
+  const forward = direction === 'forward';
+  const range = forward ? 'first: $size, after: $cursor' : 'last: $size, before: $cursor';
+  const document = `query ($size: Int, $cursor: String) {
+    outfitConnection(ordering: ${ordering.enum}, ${range}) {
+      totalCount edges { node { id: databaseId } }
+      pageInfo { startCursor endCursor hasNextPage hasPreviousPage }
+    }
+  }`;
+  const slices: number[][] = [];
+  const counts: number[] = [];
+  let cursor: string | null = null;
+  for (let more = true; more; ) {
+    const answer: Answer<Connection> = await ask.query(document, { size, cursor });
+    const { totalCount, edges, pageInfo }: Connection['outfitConnection'] =
+      answer.data.outfitConnection;
+    slices.push(edges.map(({ node }) => node.id));
+    counts.push(totalCount);
+    expect(slices.length).toBeLessThan(100);
+    const behind = forward ? pageInfo.hasPreviousPage : pageInfo.hasNextPage;
+    expect(behind).toBe(cursor !== null);
+    more = forward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
+    cursor = forward ? pageInfo.endCursor : pageInfo.startCursor;
+  }
+  return { ids: (forward ? slices : slices.reverse()).flat(), counts };
+}
+
+/** The pages of one user's outfits. */
+async function walkUser(ask: Ask, ordering: Ordering, userId: number): Promise<Reading> {
+  const document = `query ($id: Int, $page: Int) { user(databaseId: $id) {
+    outfits(ordering: ${ordering.enum}, page: $page) { count pageCount nextPage results { id: databaseId } }
+    last: outfits(ordering: ${ordering.enum}, last: true) { count pageCount nextPage results { id: databaseId } }
+  } }`;
+  const ids: number[] = [];
+  const counts: number[] = [];
+  for (let page: number | null = 1; page !== null; ) {
+    const answer: Answer<UserPages> = await ask.query(document, { id: userId, page });
+    const { user }: UserPages = answer.data;
+    ids.push(...idsOf(user.outfits.results));
+    counts.push(user.outfits.count, user.last.count);
+    page = user.outfits.nextPage;
+    if (page === null) expect(user.last.results).toEqual(user.outfits.results);
+  }
+  return { ids, counts };
+}
+
+/** A list as the model has it, in the form of a reading with as many counts as that has. */
+function expectReading({ ids, counts }: Reading, expected: readonly OutfitRow[]): void {
+  expect(ids).toEqual(idsOf(expected));
+  for (const count of counts) expect(count).toBe(expected.length);
 }
 
 // Few users, so that viewers own many; few values, so that most neighbours tie; and private ones of
@@ -201,11 +309,8 @@ describe.each(laneKinds)('on %s', (kind) => {
       [
         'GraphQL, by POST',
         async (ask) =>
-          (
-            await ask.query<{ outfitConnection: { totalCount: number } }>(
-              '{ outfitConnection { totalCount } }',
-            )
-          ).data.outfitConnection.totalCount,
+          (await ask.query<Connection>('{ outfitConnection { totalCount } }')).data.outfitConnection
+            .totalCount,
         (visible) => visible.length,
       ],
       [
@@ -314,7 +419,7 @@ describe.each(laneKinds)('on %s', (kind) => {
       })
       .map((values) => ({ ...template, ...values, user: { ...template.user, id: values.userId } }));
     const anyRows = fc.uniqueArray(anyRow, { selector: ({ id }) => id, maxLength: 40 });
-    test('has the pages and counts of the model: filter, sort, slice', async () => {
+    test('has the pages, ranges and counts of the model: filter, sort, slice', async () => {
       await fc.assert(
         fc.asyncProperty(
           anyRows,
@@ -328,10 +433,16 @@ describe.each(laneKinds)('on %s', (kind) => {
             const visible = list.filter((row) => isVisible(row, mode, userId));
             const expected = sortRows(visible, ordering);
 
-            for (const link of ['next', 'previous'] as const) {
-              const { ids, counts } = await walkRest(ask, ordering, link);
-              expect(ids).toEqual(idsOf(expected));
-              for (const count of counts) expect(count).toBe(expected.length);
+            expectReading(await walkRest(ask, ordering, 'next'), expected);
+            expectReading(await walkRest(ask, ordering, 'previous'), expected);
+            expectReading(await walkPages(ask, ordering), expected);
+            for (const direction of ['forward', 'backward'] as const) {
+              const reading = await walkConnection(ask, ordering, direction, size);
+              expectReading(reading, expected);
+            }
+            for (const id of new Set(list.map((row) => row.userId))) {
+              const theirs = expected.filter((row) => row.userId === id);
+              expectReading(await walkUser(ask, ordering, id), theirs);
             }
           },
         ),

@@ -1,4 +1,4 @@
-// Walking a whole list with cursors meets every outfit exactly once; visibility.test.ts walks pages.
+// Walking a whole list, page by page or with cursors, meets every outfit exactly once.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../bench/outfits/generate.ts';
 import {
@@ -15,6 +15,24 @@ import { type Ordering, orderings, sortIds } from './orderings.ts';
 
 /** A walk that has met more pages than this goes round in circles. */
 const mostPages = 300;
+
+async function walkPages(
+  gateway: TestGateway,
+  ordering: Ordering,
+  link: 'next' | 'previous',
+): Promise<number[][]> {
+  const pages: number[][] = [];
+  let url = `/api/outfits/?ordering=${ordering.rest}&page=${link === 'next' ? '1' : 'last'}`;
+  while (url) {
+    expect(pages.length).toBeLessThan(mostPages);
+    const response = await gateway.get(url);
+    expect(response.statusCode).toBe(200);
+    const body = response.json();
+    pages.push(body.results.map(({ id }: { id: number }) => id));
+    url = body[link]?.replace('http://shop.test', '') ?? '';
+  }
+  return link === 'next' ? pages : pages.reverse();
+}
 
 /** @param onPage called after each page with the id at the end where the walk goes on */
 async function walkConnection(
@@ -60,8 +78,23 @@ describe.each(laneKinds)('on %s', (kind) => {
   describe.each(orderings)('walking all outfits by $enum', (ordering) => {
     const expected = sortIds(rows, ordering);
 
-    test.each([7, 41, 100])('%i at a time meets every id once, in order', async (size) => {
+    test('by next from the first page meets every id once, in order', async () => {
+      const pages = await walkPages(gateway, ordering, 'next');
+      expect(pages).toHaveLength(11);
+      expect(pages.flat()).toEqual(expected);
+    });
+
+    test('by previous from the last page meets every id once, in order', async () => {
+      const pages = await walkPages(gateway, ordering, 'previous');
+      expect(pages).toHaveLength(11);
+      expect(pages.flat()).toEqual(expected);
+    });
+
+    test.each([7, 41, 100])('forward with cursors, %i at a time, likewise', async (size) => {
       expect(await walkConnection(gateway, ordering, 'forward', size)).toEqual(expected);
+    });
+
+    test.each([7, 41, 100])('backward with cursors, %i at a time, likewise', async (size) => {
       expect(await walkConnection(gateway, ordering, 'backward', size)).toEqual(expected);
     });
   });
