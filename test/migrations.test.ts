@@ -184,7 +184,8 @@ describe.each(laneKinds)('on %s', (kind) => {
       await database.pool.query('UPDATE _prisma_migrations SET finished_at = NULL');
       await failure();
       const { rows } = await database.pool.query(
-        `SELECT count(*)::int AS locks FROM pg_locks WHERE locktype = 'advisory'`,
+        `SELECT count(*)::int AS locks FROM pg_locks JOIN pg_database d ON d.oid = database
+         WHERE locktype = 'advisory' AND datname = current_database()`,
       );
       expect(rows[0].locks).toBe(0);
     });
