@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
-import { findDatabaseFolder } from './test/database-folder.js';
-import { LongestFirst } from './test/longest-first.ts';
+import { findDatabaseFolder } from './test/support/database-folder.js';
+import { LongestFirst } from './test/support/longest-first.ts';
 
 // For the processes that tests run in, too.
 process.env['TEST_DATABASE_FOLDER'] ??= findDatabaseFolder();
@@ -11,12 +11,12 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // npm run test:soak, test:faults, test:versions and test:browser have configurations of their own.
-    exclude: ['test/browser/**', 'test/clients/**', 'test/faults/**', 'test/soak/**'],
+    exclude: ['test/clients/**', 'test/**/*.{browser,faults,soak}.test.ts'],
     provide: { lane: 'fast' },
-    setupFiles: ['test/setup.ts'],
+    setupFiles: ['test/support/setup.ts'],
     // Each file would load all modules anew, a tenth of the time.
     isolate: false,
-    globalSetup: ['test/databases.ts'],
+    globalSetup: ['test/support/databases.ts'],
     sequence: { sequencer: LongestFirst },
     // For a busy machine: only what hangs shall come to its end.
     testTimeout: 180_000,

@@ -37,13 +37,17 @@ await bundle({
   entryPoints: [
     { in: 'src/commands/cli.ts', out: 'server' },
     { in: 'src/commands/cli.ts', out: 'commands/cli' },
-    { in: 'src/cluster/gateway-worker.ts', out: 'cluster/gateway-worker' },
+    { in: 'src/process/cluster/gateway-worker.ts', out: 'cluster/gateway-worker' },
   ],
   // What is imported late is loaded late.
   splitting: true,
 });
 // In one piece: PGlite looks for its files beside its code.
-await bundle({ entryPoints: ['src/database/embedded-worker.ts'] });
+await bundle({
+  entryPoints: [
+    { in: 'src/database/embedded/embedded-worker.ts', out: 'database/embedded-worker' },
+  ],
+});
 // GraphiQL, for browsers.
 await bundle({
   entryPoints: ['src/pages/graphiql/main.jsx'],

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../src/config.ts';
 import { openDatabase } from '../src/database/database.ts';
-import { findTemplate } from '../src/database/embedded.ts';
+import { findTemplate } from '../src/database/embedded/embedded.ts';
+import { packTemplate } from '../src/database/embedded/template.ts';
 import { migrate } from '../src/database/migrations.ts';
-import { packTemplate } from '../src/database/template.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-template-'));
 try {

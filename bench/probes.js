@@ -118,7 +118,7 @@ async function measure(url, database, { gateways, rate }) {
 
 /**
  * Requests that come at random, `rate` a second.
- * @param {import('../src/database/snapshots.ts').Snapshots} snapshots
+ * @param {import('../src/database/changes/snapshots.ts').Snapshots} snapshots
  * @param {number} rate
  * @param {number} end
  */

@@ -13,14 +13,14 @@ export const importGenerate = () => load('../bench/outfits/generate.ts');
 /** @returns {Promise<typeof import('../src/outfits/ordering.ts')>} */
 export const importOrdering = () => load('outfits/ordering.ts');
 
-/** @returns {Promise<typeof import('../src/outfits/bulk.ts')>} */
-export const importBulk = () => load('outfits/bulk.ts');
+/** @returns {Promise<typeof import('../src/outfits/writes/bulk.ts')>} */
+export const importBulk = () => load('outfits/writes/bulk.ts');
 
-/** @returns {Promise<typeof import('../src/outfits/by-id.ts')>} */
-export const importById = () => load('outfits/by-id.ts');
+/** @returns {Promise<typeof import('../src/outfits/lists/by-id.ts')>} */
+export const importById = () => load('outfits/lists/by-id.ts');
 
-/** @returns {Promise<typeof import('../src/outfits/list.ts')>} */
-export const importList = () => load('outfits/list.ts');
+/** @returns {Promise<typeof import('../src/outfits/lists/list.ts')>} */
+export const importList = () => load('outfits/lists/list.ts');
 
 /** @returns {Promise<typeof import('../src/database/migrations.ts')>} */
 export const importMigrations = () => load('database/migrations.ts');
@@ -34,5 +34,5 @@ export const importSchema = () => load('graphql/schema.ts');
 /** @returns {Promise<typeof import('../src/config.ts')>} */
 export const importConfig = () => load('config.ts');
 
-/** @returns {Promise<typeof import('../src/database/snapshots.ts')>} */
-export const importSnapshots = () => load('database/snapshots.ts');
+/** @returns {Promise<typeof import('../src/database/changes/snapshots.ts')>} */
+export const importSnapshots = () => load('database/changes/snapshots.ts');

@@ -12,16 +12,16 @@ import { createAdmission, createWriteGuard } from './admission/admission.ts';
 import { createConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
 import { createViewerReader } from './admission/viewer.ts';
-import { AnswerCache } from './cache/answer-cache.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
-import type { Replicas } from './database/replicas.ts';
+import type { Replicas } from './database/standby/replicas.ts';
 import { createContextFactory } from './graphql/context.ts';
 import { createDocuments } from './graphql/documents.ts';
-import { createEngine } from './graphql/engine.ts';
+import { AnswerCache } from './graphql/engine/answer-cache.ts';
+import { createEngine } from './graphql/engine/engine.ts';
+import { Operations } from './graphql/engine/operations.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
-import { type Shutdown, signalLeaving } from './http/connections.ts';
 import { allowOrigins } from './http/cors.ts';
 import { EventStreams } from './http/event-stream.ts';
 import {
@@ -33,15 +33,16 @@ import {
   setSecurityHeaders,
   toOriginForm,
 } from './http/headers.ts';
-import { serveHealth } from './http/health.ts';
-import { answerUnreadable, createServer } from './http/server.ts';
+import { type Shutdown, signalLeaving } from './http/server/connections.ts';
+import { serveHealth } from './http/server/health.ts';
+import { answerUnreadable, createServer } from './http/server/server.ts';
 import { Clients } from './observability/clients.ts';
 import { createRequestLog, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
-import { serveOpenApi } from './openapi/route.ts';
 import { serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
+import { serveOpenApi } from './rest/openapi/route.ts';
 import { routes as ownRoutes, type Route } from './rest/routes.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
@@ -126,7 +127,7 @@ export async function buildApp(
   const legacy =
     config.legacyMode.kind === 'off'
       ? undefined
-      : (await import('./legacy/modes.ts')).serveLegacy(app, {
+      : (await import('./legacy/proxy/modes.ts')).serveLegacy(app, {
           config,
           metrics,
           shutdown,
@@ -196,10 +197,20 @@ export async function buildApp(
       inner.addHook('onRequest', (_request, reply, _done) => void sendError(reply, notFound()));
       inner.setNotFoundHandler(() => {});
     });
-    await scope.register((inner) => serveOpenApi(inner, rest));
+    await scope.register(async (inner) => serveOpenApi(inner, rest));
+    if (config.browsable) {
+      const { serveViewer } = await import('./pages/api-docs/viewer.ts');
+      await scope.register(async (inner) => serveViewer(inner, config));
+    }
     // Comparing is no request of anyone: it uses up no rate limit.
     const admitAll = createAdmission(readViewer, undefined);
     await legacy?.compareWith((inner) => serveRest(inner, { ...rest, admit: admitAll }));
   });
   return app;
+}
+
+/** @throws ConfigError for documents that buildApp would refuse, without a database */
+export async function checkTrustedDocuments(file: string, config: Config): Promise<void> {
+  const { readTrustedDocuments } = await import('./graphql/trusted-documents.ts');
+  await readTrustedDocuments(file, new Operations(ownSchema, config));
 }

@@ -1,12 +1,9 @@
 // What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out.
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { OperatorError } from './errors.ts';
-import { parseUrl } from './http/url.ts';
-import { isAcceptable } from './legacy/difference.ts';
 
 /** A wrong setting; the message is one sentence that names the variable, its value and its range. */
-export class ConfigError extends OperatorError {
+export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
@@ -18,6 +15,15 @@ export const text = z.string().describe('any text');
 const onOrOff = z
   .stringbool({ truthy: ['on', 'true', '1'], falsy: ['off', 'false', '0'], case: 'sensitive' })
   .describe('"on" or "off"');
+
+/** Not `URL.canParse`: once optimised, Node.js 20 says no to each address with a letter such as ü. */
+export function parseUrl(text: string, base?: string | URL): URL | undefined {
+  try {
+    return new URL(text, base);
+  } catch {
+    return undefined;
+  }
+}
 
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
 /** The last label is no number: that is a wrong IPv4 address, such as 300.1.1.1 (RFC 1123 §2.1). */
@@ -119,7 +125,7 @@ const origins = listOf(
 );
 
 const differences = listOf(
-  isAcceptable,
+  (item) => item !== '',
   'kinds of differences (`outfit-gateway verify --help` names them), such as "fraction,header:vary"',
 );
 
@@ -355,4 +361,27 @@ export function readValue<Value>(
   if (success) return data;
   const shown = secrets.has(schema) ? 'not valid' : JSON.stringify(value);
   throw new ConfigError(`${name} is ${shown}, but it may be ${schema.description}.`);
+}
+
+export type IdentityConfig = Pick<
+  Config,
+  'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret'
+>;
+
+export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
+
+/** Why nobody can write here: WRITES=off, the old service, or no way to sign in; undefined: somebody can. */
+export function findWriteObstacle(
+  config: IdentityConfig & WriteConfig,
+): 'off' | 'legacy' | 'identity' | undefined {
+  return (
+    findOtherOwner(config) ??
+    ((config.authJwksUrl ?? config.authJwtSecret) ? undefined : 'identity')
+  );
+}
+
+/** What refuses all writes whoever asks: WRITES=off, or the legacy service that owns the data. */
+export function findOtherOwner({ legacyMode, writes }: WriteConfig): 'off' | 'legacy' | undefined {
+  if (!writes) return 'off';
+  return legacyMode.kind === 'shadow' || legacyMode.kind === 'canary' ? 'legacy' : undefined;
 }

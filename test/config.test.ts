@@ -114,7 +114,7 @@ describe('the configuration', () => {
     ['LEGACY_MODE', 'canary:101', '"off", "shadow", "canary:N"'],
     ['LEGACY_SAMPLE', '100.1', 'a number from 0 to 100'],
     ['LEGACY_TIMEOUT', '0', 'a whole number from 1 to 80'],
-    ['LEGACY_ACCEPT', 'fraction,links', 'a comma-separated list of kinds of differences'],
+    ['LEGACY_ACCEPT', 'fraction,,value', 'a comma-separated list of kinds of differences'],
     ['WRITES', 'no', '"on" or "off"'],
     ['LOG_FORMAT', 'text', '"json" or "pretty"'],
     ['CORS_ORIGINS', 'null', 'a comma-separated list of origins'],

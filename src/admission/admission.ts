@@ -1,8 +1,6 @@
 // The one door of REST and GraphQL: who asks, 401, 429; and whether anyone may write.
-import { isIP } from 'node:net';
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
-import ipaddr from 'ipaddr.js';
-import type { Config } from '../config.ts';
+import { findOtherOwner, type WriteConfig } from '../config.ts';
 import type { Waiter } from '../database/task.ts';
 import {
   HttpError,
@@ -11,9 +9,10 @@ import {
   notAuthenticated,
   writesOff,
 } from '../errors.ts';
+import { groupAddress } from '../http/client-address.ts';
 import { isRepeated } from '../http/headers.ts';
 import type { CountRequest } from './rate-limit.ts';
-import { canIdentify, type IdentityConfig, type ReadViewer, type Viewer } from './viewer.ts';
+import type { ReadViewer, Viewer } from './viewer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -94,23 +93,6 @@ function senderOf(viewer: Viewer | undefined, address: string): string {
   return viewer ? `user ${viewer.userId}` : `address ${groupAddress(address)}`;
 }
 
-/**
- * An IPv4 address stands for itself, also mapped into IPv6; an IPv6 address for its network of 64 bits, which is what
- * one subscriber has. Anything else, as a proxy may send, is one group.
- */
-export function groupAddress(address: string): string {
-  // Asked first: ipaddr.js reads 1.2.3 and 0x7f.1 as IPv4, too. And in one spelling: or else ::1.2.3.4 is mapped.
-  if (isIP(address) === 4) return address;
-  if (isIP(address) === 0) return 'unknown';
-  const { hostname } = new URL(`http://[${address.replace(/%.*/, '')}]`);
-  const parsed = ipaddr.process(hostname.slice(1, -1));
-  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
-  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(':')}::/64`;
-}
-
-export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
-
 /** @throws HttpError 503 while nobody may write, 403 while the old service owns the data */
 export type GuardWrite = () => void;
 
@@ -120,16 +102,4 @@ export function createWriteGuard(config: WriteConfig): GuardWrite {
     if (owner === 'off') throw writesOff();
     if (owner === 'legacy') throw legacyOwnsWrites();
   };
-}
-
-/** Why nobody can write here: WRITES=off, the old service, or no way to sign in; undefined: somebody can. */
-export function findWriteObstacle(
-  config: IdentityConfig & WriteConfig,
-): 'off' | 'legacy' | 'identity' | undefined {
-  return findOtherOwner(config) ?? (canIdentify(config) ? undefined : 'identity');
-}
-
-function findOtherOwner({ legacyMode, writes }: WriteConfig): 'off' | 'legacy' | undefined {
-  if (!writes) return 'off';
-  return legacyMode.kind === 'shadow' || legacyMode.kind === 'canary' ? 'legacy' : undefined;
 }

@@ -12,7 +12,7 @@ import {
   jwtVerify,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
-import type { Config } from '../config.ts';
+import type { IdentityConfig } from '../config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
 
@@ -22,17 +22,8 @@ export interface Viewer {
   readonly expiresAt?: number | undefined;
 }
 
-export type IdentityConfig = Pick<
-  Config,
-  'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret'
->;
-
 /** @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched */
 export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
-
-export function canIdentify({ authJwksUrl, authJwtSecret }: IdentityConfig): boolean {
-  return authJwksUrl !== undefined || authJwtSecret !== undefined;
-}
 
 /** Makes the one place where tokens are checked. Fetches nothing until a token comes. */
 export function createViewerReader(config: IdentityConfig): ReadViewer {

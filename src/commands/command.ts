@@ -1,9 +1,9 @@
 // What a command is, and the one way in which all of them say help and errors.
 import type { Readable } from 'node:stream';
 import type { Environment } from '../config.ts';
-import { describeError } from '../failure.ts';
-import type { Output } from '../import/reporter.ts';
-import { type CommandLine, parseLine, settingsOf, UsageError } from './options.ts';
+import { describeError } from '../process/exit.ts';
+import type { Output } from '../transfer/reporter.ts';
+import { type CommandLine, parseLine, settingsOf, UsageError } from './options/command-line.ts';
 
 export interface Io {
   readonly env: Environment;

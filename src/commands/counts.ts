@@ -2,11 +2,11 @@
 import { Argument } from 'commander';
 import type pg from 'pg';
 import { readConfig } from '../config.ts';
-import { checkTriggers } from '../outfits/fold.ts';
+import { checkTriggers } from '../outfits/counts.ts';
 import { typed } from '../package.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession, withDatabase } from './database.ts';
-import { createLine, withSettings } from './options.ts';
+import { createLine, withSettings } from './options/command-line.ts';
 
 export const line = () =>
   withSettings(

@@ -3,14 +3,14 @@ import { Writable } from 'node:stream';
 import { baseUrl, type Config, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
-import { streamLines, writeLines, writePages, writeWhole } from '../export/forms.ts';
-import { readRecords } from '../export/records.ts';
-import { createReporter, formatNumber, type Reporter } from '../import/reporter.ts';
-import { createOutfitList } from '../outfits/list.ts';
+import { createOutfitList } from '../outfits/lists/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
+import { streamLines, writeLines, writePages, writeWhole } from '../transfer/export/forms.ts';
+import { readRecords } from '../transfer/export/records.ts';
+import { createReporter, formatNumber, type Reporter } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
-import { as, createLine, UsageError, withSettings } from './options.ts';
+import { as, createLine, UsageError, withSettings } from './options/command-line.ts';
 
 const timestamp = text
   .transform((value) => parseTimestamp(value))

@@ -3,10 +3,10 @@ import { readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkServer } from '../database/prepare.ts';
-import { reserveIds } from '../outfits/bulk.ts';
+import { reserveIds } from '../outfits/writes/bulk.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession } from './database.ts';
-import { createLine, withSettings } from './options.ts';
+import { createLine, withSettings } from './options/command-line.ts';
 
 export const line = () =>
   withSettings(

@@ -1,13 +1,13 @@
 // outfit-gateway replay: asks the old service and this one what apps have asked, and compares.
 import { ConfigError, decimal, wholeNumber } from '../config.ts';
-import { hide, parseHeaders } from '../import/fetch-page.ts';
-import { createReporter, formatNumber, type Output } from '../import/reporter.ts';
-import { type ReplayOutcome, replay } from '../legacy/replay.ts';
-import { Report } from '../legacy/report.ts';
-import { createHttpSide, createOwnSide } from '../legacy/side.ts';
+import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
+import { Report } from '../legacy/verify/report.ts';
+import { createHttpSide, createOwnSide } from '../legacy/verify/side.ts';
+import { createReporter, formatNumber, type Output } from '../transfer/reporter.ts';
+import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import type { Io } from './command.ts';
-import { type ComparisonValues, conclude, httpUrl, withComparison } from './comparison.ts';
-import { as, asList, createLine } from './options.ts';
+import { as, asList, createLine } from './options/command-line.ts';
+import { type ComparisonValues, conclude, httpUrl, withComparison } from './options/comparison.ts';
 
 const serviceUrl = httpUrl(({ pathname, search }) => pathname === '/' && !search)
   .transform((value) => new URL(value).href)

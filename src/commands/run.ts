@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { allSettings, ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
-import { abortOnSignal, endOnSignal } from '../signals.ts';
+import { abortOnSignal, endOnSignal } from '../process/signals.ts';
 import type { Command } from './command.ts';
-import { createLine, nearestSetting, parseLine } from './options.ts';
+import { createLine, nearestSetting, parseLine } from './options/command-line.ts';
 
 /** Loaded when asked for: most need little of what the others do. */
 const commands: Readonly<Record<string, readonly [summary: string, () => Promise<Command>]>> = {

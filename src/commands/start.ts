@@ -1,8 +1,8 @@
 // outfit-gateway start: reads the settings, and has the gateway started as one process or several.
 import { readConfig } from '../config.ts';
-import { isEnding } from '../signals.ts';
+import { isEnding } from '../process/signals.ts';
 import type { Io } from './command.ts';
-import { createLine, withSettings } from './options.ts';
+import { createLine, withSettings } from './options/command-line.ts';
 
 export const line = () =>
   withSettings(
@@ -15,7 +15,7 @@ export const line = () =>
 export async function run({ env }: Io): Promise<never> {
   const config = readConfig(env);
   // A second of loading, which help and a setting that cannot be read need not wait for.
-  const { start } = await import('../start.ts');
+  const { start } = await import('../process/bootstrap.ts');
   try {
     await start(config);
   } catch (error) {

@@ -2,7 +2,7 @@
 import { SignJWT } from 'jose';
 import { ConfigError, readConfig, wholeNumber } from '../config.ts';
 import type { Io } from './command.ts';
-import { as, createLine, withSettings } from './options.ts';
+import { as, createLine, withSettings } from './options/command-line.ts';
 
 export const line = () =>
   withSettings(

@@ -1,20 +1,19 @@
 // outfit-gateway verify: compares a live listing with this service.
-import { buildApp } from '../app.ts';
 import { type Config, readConfig, wholeNumber } from '../config.ts';
-import { EmbeddedDatabaseError } from '../database/data-folder.ts';
 import type { Database } from '../database/database.ts';
-import { toAnswer } from '../http/client.ts';
-import { hide, parseHeaders } from '../import/fetch-page.ts';
-import { createReporter, formatNumber } from '../import/reporter.ts';
-import { findListingUrl } from '../import/source.ts';
-import { Report } from '../legacy/report.ts';
-import { createOwnSide, type Side } from '../legacy/side.ts';
-import { verifyListing } from '../legacy/verify.ts';
+import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
+import { Report } from '../legacy/verify/report.ts';
+import { createOwnSide, type Side } from '../legacy/verify/side.ts';
+import { verifyListing } from '../legacy/verify/verify.ts';
 import { typed } from '../package.ts';
+import { openComparedService } from '../process/service.ts';
+import { createReporter, formatNumber } from '../transfer/reporter.ts';
+import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
+import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';
-import { type ComparisonValues, conclude, httpUrl, withComparison } from './comparison.ts';
 import { withDatabase } from './database.ts';
-import { as, asList, createLine, UsageError, withSettings } from './options.ts';
+import { as, asList, createLine, UsageError, withSettings } from './options/command-line.ts';
+import { type ComparisonValues, conclude, httpUrl, withComparison } from './options/comparison.ts';
 
 const listingUrl = httpUrl(({ search }) => !search).describe(
   'the http or https URL of a listing, without a query',
@@ -54,16 +53,6 @@ interface Values extends ComparisonValues {
   readonly sample?: number;
 }
 
-/** What the service in this process is like, whatever the operator's is. */
-const settings = {
-  privateOutfits: 'listed',
-  publicUrl: undefined,
-  rateLimit: undefined,
-  unknownParameters: 'ignore',
-  legacyMode: { kind: 'off', percent: 100 },
-  cacheMaxBytes: 0,
-} as const;
-
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
   const { against, sample } = values;
   const listing = findListingUrl(sources);
@@ -101,7 +90,7 @@ async function withService<Result>(
   const verifyWith = async (database: Database) => {
     try {
       return await verify(async (pageSize = config.pageSize) => {
-        const side = await openService({ ...config, pageSize }, database);
+        const side = await openComparedService({ ...config, pageSize }, database);
         opened.push(side);
         return side;
       });
@@ -117,18 +106,4 @@ async function withService<Result>(
       `${error.message}\nTo compare with a service that is running, give its URL with --against.`,
     );
   }
-}
-
-async function openService(config: Config, database: Database): Promise<Side> {
-  const app = await buildApp({ ...config, ...settings }, database);
-  return {
-    base: 'http://localhost',
-    path: '/api/outfits/',
-    async ask(method, target) {
-      const asked = { method, url: target, headers: { host: 'localhost' } };
-      const { statusCode, headers, rawPayload } = await app.inject(asked);
-      return toAnswer(statusCode, headers, rawPayload);
-    },
-    close: () => app.close(),
-  };
 }

@@ -3,14 +3,14 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
-import { type EmbeddedDatabase, openEmbedded } from './embedded.ts';
+import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
+import { TaskPool } from './connection/pool.ts';
+import { ServerWatch } from './connection/server-watch.ts';
+import { createSession, Sockets } from './connection/session.ts';
+import { type EmbeddedDatabase, openEmbedded } from './embedded/embedded.ts';
 import { isOfSchema, isOfSharedNames } from './errors.ts';
 import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
-import { TaskPool } from './pool.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
-import { ServerWatch } from './server-watch.ts';
-import { createSession, Sockets } from './session.ts';
-import { type Snapshots, watchEmbedded, watchServer } from './snapshots.ts';
 import type { TaskScope } from './task.ts';
 
 export interface Database {

@@ -1,8 +1,8 @@
 // Knows at any time whether PostgreSQL can be used; cuts and refuses connections while not.
 import pg from 'pg';
+import { OwnConnection, type Session, type Sockets } from './connection/session.ts';
 import { DatabaseAwayError } from './errors.ts';
 import { checkPrepared, DatabaseNotReadyError, explain } from './prepare.ts';
-import { OwnConnection, type Session, type Sockets } from './session.ts';
 
 export type Monitor = Awaited<ReturnType<typeof startMonitor>>;
 

@@ -1,7 +1,7 @@
 // Runs a statement of our own, prepared unless it must not be; records what answers are made of.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { type MadeOf, madeOfAll } from './changes.ts';
+import { type MadeOf, madeOfAll } from './changes/change-log.ts';
 
 /** How a statement finds its rows: by an index as many as are asked for, or all matches; or without an index. */
 export type Access = 'bounded' | 'unbounded' | 'scan';

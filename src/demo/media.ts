@@ -1,7 +1,7 @@
 // /media/: the pictures of the demonstration, for /media/ followed by any key of the stored shape.
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from '../http/json.ts';
-import { avatarKey, imageKey, videoKey } from '../outfits/input.ts';
+import { avatarKey, imageKey, videoKey } from '../outfits/writes/input.ts';
 import { drawPicture } from './picture.ts';
 
 const headers = {

@@ -5,11 +5,11 @@ import type { Database } from '../database/database.ts';
 import { type ReadRows, type RecordedReads, recordReads } from '../database/read.ts';
 import { holdScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { raiseSequences } from '../outfits/bulk.ts';
-import { createRecordLoaders, type RecordLoaders } from '../outfits/by-id.ts';
-import { createUserLists, type UserLists } from '../outfits/list.ts';
+import { createRecordLoaders, type RecordLoaders } from '../outfits/lists/by-id.ts';
+import { createUserLists, type UserLists } from '../outfits/lists/list.ts';
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
-import { createViewerLikes, type ViewerLikes } from '../outfits/writes.ts';
+import { raiseSequences } from '../outfits/writes/bulk.ts';
+import { createViewerLikes, type ViewerLikes } from '../outfits/writes/writes.ts';
 
 export interface Context {
   readonly viewer: Viewer | undefined;

@@ -2,14 +2,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { type Admit, Asker } from '../admission/admission.ts';
-import type { Answer, Probes } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import type { Documents } from './documents.ts';
-import type { Engine } from './engine.ts';
+import type { Answer, Probes } from './engine/answer-cache.ts';
+import type { Engine } from './engine/engine.ts';
+import { countObjects, type LimitConfig } from './engine/limits.ts';
+import type { Invalid, Operation } from './engine/operations.ts';
 import {
   badRequest,
   internalError,
@@ -17,10 +19,8 @@ import {
   tooLarge,
   unsupportedType,
 } from './errors.ts';
-import { answerWithEvents } from './events.ts';
-import { countObjects, type LimitConfig } from './limits.ts';
-import { LiveAnswers } from './live.ts';
-import type { Invalid, Operation } from './operations.ts';
+import { answerWithEvents } from './live/events.ts';
+import { LiveAnswers } from './live/live.ts';
 import {
   type AnswerType,
   allow,

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
 import { sha256Id, type TrustedDocuments } from './documents.ts';
-import type { Engine } from './engine.ts';
+import type { Engine } from './engine/engine.ts';
 
 /** `{ id: text }`, as of Relay's compiler and of the client preset of GraphQL Code Generator. */
 const textsById = z.record(z.string(), z.string());

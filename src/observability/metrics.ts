@@ -1,12 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { ConcurrencyLimit } from '../admission/concurrency-limit.ts';
-import type { AnswerCache } from '../cache/answer-cache.ts';
+import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
-import type { LaneState } from '../database/lane.ts';
-import { type Replicas, reasons } from '../database/replicas.ts';
+import { type Replicas, reasons } from '../database/standby/replicas.ts';
 import type { EventStreams } from '../http/event-stream.ts';
-import type { Upkeep } from '../outfits/fold.ts';
 import { version } from '../package.ts';
 import { maxNameLength } from './log.ts';
 import type { UnknownParameter } from './unknown-parameters.ts';
@@ -25,6 +22,20 @@ type Series = Iterable<readonly [labels: Record<string, string>, value: number]>
 interface MetricOptions {
   readonly labelNames?: string[];
   readonly aggregator?: 'max' | 'min' | 'sum';
+}
+
+/** State of the answer cache, in answers and bytes since the start. */
+interface CacheState {
+  readonly hits: number;
+  readonly misses: number;
+  readonly touched: number;
+  readonly cleared: number;
+  readonly bytes: number;
+}
+
+interface LimitState {
+  readonly running: number;
+  readonly waiting: number;
 }
 
 export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>) {
@@ -123,7 +134,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
       countAnswers(app, registry);
       usage.follow(app);
     },
-    follow({ cache, limit }: { cache: AnswerCache; limit: ConcurrencyLimit }) {
+    follow({ cache, limit }: { cache: CacheState; limit: LimitState }) {
       counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
       counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
       counter(
@@ -144,7 +155,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
       gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
       counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
     },
-    followCounts(upkeep: Pick<Upkeep, 'wrongCounts'>) {
+    followCounts(upkeep: { wrongCounts(): number | undefined }) {
       gauge(
         'gateway_counts_wrong',
         'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',

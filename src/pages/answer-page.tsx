@@ -2,11 +2,11 @@
 import { STATUS_CODES } from 'node:http';
 import type { Route } from '../rest/routes.ts';
 import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
-import { Layout } from './layout.tsx';
-import { isEnvelope, isGallery, List, type Ordering, OrderingMenu } from './list.tsx';
+import { Layout } from './parts/layout.tsx';
+import { isEnvelope, isGallery, List, type Ordering, OrderingMenu } from './parts/list.tsx';
+import type { Site } from './parts/site.ts';
+import { JsonView, shownText, Text } from './parts/text.tsx';
 import { type Question, toCurl, toShareLink } from './question.ts';
-import type { Site } from './site.ts';
-import { JsonView, shownText, Text } from './text.tsx';
 
 /** An answer as a program gets it, and what has been asked for. */
 export interface Answer {

@@ -2,18 +2,18 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'graphql';
 import { Asker } from '../admission/admission.ts';
-import type { Answer } from '../cache/answer-cache.ts';
-import { httpErrorFor } from '../database/errors.ts';
+import { HttpError } from '../errors.ts';
+import type { Answer } from '../graphql/engine/answer-cache.ts';
+import type { Engine } from '../graphql/engine/engine.ts';
 import { version } from '../package.ts';
 import { answerErrors, dataOf, methodNotAllowed, send } from '../rest/errors.ts';
 import { readBaseUrl } from '../rest/url.ts';
 import type { HtmlNegotiation, PageCache } from './html-negotiation.ts';
-import { Layout, toHtml } from './layout.tsx';
-import type { PagesOptions } from './pages.tsx';
-import { pictureAddressOf } from './pictures.tsx';
+import { Layout, toHtml } from './parts/layout.tsx';
+import { pictureAddressOf } from './parts/pictures.tsx';
+import type { PagesConfig, Site } from './parts/site.ts';
+import { visibleText } from './parts/text.tsx';
 import { quote } from './question.ts';
-import type { Site } from './site.ts';
-import { visibleText } from './text.tsx';
 
 const description =
   'Outfits that people have published: one GraphQL schema, and a REST listing for apps that were written for the old one.';
@@ -40,7 +40,9 @@ interface HomeAnswer {
   };
 }
 
-interface HomeOptions extends Pick<PagesOptions, 'engine' | 'config'> {
+interface HomeOptions {
+  readonly engine: Engine;
+  readonly config: PagesConfig;
   readonly negotiation: HtmlNegotiation;
   readonly cache: PageCache;
   readonly siteOf: (app: FastifyInstance) => Site;
@@ -68,7 +70,7 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
       );
       return answer.outfits;
     } catch (error) {
-      if (httpErrorFor(error)) return undefined;
+      if (error instanceof HttpError) return undefined;
       throw error;
     }
   };

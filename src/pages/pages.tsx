@@ -2,7 +2,7 @@
 // program would get, as in Django REST Framework, so that nothing on it can differ.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import type { Engine } from '../graphql/engine.ts';
+import type { Engine } from '../graphql/engine/engine.ts';
 import { requestIdHeader } from '../http/headers.ts';
 import { entityTag } from '../http/representation.ts';
 import type { Route } from '../rest/routes.ts';
@@ -11,10 +11,10 @@ import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
 import { serveHome } from './home.tsx';
 import { HtmlNegotiation, type Page, PageCache } from './html-negotiation.ts';
-import { pageHeaders, toHtml } from './layout.tsx';
-import { type Ordering, orderingsOf } from './list.tsx';
+import { pageHeaders, toHtml } from './parts/layout.tsx';
+import { type Ordering, orderingsOf } from './parts/list.tsx';
+import { linksOf, type PagesConfig, type Site, writingOf } from './parts/site.ts';
 import { createQuestion } from './question.ts';
-import { linksOf, type PagesConfig, type Site, writingOf } from './site.ts';
 
 export interface PagesOptions {
   readonly schema: GraphQLSchema;

@@ -4,7 +4,7 @@ import { RestError } from '../rest/errors.ts';
 import type { Route } from '../rest/routes.ts';
 import type { QueryParameters } from '../rest/url.ts';
 import { createListReader, createVariableReader, type PathParameters } from '../rest/variables.ts';
-import { shownJson } from './text.tsx';
+import { shownJson } from './parts/text.tsx';
 
 export interface Question {
   readonly query: string;

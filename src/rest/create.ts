@@ -15,7 +15,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import type { Asker, Engine } from '../graphql/engine.ts';
+import type { Asker, Engine } from '../graphql/engine/engine.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
 import {

@@ -2,9 +2,9 @@
 import type { FastifyRequest } from 'fastify';
 import { type ExecutionResult, type GraphQLSchema, getOperationAST } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Answer } from '../cache/answer-cache.ts';
 import type { Config } from '../config.ts';
-import type { Asker, Engine } from '../graphql/engine.ts';
+import type { Answer } from '../graphql/engine/answer-cache.ts';
+import type { Asker, Engine } from '../graphql/engine/engine.ts';
 import { encodeJson } from '../http/json.ts';
 import { type Compressible, entityTag } from '../http/representation.ts';
 import { dataOf, notFound, unknownParameters } from './errors.ts';

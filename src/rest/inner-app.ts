@@ -1,8 +1,8 @@
 // The legacy paths once more, on an app that is not reachable: asking it counts nowhere as a request.
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { signalLeaving } from '../http/connections.ts';
 import { ignoreQuery } from '../http/headers.ts';
+import { signalLeaving } from '../http/server/connections.ts';
 
 export interface InnerQuestion {
   readonly method?: 'GET' | 'OPTIONS';

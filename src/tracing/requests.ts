@@ -12,12 +12,11 @@ import {
 } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
-import type { AnswerCache, Probes } from '../cache/answer-cache.ts';
 import { HttpError } from '../errors.ts';
-import type { Engine } from '../graphql/engine.ts';
+import type { AnswerCache, Probes } from '../graphql/engine/answer-cache.ts';
+import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
 import { maxNameLength } from '../observability/log.ts';
-import { RestError } from '../rest/errors.ts';
 
 export const traceHeaders = ['traceparent', 'tracestate'] as const;
 
@@ -104,7 +103,8 @@ export function traceEngine(engine: Engine, tracer: Tracer): Engine {
         return await context.with(active, () => engine.answer(traced, asker));
       } catch (error) {
         // A client error of REST, such as a page past the end, is no failure; its code is in the span.
-        if (!(error instanceof RestError) || error.statusCode >= 500) {
+        const { statusCode = 500 } = error as { readonly statusCode?: number };
+        if (statusCode >= 500) {
           fail(span, error instanceof HttpError ? error.code : 'internal');
         }
         throw error;

@@ -15,10 +15,9 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { Probes } from '../cache/answer-cache.ts';
 import type { Database } from '../database/database.ts';
-import type { Engine } from '../graphql/engine.ts';
-import type { Upstream } from '../legacy/upstream.ts';
+import type { Probes } from '../graphql/engine/answer-cache.ts';
+import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
 import { followCache, followRequests, traceEngine, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
@@ -49,7 +48,8 @@ export function startTracing(endpoint: string, log: FastifyBaseLogger) {
     followCache,
     traceSnapshots: (snapshots: Probes) => traceSnapshots(snapshots, tracer),
     traceEngine: (engine: Engine) => traceEngine(engine, tracer),
-    traceUpstream: (upstream: Upstream) => traceUpstream(upstream, tracer),
+    traceUpstream: <Sender extends Parameters<typeof traceUpstream>[0]>(upstream: Sender): Sender =>
+      traceUpstream(upstream, tracer),
     /** Sends what is left, as far as that is quick. */
     close: () => Promise.race([provider.shutdown().catch(() => {}), sleep(grace)]),
   };

@@ -1,14 +1,30 @@
 // A span for each request to the old service, which is told the trace.
+import type { IncomingMessage } from 'node:http';
 import { context, propagation, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { HttpError } from '../errors.ts';
-import { type Asked, pairsOf, type Upstream } from '../legacy/upstream.ts';
 import { fail, traceHeaders } from './requests.ts';
 
+interface UpstreamRequest {
+  readonly method: string;
+  readonly target: string;
+  /** Names and values in turn, as they go over the wire. */
+  readonly headers: readonly string[];
+}
+
+/** What sends requests to another service. */
+interface Upstream<Request> {
+  readonly host: string;
+  open(request: Request): Promise<IncomingMessage>;
+}
+
 /** The same way to the old service, with `traceparent` of this gateway in place of that of the client. */
-export function traceUpstream(upstream: Upstream, tracer: Tracer): Upstream {
+export function traceUpstream<Request extends UpstreamRequest, Sender extends Upstream<Request>>(
+  upstream: Sender & Upstream<Request>,
+  tracer: Tracer,
+): Sender {
   return {
     ...upstream,
-    async open(asked) {
+    async open(asked: Request) {
       const { method, target } = asked;
       const span = tracer.startSpan(`${method} old service`, {
         kind: SpanKind.CLIENT,
@@ -34,10 +50,11 @@ export function traceUpstream(upstream: Upstream, tracer: Tracer): Upstream {
   };
 }
 
-function replaceHeaders({ headers }: Asked, own: Record<string, string>): string[] {
-  const kept = pairsOf(headers).filter(
-    ([name]) => !traceHeaders.some((header) => header === name.toLowerCase()),
-  );
-  const added = traceHeaders.flatMap((name) => (own[name] ? [[name, own[name]]] : []));
-  return [...kept, ...added].flat();
+function replaceHeaders({ headers }: UpstreamRequest, own: Record<string, string>): string[] {
+  const kept: string[] = [];
+  for (let index = 0; index < headers.length; index += 2) {
+    const [name = '', value = ''] = headers.slice(index, index + 2);
+    if (!traceHeaders.some((header) => header === name.toLowerCase())) kept.push(name, value);
+  }
+  return [...kept, ...traceHeaders.flatMap((name) => (own[name] ? [name, own[name]] : []))];
 }

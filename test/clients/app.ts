@@ -14,9 +14,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { run } from '../process.ts';
+import { run } from '../support/process.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const clients = fileURLToPath(new URL('.', import.meta.url));
 const packages = join(clients, 'node_modules');
 

@@ -8,9 +8,9 @@ import { type DocumentNode, parse } from 'graphql';
 import type { Environment } from 'relay-runtime';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openGateway, outfitId, type TestGateway } from '../gateway.ts';
-import { run } from '../process.ts';
-import { secret, signIn } from '../tokens.ts';
+import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { run } from '../support/process.ts';
+import { secret, signIn } from '../support/tokens.ts';
 import { type ClientApp, load as loadPackage, makeClientApp } from './app.ts';
 
 const rows = [...generateOutfits({ outfits: 12, users: 3 })];

@@ -1,6 +1,7 @@
 // The Relay connections for scrolling: outfitConnection(...), User.outfitConnection(...), Viewer.likedOutfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
-import { createOutfitList, hasOutfitAt, type OutfitList } from '../../outfits/list.ts';
+import { createOutfitList, hasOutfitAt, type OutfitList } from '../../outfits/lists/list.ts';
+import { maxRows } from '../../outfits/lists/statements.ts';
 import {
   formatCursor,
   type Ordering,
@@ -9,10 +10,9 @@ import {
   sortKeyOf,
 } from '../../outfits/ordering.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
-import { maxRows } from '../../outfits/statements.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { CostConfig, CountItems } from '../cost.ts';
+import type { CostConfig, CountItems } from '../engine/cost.ts';
 import { badUserInput } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';

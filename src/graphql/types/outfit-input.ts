@@ -1,6 +1,6 @@
 // CreateOutfitInput, UpdateOutfitInput, InputError, Device.
 import type { InputFieldBuilder } from '@pothos/core';
-import { devices, type InputError, maxLength } from '../../outfits/input.ts';
+import { devices, type InputError, maxLength } from '../../outfits/writes/input.ts';
 import { builder } from '../builder.ts';
 
 export const Device = builder.enumType('Device', {

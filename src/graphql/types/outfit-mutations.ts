@@ -1,12 +1,12 @@
 // createOutfit, updateOutfit, deleteOutfit, likeOutfit, unlikeOutfit.
 import { invalidKey, invalidToken, keyReused, notAuthenticated } from '../../errors.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
 import {
   findFirstAnswer,
   KeyReusedError,
   type RepeatableRequest,
-} from '../../outfits/idempotency.ts';
-import { checkChanges, checkNewOutfit, type InputError } from '../../outfits/input.ts';
-import type { OutfitRow } from '../../outfits/row.ts';
+} from '../../outfits/writes/idempotency.ts';
+import { checkChanges, checkNewOutfit, type InputError } from '../../outfits/writes/input.ts';
 import {
   createOutfit,
   deleteOutfit,
@@ -15,7 +15,7 @@ import {
   OutfitNotFoundError,
   setLike,
   updateOutfit,
-} from '../../outfits/writes.ts';
+} from '../../outfits/writes/writes.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { forbidden, notFound } from '../errors.ts';

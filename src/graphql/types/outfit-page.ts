@@ -5,11 +5,11 @@ import {
   type OutfitPage as Page,
   PastTheEndError,
   weightOf,
-} from '../../outfits/list.ts';
-import type { PageRequest } from '../../outfits/statements.ts';
+} from '../../outfits/lists/list.ts';
+import type { PageRequest } from '../../outfits/lists/statements.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { CountItems, WeighFilter } from '../cost.ts';
+import type { CountItems, WeighFilter } from '../engine/cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
 import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';

@@ -6,7 +6,7 @@ import type { Config } from '../../config.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
-import { logo } from '../logo.ts';
+import { logo } from '../parts/logo.ts';
 
 const folder = new URL('dist/graphiql/', packageFolder);
 

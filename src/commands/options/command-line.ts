@@ -1,0 +1,123 @@
+// The command line by commander: the options of a command, and settings as options: --page-size 50 is PAGE_SIZE=50.
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import type { z } from 'zod';
+import { allSettings, ConfigError, type Environment, readValue, text } from '../../config.ts';
+import { messageOf } from '../../errors.ts';
+import { version } from '../../package.ts';
+import type { Output } from '../../transfer/reporter.ts';
+
+export type CommandLine = Command;
+
+/** A mistake in the command line that its command finds itself: exit code 2, as for all others. */
+export class UsageError extends ConfigError {}
+
+export function createLine(name: string): CommandLine {
+  return new Command(`outfit-gateway ${name}`.trim())
+    .helpCommand(false)
+    .helpOption('-h, --help', 'prints this')
+    .version(version, '--version', 'prints the version')
+    .configureHelp({ helpWidth: 100 });
+}
+
+export function as<Value>(schema: z.ZodType<Value, string>): (value: string) => Value {
+  return (value) => {
+    const { success, data } = schema.safeParse(value);
+    if (success) return data;
+    throw new InvalidArgumentError(schema.description ?? '');
+  };
+}
+
+/** Reads the values of an option that may be given more than once. */
+export function asList(schema = text) {
+  return (value: string, before: readonly string[] = []) => [...before, as(schema)(value)];
+}
+
+export const flagOf = (setting: string) => `--${setting.toLowerCase().replaceAll('_', '-')}`;
+
+class SettingOption extends Option {
+  constructor(readonly setting: (typeof allSettings)[number]) {
+    const { name, heading, schema, whenUnsetText } = setting;
+    super(`${flagOf(name)} <value>`, `${schema.description} (default: ${whenUnsetText})`);
+    this.helpGroup(`${heading}:`);
+    // An empty value counts as unset.
+    this.argParser((value) => {
+      if (value !== '') readValue(flagOf(name), schema, value);
+      return value;
+    });
+  }
+}
+
+const settingsHelp = `
+Settings may be options too, such as --database-url URL or --data-dir FOLDER, and win over the
+environment, which wins over the file .env. "outfit-gateway start --help" lists them.`;
+
+/** Adds the settings as options, but for one whose name an option of the command has. */
+export function withSettings(line: CommandLine, areListed = false): CommandLine {
+  const own = line.options.map(({ long }) => long);
+  const added = allSettings
+    .filter(({ name }) => !own.includes(flagOf(name)))
+    .map((setting) => new SettingOption(setting));
+  for (const one of added) line.addOption(one);
+  if (areListed) return line;
+  // Not hidden before: commander suggests only what it lists.
+  line.on('beforeHelp', () => added.map((one) => one.hideHelp()));
+  return line.addHelpText('after', settingsHelp);
+}
+
+export function settingsOf(line: CommandLine): Environment {
+  const given = line.options.flatMap((one) => {
+    const value = line.getOptionValue(one.attributeName());
+    return one instanceof SettingOption && value !== undefined ? [[one.setting.name, value]] : [];
+  });
+  return Object.fromEntries(given);
+}
+
+/** Reads a command line; or prints help, version, or what is wrong, and gives the exit code. */
+export function parseLine(
+  line: CommandLine,
+  args: readonly string[],
+  { stdout, stderr }: { readonly stdout: Output; readonly stderr: Output },
+): number | undefined {
+  line.exitOverride();
+  line.configureOutput({ writeOut: (text) => stdout.write(text), outputError: () => {} });
+  try {
+    line.parse(args, { from: 'user' });
+    return undefined;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return 0;
+      stderr.write(`${sentenceOf(error)}\n`);
+    } else if (error instanceof ConfigError) stderr.write(`${error.message}\n`);
+    else throw error;
+    return 2;
+  }
+}
+
+/** In brackets, the setting that a name may be meant for, as commander suggests options; nothing when none is near. */
+export function nearestSetting(name: string): string {
+  const line = withSettings(createLine(''), true).exitOverride();
+  line.configureOutput({ outputError: () => {} });
+  try {
+    line.parse([flagOf(name)], { from: 'user' });
+  } catch (error) {
+    const [, flag] = /Did you mean (?:one of )?(--[\w-]+)/.exec(messageOf(error)) ?? [];
+    const near = allSettings.find((setting) => flagOf(setting.name) === (flag ?? flagOf(name)));
+    if (near) return ` (did you mean ${near.name}?)`;
+  }
+  return '';
+}
+
+/** `error: unknown option '--prot'\n(Did you mean --port?)` in the form of other sentences. */
+function sentenceOf({ message }: CommanderError): string {
+  const [, flag, value, allowed] =
+    /^error: option '(--[^ ']+).*?' argument '(.*)' is invalid\. (.*)$/s.exec(message) ?? [];
+  if (flag) return `${flag} is ${JSON.stringify(value)}, but it may be ${allowed}.`;
+  const text = message
+    .replace(/^error: (.)/, (_error, first) => first.toUpperCase())
+    // Its value may be a secret.
+    .replace(/(?<=^Unknown option '--[^=]*)=.*?(?='\n\(Did|'$)/s, '')
+    .replace('\n(Did', ' (did')
+    .replace(/\. ([A-Z])/g, (_end, first) => `, ${first.toLowerCase()}`)
+    .replace(/\.$/, '');
+  return `${text}: see --help.`;
+}

@@ -1,0 +1,135 @@
+// What the commands that compare have in common: `--accept`, `--json`, and what they print.
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { ConfigError, decimal, parseUrl, text } from '../../config.ts';
+import { messageOf } from '../../errors.ts';
+import { isAcceptable, kindMeanings, kinds } from '../../legacy/compare/difference.ts';
+import { countTimes, type Group, type Report } from '../../legacy/verify/report.ts';
+import { formatNumber, listFirst, type Output } from '../../transfer/reporter.ts';
+import { as, asList, type CommandLine } from './command-line.ts';
+
+export interface ComparisonValues {
+  /** Seconds. */
+  readonly timeout: number;
+  readonly wait: number;
+  readonly accept?: readonly string[];
+  readonly json?: string;
+}
+
+const width = Math.max(...kinds.map((kind) => kind.length));
+
+const comparisonHelp = `
+Kinds of differences
+${kinds.map((kind) => `  ${kind.padEnd(width)}  ${kindMeanings[kind]}\n`).join('')}
+Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could not be compared,
+or not to the end, 130 it was interrupted.`;
+
+const acceptable = text.refine(isAcceptable).describe(`one of ${kinds.join(', ')}`);
+
+/** @param isAllowed beside credentials, which none may have */
+export const httpUrl = (isAllowed: (url: URL) => boolean) =>
+  text.refine((value) => {
+    const url = /^https?:\/\//i.test(value) ? parseUrl(value) : undefined;
+    return url && !url.username && !url.password && isAllowed(url);
+  });
+
+export const withComparison = (line: CommandLine) =>
+  line
+    .option('--timeout <SECONDS>', 'how long an answer may take', as(decimal(0.1, 3_600)), 30)
+    .option(
+      '--wait <SECONDS>',
+      'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
+      as(decimal(0, 3_600)),
+      2,
+    )
+    .option(
+      '--accept <KIND>',
+      'a kind of difference that is no failure; it is still counted. May be given more than once. KIND:WHERE accepts it in one place only, such as value:results.likes',
+      asList(acceptable),
+    )
+    .option(
+      '--json <FILE>',
+      'writes the report to a file, with ten examples of each difference and up to 10,000 of record-number',
+    )
+    .addHelpText('after', comparisonHelp);
+
+/** Lines of a report, without the last one. */
+const maxLines = 15;
+
+/**
+ * Prints the report, and writes it where it was asked for.
+ * @param compared what was compared, such as `45 records`
+ * @param facts for the file; `broken` says why not all was compared
+ * @returns the exit code
+ */
+export function conclude(
+  report: Report,
+  compared: string,
+  facts: Readonly<Record<string, unknown>> & { readonly broken?: string | undefined },
+  file: string | undefined,
+  { stdout, stderr }: { readonly stdout: Output; readonly stderr: Output },
+): number {
+  const { broken } = facts;
+  const { different, accepted, notes } = report;
+  const isSame = different.length === 0;
+  if (file !== undefined) {
+    const same = isSame && broken === undefined;
+    writeWhole(file, { ...facts, same, differences: different, accepted, notes });
+  }
+  const lines = [...describeGroups(different), ...notes];
+  if (accepted.length > 0) lines.push(`Accepted: ${accepted.map(nameWithTimes).join(', ')}.`);
+  const found = isSame
+    ? `nothing differs${accepted.length > 0 ? ' but what was accepted' : ''}`
+    : `${formatNumber(countTimes(different))} difference${countTimes(different) === 1 ? '' : 's'}`;
+  lines.push(`${compared} compared: ${found}.`);
+  stdout.write(`${lines.join('\n')}\n`);
+  if (broken !== undefined) {
+    stderr.write(`Not everything could be compared: ${broken}\n`);
+    return 2;
+  }
+  return isSame ? 0 : 1;
+}
+
+/** As many examples of each kind as there is room for, but at least one. */
+function describeGroups(groups: readonly Group[]): string[] {
+  for (let most = maxLines; most > 1; most--) {
+    const lines = groups.flatMap((group) => describeGroup(group, most));
+    if (lines.length <= maxLines) return lines;
+  }
+  const shown: string[] = [];
+  const rest = [...groups];
+  for (const group of groups) {
+    const lines = describeGroup(group, 1);
+    if (shown.length + lines.length > maxLines) break;
+    shown.push(...lines);
+    rest.shift();
+  }
+  if (rest.length === 0) return shown;
+  return [...shown, `Also: ${listFirst(rest.map(nameWithTimes), rest.length, 12)}.`];
+}
+
+function describeGroup(group: Group, most: number): string[] {
+  return [
+    `${nameOf(group)}: ${formatNumber(group.times)} time${group.times === 1 ? '' : 's'}`,
+    ...group.examples
+      .slice(0, most)
+      .flatMap(({ sentence, asked }) => [
+        `  ${sentence}`,
+        ...(asked ? [`    ${asked.there} | ${asked.here}`] : []),
+      ]),
+  ];
+}
+
+const nameOf = ({ kind, where }: Group) => (where === undefined ? kind : `${kind} (${where})`);
+const nameWithTimes = (group: Group) => `${nameOf(group)} ${formatNumber(group.times)}`;
+
+/** Whole or not at all: half a report could be taken for a good one. */
+function writeWhole(file: string, content: unknown): void {
+  const part = `${file}.part`;
+  try {
+    writeFileSync(part, `${JSON.stringify(content, undefined, 2)}\n`);
+    renameSync(part, file);
+  } catch (error) {
+    rmSync(part, { force: true });
+    throw new ConfigError(`--json cannot be written (${messageOf(error)}).`);
+  }
+}

@@ -1,0 +1,122 @@
+import { type HttpError, overloaded } from '../../errors.ts';
+import { FairQueue, type Origin } from '../fair-queue.ts';
+import type { StopSignal } from '../task.ts';
+
+export interface LaneLimits {
+  readonly slots: number;
+  /** Most statements of one request, and of one sender, under way. */
+  readonly perRequest?: number;
+  readonly perSender?: number;
+  /** Most milliseconds that a statement waits. */
+  readonly maxWait?: number;
+}
+
+export type LaneState = Readonly<Pick<Lane, 'refused' | 'running' | 'waiting'>>;
+
+interface Waiting {
+  readonly origin: Origin;
+  readonly admit: () => void;
+  readonly refuse: (error: unknown) => void;
+}
+
+/** Bulkhead: admits statements up to its limits; others wait, and are served by sender and request in turn. */
+export class Lane {
+  readonly #queue = new FairQueue<Waiting>();
+  /** Statements under way, by request and by sender; only what has a limit is counted. */
+  readonly #underWay = new Map<Origin | string, number>();
+  running = 0;
+  #maxWaiting = Number.POSITIVE_INFINITY;
+  /** Statements that were refused since the start: the queue was full, or the wait too long. */
+  refused = 0;
+
+  constructor(private readonly limits: LaneLimits) {}
+
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /** @param most statements that wait. When there are more, the sender with the most is refused. */
+  limitWaiting(most: number): void {
+    this.#maxWaiting = most;
+  }
+
+  /** Takes a slot; undefined when one was free, else a promise of one. @throws HttpError 503, or `signal.reason` */
+  enter(origin: Origin, signal?: StopSignal): Promise<void> | undefined {
+    // What a stopped task still begins would wait for nobody.
+    signal?.throwIfAborted();
+    if (this.running < this.limits.slots && this.#isWithinLimits(origin)) {
+      this.#begin(origin);
+      return undefined;
+    }
+    return this.#wait(origin, signal);
+  }
+
+  leave(origin: Origin): void {
+    this.running -= 1;
+    this.#count(origin, -1);
+    while (this.running < this.limits.slots) {
+      const next = this.#queue.next((waiting) => this.#isWithinLimits(waiting));
+      if (!next) return;
+      this.#begin(next.origin);
+      next.admit();
+    }
+  }
+
+  async #wait(origin: Origin, signal: StopSignal | undefined): Promise<void> {
+    const { maxWait } = this.limits;
+    if (this.#queue.size >= this.#maxWaiting) {
+      const evicted = this.#queue.evictFor(origin);
+      if (!evicted) throw this.#refuse();
+      evicted.refuse(this.#refuse());
+    }
+    let leave = () => {};
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      await new Promise<void>((admit, refuse) => {
+        const waiting = { origin, admit, refuse };
+        const giveUp = (error: unknown) => {
+          this.#queue.remove(origin, waiting);
+          refuse(error);
+        };
+        leave = () => giveUp(signal?.reason);
+        signal?.addEventListener('abort', leave, { once: true });
+        if (maxWait !== undefined) timer = setTimeout(() => giveUp(this.#refuse()), maxWait);
+        this.#queue.add(origin, waiting);
+      });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', leave);
+    }
+  }
+
+  #refuse(): HttpError {
+    this.refused += 1;
+    return overloaded();
+  }
+
+  #isWithinLimits(origin: Origin): boolean {
+    const { perRequest = Number.POSITIVE_INFINITY, perSender = Number.POSITIVE_INFINITY } =
+      this.limits;
+    return (
+      (this.#underWay.get(origin) ?? 0) < perRequest &&
+      (this.#underWay.get(origin.sender) ?? 0) < perSender
+    );
+  }
+
+  #begin(origin: Origin): void {
+    this.running += 1;
+    this.#count(origin, 1);
+  }
+
+  #count(origin: Origin, change: number): void {
+    const { perRequest, perSender } = this.limits;
+    if (perRequest !== undefined) this.#add(origin, change);
+    if (perSender !== undefined) this.#add(origin.sender, change);
+  }
+
+  #add(key: Origin | string, change: number): void {
+    const count = (this.#underWay.get(key) ?? 0) + change;
+    if (count > 0) this.#underWay.set(key, count);
+    else this.#underWay.delete(key);
+  }
+}

@@ -1,0 +1,88 @@
+// TLS of DATABASE_URL, as PostgreSQL's own programs understand it; `pg` takes some of it otherwise.
+import { readFileSync } from 'node:fs';
+import type pg from 'pg';
+import { ConfigError } from '../../config.ts';
+import { messageOf } from '../../errors.ts';
+
+const modes = 'disable, require, verify-ca, verify-full';
+
+/** `ssl` is that of JDBC, which PostgreSQL's own programs take too; what `uselibpqcompat` asks of `pg` holds anyway. */
+const names = [
+  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslpassword', 'sslnegotiation'],
+  ...['ssl', 'uselibpqcompat'],
+];
+
+/** Takes what is about TLS out of the URL; nothing when it says nothing of it. @throws ConfigError */
+export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation'> {
+  const given: Record<string, string | undefined> = {};
+  for (const [name, value] of [...url.searchParams]) {
+    const isKnown = names.includes(name);
+    if (!isKnown && !name.startsWith('ssl')) continue;
+    if (!isKnown) throw wrong(`has ${name}, which the gateway does not know: leave it out`);
+    given[name] = value;
+    url.searchParams.delete(name);
+  }
+  const { ssl, uselibpqcompat: _, ...others } = given;
+  const { sslmode: mode = ssl === 'true' ? 'require' : undefined, sslrootcert: root } = others;
+  const { sslcert: cert, sslkey: key, sslpassword: passphrase } = others;
+  const { sslnegotiation: negotiation = 'postgres' } = others;
+  if (mode === undefined) {
+    if (ssl === undefined && Object.keys(others).length === 0) return {};
+    throw wrong(`says something of TLS, but not sslmode: add one of ${modes}`);
+  }
+  if (mode === 'prefer' || mode === 'allow') {
+    throw wrong(
+      `has sslmode=${mode}, which anyone on the way can turn into no TLS: use one of ${modes}`,
+    );
+  }
+  if (!modes.split(', ').includes(mode)) throw wrong(`has sslmode=${mode}: use one of ${modes}`);
+  if (negotiation !== 'postgres' && negotiation !== 'direct') {
+    throw wrong(`has sslnegotiation=${negotiation}: use postgres or direct`);
+  }
+  if (mode === 'disable') {
+    if (negotiation === 'postgres') return { ssl: false };
+    throw wrong('has sslnegotiation=direct with sslmode=disable: keep one of them');
+  }
+  if ((cert === undefined) !== (key === undefined)) {
+    throw wrong('has one of sslcert and sslkey: they go together');
+  }
+  if (root === 'system' && mode !== 'verify-full') {
+    throw wrong(`has sslrootcert=system with sslmode=${mode}: use sslmode=verify-full`);
+  }
+  if (root === undefined && mode === 'verify-ca') {
+    throw wrong('has sslmode=verify-ca without sslrootcert: name the file of the certificate');
+  }
+  const own = cert !== undefined &&
+    key !== undefined && {
+      cert: readText('sslcert', cert),
+      key: readText('sslkey', key),
+      ...(passphrase === undefined ? {} : { passphrase }),
+    };
+  const trusted =
+    root === undefined || root === 'system'
+      ? // Without a file, the certificates that Node.js trusts.
+        { rejectUnauthorized: mode === 'verify-full' }
+      : {
+          ca: readText('sslrootcert', root),
+          // With a file, `require` is `verify-ca`: whoever has a certificate of it, under any name.
+          ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
+        };
+  return {
+    ssl: { ...own, ...trusted },
+    ...(negotiation === 'direct' ? { sslnegotiation: negotiation } : {}),
+  };
+}
+
+function readText(name: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw wrong(
+      `names a file as ${name} that cannot be read (${messageOf(error)}): correct its path`,
+    );
+  }
+}
+
+function wrong(sentence: string): ConfigError {
+  return new ConfigError(`DATABASE_URL ${sentence}.`);
+}

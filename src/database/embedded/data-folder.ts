@@ -1,0 +1,122 @@
+// The folder of the embedded database: made, locked, and looked at before anything is written.
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { messageOf, OperatorError } from '../../errors.ts';
+import { LeftLockError, LockedError, takeLock } from './lock.ts';
+
+/** The embedded database cannot be opened; the message is one sentence that says what to change. */
+export class EmbeddedDatabaseError extends OperatorError {
+  override readonly name = 'EmbeddedDatabaseError';
+}
+
+export interface DataFolder {
+  /** Holds the files of PostgreSQL, or will. */
+  readonly database: string;
+  /** The lock: as long as it is there, the folder is ours. */
+  readonly lock: string;
+  /** Lies in `database` until its files are complete; to be removed then. */
+  readonly unfinished: string;
+  release(): Promise<void>;
+}
+
+/** Makes the folder if it is missing, and locks it. @throws EmbeddedDatabaseError */
+export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
+  const folder = resolve(dataDir);
+  try {
+    makeFolder(folder);
+  } catch (error) {
+    throw new EmbeddedDatabaseError(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but that folder cannot be made (${messageOf(error)}): set it to one that can be written.`,
+    );
+  }
+  const lock = join(folder, 'lock');
+  const release = await lockFolder(lock, dataDir);
+  const database = join(folder, 'pgdata');
+  const unfinished = join(database, 'unfinished');
+  try {
+    prepare(database, unfinished);
+  } catch (error) {
+    await release();
+    throw error instanceof EmbeddedDatabaseError ? error : cannotOpen(dataDir, error);
+  }
+  return { database, lock, unfinished, release };
+}
+
+/** WASI's number of ENOSPC, with which the file system of PGlite fails: its errors have no message. */
+const noSpace = 51;
+
+export function cannotOpen(dataDir: string, error: unknown): EmbeddedDatabaseError {
+  const { code, errno } = error as { readonly code?: unknown; readonly errno?: unknown };
+  const isFull = code === 'ENOSPC' || errno === noSpace;
+  const why = error instanceof Error ? error.message : `error ${errno}`;
+  return new EmbeddedDatabaseError(
+    isFull
+      ? `The embedded database in ${dataDir} cannot be opened (its disk is full): make room, or set DATA_DIR to a folder on another disk.`
+      : `The embedded database in ${dataDir} cannot be opened (${why}): check the folder, or set DATA_DIR to another one.`,
+    { cause: error },
+  );
+}
+
+/** For Node's own recursive mkdir, which never ends where nothing can be made, such as in /proc. */
+export function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'EEXIST' && statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+    const parent = dirname(folder);
+    if (code !== 'ENOENT' || existsSync(parent)) throw error;
+    makeFolder(parent);
+    mkdirSync(folder, { mode: 0o700 });
+  }
+}
+
+async function lockFolder(path: string, dataDir: string): Promise<() => Promise<void>> {
+  // A socket's path may have about 100 bytes; from the working folder it is often shorter.
+  const fromHere = relative('.', path);
+  try {
+    return await takeLock(fromHere.length < path.length ? fromHere : path);
+  } catch (error) {
+    if (error instanceof LockedError) {
+      throw new EmbeddedDatabaseError(
+        `The embedded database in ${dataDir} is in use by process ${error.holder}: stop that process, or set DATA_DIR to another folder.`,
+      );
+    }
+    if (error instanceof LeftLockError) {
+      throw new EmbeddedDatabaseError(
+        `DATA_DIR is ${JSON.stringify(dataDir)}, but the lock that an ended process has left there cannot be removed (${error.message}): make the folder writable, or set DATA_DIR to another one.`,
+      );
+    }
+    throw new EmbeddedDatabaseError(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but it cannot be locked (${messageOf(error)}): set it to a writable local folder with a short path.`,
+    );
+  }
+}
+
+/** What every database has. Without PG_VERSION, PGlite overwrites a folder; without another it cannot say why it fails. */
+const parts = ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact'];
+
+function prepare(database: string, unfinished: string): void {
+  if (!existsSync(database)) mkdirSync(database, { mode: 0o700 });
+  if (existsSync(unfinished)) {
+    // Its first start was cut short, so nobody has ever used it. The mark goes last.
+    for (const name of readdirSync(database)) {
+      const path = join(database, name);
+      if (path !== unfinished) rmSync(path, { recursive: true, force: true });
+    }
+    return;
+  }
+  if (readdirSync(database).length === 0) {
+    writeFileSync(
+      unfinished,
+      'The first start has not come to its end: this is no database yet.\n',
+    );
+    return;
+  }
+  const missing = parts.filter((part) => !existsSync(join(database, part)));
+  if (missing.length > 0) {
+    throw new EmbeddedDatabaseError(
+      `The database in ${database} is not whole (${missing.join(', ')} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
+    );
+  }
+}

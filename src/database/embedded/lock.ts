@@ -1,0 +1,136 @@
+// One process per data folder; and what killed processes have left behind.
+import { once } from 'node:events';
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createConnection, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { messageOf } from '../../errors.ts';
+
+export class LockedError extends Error {
+  override readonly name = 'LockedError';
+  constructor(readonly holder: string) {
+    super(`Locked by process ${holder}.`);
+  }
+}
+
+/** The process that held the lock has ended, but the lock cannot be removed: its folder is read-only, say. */
+export class LeftLockError extends Error {
+  override readonly name = 'LeftLockError';
+}
+
+/** Listens on a Unix socket, which the kernel closes however the process ends. Gives its release. @throws LockedError */
+export async function takeLock(path: string): Promise<() => Promise<void>> {
+  const server = createServer((socket) => socket.end(String(process.pid)));
+  for (let attempt = 0; !(await tryListen(server, path)); attempt++) {
+    const found = identify(path);
+    const holder = await askHolder(path);
+    if (holder !== undefined || attempt === 5) throw new LockedError(holder ?? 'unknown');
+    if (found !== undefined) removeStale(path, found);
+  }
+  server.unref();
+  const taken = identify(path);
+  return async () => {
+    // Closing removes what lies at the path, be it the lock of another process in another folder.
+    if (identify(path) !== taken) return;
+    server.close();
+    await once(server, 'close');
+  };
+}
+
+async function tryListen(server: Server, path: string): Promise<boolean> {
+  try {
+    server.listen(path);
+    await once(server, 'listening');
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'EADDRINUSE') return false;
+    throw error;
+  }
+}
+
+/** The holder's process id, or undefined when nobody listens at `path` any more. */
+async function askHolder(path: string): Promise<string | undefined> {
+  try {
+    let holder = '';
+    for await (const chunk of createConnection(path).setEncoding('utf8')) holder += chunk;
+    return holder;
+  } catch {
+    return undefined;
+  }
+}
+
+async function isAbandoned(path: string): Promise<boolean> {
+  const socket = createConnection(path);
+  try {
+    await once(socket, 'connect');
+    return false;
+  } catch (error) {
+    return codeOf(error) === 'ECONNREFUSED';
+  } finally {
+    socket.destroy();
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+/** Inode numbers are reused at once, so the time of creation is part of a socket's identity. */
+function identify(path: string): string | undefined {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat && `${stat.ino} ${stat.mtimeNs}`;
+}
+
+/** Of two processes that find it, the slower one must not unlink the fresh lock: it is moved aside first, and back. */
+function removeStale(path: string, stale: string): void {
+  const aside = `${path}.${process.pid}`;
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return; // the other process was faster
+    throw new LeftLockError(messageOf(error), { cause: error });
+  }
+  const found = identify(aside);
+  if (found === stale) rmSync(aside, { force: true });
+  else if (found !== undefined) renameSync(aside, path);
+}
+
+/** As `mkdtemp` of the embedded database's thread names it, and as PostgreSQL names a socket. */
+const socketFolder = /^outfit-gateway-[A-Za-z0-9]{6}$/;
+const socketName = '.s.PGSQL.5432';
+/** Milliseconds after which a folder without a socket is nobody's: it is there for an instant only. */
+const patience = 60_000;
+
+/** Removes temporary folders whose sockets nobody listens on, and locks that were being moved aside. */
+export async function removeLeftOvers(lock: string): Promise<void> {
+  for (const path of list(tmpdir(), socketFolder)) {
+    if (await isNobodys(path)) remove(path);
+  }
+  for (const path of list(dirname(lock), /^lock\.\d+$/)) {
+    if (await isAbandoned(path)) remove(path);
+  }
+}
+
+async function isNobodys(folder: string): Promise<boolean> {
+  const stat = statSync(folder, { throwIfNoEntry: false });
+  if (!stat?.isDirectory() || stat.uid !== process.getuid?.()) return false;
+  const names = list(folder, /^/).map((path) => path.slice(folder.length + 1));
+  if (names.length === 0) return Date.now() - stat.mtimeMs > patience;
+  // Whoever keeps other things in it has only chosen the same name.
+  return names.every((name) => name === socketName) && isAbandoned(join(folder, socketName));
+}
+
+function list(folder: string, pattern: RegExp): string[] {
+  try {
+    const names = readdirSync(folder).filter((name) => pattern.test(name));
+    return names.map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {}
+}

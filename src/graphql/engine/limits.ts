@@ -1,0 +1,241 @@
+// How much a document may have and cost: checked before it is parsed, validated and executed.
+import {
+  type ASTNode,
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLInputType,
+  GraphQLInt,
+  type GraphQLSchema,
+  getNullableType,
+  getVariableValues,
+  isListType,
+  Kind,
+  type NamedTypeNode,
+  NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
+  parse,
+  type SelectionSetNode,
+  specifiedRules,
+  typeFromAST,
+  validate,
+  valueFromAST,
+  visit,
+} from 'graphql';
+import type { Config } from '../../config.ts';
+import { invalidDocument, invalidVariables, type LimitCode, overLimit } from '../errors.ts';
+import { countCost } from './cost.ts';
+
+/** More than a screen of an app needs; the worst document is refused or validated within a tenth of a second. */
+const limits = {
+  tokens: 1000,
+  /** Fields in fields; the introspection query of tools has 15. */
+  depth: 20,
+  aliases: 50,
+  /** Aliases of `__schema`, and of what is inside `__schema` and `__type`, which have no cost. Tools use none. */
+  introspectionAliases: 2,
+  directives: 50,
+  /** Fields of one name in one pair of braces, each compared with each. No tool writes any. */
+  repeats: 20,
+  /** For each object of GRAPHQL_MAX_COST: an outfit and its user have 23. Aliases could give an object fifty more. */
+  fieldsPerObject: 12,
+  /** By `weightOf` of outfits/list.ts: three lists that no index serves, six searches, or twelve of one user. */
+  filterWeight: 12,
+  errors: 5,
+};
+
+export type LimitConfig = Pick<Config, 'graphqlIntrospection' | 'graphqlMaxCost' | 'pageSize'>;
+
+export function parseWithin(text: string): DocumentNode {
+  try {
+    return parse(text, { maxTokens: limits.tokens });
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    if (!error.message.endsWith('tokens. Parsing aborted.')) {
+      throw invalidDocument(error, 'GRAPHQL_PARSE_FAILED');
+    }
+    throw overLimit(
+      'TOO_MANY_TOKENS',
+      `The document has more than the ${limits.tokens} tokens that are allowed.`,
+    );
+  }
+}
+
+export function validateWithin(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  document: DocumentNode,
+): readonly GraphQLError[] {
+  const error = checkSize(document);
+  if (error) return [error];
+  const rules = config.graphqlIntrospection ? specifiedRules : hiding;
+  const errors = validate(schema, document, rules, tellingOf(config));
+  return errors.map((invalid) => invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'));
+}
+
+const hiding = [...specifiedRules, NoSchemaIntrospectionCustomRule];
+
+/** Suggestions would tell the names that introspection may not tell. */
+const tellingOf = ({ graphqlIntrospection }: LimitConfig) => ({
+  maxErrors: limits.errors,
+  hideSuggestions: !graphqlIntrospection,
+});
+
+interface Executable {
+  readonly document: DocumentNode;
+  readonly node: OperationDefinitionNode;
+}
+
+export function refuseVariables(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { document, node }: Executable,
+  given: Record<string, unknown>,
+): readonly GraphQLError[] {
+  const definitions = node.variableDefinitions ?? [];
+  const { errors, coerced } = getVariableValues(schema, definitions, given, tellingOf(config));
+  if (errors) return errors.map(invalidVariables);
+  const error = findExcess(schema, config, { document, node }, coerced);
+  return error ? [error] : [];
+}
+
+function findExcess(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { document, node }: Executable,
+  variables: Record<string, unknown>,
+): GraphQLError | undefined {
+  const { graphqlMaxCost } = config;
+  const maxFields = limits.fieldsPerObject * graphqlMaxCost;
+  const cost = countCost(schema, document, node, { variables, config });
+  const { objects, fields, weight, conditions } = cost;
+  return (
+    compare('QUERY_TOO_COSTLY', objects, graphqlMaxCost, 'objects') ??
+    compare('QUERY_TOO_COSTLY', fields, maxFields, 'fields') ??
+    (weight > limits.filterWeight
+      ? overLimit(
+          'QUERY_TOO_COSTLY',
+          `The filters of the document (${[...conditions].join(', ')}) weigh ${weight} for the database, but at most ${limits.filterWeight} is allowed: ask for fewer such lists at a time.`,
+        )
+      : undefined)
+  );
+}
+
+/** Undefined: some request may be answered. Variables have their default, or what makes the operation cheapest. */
+export function findExcessOf(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  operation: Executable,
+): GraphQLError | undefined {
+  const variables: Record<string, unknown> = {};
+  for (const { variable, defaultValue, type } of operation.node.variableDefinitions ?? []) {
+    const inputType = typeFromAST(schema, type as NamedTypeNode) as GraphQLInputType;
+    const least = getNullableType(inputType);
+    const name = variable.name.value;
+    if (defaultValue) variables[name] = valueFromAST(defaultValue, inputType);
+    else if (least === GraphQLInt) variables[name] = 1;
+    else if (isListType(least)) variables[name] = [];
+  }
+  return findExcess(schema, config, operation, variables);
+}
+
+/** What GRAPHQL_MAX_COST limits. Undefined: the variables do not fit the operation. */
+export function countObjects(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { document, node }: Executable,
+  given: Record<string, unknown>,
+): number | undefined {
+  const { coerced } = getVariableValues(schema, node.variableDefinitions ?? [], given);
+  return coerced && countCost(schema, document, node, { variables: coerced, config }).objects;
+}
+
+/** What forbids even to validate a document: counts what is written in it, whether or not it is used. */
+function checkSize(document: DocumentNode): GraphQLError | undefined {
+  let aliases = 0;
+  let introspectionAliases = 0;
+  let directives = 0;
+  let repeats = 0;
+  let levelsOfIntrospection = 0;
+  visit(document, {
+    enter(node) {
+      if (node.kind === Kind.DIRECTIVE) directives++;
+      if (node.kind === Kind.SELECTION_SET) repeats += countRepeats(node);
+      if (node.kind === Kind.FIELD && node.alias) {
+        aliases++;
+        if (levelsOfIntrospection > 0 || node.name.value === '__schema') introspectionAliases++;
+      }
+      if (isIntrospection(node)) levelsOfIntrospection++;
+    },
+    leave(node) {
+      if (isIntrospection(node)) levelsOfIntrospection--;
+    },
+  });
+  const depth = measureDepth(document);
+  const { introspectionAliases: maxAliases } = limits;
+  return (
+    compare('QUERY_TOO_DEEP', depth, limits.depth, 'levels of fields') ??
+    compare('TOO_MANY_ALIASES', aliases, limits.aliases, 'aliases') ??
+    compare('TOO_MANY_ALIASES', introspectionAliases, maxAliases, 'aliases in introspection') ??
+    compare('TOO_MANY_DIRECTIVES', directives, limits.directives, 'directives') ??
+    compare('TOO_MANY_REPEATS', repeats, limits.repeats, 'repeated fields')
+  );
+}
+
+function countRepeats({ selections }: SelectionSetNode): number {
+  const names = selections.flatMap((selection) =>
+    selection.kind === Kind.FIELD ? [(selection.alias ?? selection.name).value] : [],
+  );
+  return names.length - new Set(names).size;
+}
+
+function isIntrospection(node: ASTNode): boolean {
+  if (node.kind === Kind.FIELD) return ['__schema', '__type'].includes(node.name.value);
+  return node.kind === Kind.FRAGMENT_DEFINITION && node.typeCondition.name.value.startsWith('__');
+}
+
+function measureDepth({ definitions }: DocumentNode): number {
+  const fragments = new Map(
+    definitions
+      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+      .map((fragment) => [fragment.name.value, fragment.selectionSet]),
+  );
+  const depths = new Map<string, number>();
+
+  const depthOfFragment = (name: string): number => {
+    const depth = depths.get(name);
+    if (depth !== undefined) return depth;
+    // Also ends a cycle, which validation reports.
+    depths.set(name, 0);
+    depths.set(name, depthOf(fragments.get(name)));
+    return depths.get(name) ?? 0;
+  };
+  const depthOf = (set: SelectionSetNode | undefined): number => {
+    let deepest = 0;
+    for (const selection of set?.selections ?? []) {
+      const depth =
+        selection.kind === Kind.FRAGMENT_SPREAD
+          ? depthOfFragment(selection.name.value)
+          : depthOf(selection.selectionSet) + (selection.kind === Kind.FIELD ? 1 : 0);
+      deepest = Math.max(deepest, depth);
+    }
+    return deepest;
+  };
+  const sets = definitions.flatMap((definition) =>
+    'selectionSet' in definition ? [definition.selectionSet] : [],
+  );
+  return Math.max(0, ...sets.map(depthOf));
+}
+
+function compare(
+  code: LimitCode,
+  found: number,
+  max: number,
+  things: string,
+): GraphQLError | undefined {
+  if (found <= max) return undefined;
+  const verb = code === 'QUERY_TOO_COSTLY' ? 'can give' : 'has';
+  return overLimit(
+    code,
+    `The document ${verb} ${found} ${things}, but at most ${max} are allowed.`,
+  );
+}

@@ -1,0 +1,150 @@
+// The one comparison of an answer of the old service with ours: verify, replay and shadow use it.
+import { cut } from '../../errors.ts';
+import type { Answer } from '../../http/client.ts';
+import { type Bases, DocumentComparison, withoutBase } from './compare-documents.ts';
+import { type Difference, Findings } from './difference.ts';
+import { type JsonNode, parseJsonTree } from './json-tree.ts';
+import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
+
+export interface Question {
+  readonly method: string;
+  readonly target: string;
+}
+
+/** Those of the contract. `content-encoding` is there only for an answer that is encoded though nobody asked for it. */
+const headerNames = ['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'];
+
+/** Of answers with different statuses nothing else is said; of OPTIONS only the keys count, since it describes its service. */
+export function compareAnswers(
+  question: Question,
+  theirs: Answer,
+  ours: Answer,
+  bases: Bases,
+): Difference[] {
+  const findings = new Findings();
+  if (isUnknownOrdering(question, theirs, ours)) {
+    const sentence = 'An unknown ordering is the default order in the source, and a 400 here.';
+    findings.add('unknown-ordering', undefined, sentence);
+  } else if (theirs.status !== ours.status) {
+    const sentence = `The status is ${theirs.status} in the source, ${ours.status} here.`;
+    findings.add('status', undefined, sentence);
+  } else if (theirs.status >= 300 && theirs.status < 400) {
+    compareRedirects(theirs, ours, bases, findings);
+  } else {
+    for (const name of headerNames) {
+      compareHeader(name, theirs.headers[name], ours.headers[name], findings);
+    }
+    if (question.method !== 'HEAD') compareBodies(question, theirs, ours, bases, findings);
+  }
+  return nameTies(question.target, theirs, ours, findings.list());
+}
+
+function compareHeader(
+  name: string,
+  theirs: string | undefined,
+  ours: string | undefined,
+  findings: Findings,
+): void {
+  if (theirs === ours) return;
+  const show = (value: string | undefined) =>
+    value === undefined ? 'missing' : JSON.stringify(value.slice(0, 200));
+  findings.add('header', name, `${name} is ${show(theirs)} in the source, ${show(ours)} here.`);
+}
+
+function compareRedirects(theirs: Answer, ours: Answer, bases: Bases, findings: Findings): void {
+  // A Location may be without a base, and means the same.
+  const address = ({ headers }: Answer, base: Bases['theirs']) =>
+    headers['location'] && withoutBase(headers['location'], base).replace(/^<base>(?=\/)/, '');
+  const [there, here] = [address(theirs, bases.theirs), address(ours, bases.ours)];
+  compareHeader('location', there, here, findings);
+}
+
+function compareBodies(
+  { method }: Question,
+  theirs: Answer,
+  ours: Answer,
+  bases: Bases,
+  findings: Findings,
+): void {
+  // With two bases the same bytes may have a link that leads to the wrong side.
+  const isSame = theirs.body.equals(ours.body);
+  if (isSame && bases.theirs === bases.ours) return;
+  const [there, here] = [readDocument(theirs.body), readDocument(ours.body)];
+  const isError = theirs.status >= 400;
+  if (!there || !here) {
+    const kind = isError ? 'error-body' : there || here ? 'not-json' : 'bytes-only';
+    const sentence = `The body is ${excerpt(theirs.body)} in the source, ${excerpt(ours.body)} here.`;
+    if (!isSame) findings.add(kind, undefined, sentence);
+  } else if (method === 'OPTIONS' && !isError) {
+    compareKeys(there.root, here.root, '', findings);
+  } else {
+    const found = isError ? new Findings() : findings;
+    new DocumentComparison(found, bases).compare(there.root, here.root);
+    if (there.spaces !== here.spaces) {
+      const [a, b] = [there.spaces, here.spaces].map((spaces) => cut(JSON.stringify(spaces)));
+      found.add('bytes-only', undefined, `Spaces between values: ${a} in the source, ${b} here.`);
+    }
+    if (isError) addErrors(found, findings);
+  }
+}
+
+/** Of an error only the whole counts: a field of it that differs is another error. */
+function addErrors(found: Findings, findings: Findings): void {
+  for (const { kind, where, sentence } of found.list()) {
+    findings.add(kind === 'bytes-only' ? kind : 'error-body', where, sentence);
+  }
+}
+
+/** Which keys OPTIONS has, also in its `actions`, which are there for who may write. */
+function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: Findings): void {
+  if (theirs.type !== 'object' || ours.type !== 'object') return;
+  const [there, here] = [theirs.members, ours.members];
+  for (const [key, { value }] of there) {
+    const name = `${path}${key}`.slice(0, 100);
+    const other = here.get(key)?.value;
+    if (!other && name === 'actions') continue;
+    if (!other) findings.add('missing-field', name, `${name} is in the source, but not here.`);
+    else if (/^actions(?:\.POST)?$/.test(name)) compareKeys(value, other, `${name}.`, findings);
+  }
+  for (const key of here.keys()) {
+    const name = `${path}${key}`;
+    if (there.has(key) || name === 'actions') continue;
+    findings.add('extra-field', name, `${name} is here, but not in the source.`);
+  }
+}
+
+/** Theirs passes over an ordering that it does not know, and ours refuses it. */
+function isUnknownOrdering({ method, target }: Question, theirs: Answer, ours: Answer): boolean {
+  if (theirs.status !== 200 || ours.status !== 400) return false;
+  const ordering = readOrdering(target);
+  if (!ordering || fieldOf(ordering) !== undefined) return false;
+  return method === 'HEAD' || isInDefaultOrder(theirs);
+}
+
+/** Whether a page comes newest first; a source that really sorts by the unknown ordering is another matter. */
+function isInDefaultOrder(answer: Answer): boolean {
+  const { records } = readListingPage(answer, 'created') ?? {};
+  const moments = records?.map(({ key }) => (/^-?\d+$/.test(key) ? BigInt(key) : undefined));
+  return (
+    moments?.every((moment, index) => {
+      const before = moments[index - 1];
+      return moment !== undefined && (before === undefined || moment <= before);
+    }) ?? false
+  );
+}
+
+function readDocument(body: Buffer): ReturnType<typeof parseJsonTree> {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
+    return parseJsonTree(text);
+  } catch (error) {
+    // No UTF-8, and so no JSON.
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+function excerpt(body: Buffer): string {
+  const text = body.toString('utf8', 0, 400).trim().replace(/\s+/g, ' ');
+  return text === '' ? 'empty' : JSON.stringify(cut(text));
+}

@@ -1,0 +1,129 @@
+// The requests of an access log, whatever wrote it.
+import type { Readable } from 'node:stream';
+import { messageOf } from '../../errors.ts';
+import { SourceError } from '../../transfer/source/batch.ts';
+import { openInput, readLines } from '../../transfer/source/lines.ts';
+
+interface LoggedRequest {
+  readonly method: string;
+  /** The request target, undecoded; a character stands for a byte. */
+  readonly target: string;
+}
+
+interface LogLine {
+  readonly where: string;
+  readonly request: LoggedRequest | undefined;
+}
+
+const maxLine = 1024 * 1024;
+
+/** @throws SourceError when it cannot be read */
+export async function* readAccessLog(
+  file: string,
+  stdin: Readable,
+  signal: AbortSignal,
+): AsyncGenerator<LogLine> {
+  try {
+    for await (const { number, bytes } of readLines(openInput(file, stdin, signal), maxLine)) {
+      const line = bytes?.toString('latin1').trim();
+      if (line === '') continue;
+      const request = line === undefined ? undefined : parseLogLine(line);
+      yield { where: `${file}:${number}`, request };
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new SourceError(`${file} cannot be read (${messageOf(error)}).`);
+  }
+}
+
+/** Common or combined format, also with other fields around it, or an object of JSON; bytes as Latin-1. */
+function parseLogLine(line: string): LoggedRequest | undefined {
+  const json = line.indexOf('{');
+  // Containers put their own words before what a program wrote.
+  if (json !== -1 && line.endsWith('}')) {
+    const request = parseJsonLine(line.slice(json));
+    if (request) return request;
+  }
+  const quoted = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text);
+  // HTTP/0.9 has no version; a user agent may look like anything.
+  const found = quoted.find((text) => / HTTP\/[\d.]+$/.test(text)) ?? quoted[0];
+  return found === undefined ? undefined : parseRequestLine(decodeEscapes(found));
+}
+
+/** `GET /path HTTP/1.1`; a target may hold spaces that a client did not encode. */
+function parseRequestLine(text: string): LoggedRequest | undefined {
+  const [, method, target] = /^([A-Z]{3,20}) (\S.*?)(?: HTTP\/[\d.]+)?$/.exec(text) ?? [];
+  return method && target ? toRequest(method, target) : undefined;
+}
+
+/** nginx and Apache write quotes and bytes that are not ASCII as `\x22`, and Apache also `\"`. */
+function decodeEscapes(text: string): string {
+  return text.replace(/\\(?:x([0-9a-fA-F]{2})|(["\\]))/g, (_all, code?: string, letter?: string) =>
+    code ? String.fromCharCode(Number.parseInt(code, 16)) : (letter ?? ''),
+  );
+}
+
+// The names of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others, most telling first.
+const requestLines = ['request', 'request_line', 'requestline'];
+const methods = ['method', 'request_method', 'requestmethod', 'http_method', 'verb', 'cs-method'];
+const targets = [
+  'request_uri',
+  'requesturi',
+  'requestpath',
+  'requesturl',
+  'uri',
+  'url',
+  'originalurl',
+  'target',
+  'path',
+  'request_path',
+];
+const queries = ['query', 'query_string', 'querystring', 'args', 'request_query'];
+const lines = ['log', 'message', 'msg'];
+const holders = ['request', 'req', 'http', 'httprequest'];
+
+function parseJsonLine(text: string): LoggedRequest | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(text, 'latin1').toString());
+  } catch {
+    return undefined;
+  }
+  const record = toFields(value);
+  const nested = holders.map((name) => toFields(record.get(name)));
+  const found = [record, ...nested].map(requestOf).find((request) => request !== undefined);
+  if (found) return found;
+  // Docker and those that collect logs put a line as it was written into an object.
+  for (const name of lines) {
+    const line = record.get(name);
+    const inner = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
+    if (inner) return inner;
+  }
+  return undefined;
+}
+
+function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefined {
+  const find = (names: readonly string[]) =>
+    names.map((name) => fields.get(name)).find((value) => typeof value === 'string');
+  const line = find(requestLines);
+  // As it came, where the other fields may hold what a server has made of it.
+  const whole = line && parseRequestLine(toBytes(decodeEscapes(line)));
+  if (whole) return whole;
+  const [method, target, query] = [find(methods), find(targets), find(queries)];
+  if (method === undefined || target === undefined) return undefined;
+  const asked = query && !target.includes('?') ? `${target}?${query.replace(/^\?/, '')}` : target;
+  return toRequest(method.toUpperCase(), toBytes(asked));
+}
+
+function toFields(value: unknown): ReadonlyMap<string, unknown> {
+  return new Map(Object.entries(Object(value)).map(([name, field]) => [name.toLowerCase(), field]));
+}
+
+const toBytes = (text: string) => Buffer.from(text).toString('latin1');
+
+/** A proxy may be asked for a whole URL; whoever answers is the same. */
+function toRequest(method: string, target: string): LoggedRequest | undefined {
+  const path = target.replace(/^https?:\/\/[^/?#]+/i, '').replace(/#.*$/, '');
+  if (path.startsWith('/')) return { method, target: path };
+  return path === '' || path.startsWith('?') ? { method, target: `/${path}` } : undefined;
+}

@@ -1,0 +1,222 @@
+// Lists of outfits: of everyone, or of a user; with numbered pages, and to scroll.
+import DataLoader from 'dataloader';
+import { type MadeOf, madeOfAll } from '../../database/changes/change-log.ts';
+import type { ReadRows } from '../../database/read.ts';
+import { accessOf, isSelective, type OutfitFilter, rangeOf, simplify } from '../filter.ts';
+import type { Ordering, SortKey } from '../ordering.ts';
+import { type FlatRow, type OutfitRow, rowOf } from '../row.ts';
+import type { Visibility } from '../visibility.ts';
+import { type Members, madeOfCount, madeOfPage, madeOfRange, membersOf } from './dependencies.ts';
+import {
+  beyond,
+  countStatement,
+  type KeysetPageRequest,
+  type PageRequest,
+  pageStatement,
+  rangeStatement,
+  type Scope,
+  type Statement,
+} from './statements.ts';
+
+export interface OutfitPage {
+  /** Outfits in the whole list. */
+  readonly count: number;
+  readonly pageCount: number;
+  readonly page: number;
+  readonly rows: readonly OutfitRow[];
+}
+
+export class PastTheEndError extends Error {
+  constructor(
+    readonly page: number,
+    readonly pageCount: number,
+  ) {
+    super(`Page ${page} does not exist: the last page is ${pageCount}.`);
+  }
+}
+
+export interface OutfitList {
+  readonly page: (request: PageRequest) => Promise<OutfitPage>;
+  readonly keysetPage: (request: KeysetPageRequest) => Promise<OutfitRow[]>;
+  /** Outfits in the whole list. */
+  readonly count: () => Promise<number>;
+}
+
+/** The visible outfits that a filter lets through; all of them without one. */
+export function createOutfitList(
+  read: ReadRows,
+  visibility: Visibility,
+  filter: OutfitFilter = {},
+): OutfitList {
+  const scope = simplify(filter, visibility);
+  if (!scope) return emptyList;
+  return {
+    page: async (request) => pageOf(await readPage(read, scope, request), request),
+    keysetPage: async (request) =>
+      inOrder((await readRange(read, scope, request)).map(rowOf), request.from),
+    count: async () => (await readCounts(read, scope))[0]?.count ?? 0,
+  };
+}
+
+const emptyList: OutfitList = {
+  page: async (request) => pageOf([], request),
+  keysetPage: async () => [],
+  count: async () => 0,
+};
+
+export async function hasOutfitAt(
+  list: OutfitList,
+  ordering: Ordering,
+  key: SortKey,
+  side: 'before' | 'after',
+): Promise<boolean> {
+  return (await list.keysetPage(beyond(ordering, key, side))).length > 0;
+}
+
+export type UserLists = (userId: number, filter: OutfitFilter) => OutfitList;
+
+/** Reads all that one step of a query asks for: users whose lists are asked for alike share a statement. */
+export function createUserLists(read: ReadRows, visibility: Visibility): UserLists {
+  const createLoader = <Request, Row extends Owned>(
+    find: (read: ReadRows, scope: Scope, request: Request) => Promise<Row[]>,
+  ) => {
+    const loader = new DataLoader<Asked<Request>, Row[]>(
+      async (asked) => {
+        const found = new Map<string, Map<number, Row[]>>();
+        const readAlike = async ([key, alike]: [string, Asked<Request>[]]) => {
+          const { filter, request } = alike[0] as Asked<Request>;
+          const users = [...new Set(alike.map(({ userId }) => userId))];
+          const scope = simplify(filter, visibility);
+          const rows = scope ? await find(read, { ...scope, users }, request) : [];
+          found.set(key, groupBy(rows, ownerOf));
+        };
+        await Promise.all([...groupBy(asked, ({ key }) => key)].map(readAlike));
+        return asked.map(({ key, userId }) => found.get(key)?.get(userId) ?? []);
+      },
+      // Nothing is kept: what a document reads after it has written may be another list.
+      { cache: false },
+    );
+    return (userId: number, filter: OutfitFilter, request: Request) =>
+      loader.load({ userId, filter, request, key: keyOf(filter, request) });
+  };
+  const pages = createLoader(readPage);
+  const ranges = createLoader(readRange);
+  const counts = createLoader(readCounts);
+  return (userId, filter) => ({
+    page: async (request) => pageOf(await pages(userId, filter, request), request),
+    keysetPage: async (request) =>
+      inOrder((await ranges(userId, filter, request)).map(rowOf), request.from),
+    count: async () => (await counts(userId, filter, undefined))[0]?.count ?? 0,
+  });
+}
+
+interface Asked<Request> {
+  readonly userId: number;
+  readonly filter: OutfitFilter;
+  readonly request: Request;
+  /** The same text for what differs in the user only. */
+  readonly key: string;
+}
+
+function keyOf(...parts: readonly unknown[]): string {
+  return JSON.stringify(parts, (_name, value: unknown) =>
+    typeof value === 'bigint' ? `${value}n` : value,
+  );
+}
+
+/** A row of a list of a user: whose list, which an outfit says itself. */
+interface Owned {
+  readonly ownerId?: number;
+  readonly userId?: number;
+}
+
+function ownerOf({ ownerId, userId }: Owned): number {
+  return (ownerId ?? userId) as number;
+}
+
+interface Counted extends Owned {
+  readonly count: number;
+}
+
+/** A row of a page; one without an outfit when the page has none. */
+type PageRow = Counted & (FlatRow | { readonly id: null });
+
+function readPage(read: ReadRows, scope: Scope, request: PageRequest): Promise<PageRow[]> {
+  return run(read, pageStatement(scope, request), scope, (members, rows: PageRow[]) =>
+    madeOfPage(members, request.ordering, outfitsIn(rows)),
+  );
+}
+
+function readRange(read: ReadRows, scope: Scope, request: KeysetPageRequest): Promise<FlatRow[]> {
+  return run(read, rangeStatement(scope, request), scope, (members, rows: FlatRow[]) =>
+    madeOfRange(members, request, inOrder(rows, request.from)),
+  );
+}
+
+function readCounts(read: ReadRows, scope: Scope): Promise<Counted[]> {
+  return run(read, countStatement(scope), scope, madeOfCount);
+}
+
+function run<Row extends Owned>(
+  read: ReadRows,
+  { text, values, planForValues, access }: Statement,
+  { visibility, filter, users }: Scope,
+  madeOf: (members: Members, rows: Row[]) => MadeOf | undefined,
+): Promise<Row[]> {
+  return read<Row>(text, values, {
+    planForValues,
+    access,
+    madeOf(rows) {
+      if (!users) return madeOf(membersOf(visibility, filter), [...rows]);
+      const lists = groupBy(rows, ownerOf);
+      return madeOfAll(
+        users.map((id) => madeOf(membersOf(visibility, filter, id), lists.get(id) ?? [])),
+      );
+    },
+  });
+}
+
+function outfitsIn(rows: readonly PageRow[]): FlatRow[] {
+  return rows.filter((row) => row.id !== null);
+}
+
+function pageOf(rows: readonly PageRow[], { page, pageSize }: PageRequest): OutfitPage {
+  const count = rows[0]?.count ?? 0;
+  const pageCount = Math.max(1, Math.ceil(count / pageSize));
+  const found = page === 'last' ? pageCount : page;
+  if (found > pageCount) throw new PastTheEndError(found, pageCount);
+  return { count, pageCount, page: found, rows: outfitsIn(rows).map(rowOf) };
+}
+
+function inOrder<Row>(rows: Row[], from: KeysetPageRequest['from']): Row[] {
+  return from === 'start' ? rows : rows.toReversed();
+}
+
+function groupBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
+/** What reading a filtered list may cost the database: filters.md says how much that is. */
+const weights = { bounded: 0, unbounded: 1, several: 2, scan: 4 };
+
+/** The weight of a list; a document has a budget of it (`filterWeight` of graphql/limits.ts). */
+export function weightOf(filter: OutfitFilter, { field }: Ordering): number {
+  // The public outfits are a list of their own.
+  const { private: isPrivate, ...others } = filter;
+  const conditions = isPrivate ? filter : others;
+  const access = accessOf(conditions);
+  if (access !== 'unbounded') return weights[access];
+  const range = rangeOf(conditions);
+  if (range) return range.field === field ? weights.bounded : weights.several;
+  const { words, hashtags = [], userIds = [] } = conditions;
+  const isOfOne =
+    isSelective(conditions) && words === undefined && hashtags.length + userIds.length <= 1;
+  return isOfOne ? weights.unbounded : weights.several;
+}

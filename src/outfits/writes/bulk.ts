@@ -1,0 +1,225 @@
+// Saves many outfits by id; moves the id sequences, and reserves ids for those that are made here.
+import type pg from 'pg';
+import { inTransaction } from '../../database/transaction.ts';
+import { type Columns, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
+
+/** What a batch did to the outfits of the database; the three add up to the rows of the batch. */
+export interface SaveResult {
+  readonly created: number;
+  /** Outfits of which a field, or a field of the user, was another one before. */
+  readonly updated: number;
+  readonly unchanged: number;
+}
+
+const upsertUsers = `WITH ${given(userColumns)} ${upsertInto('users', userColumns)}`;
+/** Outfits first, as each transaction locks them before their likes. */
+const upsertOutfits = `
+  WITH ${given({ ...outfitColumns, likes: ['likes', 'int'] })}, outfit AS (
+    ${upsertInto('outfits', outfitColumns)}
+  ), counted AS (
+    INSERT INTO outfit_like_counts AS old (id, private, user_id, likes)
+    SELECT new.id, new.private, new."userId",
+      -- A source knows nothing of the likes that were given here: its number is what they go on from.
+      least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id), 2147483647)::int
+    FROM (SELECT count(*) FROM outfit) written CROSS JOIN new
+    ORDER BY new.id
+    ON CONFLICT (id) DO UPDATE SET likes = excluded.likes WHERE old.likes <> excluded.likes
+    RETURNING id
+  )
+  SELECT id, coalesce(outfit.created, false) AS created FROM outfit FULL JOIN counted USING (id)`;
+
+/** Upserts in one transaction. @param options.replace removes all else; new ids begin at `firstId`, or the kept one */
+export async function saveOutfits(
+  pool: pg.Pool,
+  rows: readonly OutfitRow[],
+  options: { readonly replace?: boolean; readonly firstId?: number | undefined } = {},
+): Promise<SaveResult> {
+  return inTransaction(pool, async (client) => {
+    if (options.replace) {
+      // Writers lock users first: this keeps them out, while pages go on.
+      await client.query('LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE');
+      await client.query(
+        // In the order in which pages lock them, or the two may wait for each other.
+        'TRUNCATE outfits, outfit_like_counts, users, outfit_likes, idempotency_keys RESTART IDENTITY',
+      );
+      await renewFirstId(client, options.firstId);
+    }
+    return saveBatch(client, rows);
+  });
+}
+
+/** Deletes outfits by id, and the likes of them. Gives how many there were; users stay. */
+export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Promise<number> {
+  const { rowCount } = await pool.query('DELETE FROM outfits WHERE id = ANY($1::int[])', [ids]);
+  return rowCount ?? 0;
+}
+
+/** Fills a database that has no outfits, in one transaction, for the end of which other writers wait. */
+export async function saveIfEmpty(
+  pool: pg.Pool,
+  batches: AsyncIterable<readonly OutfitRow[]>,
+  onSaved: (rows: number) => void,
+): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    await client.query(lockTables);
+    const { rowCount } = await client.query('SELECT FROM outfits LIMIT 1');
+    if (rowCount !== 0) return;
+    for await (const batch of batches) {
+      await saveBatch(client, batch);
+      onSaved(batch.length);
+    }
+    await moveSequences(client);
+  });
+}
+
+async function saveBatch(client: pg.PoolClient, rows: readonly OutfitRow[]): Promise<SaveResult> {
+  const users = await upsert(
+    client,
+    upsertUsers,
+    rows.map((row) => row.user),
+  );
+  const outfits = await upsert(client, upsertOutfits, rows);
+  const created = [...outfits.values()].filter((isNew) => isNew).length;
+  const changed = new Set(
+    rows.filter((row) => outfits.has(row.id) || users.has(row.userId)).map((row) => row.id),
+  );
+  return { created, updated: changed.size - created, unchanged: rows.length - changed.size };
+}
+
+const highestId = 2_147_483_647;
+/** Ids that must be left behind the highest one in use, or else new ones come from a gap. */
+const minRoom = 1_000_000;
+
+/** Moves both sequences behind the highest id in use, never back; near the end of all ids, to the largest gap. */
+export async function raiseSequences(pool: pg.Pool): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    await client.query(lockTables);
+    await moveSequences(client);
+  });
+}
+
+/** Makes new ids begin at `firstId` or behind it, for all who use the database. Writers wait once. */
+export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> {
+  if (!(await lacksFirstId(pool, firstId))) return;
+  await inTransaction(pool, async (client) => {
+    await client.query(lockTables);
+    await reserveFirstId(client, firstId);
+    await moveSequences(client);
+  });
+}
+
+/** Where the ids of outfits that are made here begin, which the database keeps for all who use it; undefined: anywhere. */
+export async function readFirstId(pool: Pick<pg.Pool, 'query'>): Promise<number | undefined> {
+  const { rows } = await pool.query<{ value: number }>('SELECT value FROM first_id');
+  return rows[0]?.value;
+}
+
+async function lacksFirstId(pool: Pick<pg.Pool, 'query'>, firstId: number): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `SELECT FROM users_id_seq u, outfits_id_seq o
+     WHERE least(u.last_value, o.last_value) < $1::bigint - 1 OR NOT EXISTS (
+       SELECT FROM first_id kept
+       WHERE value >= $1::int OR EXISTS (SELECT FROM outfits WHERE id >= kept.value)
+     )`,
+    [firstId],
+  );
+  return rowCount !== 0;
+}
+
+/** Raises the kept id, unless outfits were made from it on: they would look like a source's. Tables must be locked. */
+async function reserveFirstId(client: pg.PoolClient, firstId: number): Promise<void> {
+  await client.query(
+    `INSERT INTO first_id AS kept (value) VALUES ($1)
+     ON CONFLICT (is_only) DO UPDATE SET value = excluded.value
+     WHERE kept.value < excluded.value AND NOT EXISTS (SELECT FROM outfits WHERE id >= kept.value)`,
+    [firstId],
+  );
+  await moveTo(client, firstId);
+}
+
+/** Of emptied tables: keeps `firstId`, or what was kept, and makes new ids begin there. */
+async function renewFirstId(client: pg.PoolClient, firstId: number | undefined): Promise<void> {
+  if (firstId !== undefined) {
+    await client.query('DELETE FROM first_id');
+    await client.query('INSERT INTO first_id (value) VALUES ($1)', [firstId]);
+  }
+  await moveTo(client, await readFirstId(client));
+}
+
+async function moveTo(client: pg.PoolClient, firstId = 1): Promise<void> {
+  for (const table of ['users', 'outfits']) {
+    await client.query(
+      `SELECT setval('${table}_id_seq', $1::bigint - 1) FROM ${table}_id_seq
+       WHERE last_value < $1::bigint - 1`,
+      [firstId],
+    );
+  }
+}
+
+/** Without the lock a row created between reading and setting would move the sequence back. */
+const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
+
+async function moveSequences(client: pg.PoolClient): Promise<void> {
+  for (const table of ['users', 'outfits']) {
+    const { rows } = await client.query<{ highest: number }>(
+      `SELECT greatest(last_value, (SELECT max(id) FROM ${table}))::int AS highest FROM ${table}_id_seq`,
+    );
+    const highest = rows[0]?.highest ?? 0;
+    const isNearEnd = highest > highestId - minRoom;
+    await client.query(isNearEnd ? moveToGap(table) : moveToHighest(table));
+  }
+}
+
+function moveToHighest(table: string): string {
+  return `SELECT setval('${table}_id_seq', highest)
+    FROM (SELECT max(id) AS highest FROM ${table}) AS used, ${table}_id_seq
+    WHERE highest >= last_value`;
+}
+
+function moveToGap(table: string): string {
+  return `SELECT setval('${table}_id_seq', id)
+    FROM (
+      SELECT id, lead(id, 1, ${highestId + 1}) OVER (ORDER BY id) - id AS room
+      FROM (
+        SELECT 1 AS id UNION SELECT last_value FROM ${table}_id_seq UNION SELECT id FROM ${table}
+      ) AS taken
+    ) AS gaps, ${table}_id_seq
+    ORDER BY room > 1 AND id >= last_value DESC, room DESC, id LIMIT 1`;
+}
+
+async function upsert(
+  client: pg.PoolClient,
+  statement: string,
+  rows: readonly { readonly id: number }[],
+): Promise<Map<number, boolean>> {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  // In the order of ids, so that two batches that run at the same time never wait for each other.
+  const sorted = [...byId.values()].sort((a, b) => a.id - b.id);
+  const json = JSON.stringify(sorted, (_key, value: unknown) =>
+    typeof value === 'bigint' ? value.toString() : value,
+  );
+  const result = await client.query<{ id: number; created: boolean }>(statement, [json]);
+  return new Map(result.rows.map((row) => [row.id, row.created]));
+}
+
+/** The rows as `new`. One JSON parameter takes any number of them, in one statement whose text never changes. */
+function given<Row>(columns: Columns<Row>): string {
+  const entries = Object.entries<readonly [string, string]>(columns);
+  return `new AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($1::json)
+      AS new(${entries.map(([property, [, type]]) => `"${property}" ${type}`).join(', ')})
+  )`;
+}
+
+function upsertInto<Row>(table: string, columns: Columns<Row>): string {
+  const entries = Object.entries<readonly [string, string]>(columns);
+  const names = entries.map(([, [name]]) => name);
+  const values = names.filter((name) => name !== 'id');
+  const list = (prefix: string) => values.map((name) => `${prefix}.${name}`).join(', ');
+  return `
+    INSERT INTO ${table} AS old (${names.join(', ')})
+    SELECT ${entries.map(([property]) => `"${property}"`).join(', ')} FROM new ORDER BY id
+    ON CONFLICT (id) DO UPDATE SET ${values.map((name) => `${name} = excluded.${name}`).join(', ')}
+    WHERE (${list('old')}) IS DISTINCT FROM (${list('excluded')})
+    RETURNING old.id, old.xmax = 0 AS created`;
+}

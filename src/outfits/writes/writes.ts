@@ -1,0 +1,238 @@
+// Creates, changes, deletes and likes outfits; only owners change, and a like counts once per user.
+import DataLoader from 'dataloader';
+import pg from 'pg';
+import { sqlStateOf } from '../../database/errors.ts';
+import type { ReadRows } from '../../database/read.ts';
+import type { Outfit, PrismaClient } from '../../generated/prisma/client.ts';
+import { createValues } from '../filter.ts';
+import {
+  type FlatRow,
+  joinedRow,
+  type OutfitRow,
+  outfitColumns,
+  rowColumns,
+  rowOf,
+} from '../row.ts';
+import { takeTimestamp } from '../timestamps.ts';
+import { type Visibility, whereVisible } from '../visibility.ts';
+import { findFirstAnswer, keepAnswerSql, type RepeatableRequest } from './idempotency.ts';
+import type { CheckedInput } from './input.ts';
+
+export class OutfitNotFoundError extends Error {
+  constructor(id: number) {
+    super(`There is no outfit with the id ${id}.`);
+  }
+}
+
+export class NotTheOwnerError extends Error {
+  constructor(id: number) {
+    super(`Outfit ${id} belongs to another user.`);
+  }
+}
+
+export class NoSuchUserError extends Error {}
+
+type NewOutfit = CheckedInput & { readonly imageKey: string };
+
+export interface Creating {
+  readonly read: ReadRows;
+  /** Moves the sequences of ids behind those in use. */
+  readonly raiseSequences: () => Promise<void>;
+}
+
+/** An id may be taken again by others while it is made room for. */
+const maxAttempts = 5;
+
+/** Creates once per `request`, however often it is sent. @throws NoSuchUserError, KeyReusedError */
+export async function createOutfit(
+  { read, raiseSequences }: Creating,
+  userId: number,
+  values: NewOutfit,
+  request: RepeatableRequest | undefined,
+): Promise<OutfitRow> {
+  const outfit = newOutfit(userId, values);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await insertOutfit(read, outfit, request);
+    } catch (error) {
+      if (attempt === maxAttempts) throw error;
+      if (request && isKeyTaken(error)) {
+        const first = await findFirstAnswer(read, request);
+        if (first) return first;
+      } else if (isIdMissing(error)) {
+        await raiseSequences();
+      } else throw error;
+    }
+  }
+}
+
+function newOutfit(userId: number, values: NewOutfit): Partial<Outfit> {
+  const { device, ...columns } = toColumns(values);
+  const now = takeTimestamp();
+  const creationDevice = device ? { creationDevice: device } : {};
+  return { ...columns, ...creationDevice, userId, created: now, modified: now };
+}
+
+/** In one statement, so that there is no outfit without the answer that is kept for its request. */
+async function insertOutfit(
+  read: ReadRows,
+  outfit: Partial<Outfit>,
+  request: RepeatableRequest | undefined,
+): Promise<OutfitRow> {
+  const fields = givenFields(outfit);
+  const { list, add } = createValues();
+  const statement = `
+    WITH o AS (
+      INSERT INTO outfits (${fields.map((field) => outfitColumns[field][0]).join(', ')})
+      VALUES (${fields.map((field) => `${add(outfit[field])}::${outfitColumns[field][1]}`).join(', ')})
+      RETURNING *
+    )${request ? `, first AS (${keepAnswerSql(request, add)} FROM o ${joinedRow})` : ''}
+    SELECT ${rowColumns} FROM o ${joinedRow}`;
+  const [row] = await explainMissingUser(read<FlatRow>(statement, list));
+  // Without the user, the statement has failed.
+  return rowOf(row as FlatRow);
+}
+
+/** Changes what is given, and notes when and on which device. @throws OutfitNotFoundError, NotTheOwnerError */
+export async function updateOutfit(
+  { prisma, read }: { readonly prisma: PrismaClient; readonly read: ReadRows },
+  { id, userId }: OwnOutfit,
+  visibility: Visibility,
+  values: CheckedInput,
+): Promise<OutfitRow> {
+  await checkOwner(prisma, { id, userId }, visibility);
+  const { device, ...columns } = toColumns(values);
+  const outfit: Partial<Outfit> = {
+    ...columns,
+    modified: takeTimestamp(),
+    modificationDevice: device ?? 'web',
+  };
+  const { list, add } = createValues();
+  const changes = givenFields(outfit).map((field) => {
+    const [column, type] = outfitColumns[field];
+    return `${column} = ${add(outfit[field])}::${type}`;
+  });
+  const statement = `
+    UPDATE outfits o SET ${changes.join(', ')} FROM users u, outfit_like_counts l
+    WHERE o.id = ${add(id)}::int AND u.id = o.user_id AND l.id = o.id
+    RETURNING ${rowColumns}`;
+  const [row] = await read<FlatRow>(statement, list);
+  // It may be deleted between looking and writing.
+  if (!row) throw new OutfitNotFoundError(id);
+  return rowOf(row);
+}
+
+export async function deleteOutfit(
+  prisma: PrismaClient,
+  { id, userId }: OwnOutfit,
+  visibility: Visibility,
+): Promise<void> {
+  await checkOwner(prisma, { id, userId }, visibility);
+  const { count } = await prisma.outfit.deleteMany({ where: { id } });
+  // It may be deleted between looking and writing.
+  if (count === 0) throw new OutfitNotFoundError(id);
+}
+
+interface OwnOutfit {
+  readonly id: number;
+  readonly userId: number;
+}
+
+async function checkOwner(
+  prisma: PrismaClient,
+  { id, userId }: OwnOutfit,
+  visibility: Visibility,
+): Promise<void> {
+  const outfit = await prisma.outfit.findFirst({
+    where: { ...whereVisible(visibility), id },
+    select: { userId: true },
+  });
+  if (!outfit) throw new OutfitNotFoundError(id);
+  if (outfit.userId !== userId) throw new NotTheOwnerError(id);
+}
+
+export interface Like {
+  readonly id: number;
+  readonly userId: number;
+  readonly liked: boolean;
+}
+
+/** Likes or unlikes; `modified` is of the owner's changes. @throws OutfitNotFoundError, NoSuchUserError */
+export async function setLike(
+  read: ReadRows,
+  { id, userId, liked }: Like,
+  visibility: Visibility,
+): Promise<OutfitRow> {
+  const values = [id, userId, liked, visibility.private === 'all'];
+  const [row] = await explainMissingUser(read<FlatRow>(likeStatement, values));
+  if (!row) throw new OutfitNotFoundError(id);
+  return rowOf(row);
+}
+
+/** $1 outfit, $2 user, $3 whether it is liked, $4 whether private outfits of others are seen. */
+const likeStatement = `
+  SELECT ${rowColumns}
+  FROM like_outfit($1::int, $2::int, $3::boolean, $4::boolean) l
+  CROSS JOIN LATERAL (SELECT (l.outfit).*) o
+  JOIN users u ON u.id = o.user_id`;
+
+export type ViewerLikes = Pick<DataLoader<number, boolean>, 'load'>;
+
+/** Reads the likes of one user: for all outfits of a page, in one statement. */
+export function createViewerLikes(read: ReadRows, userId: number): ViewerLikes {
+  const load = async (ids: readonly number[]) => {
+    const rows = await read<{ id: number }>(likedStatement, [userId, ids]);
+    const liked = new Set(rows.map(({ id }) => id));
+    return ids.map((id) => liked.has(id));
+  };
+  return new DataLoader(load, { cache: false });
+}
+
+/** $1 user, $2 outfits. */
+const likedStatement = `
+  SELECT l.outfit_id AS id FROM unnest($2::int[]) AS asked (id)
+  JOIN outfit_likes l ON l.outfit_id = asked.id AND l.user_id = $1::int`;
+
+/** A new image is its own original, unless another one is given. */
+function toColumns({ imageOriginalUrl, video, ...values }: CheckedInput) {
+  const imageOriginalKey = imageOriginalUrl ?? values.imageKey;
+  return {
+    ...values,
+    ...(imageOriginalKey === undefined ? {} : { imageOriginalKey }),
+    ...(video === undefined ? {} : { videoKey: video, playVideo: video !== null }),
+  };
+}
+
+const foreignKeyFailed = '23503';
+const notUnique = '23505';
+const sequenceEnded = '2200H';
+
+/** @throws NoSuchUserError when that is what the database says */
+async function explainMissingUser<Result>(writing: Promise<Result>): Promise<Result> {
+  try {
+    return await writing;
+  } catch (error) {
+    throw sqlStateOf(error) === foreignKeyFailed ? new NoSuchUserError() : error;
+  }
+}
+
+/** Another request with the same key has been faster. */
+function isKeyTaken(error: unknown): boolean {
+  return isTaken(error, 'idempotency_keys_pkey');
+}
+
+/** The id that the sequence gave is in use, or it has none left. */
+function isIdMissing(error: unknown): boolean {
+  return isTaken(error, 'outfits_pkey') || sqlStateOf(error) === sequenceEnded;
+}
+
+function isTaken(error: unknown, constraint: string): boolean {
+  return (
+    error instanceof pg.DatabaseError && error.code === notUnique && error.constraint === constraint
+  );
+}
+
+function givenFields(outfit: Partial<Outfit>): (keyof Outfit)[] {
+  const fields = Object.keys(outfitColumns) as (keyof Outfit)[];
+  return fields.filter((field) => outfit[field] !== undefined);
+}

@@ -1,0 +1,94 @@
+// /api/docs: the document in Swagger UI, for people; from this process alone.
+import { readFileSync } from 'node:fs';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Config } from '../../config.ts';
+import { preferredType } from '../../http/accept.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
+import { packageFolder } from '../../package.ts';
+import { announceDeprecation } from '../../rest/deprecation.ts';
+import { answerErrors, notFound } from '../../rest/errors.ts';
+import { readBaseUrl } from '../../rest/url.ts';
+import { logo } from '../parts/logo.ts';
+import { page, showDocument, style } from './viewer-page.js';
+
+/** What the page may do: run its own files, and ask this gateway. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+type ViewerConfig = Pick<
+  Config,
+  'compression' | 'graphiql' | 'publicUrl' | 'restDeprecated' | 'restSunset'
+>;
+
+/** Serves the page to whoever takes HTML: for all others there is nothing, as everywhere below `/api/`. */
+export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
+  announceDeprecation(app, config);
+  answerErrors(app);
+  const compresses = config.compression !== 'off';
+  // Read on first use: most processes are never asked for it.
+  let viewer: ReturnType<typeof readViewer> | undefined;
+  const getViewer = () => (viewer ??= readViewer(config.graphiql));
+  const wantsPage = (request: FastifyRequest) => {
+    readBaseUrl(request, config.publicUrl);
+    if (!preferredType(request.headers.accept || '*/*', ['text/html'])) throw notFound();
+  };
+
+  app.get('/api/docs', { exposeHeadRoute: true }, async (request, reply) => {
+    wantsPage(request);
+    const { html, tag } = getViewer();
+    const contentType = 'text/html; charset=utf-8';
+    reply
+      .header('Content-Security-Policy', policy)
+      // On a 304, too.
+      .header('Content-Type', contentType)
+      .header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
+    const form = await findForm(html, request, compresses);
+    return sendForm(request, reply, form, { contentType, tag, shareable: true });
+  });
+
+  app.get('/api/docs/', { exposeHeadRoute: true }, async (request, reply) => {
+    wantsPage(request);
+    return reply.header('Vary', 'Accept').redirect('/api/docs', 301);
+  });
+
+  type File = { Params: { version: string; file: string } };
+  const url = '/api/docs/:version/:file';
+  app.get<File>(url, { exposeHeadRoute: true }, async (request, reply) => {
+    readBaseUrl(request, config.publicUrl);
+    const { version, file } = request.params;
+    const found = getViewer().files.get(`${version}/${file}`);
+    if (!found) throw notFound();
+    const contentType = `text/${file.endsWith('.css') ? 'css' : 'javascript'}; charset=utf-8`;
+    reply.header('Cache-Control', 'public, max-age=31536000, immutable');
+    if (compresses) reply.header('Vary', 'Accept-Encoding');
+    const form = await findForm(found, request, compresses);
+    return sendForm(request, reply, form, { contentType, tag: undefined, shareable: true });
+  });
+}
+
+/** The page, and its files by paths with a hash, as they may be kept for ever. */
+function readViewer(hasGraphiQL: boolean) {
+  // The build copies them, so that what runs needs no packages.
+  const readBuilt = (name: string) => readFileSync(new URL(`dist/openapi/${name}`, packageFolder));
+  const files = {
+    'swagger-ui.css': readBuilt('swagger-ui.css'),
+    'swagger-ui.js': readBuilt('swagger-ui-bundle.js'),
+    'page.css': Buffer.from(style),
+    'page.js': Buffer.from(`(${showDocument})();`),
+  };
+  const version = entityTag(Buffer.concat(Object.values(files))).slice(1, 9);
+  const html = Buffer.from(page({ folder: `docs/${version}`, logo, hasGraphiQL }));
+  const entries = Object.entries(files).map(([name, body]): [string, Compressible] => [
+    `${version}/${name}`,
+    { body },
+  ]);
+  return { html: { body: html } as Compressible, tag: entityTag(html), files: new Map(entries) };
+}

@@ -1,0 +1,87 @@
+// What all pages have in common: the head, the way around, and what a browser may do with them.
+import { createHash } from 'node:crypto';
+import type { ComponentChildren, VNode } from 'preact';
+import { renderToString } from 'preact-render-to-string';
+import { version } from '../../package.ts';
+import { favicon, Icon } from './pictures.tsx';
+import type { Site } from './site.ts';
+import { style } from './style.ts';
+
+const styleHash = createHash('sha256').update(style).digest('base64');
+
+/** Of every page: it shows what this viewer may see, so shared caches must not keep it. */
+export function pageHeaders(mediaUrl: string): Readonly<Record<string, string>> {
+  return {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Cache-Control': 'private, no-cache',
+    'Content-Security-Policy': [
+      "default-src 'none'",
+      `style-src 'sha256-${styleHash}'`,
+      `img-src 'self' data: ${new URL(mediaUrl).origin}`,
+      "form-action 'self'",
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+  };
+}
+
+export function toHtml(page: VNode): string {
+  return `<!DOCTYPE html>\n${renderToString(page)}\n`;
+}
+
+interface LayoutProperties {
+  readonly site: Site;
+  readonly title: string;
+  readonly path?: string | undefined;
+  readonly children: ComponentChildren;
+}
+
+export function Layout({ site, title, path, children }: LayoutProperties) {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="robots" content="noindex" />
+        <title>{title}</title>
+        <link rel="icon" href={favicon} />
+        <style>{style}</style>
+      </head>
+      <body>
+        <a class="skip" href="#main">
+          Skip to content
+        </a>
+        <header class="top">
+          <a class="brand" href={`${site.root}/`}>
+            <Icon name="hanger" />
+            Outfit gateway
+          </a>
+          <nav aria-label="Service">
+            <ul>
+              {site.links
+                .filter(({ isForPeople }) => isForPeople)
+                .map((link) => (
+                  <li>
+                    <a
+                      href={`${site.root}${link.path}`}
+                      aria-current={link.path === path ? 'page' : undefined}
+                    >
+                      {link.title}
+                    </a>
+                  </li>
+                ))}
+            </ul>
+          </nav>
+        </header>
+        <main id="main">{children}</main>
+        <footer class="bottom">
+          <p>
+            Outfit gateway {version}. Pages are for people: programs get JSON from the same
+            addresses.
+          </p>
+        </footer>
+      </body>
+    </html>
+  );
+}

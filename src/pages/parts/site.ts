@@ -1,0 +1,98 @@
+// What all pages say of this service: where it leads to, and whether anything can be written here.
+import type { FastifyInstance } from 'fastify';
+import {
+  type Config,
+  findWriteObstacle,
+  type IdentityConfig,
+  type WriteConfig,
+} from '../../config.ts';
+import { legacyOwnsWrites, writesOff } from '../../errors.ts';
+import type { Route } from '../../rest/routes.ts';
+import type { Media } from './pictures.tsx';
+
+export type PagesConfig = IdentityConfig &
+  WriteConfig &
+  Pick<Config, 'graphiql' | 'mediaUrl' | 'publicUrl' | 'trustedDocumentsOnly' | 'videoUrl'>;
+
+export interface Site {
+  /** What addresses begin with; empty: those of a page lead to where it came from. */
+  readonly root: string;
+  readonly links: readonly Link[];
+  readonly writing: Writing;
+  readonly media: Media;
+  readonly config: Pick<PagesConfig, 'graphiql' | 'trustedDocumentsOnly'>;
+}
+
+export interface Link {
+  readonly rel: string;
+  readonly title: string;
+  readonly description: string;
+  readonly path: string;
+  readonly isForPeople: boolean;
+}
+
+/** Only those that `app` answers: what is switched off, or not there, has no link. */
+export function linksOf(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  { graphiql, legacyMode }: PagesConfig,
+): readonly Link[] {
+  const lists = routes.filter(({ list, path }) => list && !path.includes(':'));
+  const links: readonly Link[] = [
+    ...lists.map(({ name, description, path }, index) => ({
+      rel: index === 0 ? 'listing' : path,
+      title: index === 0 ? 'Listing' : name,
+      description,
+      path,
+      isForPeople: true,
+    })),
+    {
+      rel: 'graphql',
+      title: graphiql ? 'GraphiQL' : 'GraphQL',
+      description: 'Ask for exactly the fields you need, and read what there is.',
+      path: '/graphql',
+      isForPeople: graphiql,
+    },
+    {
+      rel: 'docs',
+      title: 'API docs',
+      description: 'Every path, parameter and answer, to try out in the browser.',
+      path: '/api/docs',
+      isForPeople: true,
+    },
+    {
+      rel: 'openapi',
+      title: 'OpenAPI',
+      description: 'The same as a document, for generators of clients.',
+      path: '/api/openapi.json',
+      isForPeople: false,
+    },
+    {
+      rel: 'health',
+      title: 'Health',
+      description: 'Whether requests are answered now.',
+      path: '/health/ready',
+      isForPeople: true,
+    },
+  ];
+  // The old service answers some or all of what is below /api/, and knows none of this.
+  const isOwn = ({ rel }: Link) => legacyMode.percent === 100 || !['docs', 'openapi'].includes(rel);
+  return links.filter((link) => isOwn(link) && app.hasRoute({ method: 'GET', url: link.path }));
+}
+
+export interface Writing {
+  readonly possible: boolean;
+  readonly detail: string;
+}
+
+/** Whether anything can be written here, and with what. */
+export function writingOf(config: PagesConfig): Writing {
+  const obstacle = findWriteObstacle(config);
+  const details = {
+    off: writesOff().message,
+    legacy: legacyOwnsWrites().message,
+    identity: 'This service only reads: nobody can sign in here.',
+    none: 'Writing needs a bearer token, in the header Authorization. Reading needs none.',
+  };
+  return { possible: obstacle === undefined, detail: details[obstacle ?? 'none'] };
+}

@@ -1,0 +1,161 @@
+// Metrics and usage of all workers together, also of those that have ended: a sum that fell with a worker would look
+// like a restart of everything.
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { other } from '../../observability/bounded-names.ts';
+import { maxNames } from '../../observability/clients.ts';
+import type { Measured } from '../../observability/metrics-server.ts';
+import {
+  meanOfDays,
+  recentDays,
+  sortUsage,
+  type UsageReport,
+  type UsageRow,
+} from '../../observability/usage.ts';
+import type { Metric, Report } from './messages.ts';
+import type { Member } from './worker-handle.ts';
+
+/** Otherwise than prom-client: a slow worker must not hide behind others, and the gateway is as old as its parent. */
+function aggregatorOf({ name, aggregator }: Metric): Metric['aggregator'] {
+  if (name === 'process_start_time_seconds') return 'first';
+  if (!name.startsWith('nodejs_eventloop_lag')) return aggregator;
+  return name.includes('_min_') ? 'min' : 'max';
+}
+
+export class CombinedMetrics implements Measured {
+  readonly #members = new Set<Member>();
+  /** What workers that have ended had counted: counters and histograms, added up. */
+  #retired: readonly Metric[] = [];
+  readonly #since = new Date();
+  #retiredUsage: readonly UsageReport[] = [];
+  readonly #registry = new Registry();
+  readonly #ends: Counter;
+
+  constructor(wanted = 1) {
+    collectDefaultMetrics({ register: this.#registry });
+    new Gauge({
+      name: 'gateway_workers_wanted',
+      help: 'Workers that serve when none has ended.',
+      registers: [this.#registry],
+    }).set(wanted);
+    this.#ends = new Counter({
+      name: 'gateway_worker_ends_total',
+      help: 'Workers that have ended though nobody wanted it.',
+      registers: [this.#registry],
+    });
+  }
+
+  add(member: Member): void {
+    this.#members.add(member);
+  }
+
+  /** A worker has ended: what it has counted stays. */
+  retire(member: Member, isUnexpected: boolean): void {
+    this.#members.delete(member);
+    if (isUnexpected) this.#ends.inc();
+    if (!member.report) return;
+    const counted = member.report.metrics.filter(({ type }) =>
+      ['counter', 'histogram'].includes(String(type)),
+    );
+    this.#retired = AggregatorRegistry.aggregate([
+      [...this.#retired],
+      counted,
+    ]).getMetricsAsArray() as Metric[];
+    const usages = [...this.#retiredUsage, member.report.usage];
+    this.#retiredUsage = [combineUsage(this.#since, usages)];
+  }
+
+  async print(): Promise<{ contentType: string; text: string }> {
+    await this.#askAll();
+    const own = (await this.#registry.getMetricsAsJSON()) as Metric[];
+    // Those of the parent first: of it alone there is what "omit" leaves out of the others.
+    const all = [own, this.#retired, ...this.#reports().map(({ metrics }) => metrics)];
+    const combined = AggregatorRegistry.aggregate(
+      all.map((metrics, index) =>
+        metrics
+          .filter(({ aggregator }) => index === 0 || String(aggregator) !== 'omit')
+          .map((metric) => ({ ...metric, aggregator: aggregatorOf(metric) })),
+      ),
+    );
+    return { contentType: combined.contentType, text: await combined.metrics() };
+  }
+
+  async readUsage(): Promise<UsageReport> {
+    await this.#askAll();
+    const usages = this.#reports().map(({ usage }) => usage);
+    return combineUsage(this.#since, [...this.#retiredUsage, ...usages]);
+  }
+
+  #reports(): Report[] {
+    return [...this.#members].flatMap(({ report }) => report ?? []);
+  }
+
+  async #askAll(): Promise<void> {
+    await Promise.all([...this.#members].map((member) => member.askForReport()));
+  }
+}
+
+/** As one process would tell it: with as many names, those that ask most. */
+function combineUsage(since: Date, reports: readonly UsageReport[]): UsageReport {
+  const all = reports.flatMap(({ usage }) => usage);
+  const clients = merge(
+    all.filter(({ client }) => client !== other),
+    ({ client }) => client,
+    addRows,
+  );
+  const most = clients.sort((a, b) => b.requests - a.requests).slice(0, maxNames);
+  const names = new Set(most.map(({ client }) => client));
+  const rows = merge(
+    all.map((row) => (names.has(row.client) ? row : { ...row, client: other, version: other })),
+    ({ client, version, interface: kind, route }) => JSON.stringify([client, version, kind, route]),
+    addRows,
+  );
+  return {
+    since,
+    namesForgotten: reports.reduce((sum, { namesForgotten }) => sum + namesForgotten, 0),
+    usage: sortUsage(rows.map(forget)),
+  };
+}
+
+/** Leaves out the days that are long ago: a worker that has ended goes on telling them. */
+function forget(row: UsageRow): UsageRow {
+  const now = Date.now();
+  const days = recentDays(row.days, now);
+  return { ...row, days, requestsADay: meanOfDays(days, row.firstSeen, now) };
+}
+
+/** One for each key, with the others of that key added to it. */
+function merge<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+  add: (a: Item, b: Item) => Item,
+): Item[] {
+  const merged = new Map<string, Item>();
+  for (const item of items) {
+    const before = merged.get(keyOf(item));
+    merged.set(keyOf(item), before ? add(before, item) : item);
+  }
+  return [...merged.values()];
+}
+
+function addRows(a: UsageRow, b: UsageRow): UsageRow {
+  const parameters = merge(
+    [...a.parameters, ...b.parameters],
+    ({ name }) => name,
+    (x, y) => ({ ...y, requests: x.requests + y.requests }),
+  );
+  return {
+    ...a,
+    requests: a.requests + b.requests,
+    statuses: addNumbers(a.statuses, b.statuses),
+    parameters: parameters.sort((x, y) => y.requests - x.requests),
+    firstSeen: a.firstSeen < b.firstSeen ? a.firstSeen : b.firstSeen,
+    lastSeen: a.lastSeen > b.lastSeen ? a.lastSeen : b.lastSeen,
+    days: addNumbers(a.days, b.days),
+  };
+}
+
+function addNumbers<Numbers extends Readonly<Record<string, number>>>(a: Numbers, b: Numbers) {
+  const sum: Record<string, number> = { ...a };
+  for (const [name, number] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + number;
+  return sum as Numbers;
+}

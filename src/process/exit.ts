@@ -1,0 +1,31 @@
+// What a process that cannot go on says last.
+import pg from 'pg';
+import { ConfigError } from '../config.ts';
+import { httpErrorFor } from '../database/errors.ts';
+import { OperatorError } from '../errors.ts';
+
+/** The sentence of an error for an operator, or anything unexpected with its stack. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
+  // The server has gone away, or refuses: its own words say why, and a stack would add nothing.
+  const isOfDatabase = error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
+  if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
+  return error.stack ?? error.message;
+}
+
+export function fail(error: unknown): never {
+  process.stderr.write(`${describeError(error)}\n`);
+  process.exit(1);
+}
+
+/** @throws ConfigError that says what to change, for an address that cannot be taken */
+export function listening<Result>(work: Promise<Result>): Promise<Result> {
+  const codes = /^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_\w+)$/;
+  return work.catch((error: NodeJS.ErrnoException) => {
+    if (!codes.test(error.code ?? '')) throw error;
+    throw new ConfigError(
+      `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`,
+    );
+  });
+}

@@ -1,0 +1,178 @@
+// The OpenAPI document of the REST paths: from their table, the stored documents and the GraphQL schema.
+import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
+import { invalidKey } from '../../errors.ts';
+import { version } from '../../package.ts';
+import { findFields, mediaTypes } from '../create.ts';
+import type { DeprecationConfig } from '../deprecation.ts';
+import { allowOf, type Route } from '../routes.ts';
+import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from './answers.ts';
+import { describeParameters, readDocumentOf } from './parameters.ts';
+import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
+
+interface DocumentOptions {
+  readonly schema: GraphQLSchema;
+  readonly routes: readonly Route[];
+  readonly config: DeprecationConfig;
+}
+
+/** Bodies of answers to GET, by the path in the table; none where there was no answer. */
+export type Samples = ReadonlyMap<string, { readonly results?: readonly object[] }>;
+
+interface Parts extends DocumentOptions {
+  readonly schemas: Schemas;
+  readonly samples: Samples;
+  readonly operationIds: Set<string>;
+}
+
+export function createDocument(options: DocumentOptions, samples: Samples): JsonSchema {
+  const { config, routes, schema } = options;
+  const schemas = new Schemas(schema, errorSchemas);
+  const parts = { ...options, schemas, samples, operationIds: new Set<string>() };
+  const paths = routes.map((route) => {
+    const get = describeRead(parts, route);
+    const post = route.create && describeCreate(parts, route, route.create);
+    return [route.path.replace(/:(\w+)/g, '{$1}'), post ? { get, post } : { get }];
+  });
+  // Of paths with the same name, the first one describes it.
+  const tags = new Map(routes.toReversed().map(({ name, description }) => [name, description]));
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'REST API of the outfit gateway',
+      version,
+      description:
+        'The REST paths. Everything that they give, and more, is in the GraphQL schema at `/graphql` too.',
+      contact: { name: 'The operator of this gateway' },
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    // Relative to the address of the document.
+    servers: [{ url: config.publicUrl ?? '/' }],
+    tags: [...tags].map(([name, description]) => ({ name, description })).toReversed(),
+    paths: Object.fromEntries(paths),
+    components: {
+      schemas: schemas.components,
+      headers: describeHeaders(),
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'Its `sub` is the id of a user. Without a key for tokens, none is valid.',
+        },
+      },
+    },
+  };
+}
+
+function describeRead(parts: Parts, route: Route): JsonSchema {
+  const { schema, schemas, samples } = parts;
+  const document = readDocumentOf(route);
+  const link = (which: string) => ({
+    type: ['string', 'null'],
+    format: 'uri',
+    description: `Address of the ${which} page with the same parameters; null where there is none.`,
+  });
+  const links = { next: link('next'), previous: link('previous') };
+  const body = route.list
+    ? schemas.refer(
+        route.name.replaceAll(/\W/g, ''),
+        schemas.ofField(schemas.findField(document, 'page'), links),
+      )
+    : schemas.ofField(schemas.findField(document, 'record'));
+  return {
+    ...describeOperation(parts, route, 'get', document, [
+      route.description,
+      'A request that prefers HTML may get the same answer as a page.',
+      'HEAD gives the same without a body. OPTIONS describes the path, or answers a CORS preflight (204).',
+      `Methods other than ${allowOf(route)} get 405.`,
+      'The path without its last slash redirects here: with 301 for GET and HEAD, or else 308.',
+    ]),
+    security: [{}, { bearer: [] }],
+    parameters: [
+      ...describeParameters(schema, route, schemas),
+      {
+        name: 'If-None-Match',
+        in: 'header',
+        description: 'The `ETag` of an answer: when nothing has changed since, there is a 304.',
+        schema: { type: 'string' },
+      },
+    ],
+    responses: {
+      200: describeAnswer(200, 'OK', withExample(body, samples.get(route.path))),
+      304: describeAnswer(304, 'It has not changed.'),
+      ...describeErrors('get'),
+    },
+  };
+}
+
+function describeCreate(parts: Parts, route: Route, document: DocumentNode): JsonSchema {
+  const { schema, schemas } = parts;
+  const fields = findFields(schema, document);
+  const record = schemas.ofField(schemas.findField(document, 'created', 'record'));
+  const example = findRecord(parts, route, record);
+  const given = fields.flatMap(({ name }) => {
+    const value: unknown = example && Reflect.get(example, name);
+    return value === null || value === undefined ? [] : [[name, value]];
+  });
+  const operation = describeOperation(parts, route, 'post', document, [
+    schemas.findField(document, 'created').description,
+  ]);
+  const name = `${operation.operationId.replace(/^./, (first) => first.toUpperCase())}Body`;
+  const body = schemas.refer(name, schemas.ofBody(fields));
+  const content = withExample(body, example && Object.fromEntries(given));
+  return {
+    ...operation,
+    security: [{ bearer: [] }],
+    parameters: [
+      {
+        name: 'Idempotency-Key',
+        in: 'header',
+        description: `Names the request, so that it may be sent again. ${invalidKey().message}`,
+        schema: { type: 'string', minLength: 1, maxLength: 255 },
+      },
+    ],
+    requestBody: {
+      required: fields.some(({ input }) => input.extensions['required']),
+      content: Object.fromEntries(mediaTypes.map((type) => [type, content])),
+    },
+    responses: {
+      201: describeAnswer(201, 'Created', withExample(record, example)),
+      ...describeErrors('post'),
+    },
+  };
+}
+
+/** @param texts of the description; the summary is the first sentence of the first one */
+function describeOperation(
+  { config, operationIds }: Parts,
+  { name, path }: Route,
+  method: string,
+  document: DocumentNode,
+  texts: readonly (string | null | undefined)[],
+) {
+  const camelCased = path.replace(/\W+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
+  const own = getOperationAST(document)?.name?.value ?? `${method}${camelCased}`;
+  const base = own.replace(/^./, (first) => first.toLowerCase());
+  // Paths may have the same document: the second operation gets a number.
+  let operationId = base;
+  for (let number = 2; operationIds.has(operationId); number += 1) operationId = base + number;
+  operationIds.add(operationId);
+  return {
+    operationId,
+    tags: [name],
+    summary: (texts[0] || name).split(/(?<=\.)\s/, 1)[0],
+    ...describedBy(...texts),
+    ...(config.restDeprecated || config.restSunset ? { deprecated: true } : {}),
+  };
+}
+
+/** A record of the list at this path, if it has the schema of what is created here. */
+function findRecord({ schemas, samples }: Parts, { path, list }: Route, record: JsonSchema) {
+  const results = list && schemas.ofField(schemas.findField(list, 'page', 'results'));
+  const isSame = JSON.stringify(results?.['items']) === JSON.stringify(record);
+  return isSame ? samples.get(path)?.results?.[0] : undefined;
+}
+
+function withExample(schema: JsonSchema, example: unknown): JsonSchema {
+  return { schema, ...(example === undefined ? {} : { example }) };
+}

@@ -1,0 +1,74 @@
+// GET /api/openapi.json: the OpenAPI document of the REST paths; and its viewer.
+import type { FastifyInstance } from 'fastify';
+import { encodeJson } from '../../http/json.ts';
+import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
+import { type RestOptions, serveRest } from '../adapter.ts';
+import { announceDeprecation } from '../deprecation.ts';
+import { answerErrors, methodNotAllowed } from '../errors.ts';
+import { createInnerApp, type InnerApp } from '../inner-app.ts';
+import type { Route } from '../routes.ts';
+import { readBaseUrl } from '../url.ts';
+import type { Samples } from './document.ts';
+
+interface Latest extends Compressible {
+  /** The samples in it: it is made anew when they have changed. */
+  readonly key: string;
+  readonly tag: string;
+}
+
+export function serveOpenApi(app: FastifyInstance, options: RestOptions): void {
+  const { admit, config, routes } = options;
+  const compresses = config.compression !== 'off';
+  let inner: Promise<InnerApp> | undefined;
+  let latest: Latest | undefined;
+  app.addHook('onClose', async () => (await inner)?.close());
+  announceDeprecation(app, config);
+  answerErrors(app);
+  app.route({
+    method: app.supportedMethods,
+    url: '/api/openapi.json',
+    onRequest: async (request, reply) => {
+      reply.header('Allow', 'GET, HEAD');
+      if (compresses) reply.header('Vary', 'Accept-Encoding');
+      readBaseUrl(request, config.publicUrl);
+      const { method, protocol, host } = request;
+      if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method);
+      // It takes as much as the first page of each list.
+      await admit(request);
+      // What it asks counts as no request of anyone.
+      inner ??= createInnerApp((scope) => serveRest(scope, { ...options, admit: () => undefined }));
+      const samples = await takeSamples(await inner, routes, { protocol, host });
+      const key = JSON.stringify([...samples]);
+      let answer = latest;
+      if (answer?.key !== key) {
+        const { createDocument } = await import('./document.ts');
+        const body = encodeJson(createDocument(options, samples));
+        answer = latest = { key, body, tag: entityTag(body) };
+      }
+      const form = await findForm(answer, request, compresses);
+      const contentType = 'application/json';
+      return sendForm(request, reply, form, { contentType, tag: answer.tag, shareable: true });
+    },
+    handler: () => {},
+  });
+}
+
+/** Records of a page in an example: as many as pages have by default. */
+const maxRecords = 20;
+
+/** Real answers, as examples: asked for each time, so that they are never older than the listing. */
+async function takeSamples(
+  { ask }: InnerApp,
+  routes: readonly Route[],
+  audience: { readonly protocol: string; readonly host: string },
+): Promise<Samples> {
+  const samples = new Map<string, { results?: object[] }>();
+  for (const { path, list } of routes.filter(({ path }) => !path.includes(':'))) {
+    const answer = await ask({ headers: {}, ...audience, target: path });
+    if (answer.statusCode !== 200) continue;
+    const body: { results?: object[] } = answer.json();
+    if (list) body.results?.splice(maxRecords);
+    samples.set(path, body);
+  }
+  return samples;
+}

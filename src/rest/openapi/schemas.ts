@@ -1,0 +1,143 @@
+// JSON Schemas from the GraphQL schema: of what stored documents select, and of the values they take.
+import {
+  type DocumentNode,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  getNullableType,
+  isEnumType,
+  isListType,
+  isNonNullType,
+  isScalarType,
+  isSpecifiedScalarType,
+  Kind,
+} from 'graphql';
+import type { WritableField } from '../create.ts';
+import { findField, listFields, type SelectedField } from '../describe.ts';
+
+export type JsonSchema = Readonly<Record<string, unknown>> & { readonly description?: string };
+
+const scalars: Readonly<Record<string, JsonSchema>> = {
+  Boolean: { type: 'boolean' },
+  DateTime: { type: 'string', format: 'date-time' },
+  Float: { type: 'number', format: 'double' },
+  ID: { type: 'string' },
+  Int: { type: 'integer', format: 'int32' },
+  String: { type: 'string' },
+};
+
+export class Schemas {
+  readonly #schema: GraphQLSchema;
+  readonly #components: Map<string, JsonSchema>;
+
+  constructor(schema: GraphQLSchema, components: Readonly<Record<string, JsonSchema>>) {
+    this.#schema = schema;
+    this.#components = new Map(Object.entries(components));
+  }
+
+  get components(): JsonSchema {
+    return Object.fromEntries(this.#components);
+  }
+
+  /** A reference to the component of this name; the schema itself where another one has the name. */
+  refer(name: string, schema: JsonSchema): JsonSchema {
+    const other = this.#components.get(name);
+    if (other && JSON.stringify(other) !== JSON.stringify(schema)) return schema;
+    this.#components.set(name, schema);
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  findField(document: DocumentNode, ...path: string[]): SelectedField {
+    return findField(this.#schema, document, ...path);
+  }
+
+  /** The schema of a field where it is not null. @param others properties that the document does not select */
+  ofField(field: SelectedField, others: JsonSchema = {}): JsonSchema {
+    const type = getNullableType(field.type);
+    if (isListType(type)) {
+      return { type: 'array', items: this.#ofNullable({ ...field, type: type.ofType }) };
+    }
+    if (isScalarType(type)) return this.#ofScalar(type);
+    if (isEnumType(type)) {
+      return { type: 'string', enum: type.getValues().map(({ name }) => name) };
+    }
+    const fields = listFields(this.#schema, field);
+    const names = new Map(fields.map(({ graphqlName, name }) => [graphqlName, name]));
+    const properties = fields.map((inner) => [
+      inner.name,
+      { ...this.#ofNullable(inner), ...describedBy(inWireNames(inner.description, names)) },
+    ]);
+    const object = {
+      type: 'object',
+      ...describedBy(type.description),
+      properties: { ...Object.fromEntries(properties), ...others },
+      required: fields.filter(({ isAlwaysThere }) => isAlwaysThere).map(({ name }) => name),
+    };
+    // A selection of one fragment has its name.
+    const [only, ...more] = field.selectionSet?.selections ?? [];
+    const isFragment = only?.kind === Kind.FRAGMENT_SPREAD && more.length === 0;
+    return isFragment ? this.refer(only.name.value, object) : object;
+  }
+
+  /** The schema of a value as clients send it: the inner values of enums are the spellings on the wire. */
+  ofInput(type: GraphQLNamedType, description?: string | null): JsonSchema {
+    if (!isEnumType(type)) return { ...this.#ofScalar(type), ...describedBy(description) };
+    const choices = type.getValues();
+    const meanings = choices.map((choice) => `- \`${choice.value}\`: ${choice.description}`);
+    const names = new Map(choices.map(({ name, value }) => [name, String(value)]));
+    return {
+      type: 'string',
+      enum: choices.map(({ value }) => value),
+      ...describedBy(inWireNames(description, names), meanings.join('\n')),
+    };
+  }
+
+  /** The schema of a body whose fields are the variables of a stored document. */
+  ofBody(fields: readonly WritableField[]): JsonSchema {
+    const names = new Map(fields.map(({ input, name }) => [input.name, name]));
+    const properties = fields.map(({ name, input, type }) => {
+      const { maxLength, mayBeBlank, mayBeNull } = input.extensions;
+      const schema = {
+        ...this.ofInput(type, inWireNames(input.description, names)),
+        ...(type.name === 'String' && !mayBeBlank ? { minLength: 1 } : {}),
+        ...(maxLength === undefined ? {} : { maxLength }),
+      };
+      return [name, mayBeNull ? nullable(schema) : schema];
+    });
+    return {
+      type: 'object',
+      properties: Object.fromEntries(properties),
+      required: fields.filter(({ input }) => input.extensions['required']).map(({ name }) => name),
+    };
+  }
+
+  #ofScalar(type: GraphQLNamedType): JsonSchema {
+    const schema = scalars[type.name] ?? {};
+    if (isSpecifiedScalarType(type)) return schema;
+    return this.refer(type.name, { ...schema, ...describedBy(type.description) });
+  }
+
+  #ofNullable(field: SelectedField): JsonSchema {
+    const schema = this.ofField(field);
+    return isNonNullType(field.type) ? schema : nullable(schema);
+  }
+}
+
+/** No key at all where there is no description. */
+export function describedBy(...texts: readonly (string | null | undefined)[]): JsonSchema {
+  const description = texts.filter(Boolean).join('\n\n');
+  return description === '' ? {} : { description };
+}
+
+function nullable(schema: JsonSchema): JsonSchema {
+  const { type, enum: choices } = schema;
+  if (typeof type !== 'string') return { anyOf: [schema, { type: 'null' }] };
+  const orNull = { ...schema, type: [type, 'null'] };
+  return Array.isArray(choices) ? { ...orNull, enum: [...choices, null] } : orNull;
+}
+
+/** A description with the names on the wire, by those of GraphQL. A name that is a plain word may mean just that. */
+function inWireNames(text: string | null | undefined, names: ReadonlyMap<string, string>) {
+  return text?.replace(/\b(?:[a-z]+[A-Z]\w*|[A-Z][A-Z\d_]+)\b/g, (word) =>
+    names.has(word) ? `\`${names.get(word)}\`` : word,
+  );
+}

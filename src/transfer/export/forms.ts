@@ -1,0 +1,195 @@
+// The forms of an export: a record per line (NDJSON), and a folder of pages, byte for byte as the listing answers.
+import { randomUUID } from 'node:crypto';
+import { createWriteStream, existsSync } from 'node:fs';
+import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { ConfigError } from '../../config.ts';
+import { messageOf } from '../../errors.ts';
+import { typed } from '../../package.ts';
+import { encloseResults } from '../../rest/documents.ts';
+import { parseQuery } from '../../rest/url.ts';
+
+type Records = AsyncIterable<readonly Buffer[]>;
+
+export async function writeLines(
+  records: Records,
+  file: string,
+  { name, compressed }: { readonly name: string; readonly compressed: boolean },
+): Promise<void> {
+  // Flushed to the disk before it gets its name.
+  const stream = createWriteStream(file, { flags: 'wx', flush: true });
+  const end = (target: Writable) =>
+    pipeline([joinLines(records), ...(compressed ? [createGzip()] : []), target]);
+  await explainFailure(stream, end, (error) => notWritten(name, error));
+}
+
+export async function streamLines(records: Records, stream: Writable): Promise<void> {
+  await explainFailure(
+    stream,
+    (target) => pipeline(joinLines(records), target, { end: false }),
+    (error) => new ConfigError(`Nobody reads the output any more (${messageOf(error)}).`),
+  );
+}
+
+/** Tells a failure of the stream from one of what is written to it. */
+async function explainFailure(
+  stream: Writable,
+  work: (stream: Writable) => Promise<void>,
+  explain: (error: unknown) => ConfigError,
+): Promise<void> {
+  let failure: Error | undefined;
+  stream.on('error', (error) => {
+    failure = error;
+  });
+  try {
+    await work(stream);
+  } catch (error) {
+    throw error === failure ? explain(error) : error;
+  }
+}
+
+function joinLines(records: Records): Readable {
+  const feed = Buffer.from('\n');
+  async function* lines() {
+    for await (const some of records) {
+      if (some.length > 0) yield Buffer.concat(some.flatMap((record) => [record, feed]));
+    }
+  }
+  return Readable.from(lines(), { objectMode: false });
+}
+
+const listingPath = '/api/outfits/';
+
+interface PagesOptions {
+  readonly name: string;
+  readonly base: string;
+  readonly pageSize: number;
+  /** Records of the whole listing, of the same snapshot. */
+  readonly count: number;
+}
+
+export async function writePages(
+  records: Records,
+  folder: string,
+  { name, base, pageSize, count }: PagesOptions,
+): Promise<void> {
+  await orSay(name, () => mkdir(folder));
+  const pageCount = Math.max(1, Math.ceil(count / pageSize));
+  const digits = String(pageCount).length;
+  let written = 0;
+  let page = 0;
+  for await (const results of toPages(records, pageSize)) {
+    page++;
+    written += results.length;
+    const query = page === 1 ? '' : `page=${page}`;
+    const kept = {
+      count,
+      next: page < pageCount ? page + 1 : null,
+      previous: page > 1 ? page - 1 : null,
+      results: toList(results),
+    };
+    const { body } = encloseResults(base + listingPath, kept, parseQuery(query));
+    const file = `page-${String(page).padStart(digits, '0')}.json`;
+    await orSay(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
+  }
+  if (written !== count) {
+    throw new ConfigError(
+      `The database counts ${count} outfits, but holds ${written}: run ${typed('counts rebuild')} first.`,
+    );
+  }
+}
+
+/** Pages of the same size, but for the last one; an empty listing has one page. */
+async function* toPages(records: Records, pageSize: number): AsyncGenerator<readonly Buffer[]> {
+  let waiting: Buffer[] = [];
+  let pages = 0;
+  for await (const some of records) {
+    waiting.push(...some);
+    for (; waiting.length >= pageSize; pages++) {
+      yield waiting.slice(0, pageSize);
+      waiting = waiting.slice(pageSize);
+    }
+  }
+  if (waiting.length > 0 || pages === 0) yield waiting;
+}
+
+function toList(records: readonly Buffer[]): Buffer {
+  const parts = records.flatMap((record) => [Buffer.from(','), record]);
+  return Buffer.concat([Buffer.from('['), ...parts.slice(1), Buffer.from(']')]);
+}
+
+const pageFile = /^page-\d+\.json$/;
+
+/** Writes under another name, and renames at the end: a file or folder is there whole or not at all. */
+export async function writeWhole(
+  path: string,
+  overwrite: boolean,
+  write: (temporary: string) => Promise<void>,
+): Promise<void> {
+  await checkPlace(path, overwrite);
+  const place = resolve(path);
+  const beside = (kind: string) =>
+    join(dirname(place), `.${basename(place)}.${randomUUID().slice(0, 8)}.${kind}`);
+  const temporary = beside('partial');
+  try {
+    await write(temporary);
+    await checkPlace(path, overwrite);
+    await orSay(path, () => moveInto(place, temporary, beside('old')));
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function orSay<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw notWritten(path, error);
+  }
+}
+
+function notWritten(path: string, error: unknown): ConfigError {
+  return new ConfigError(
+    `${path} cannot be written (${messageOf(error)}): make room there, or choose another place.`,
+  );
+}
+
+async function checkPlace(path: string, overwrite: boolean): Promise<void> {
+  if (!existsSync(dirname(resolve(path)))) {
+    throw new ConfigError(`The folder of ${path} does not exist: make it first.`);
+  }
+  const found = await lstat(path).catch(() => undefined);
+  if (!found) return;
+  const entries = found.isDirectory() ? await orSay(path, () => readdir(path)) : undefined;
+  if (entries?.length === 0) return;
+  if (!overwrite) {
+    throw new ConfigError(`${path} is there already: choose another name, or add --overwrite.`);
+  }
+  const other = entries?.find((name) => !pageFile.test(name));
+  if (other !== undefined) {
+    throw new ConfigError(
+      `${path} holds ${JSON.stringify(other)}, which no export has written: choose another folder.`,
+    );
+  }
+}
+
+/** A folder cannot be renamed over one that is not empty, so that one steps aside. */
+async function moveInto(place: string, temporary: string, old: string): Promise<void> {
+  const found = await lstat(place).catch(() => undefined);
+  if (!found?.isDirectory()) {
+    await rename(temporary, place);
+    return;
+  }
+  await rename(place, old);
+  try {
+    await rename(temporary, place);
+  } catch (error) {
+    await rename(old, place);
+    throw error;
+  }
+  await rm(old, { recursive: true, force: true });
+}

@@ -1,0 +1,72 @@
+// The records of the whole listing, as the listing serves them, in one walk of flat memory.
+import { execute, getOperationAST } from 'graphql';
+import type { Config } from '../../config.ts';
+import type { Database } from '../../database/database.ts';
+import type { ReadRows } from '../../database/read.ts';
+import {
+  ExportOutfitsDocument as document,
+  type ExportOutfitsQuery,
+  type ExportOutfitsQueryVariables,
+} from '../../generated/rest.ts';
+import { type Context, createContextFactory } from '../../graphql/context.ts';
+import { compileQuery } from '../../graphql/engine/compiled-query.ts';
+import { schema } from '../../graphql/schema.ts';
+import { encodeJson } from '../../http/json.ts';
+
+type Range = ExportOutfitsQuery['range'];
+type ExportedRecord = Range['edges'][number]['node'];
+
+/** @param since gives only what was created or modified after it, in no promised order: six digits, as records have */
+export async function* readRecords(
+  { pool, prisma }: Pick<Database, 'pool' | 'prisma'>,
+  read: ReadRows,
+  config: Pick<Config, 'mediaUrl' | 'pageSize' | 'videoUrl'>,
+  since?: string,
+): AsyncGenerator<readonly Buffer[]> {
+  const everything = { ...config, privateOutfits: 'listed' } as const;
+  const contexts = createContextFactory(everything, { pool, prisma, read });
+  const walk = createWalk(() => contexts.forOne({ viewer: undefined, idempotencyKey: undefined }));
+  if (since === undefined) {
+    for await (const records of walk('CREATED_DESC')) yield records.map(encodeJson);
+    return;
+  }
+  // Timestamps of one length compare as texts. Both walks end where the older ones begin.
+  for await (const records of walk('MODIFIED_DESC')) {
+    const newer = records.filter(({ modified }) => modified > since);
+    yield newer.map(encodeJson);
+    if (newer.length < records.length) break;
+  }
+  for await (const records of walk('CREATED_DESC')) {
+    const newer = records.filter(({ created }) => created > since);
+    yield newer.filter(({ modified }) => modified <= since).map(encodeJson);
+    if (newer.length < records.length) break;
+  }
+}
+
+type Walk = (
+  ordering: NonNullable<ExportOutfitsQueryVariables['ordering']>,
+) => AsyncGenerator<ExportedRecord[]>;
+
+function createWalk(createContext: () => Context): Walk {
+  const operation = getOperationAST(document);
+  const compiled = operation && compileQuery(schema, document, operation);
+  const readRange = async (variables: ExportOutfitsQueryVariables): Promise<Range> => {
+    // A new one each time: loaders remember what they have read.
+    const contextValue = createContext();
+    const { data, errors } = compiled
+      ? await compiled.run(contextValue, variables)
+      : await execute({ schema, document, contextValue, variableValues: variables });
+    const [error] = errors ?? [];
+    if (error) throw error.originalError ?? error;
+    return (data as unknown as ExportOutfitsQuery).range;
+  };
+  return async function* (ordering) {
+    let after: string | null = null;
+    for (let hasNext = true; hasNext; ) {
+      const { edges, pageInfo }: Range = await readRange({ ordering, after });
+      yield edges.map(({ node }) => node);
+      after = pageInfo.endCursor;
+      hasNext = pageInfo.hasNextPage;
+    }
+  };
+}

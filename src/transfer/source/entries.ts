@@ -1,0 +1,149 @@
+// The records of one file or of standard input, whatever form they have there.
+import { isUtf8 } from 'node:buffer';
+import type { Readable } from 'node:stream';
+import { messageOf } from '../../errors.ts';
+import {
+  asEnvelope,
+  maxPageBytes,
+  maxPageSize,
+  parseJson,
+  SourceError,
+  type SourceRecord,
+  toPart,
+  type UnreadablePart,
+} from './batch.ts';
+import { openInput, readLines } from './lines.ts';
+
+export type Entry = SourceRecord | UnreadablePart;
+
+/** Lists that may stand in each other: lines of pages of lists of records. */
+const maxLists = 4;
+
+/** A document per line, where the name or the first line says so, is streamed; any other file is held as one document. */
+export async function* readEntries(
+  file: string,
+  stdin: Readable,
+  signal: AbortSignal,
+): AsyncGenerator<Entry> {
+  const stream = openInput(file, stdin, signal);
+  const input = new Input(stream);
+  let number = 0;
+  try {
+    if (!/\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(file) && !(await isFirstLineWhole(input))) {
+      for await (const _chunk of input.hold());
+      const parsed = input.isOverfull ? undefined : parse(input.held);
+      if (parsed && 'value' in parsed) {
+        yield* readValue(parsed.value, file);
+        return;
+      }
+      // A first line that is broken makes a file of records look like one document.
+      if (!(await holdsRecords(input))) {
+        const advice = 'save it as pages, or with one record per line';
+        const reason = parsed?.reason ?? `it is larger than ${maxPageSize}: ${advice}`;
+        if (!parsed || !isBlank(input.held)) yield { where: file, reason };
+        return;
+      }
+    }
+    for await (const line of readLines(input.all(), maxPageBytes)) {
+      number = line.number;
+      yield* readLine(line.bytes, `${file}:${number}`);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    const where = number > 0 ? `${file}:${number + 1}` : file;
+    yield { where, reason: `it cannot be read (${messageOf(error)})` };
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** A stream whose beginning can be read again. */
+class Input {
+  readonly #rest: AsyncIterator<Buffer>;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+
+  constructor(stream: Readable) {
+    this.#rest = stream[Symbol.asyncIterator]();
+  }
+
+  get isOverfull(): boolean {
+    return this.#length > maxPageBytes;
+  }
+
+  get held(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+
+  async *hold(): AsyncGenerator<Buffer> {
+    while (!this.isOverfull) {
+      const { done, value } = await this.#rest.next();
+      if (done) return;
+      this.#chunks.push(value);
+      this.#length += value.length;
+      yield value;
+    }
+  }
+
+  async *all(): AsyncGenerator<Buffer> {
+    yield* this.#chunks.splice(0);
+    yield* { [Symbol.asyncIterator]: () => this.#rest };
+  }
+
+  lines() {
+    return readLines(this.#chunks, maxPageBytes);
+  }
+}
+
+/** Whether the first line is a whole document, so that each line stands for itself. */
+async function isFirstLineWhole(input: Input): Promise<boolean> {
+  for await (const { bytes } of readLines(input.hold(), maxPageBytes)) {
+    if (bytes === undefined) return true;
+    if (!isBlank(bytes)) return 'value' in parse(bytes);
+  }
+  return false;
+}
+
+async function holdsRecords(input: Input): Promise<boolean> {
+  for await (const { bytes } of input.lines()) if (bytes && isRecord(bytes)) return true;
+  return false;
+}
+
+function isRecord(line: Buffer): boolean {
+  // Most lines of a document that is not one per line are quickly told by their ends.
+  if (!line.includes('}') || !/^\s*\{/.test(line.toString('latin1', 0, 100))) return false;
+  const parsed = parse(line);
+  if (!('value' in parsed)) return false;
+  return asEnvelope(parsed.value) !== undefined || 'id' in Object(parsed.value);
+}
+
+function* readLine(line: Buffer | undefined, where: string): Generator<Entry> {
+  const parsed = line ? parse(line) : { reason: `it is longer than ${maxPageSize}` };
+  if ('value' in parsed) yield* readValue(parsed.value, where);
+  else if (!line || !isBlank(line)) yield { where, reason: parsed.reason };
+}
+
+function* readValue(value: unknown, where: string, lists = 0): Generator<Entry> {
+  const values = asEnvelope(value)?.results ?? value;
+  if (!Array.isArray(values) || lists === maxLists) {
+    yield toPart(value, where);
+    return;
+  }
+  for (const [index, record] of values.entries()) {
+    yield* readValue(record, `${where}, record ${index + 1}`, lists + 1);
+  }
+}
+
+function parse(bytes: Buffer): { readonly value: unknown } | { readonly reason: string } {
+  if (!isUtf8(bytes)) return { reason: 'it is not UTF-8' };
+  try {
+    return { value: parseJson(bytes.toString('utf8').replace(/^\uFEFF/, '')) };
+  } catch (error) {
+    if (error instanceof SourceError) return { reason: error.message };
+    return { reason: `it is not JSON (${messageOf(error)})` };
+  }
+}
+
+function isBlank(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 32 || (byte >= 9 && byte <= 13));
+}

@@ -1,0 +1,106 @@
+// Gets one page of a listing over HTTP, with the headers of the operator.
+
+import { parseUrl } from '../../config.ts';
+import { HttpClient, type Question, TooLargeError } from '../../http/client.ts';
+import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
+
+export type FetchPage = ReturnType<typeof createFetchPage>;
+
+interface FetchOptions {
+  /** Sent to the host of `listing` only: they may hold a secret. */
+  readonly headers?: Headers;
+  readonly listing: string;
+  readonly timeout?: number;
+}
+
+const maxRedirects = 10;
+
+/** What it gives throws a SourceError when another try would be in vain. */
+export function createFetchPage({
+  headers = new Headers(),
+  listing,
+  timeout = 30_000,
+}: FetchOptions) {
+  const client = new HttpClient();
+  const named = new URL(listing);
+
+  const ask = async (url: URL, signal: AbortSignal) => {
+    const own = isSameHost(named, url) ? Object.fromEntries(headers) : {};
+    const question: Question = {
+      target: url.pathname + url.search,
+      headers: { ...defaultHeaders, ...own },
+      signal,
+      timeout,
+      maxBytes: maxPageBytes,
+    };
+    try {
+      return await client.ask(url.origin, question);
+    } catch (error) {
+      if (!(error instanceof TooLargeError)) throw error;
+      throw new SourceError(`${url} answered more than ${maxPageSize} for one page.`);
+    }
+  };
+
+  return async (start: string, signal: AbortSignal) => {
+    let url = new URL(start);
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+      const { status, headers: given, body: bytes } = await ask(url, signal);
+      const { location, 'retry-after': retryAfter } = given;
+      if (![301, 302, 303, 307, 308].includes(status) || location === undefined) {
+        const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+        const body = status === 200 ? text : hide(text, headers);
+        return { status, body, retryAfter, url: url.href };
+      }
+      const target = parseUrl(location, url);
+      if (!target || !/^https?:$/.test(target.protocol)) {
+        throw new SourceError(`${url} redirects to what is no http or https URL.`);
+      }
+      url = target;
+    }
+    throw new SourceError(`${start} redirects more than ${maxRedirects} times.`);
+  };
+}
+
+const defaultHeaders = {
+  accept: 'application/json',
+  'accept-encoding': 'gzip, br',
+  'user-agent': 'outfit-gateway',
+};
+
+/** The same scheme, host and port, or HTTPS instead of HTTP on their usual ports. */
+export function isSameHost(named: URL, asked: URL): boolean {
+  if (asked.origin === named.origin) return true;
+  const isSecured = asked.protocol === 'https:' && asked.port === '' && named.port === '';
+  return isSecured && asked.hostname === named.hostname;
+}
+
+/** The body of an error is shown, and some services repeat the credentials that they refuse. */
+export function hide(body: string, headers: Headers): string {
+  const secrets = [...headers.values()].flatMap((value) => [value, ...value.split(/[\s,;]+/)]);
+  return secrets
+    .filter((secret) => secret.length > 3)
+    .reduce((text, secret) => text.replaceAll(secret, '…'), body);
+}
+
+/** What belongs to the connection, or what the client decides. */
+const notOurs =
+  /^(?:connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
+
+/** @throws SourceError that does not repeat them */
+export function parseHeaders(lines: readonly string[]): Headers {
+  const headers = new Headers();
+  for (const [index, line] of lines.entries()) {
+    const [, name, value] =
+      /^([\w!#$%&'*+.^`|~-]+):[ \t]*([\x21-\x7e](?:[\t\x20-\x7e]*))$/.exec(line) ?? [];
+    const which = lines.length > 1 ? `--header number ${index + 1}` : '--header';
+    if (name === undefined || value === undefined) {
+      throw new SourceError(
+        `${which} is not of the form "Name: value" in printable ASCII characters.`,
+      );
+    }
+    if (notOurs.test(name))
+      throw new SourceError(`${which} must not be ${name}, which belongs to the connection.`);
+    headers.append(name, value);
+  }
+  return headers;
+}

@@ -1,0 +1,97 @@
+// Files and folders, in order.
+import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../errors.ts';
+import { type Batch, type ReadOptions, SourceError } from './batch.ts';
+import { type Entry, readEntries } from './entries.ts';
+
+const batchSize = 500;
+
+/** @throws SourceError when a path does not exist or a folder holds nothing to read */
+export async function* readFiles(
+  paths: readonly string[],
+  options: ReadOptions,
+): AsyncGenerator<Batch> {
+  const { from } = options;
+  const files = await listFiles(paths, options.notify);
+  const first = from === undefined ? 0 : files.indexOf(from.at);
+  if (first === -1) throw new SourceError(`${from?.at} is gone: begin anew with --restart.`);
+  for (const [index, file] of files.slice(first).entries()) {
+    const done = index === 0 ? (from?.done ?? 0) : 0;
+    yield* readFile(file, done, options);
+  }
+}
+
+async function listFiles(
+  paths: readonly string[],
+  notify: (sentence: string) => void,
+): Promise<string[]> {
+  const lists = await Promise.all(
+    paths.map(async (path) => {
+      if (path === '-') return [path];
+      const found = await stat(path).catch((error) => {
+        throw new SourceError(`${path} cannot be read (${messageOf(error)}).`);
+      });
+      if (!found.isDirectory()) return [path];
+      const all = await listFolder(path);
+      const files = all.filter((file) => /\.(?:json|ndjson|jsonl)(?:\.gz)?$/i.test(file));
+      if (files.length === 0) {
+        throw new SourceError(
+          `${path} holds no file that ends in .json, .ndjson or .jsonl (or .gz of these).`,
+        );
+      }
+      const other = all.find((file) => !files.includes(file));
+      if (other !== undefined) {
+        const number = all.length - files.length;
+        notify(
+          `${number} of the files in ${path} are not .json, .ndjson or .jsonl and left out, such as ${other}.`,
+        );
+      }
+      return files;
+    }),
+  );
+  return lists.flat();
+}
+
+export async function fingerprintFiles(paths: readonly string[]): Promise<string> {
+  const files = await listFiles(paths, () => {});
+  const marks = files.map((file) => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return `${file} ${found?.size} ${found?.mtimeMs}`;
+  });
+  return createHash('sha256').update(marks.join('\n')).digest('hex');
+}
+
+async function listFolder(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const { compare } = new Intl.Collator('en', { numeric: true });
+  entries.sort((a, b) => compare(a.name, b.name) || (a.name < b.name ? -1 : 1));
+  const lists = entries.map((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? listFolder(path) : [path];
+  });
+  return (await Promise.all(lists)).flat();
+}
+
+/** @param done how many entries of the file to leave out, because an earlier run dealt with them */
+async function* readFile(
+  file: string,
+  done: number,
+  { signal, stdin }: ReadOptions,
+): AsyncGenerator<Batch> {
+  let entries: Entry[] = [];
+  let number = 0;
+  for await (const entry of readEntries(file, stdin, signal)) {
+    number++;
+    if (number <= done) continue;
+    entries.push(entry);
+    if (entries.length < batchSize) continue;
+    yield { parts: entries, next: { at: file, done: number }, count: undefined };
+    signal.throwIfAborted();
+    entries = [];
+  }
+  yield { parts: entries, next: { at: file, done: number }, count: undefined };
+  signal.throwIfAborted();
+}

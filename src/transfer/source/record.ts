@@ -1,0 +1,171 @@
+// What a record of a source must be to be saved, field by field, and the row that it becomes.
+import { z } from 'zod';
+import { cut } from '../../errors.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
+import { parseTimestamp } from '../../outfits/timestamps.ts';
+import { avatarKey, devices, imageKey, uuid, videoKey } from '../../outfits/writes/input.ts';
+
+/** Where a source keeps its files; absent as long as none of its records has told. */
+export interface Bases {
+  readonly media?: string | undefined;
+  readonly video?: string | undefined;
+}
+
+/** A record that keeps the contract, or what is wrong with it, a clause for each field. */
+export type Checked =
+  | { readonly row: OutfitRow; readonly reasons?: never }
+  | { readonly row?: never; readonly reasons: readonly string[] };
+
+const boolean = z.boolean('true or false');
+const object = 'an object with the fields of the contract';
+
+const integer = (min: number) => {
+  const allowed = `a whole number from ${min} to 2147483647`;
+  return z.int32(allowed).min(min, allowed);
+};
+
+const textLike = (pattern: RegExp, allowed: string) => z.string(allowed).regex(pattern, allowed);
+
+// PostgreSQL refuses NUL and cannot hold half of a surrogate pair: it would become U+FFFD.
+const text = textLike(/^[^\0\p{Surrogate}]*$/u, 'text without NUL characters and lone surrogates');
+
+const timestampFormat = 'a UTC timestamp such as "2024-02-29T12:34:56.123456Z"';
+const timestamp = z.string(timestampFormat).transform((value, context) => {
+  const micros = parseTimestamp(value);
+  if (micros !== undefined) return micros;
+  context.addIssue(timestampFormat);
+  return z.NEVER;
+});
+
+const user = z.object(
+  {
+    id: integer(-2147483648),
+    avatar_key: textLike(avatarKey, '"" or "avatars/<uuid>.<jpeg|png|gif>"'),
+    username: textLike(/^[\p{L}\p{M}\p{N}_-]+$/u, 'letters, digits, "-" and "_", at least one'),
+    first_name: text,
+    last_name: text,
+  },
+  object,
+);
+
+/** An absolute URL below `base`, which becomes the key. */
+const urlOf = (base: string | undefined, keyPattern: RegExp, shape: string, or = '') => {
+  const allowed = `${or}"${base ?? '<base>'}/${shape}"`;
+  return z.string(allowed).transform((value, context) => {
+    const key = base !== undefined && value.startsWith(`${base}/`) && value.slice(base.length + 1);
+    if (key && keyPattern.test(key)) return key;
+    context.addIssue(allowed);
+    return z.NEVER;
+  });
+};
+
+/** Outfits from there on are made here: a source that had one would take the place of another. */
+const below = (firstId: number) =>
+  `below ${firstId}, where FIRST_ID says that ids of outfits made here begin`;
+
+const outfit = (bases: Bases, firstId = Number.POSITIVE_INFINITY) =>
+  z.object(
+    {
+      id: integer(-2147483648).lt(firstId, below(firstId)),
+      title: text,
+      description: text,
+      image_key: urlOf(bases.media, imageKey, 'outfits/<uuid>.<jpeg|png>'),
+      image_original_url: urlOf(bases.media, imageKey, 'outfits/<uuid>.<jpeg|png>'),
+      complete: boolean,
+      likes: integer(0),
+      user,
+      quality: integer(-2147483648),
+      private: boolean,
+      background_image: z.null('null'),
+      background_color: textLike(/^(?:|#[0-9a-f]{3}|#[0-9a-f]{6})$/, '"", "#rgb" or "#rrggbb"'),
+      video: urlOf(bases.video, videoKey, 'outfits_videos/<uuid>.mp4', 'null or ').nullable(),
+      play_video: boolean,
+      created: timestamp,
+      modified: timestamp,
+      creation_device: z.enum(devices, '"ios", "android" or "web"'),
+      modification_device: z.enum(['', ...devices], '"", "ios", "android" or "web"'),
+    },
+    object,
+  );
+
+export const fieldNames: ReadonlySet<string> = new Set(Object.keys(outfit({}).shape));
+export const userFieldNames: ReadonlySet<string> = new Set(Object.keys(user.shape));
+
+/** @param firstId an outfit with this id or a higher one cannot be of a source */
+export function createCheck(bases: Bases, firstId?: number): (record: unknown) => Checked {
+  const schema = outfit(bases, firstId);
+  return (record) => {
+    const result = schema.safeParse(record);
+    if (result.success) return { row: toRow(result.data) };
+    return { reasons: result.error.issues.map((issue) => explain(record, issue)) };
+  };
+}
+
+function explain(record: unknown, { path, message }: z.core.$ZodIssue): string {
+  const name = path.length === 0 ? 'the record' : path.join('.');
+  const value = path.reduce(readProperty, record);
+  if (value === undefined) return `${name} is missing, but must be ${message}`;
+  return `${name} is ${shorten(value)}, but must be ${message}`;
+}
+
+export function readProperty(holder: unknown, key: PropertyKey): unknown {
+  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, key) : undefined;
+}
+
+/** Any value of a record as a reader recognises it, on one line of at most 80 characters. */
+export function shorten(value: unknown): string {
+  // JSON has no word for a number that was too large to read.
+  return cut(typeof value === 'number' ? String(value) : JSON.stringify(value));
+}
+
+function toRow(record: z.output<ReturnType<typeof outfit>>): OutfitRow {
+  return {
+    id: record.id,
+    title: record.title,
+    description: record.description,
+    imageKey: record.image_key,
+    imageOriginalKey: record.image_original_url,
+    complete: record.complete,
+    likes: record.likes,
+    userId: record.user.id,
+    quality: record.quality,
+    private: record.private,
+    backgroundColor: record.background_color,
+    videoKey: record.video,
+    playVideo: record.play_video,
+    created: record.created,
+    modified: record.modified,
+    creationDevice: record.creation_device,
+    modificationDevice: record.modification_device,
+    user: {
+      id: record.user.id,
+      avatarKey: record.user.avatar_key,
+      username: record.user.username,
+      firstName: record.user.first_name,
+      lastName: record.user.last_name,
+    },
+  };
+}
+
+/** Completes `known` with the base that most records use, so that a broken first one does not decide. */
+export function findBases(known: Bases, records: readonly unknown[]): Bases {
+  const read = (field: string) => records.map((record) => readProperty(record, field));
+  return {
+    media:
+      known.media ??
+      mostCommonBase([...read('image_key'), ...read('image_original_url')], imageUrl),
+    video: known.video ?? mostCommonBase(read('video'), videoUrl),
+  };
+}
+
+const imageUrl = new RegExp(`^(https?://[^\\s?#]*[^\\s?#/])/outfits/${uuid}\\.(?:jpeg|png)$`);
+const videoUrl = new RegExp(`^(https?://[^\\s?#]*[^\\s?#/])/outfits_videos/${uuid}\\.mp4$`);
+
+function mostCommonBase(urls: readonly unknown[], pattern: RegExp): string | undefined {
+  const votes = new Map<string, number>();
+  for (const url of urls) {
+    const base = typeof url === 'string' ? pattern.exec(url)?.[1] : undefined;
+    if (base !== undefined) votes.set(base, (votes.get(base) ?? 0) + 1);
+  }
+  return [...votes].sort(([, a], [, b]) => b - a)[0]?.[0];
+}

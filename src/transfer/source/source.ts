@@ -1,0 +1,115 @@
+// A source of any kind as rows, in batches that are worth a transaction; broken records are named.
+import { parseUrl } from '../../config.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
+import type { Reporter } from '../reporter.ts';
+import { type Batch, type ReadOptions, SourceError } from './batch.ts';
+import { createFetchPage } from './fetch-page.ts';
+import { readFiles } from './files.ts';
+import { readListing } from './listing.ts';
+import { type Bases, createCheck, findBases, readProperty } from './record.ts';
+
+/** Records per transaction, and milliseconds after which fewer will do. */
+const batchSize = 1_000;
+const batchTime = 5_000;
+
+export function findListingUrl(sources: readonly string[]): string | undefined {
+  const url = sources.find((source) => /^https?:\/\//i.test(source));
+  if (url === undefined) return undefined;
+  if (sources.length > 1) throw new SourceError('A live listing must be the only source.');
+  const parsed = parseUrl(url);
+  if (!parsed || parsed.username || parsed.password) {
+    throw new SourceError(`${url} must be a valid URL without user name and password.`);
+  }
+  return url;
+}
+
+export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
+  readonly sources: readonly string[];
+  readonly headers: Headers;
+  /** An outfit with this id or a higher one cannot be of a source; undefined: any can. */
+  readonly firstId: number | undefined;
+}
+
+interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
+  readonly rows: readonly OutfitRow[];
+  readonly kept: readonly unknown[];
+  /** Ids of all records, as far as they have one. */
+  readonly ids: readonly number[];
+  readonly bases: Bases;
+  readonly read: number;
+  readonly broken: number;
+}
+
+/** @throws SourceError when there is no such source, or a listing fails for good */
+export async function* readRows(
+  options: SourceOptions,
+  startBases: Bases,
+  reporter: Reporter,
+): AsyncGenerator<CheckedBatch> {
+  let bases = startBases;
+  const reading = { ...options, notify: reporter.note };
+  const { sources, headers } = options;
+  const listing = findListingUrl(sources);
+  const batches =
+    listing === undefined
+      ? readFiles(sources, reading)
+      : readListing(listing, { ...reading, fetchPage: createFetchPage({ listing, headers }) });
+  for await (const batch of joinBatches(batches)) {
+    const values = batch.parts.flatMap((part) => ('value' in part ? [part.value] : []));
+    bases = findBases(bases, values);
+    const check = createCheck(bases, options.firstId);
+    const rows: OutfitRow[] = [];
+    const kept: unknown[] = [];
+    for (const part of batch.parts) {
+      if ('reason' in part) {
+        reporter.fault(`${part.where}: ${part.reason}`, part.reason);
+        continue;
+      }
+      const { row, reasons } = check(part.value);
+      if (row) {
+        rows.push(row);
+        kept.push(part.value);
+        continue;
+      }
+      const id = readId(part.value);
+      const name = id === undefined ? 'Record without id' : `Outfit ${id}`;
+      const why = reasons.join('; ');
+      reporter.fault(`${name} (${part.where}): ${why}`, `${name}: ${why}`);
+    }
+    const read = batch.parts.length;
+    const ids = values.map(readId).filter((id) => id !== undefined);
+    const { next, count, firstCount } = batch;
+    yield { rows, kept, ids, bases, read, broken: read - rows.length, next, count, firstCount };
+  }
+}
+
+function readId(record: unknown): number | undefined {
+  const id = readProperty(record, 'id');
+  return typeof id === 'number' && (id | 0) === id ? id : undefined;
+}
+
+/** Joins small batches. What was read before a failure is delivered before the failure is thrown. */
+async function* joinBatches(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
+  let joined: Batch | undefined;
+  let since = Date.now();
+  let failure: { readonly error: unknown } | undefined;
+  try {
+    for await (const batch of batches) {
+      joined = joined
+        ? {
+            ...batch,
+            firstCount: joined.firstCount ?? joined.count,
+            parts: [...joined.parts, ...batch.parts],
+          }
+        : batch;
+      if (joined.parts.length < batchSize && Date.now() - since < batchTime) continue;
+      yield joined;
+      joined = undefined;
+      since = Date.now();
+    }
+  } catch (error) {
+    failure = { error };
+  }
+  if (joined) yield joined;
+  if (failure) throw failure.error;
+}

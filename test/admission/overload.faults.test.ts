@@ -1,0 +1,166 @@
+// More clients than there is room for: a burst waits its turn; in an overload, who is let in is served
+// as ever, and the others are told at once. Answers from memory need no room.
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  type Address,
+  type Answer,
+  addressOf,
+  crowd,
+  sendPart,
+} from '../support/faults/clients.ts';
+import { send } from '../support/faults/load.ts';
+import { makeOutfits } from '../support/faults/outfits.ts';
+import { databaseKinds } from '../support/gateway.ts';
+import { baseOf, migratedEnvironmentOf, runServer } from '../support/process.ts';
+
+let environment: Record<string, string>;
+
+beforeEach(async () => {
+  environment = await makeOutfits();
+});
+
+/** The time below which `share` of the answers were. */
+function quantile(answers: readonly Answer[], share: number): number {
+  const times = answers.map(({ milliseconds }) => milliseconds).sort((a, b) => a - b);
+  return times[Math.floor(times.length * share)] ?? Number.POSITIVE_INFINITY;
+}
+
+async function load(address: Address, clients: number, milliseconds: number) {
+  const { answers } = await crowd(
+    address,
+    clients,
+    '/api/outfits/',
+    AbortSignal.timeout(milliseconds),
+  );
+  return {
+    taken: answers.filter(({ status }) => status === 200),
+    refused: answers.filter(({ status }) => status === 503),
+    count: answers.length,
+  };
+}
+
+const capacity = 32;
+
+const limitFile = '/proc/sys/net/core/somaxconn';
+/** Connections that the system itself lets wait to be accepted; macOS: 128. */
+const systemLimit = existsSync(limitFile) ? Number(readFileSync(limitFile, 'utf8')) : 128;
+
+describe('at ten times capacity', () => {
+  test('answers from memory are given to all', async () => {
+    const settings = { MAX_CONCURRENT_REQUESTS: String(capacity) };
+    const base = await baseOf(runServer({ ...environment, ...settings }));
+    const crowded = await load(addressOf(base), 10 * capacity, 2_500);
+    expect(crowded.taken.length).toBeGreaterThan(9 * capacity);
+    expect(crowded.taken).toHaveLength(crowded.count);
+  });
+
+  test('answers take at most three times as long as usual, and the excess gets 503 quickly', async () => {
+    const server = runServer({
+      ...environment,
+      CACHE_MAX_BYTES: '0',
+      MAX_CONCURRENT_REQUESTS: String(capacity),
+    });
+    const base = await baseOf(server);
+    const address = addressOf(base);
+    await load(address, capacity, 1_000);
+    // Three rounds of each, since whatever else the machine does slows one or the other.
+    const begin = performance.now();
+    const usual: number[] = [];
+    const overloaded: number[] = [];
+    const refused: Answer[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const calm = await load(address, capacity, 1_500);
+      expect(calm.refused).toEqual([]);
+      usual.push(quantile(calm.taken, 0.5));
+      const crowded = await load(address, 10 * capacity, 6_000);
+      expect(crowded.taken.length + crowded.refused.length).toBe(crowded.count);
+      expect(crowded.taken.length).toBeGreaterThan(100);
+      // It begins as a burst, which waits its turn.
+      overloaded.push(quantile(crowded.taken.slice(crowded.taken.length / 2), 0.5));
+      refused.push(...crowded.refused);
+    }
+    expect(Math.min(...overloaded)).toBeLessThan(3 * Math.max(...usual));
+    expect(refused.length).toBeGreaterThan(9 * capacity);
+    // Not after having waited in vain: half of REQUEST_TIMEOUT is the longest that anyone waits.
+    expect(quantile(refused, 0.99)).toBeLessThan(5_000);
+    for (const { head } of refused) expect(head).toMatch(/^retry-after: 1\r$/im);
+    // The log has a line a second, not one for each.
+    const seconds = (performance.now() - begin) / 1_000;
+    expect(server.output().match(/"status":503/g)?.length).toBeLessThan(seconds + 2);
+
+    const after = await fetch(`${base}/api/outfits/`);
+    expect(after.status).toBe(200);
+    await after.arrayBuffer();
+  });
+});
+
+describe.each(databaseKinds)('a burst on %s', (kind) => {
+  const orderings = ['id', 'like_count', 'created', 'modified'].flatMap((name) => [
+    name,
+    `-${name}`,
+  ]);
+
+  async function start(): Promise<string> {
+    const own = kind === 'embedded' ? await migratedEnvironmentOf(kind) : environment;
+    // 125 pages in each order: of 500 outfits, and of more than 500 in the demonstration set.
+    return baseOf(runServer({ ...own, HOST: '127.0.0.1', PAGE_SIZE: '4' }));
+  }
+
+  test.each([
+    ['2,000 requests for the first page', () => Array<string>(2_000).fill('/api/outfits/')],
+    [
+      '1,000 requests for different pages',
+      () =>
+        orderings.flatMap((ordering) =>
+          Array.from(
+            { length: 125 },
+            (_, page) => `/api/outfits/?ordering=${ordering}&page=${1 + page}`,
+          ),
+        ),
+    ],
+  ])('%s at once are all answered', async (_name, paths) => {
+    const base = await start();
+    const answers = await Promise.all(paths().map((path) => send(base, path)));
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(new Set(answers.map(({ what }) => what)).size).toBe(new Set(paths()).size);
+  });
+});
+
+test.skipIf(systemLimit < 2_000).each([1, 2])(
+  'a burst is let in while %i worker(s) cannot look at it yet',
+  async (workers) => {
+    const server = runServer({ ...environment, HOST: '127.0.0.1', WORKERS: String(workers) });
+    const address = addressOf(await baseOf(server));
+    // Whoever accepts: with several workers, their parent.
+    server.child.kill('SIGSTOP');
+    const request = 'GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n';
+    let letIn = 0;
+    const clients = Array.from({ length: 2_000 }, async () => {
+      const socket = await sendPart(address, request);
+      letIn += 1;
+      return socket;
+    });
+    // Whom the system has no room for tries again for as long as it is stopped.
+    await expect.poll(() => letIn).toBe(2_000);
+    server.child.kill('SIGCONT');
+    const answers = clients.map(async (client) => {
+      const socket = await client;
+      const [first] = await once(socket, 'data');
+      socket.resume();
+      return String(first).slice(0, 15);
+    });
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['HTTP/1.1 200 OK']));
+  },
+);
+
+test('a burst after a time without requests is answered whole', async () => {
+  const base = await baseOf(runServer({ ...environment, PAGE_SIZE: '1' }));
+  // More than half of REQUEST_TIMEOUT: nothing has ended for so long since nothing was asked.
+  await sleep(6_000);
+  const paths = Array.from({ length: 500 }, (_, page) => `/api/outfits/?page=${1 + page}`);
+  const answers = await Promise.all(paths.map((path) => send(base, path)));
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+});

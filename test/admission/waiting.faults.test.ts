@@ -1,0 +1,245 @@
+// Who takes a place, and who waits for one: what has left, is not there yet or reads nothing holds none.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { addressOf, lockOutfits, readNothing, sendPart } from '../support/faults/clients.ts';
+import { send } from '../support/faults/load.ts';
+import { makeOutfits } from '../support/faults/outfits.ts';
+import { baseOf, type Run, runServer } from '../support/process.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+let environment: Record<string, string>;
+
+beforeEach(async () => {
+  environment = await makeOutfits();
+});
+
+describe('a place is not held', () => {
+  const startSmall = (settings = {}) =>
+    baseOf(
+      runServer({
+        ...environment,
+        MAX_CONCURRENT_REQUESTS: '2',
+        PAGE_SIZE: '1000',
+        ...settings,
+      }),
+    );
+  const expectRoom = async (base: string) => {
+    for (let time = 0; time < 3; time += 1) {
+      const response = await fetch(`${base}/api/outfits/?ordering=id&time=${time}`);
+      expect(response.status).toBe(200);
+      await response.arrayBuffer();
+    }
+  };
+
+  test('by uploads that do not end', async () => {
+    const base = await startSmall();
+    const head =
+      'HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{';
+    const sockets = await Promise.all([
+      ...Array.from({ length: 5 }, () => sendPart(addressOf(base), `POST /graphql ${head}`)),
+      ...Array.from({ length: 5 }, () => sendPart(addressOf(base), `POST /api/outfits/ ${head}`)),
+    ]);
+    await sleep(300);
+    await expectRoom(base);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('by clients that read nothing', async () => {
+    const base = await startSmall();
+    const sockets = await Promise.all(
+      Array.from({ length: 5 }, () => readNothing(addressOf(base))),
+    );
+    await sleep(500);
+    await expectRoom(base);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('by clients that have left', async () => {
+    const base = await startSmall();
+    for (let time = 0; time < 20; time += 1) {
+      for (const target of [
+        '/api/outfits/',
+        '/graphql?query={outfits{count}}',
+        '/graphql?query={',
+      ]) {
+        const text = `GET ${target} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
+        (await sendPart(addressOf(base), text)).destroy();
+      }
+    }
+    await sleep(500);
+    await expectRoom(base);
+  });
+
+  test('by made-up tokens while the keys are fetched', async () => {
+    const keys = createServer(() => {}).listen(0, '127.0.0.1');
+    onTestFinished(() => {
+      keys.closeAllConnections();
+      keys.close();
+    });
+    await once(keys, 'listening');
+    const { port } = keys.address() as AddressInfo;
+    const base = await startSmall({ AUTH_JWKS_URL: `http://127.0.0.1:${port}/` });
+    const header = Buffer.from('{"alg":"RS256","kid":"made-up"}').toString('base64url');
+    const head = `HTTP/1.1\r\nHost: shop.test\r\nAuthorization: Bearer ${header}.e30.AAAA\r\n`;
+    const body = '{"query":"{ __typename }"}';
+    const withBody = `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    for (const text of [`GET /api/outfits/ ${head}\r\n`, `POST /graphql ${withBody}`]) {
+      const sockets = await Promise.all(
+        Array.from({ length: 5 }, () => sendPart(addressOf(base), text)),
+      );
+      await sleep(200);
+      await expectRoom(base);
+      for (const socket of sockets) socket.destroy();
+      // Until the keys are given up.
+      await sleep(1_500);
+    }
+  });
+});
+
+describe('with one place, which is taken', () => {
+  let server: Run;
+  let base: string;
+  let unlock: () => Promise<void>;
+  let watcher: pg.Client;
+
+  beforeEach(async () => {
+    watcher = new pg.Client(environment['DATABASE_URL']);
+    await watcher.connect();
+    const settings = {
+      AUTH_JWT_SECRET: secret,
+      CACHE_MAX_BYTES: '0',
+      MAX_CONCURRENT_REQUESTS: '1',
+      METRICS_PORT: '0',
+      REQUEST_TIMEOUT: '60',
+    };
+    server = runServer({ ...environment, ...settings });
+    base = await baseOf(server);
+    unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');
+  });
+  afterEach(async () => {
+    await unlock();
+    await watcher.end();
+  });
+
+  /** Statements of the gateway that wait for the lock. */
+  const countWorkedOn = async () => {
+    const { rows } = await watcher.query(
+      `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database()
+         AND application_name = 'outfit-gateway' AND state = 'active' AND wait_event_type = 'Lock'`,
+    );
+    return rows[0].count;
+  };
+  const untilTaken = () => expect.poll(countWorkedOn).toBe(1);
+  const read = async (signal?: AbortSignal) => {
+    const response = await fetch(`${base}/api/outfits/`, signal ? { signal } : {});
+    await response.arrayBuffer();
+    return response.status;
+  };
+
+  test.each([
+    [
+      '/api/outfits/',
+      { title: 'New', image_key: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' },
+    ],
+    ['/graphql', { query: '{ outfits { count } }' }],
+  ])(
+    'a POST to %s holds it while it is worked on, and others wait their turn',
+    async (path, content) => {
+      const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
+      const body = JSON.stringify(content);
+      const running = fetch(`${base}${path}`, { method: 'POST', headers, body });
+      await untilTaken();
+      const waiting = Promise.all([read(), read(), read()]);
+      await sleep(500);
+      expect(await countWorkedOn()).toBe(1);
+      await unlock();
+      expect((await running).ok).toBe(true);
+      expect(await waiting).toEqual([200, 200, 200]);
+    },
+  );
+
+  test('who has left has left the queue too', async () => {
+    const [, port] = await server.until(/Metrics: +http:\/\/[^/]+:(\d+)\/metrics/);
+    const untilWaiting = (count: number) =>
+      expect
+        .poll(async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
+        .toContain(`\ngateway_requests_waiting ${count}\n`);
+    const running = read();
+    await untilTaken();
+    for (let round = 0; round < 3; round++) {
+      const client = new AbortController();
+      const left = Array.from({ length: 8 }, () => read(client.signal).catch(() => 'left'));
+      await untilWaiting(8);
+      client.abort();
+      expect(new Set(await Promise.all(left))).toEqual(new Set(['left']));
+      await untilWaiting(0);
+    }
+    const waiting = read();
+    await untilWaiting(1);
+    await unlock();
+    expect(await running).toBe(200);
+    expect(await waiting).toBe(200);
+  });
+
+  test('what would wait in vain is told so in the form of REST and of GraphQL, and not by health', async () => {
+    const running = [read()];
+    await untilTaken();
+    running.push(...Array.from({ length: 8 }, () => read()));
+    await sleep(500);
+    const rest = await fetch(`${base}/api/outfits/`);
+    expect(rest.status).toBe(503);
+    expect(await rest.json()).toEqual({ detail: 'The service is busy, try again later.' });
+    expect(Object.fromEntries(rest.headers)).toMatchObject({
+      allow: 'GET, POST, HEAD, OPTIONS',
+      vary: 'Accept',
+      'content-type': 'application/json',
+      'retry-after': '1',
+      'x-request-id': expect.any(String),
+    });
+    const graphql = await fetch(`${base}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"query":"{ outfits { count } }"}',
+    });
+    expect(graphql.status).toBe(503);
+    expect(graphql.headers.get('retry-after')).toBe('1');
+    const message = 'The service is busy, try again later.';
+    expect(await graphql.json()).toEqual({
+      errors: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE' } }],
+    });
+    expect((await fetch(`${base}/health/live`)).status).toBe(200);
+    for (const path of ['/api/outfits/', '/graphql']) {
+      expect((await fetch(`${base}${path}`, { method: 'OPTIONS' })).ok).toBe(true);
+    }
+    await unlock();
+    expect(new Set(await Promise.all(running))).toEqual(new Set([200]));
+    expect(await read()).toBe(200);
+  });
+});
+
+test('a queue for connections that takes longer than opening one may is no outage', async () => {
+  const settings = { CACHE_MAX_BYTES: '0', DATABASE_POOL_MAX: '1', REQUEST_TIMEOUT: '60' };
+  const base = await baseOf(runServer({ ...environment, ...settings }));
+  const unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');
+  const waiting = Array.from({ length: 20 }, () => send(base, '/api/outfits/'));
+  await sleep(6_000);
+  await unlock();
+  for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
+});
+
+test('a client that sends its request too slowly is cut off', async () => {
+  const server = runServer(environment);
+  const { host, port } = addressOf(await baseOf(server));
+  const socket = connect({ host, port });
+  const received: string[] = [];
+  socket.setEncoding('utf8').on('data', (chunk: string) => received.push(chunk));
+  socket.write('GET /api/outfits/ HTTP/1.1\r\n');
+  const drip = setInterval(() => socket.write('x'), 500);
+  await once(socket, 'close');
+  clearInterval(drip);
+  expect(received.join('')).toMatch(/^HTTP\/1\.1 408 /);
+});

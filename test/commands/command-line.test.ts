@@ -1,0 +1,264 @@
+// The command line as a person types it: commands, options, .env, help, and what a start says.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { decodeJwt } from 'jose';
+import { afterAll, describe, expect, test } from 'vitest';
+import {
+  createLine,
+  flagOf,
+  parseLine,
+  settingsOf,
+  withSettings,
+} from '../../src/commands/options/command-line.ts';
+import { allSettings } from '../../src/config.ts';
+import { callCommand } from '../support/commands.ts';
+import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from '../support/process.ts';
+import { secret } from '../support/tokens.ts';
+
+const readFile = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const { version } = JSON.parse(readFile('package.json'));
+const example = [...readFile('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
+  ([, name = '', value = '']) => [name, value] as const,
+);
+
+const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-line-'));
+afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+/** A folder with that text as its `.env`. */
+function folderWith(text: string): string {
+  const folder = mkdtempSync(join(place, 'folder-'));
+  writeFileSync(join(folder, '.env'), text);
+  return folder;
+}
+
+const start = (args: readonly string[], folder?: string, environment = {}) =>
+  run([`${dist}commands/cli.js`, ...args], environment, folder);
+
+async function call(...given: Parameters<typeof start>) {
+  const running = start(...given);
+  const code = await running.ended;
+  return { code, output: running.output(), errors: running.errors() };
+}
+
+describe('a setting', () => {
+  function read(line: ReturnType<typeof createLine>, ...args: string[]) {
+    expect(parseLine(withSettings(line), args, process)).toBeUndefined();
+    return settingsOf(line);
+  }
+
+  test('is an option of every command that reads settings', () => {
+    const args = example.map(([name, value]) => {
+      return `--${name.toLowerCase().replaceAll('_', '-')}=${value}`;
+    });
+    expect(read(createLine('any'), ...args)).toEqual(Object.fromEntries(example));
+  });
+
+  test('is not what an option of that name of the command itself says', () => {
+    const line = createLine('any').option('--media-url <URL>');
+    const settings = read(line, '--media-url', 'https://a.test', '--video-url', 'https://b.test');
+    expect(line.opts()).toMatchObject({ mediaUrl: 'https://a.test' });
+    expect(settings).toEqual({ VIDEO_URL: 'https://b.test' });
+  });
+
+  test('is taken from the option, else from the environment, else from .env', async () => {
+    const folder = folderWith(`# A comment, and what is no setting.
+POSTGRES_PASSWORD=any
+TEXT="over
+two lines"
+AUTH_ISUER=of a typo
+port=1
+export AUTH_JWT_SECRET='${secret}' # in quotes
+AUTH_ISSUER=of the file
+AUTH_AUDIENCE=of the file
+`);
+    const issued = async (...args: string[]) => {
+      const { code, output, errors } = await call(['token', '--user', '7', ...args], folder, {
+        AUTH_AUDIENCE: 'of the environment',
+      });
+      expect(code).toBe(0);
+      expect(errors.trim().split('\n').toSorted()).toEqual([
+        '.env sets AUTH_ISUER, which is no setting (did you mean AUTH_ISSUER?).',
+        '.env sets TEXT, which is no setting.',
+        '.env sets port, which is no setting (did you mean PORT?).',
+      ]);
+      return decodeJwt(output.trim());
+    };
+    expect(await issued()).toMatchObject({ iss: 'of the file', aud: 'of the environment' });
+    expect(await issued('--auth-audience', 'of the option', '--auth-issuer=')).not.toHaveProperty(
+      'iss',
+    );
+    expect(await issued('--auth-audience=of the option')).toMatchObject({ aud: 'of the option' });
+  });
+});
+
+describe('.env', () => {
+  test.each<[args: string[], code: number, text: string, sentence: string]>([
+    [['start'], 1, 'PORT=8080\nPORT 8080\n', 'Line 2 of .env is not NAME=value: '],
+    [['counts', 'check'], 2, 'A="a\nb"\n\r\n"PORT=1\n', 'Line 4 of .env is not NAME=value: '],
+    [['migrate'], 1, 'A="x\nPORT=1\nB="y"\n', 'Line 1 of .env is not NAME=value: '],
+    [['migrate'], 1, 'PORT=http', 'PORT is "http", but '],
+  ])('ends %j with %i and one sentence for %j', async (args, code, text, sentence) => {
+    const ended = await call(args, folderWith(text));
+    expect(ended).toMatchObject({ code, output: '' });
+    expect(ended.errors.startsWith(sentence), ended.errors).toBe(true);
+    expect(ended.errors).toMatch(/^[^\n]+\.\n$/);
+  });
+
+  test('ends the start with one sentence when it cannot be read, and help is given all the same', async () => {
+    const folder = mkdtempSync(join(place, 'folder-'));
+    mkdirSync(join(folder, '.env'));
+    expect(await call([], folder)).toEqual({
+      code: 1,
+      output: '',
+      errors: expect.stringMatching(/^The file \.env cannot be read \(EISDIR[^\n]+\.\n$/),
+    });
+    expect(await call(['start', '--help'], folder)).toMatchObject({ code: 0, errors: '' });
+  });
+});
+
+describe('a wrong command line ends with 2 and one sentence', () => {
+  test.each([
+    [['nope'], "Unknown command 'nope': see --help."],
+    [['imprt', 'x'], "Unknown command 'imprt' (did you mean import?): see --help."],
+    [['--prot', '1'], "Unknown option '--prot' (did you mean --port?): see --help."],
+    [
+      ['migrate', '--auth-jwt-secrt=x'],
+      /^Unknown option '--auth-jwt-secrt' \(did you mean --auth-jwt/,
+    ],
+    [['replay', '-', '--port', '1'], /^Required option '--legacy <URL>' not specified/],
+    [['counts', 'chek'], /^Command-argument value 'chek' is invalid.*choices are check, rebuild/],
+    [['start', 'now'], 'Too many arguments, expected 0 arguments but got 1: see --help.'],
+    [['--port'], "Option '--port <value>' argument missing: see --help."],
+    [['--port', '-1'], '--port is "-1", but it may be a whole number from 0 to 65535.'],
+    [['migrate', '--database-url=s3cret'], /^--database-url is not valid, but it may be a URL/],
+  ])('%j', async (args, sentence) => {
+    const { code, output, errors } = await call(args);
+    expect({ code, output }).toEqual({ code: 2, output: '' });
+    expect(errors).toMatch(/^[^\n]+\.\n$/);
+    expect(errors.trim()).toMatch(sentence);
+  });
+});
+
+const commands = ['start', 'migrate', 'import', 'verify', 'replay', 'export', 'token', 'counts'];
+
+describe('help', () => {
+  test('names every command', async () => {
+    const { code, output, errors } = await call(['--help']);
+    expect({ code, errors }).toEqual({ code: 0, errors: '' });
+    expect(output).toMatch(/^Usage: outfit-gateway \[COMMAND\]/);
+    const names = [...output.matchAll(/^ {2}([a-z]+) {2,}\w/gm)].map(([, name = '']) => name);
+    expect(names).toEqual(commands);
+    expect((await call(['-h'])).output).toBe(output);
+  });
+
+  test.each(commands)('of %s says how it is used, whatever else is asked', async (name) => {
+    const help = await callCommand(await import(`../../src/commands/${name}.ts`), ['--help']);
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    expect(help.stdout).toMatch(new RegExp(`^Usage: outfit-gateway ${name} \\[options\\]`));
+    expect(
+      await callCommand(await import(`../../src/commands/${name}.ts`), ['--nope', '-h']),
+    ).toEqual(help);
+    expect(Math.max(...help.stdout.split('\n').map(({ length }) => length))).toBeLessThan(120);
+  });
+
+  test('of start has each setting in its group, with what it may be and its default', async () => {
+    const { output } = await call(['--port', '4399', '--help'], undefined, {
+      DATA_DIR: '/dev/null',
+    });
+    const listed = [...output.matchAll(/^ {2}--([a-z-]+) <value> {2,}\S/gm)].map(
+      ([, flag]) => flag,
+    );
+    expect(listed).toEqual(allSettings.map(({ name }) => flagOf(name).slice(2)));
+    const text = output.replace(/\n {6,}/g, ' ');
+    expect(text).toMatch(
+      /\nListing:\n {2}--page-size <value> +a whole number from 1 to 1000 \(default: 20\)\n/,
+    );
+    expect(text).toContain('"demo" or "none" (default: demo; none on PostgreSQL)\n');
+    expect(text.match(/\(default: /g)).toHaveLength(example.length);
+  });
+
+  test('--version is that of package.json, of every command', async () => {
+    for (const args of [['--version'], ['migrate', '--version'], ['--port', '1', '--version']]) {
+      expect(await call(args)).toEqual({ code: 0, output: `${version}\n`, errors: '' });
+    }
+  });
+});
+
+describe('a start', () => {
+  test('tells a person what it is and the addresses that open; Ctrl-C, good-bye once', async () => {
+    const environment = await migratedEnvironmentOf('embedded');
+    const server = start(
+      ['--seed=none', '--port', '0', '--metrics-port', '0', '--host', '127.0.0.1'],
+      folderWith('LOG_FORMAT=pretty\nPORT=none\n'),
+      environment,
+    );
+    await server.until(/Metrics: .*\n/);
+    const told = server.output();
+    for (const [address] of told.matchAll(/https?:\S+/g)) {
+      // As a browser asks.
+      const response = await fetch(address, { headers: { accept: 'text/html,*/*;q=0.8' } });
+      expect({ address, status: response.status }).toEqual({ address, status: 200 });
+      await response.arrayBuffer();
+    }
+    // The terminal sends it to npm too, which passes it on.
+    server.child.kill('SIGINT');
+    await server.until(/SIGINT/);
+    server.child.kill('SIGINT');
+    expect(await server.ended).toBe(0);
+    expect(server.errors()).toBe('');
+    expect(server.output().match(/^.*SIGINT.*$/gm)).toEqual([
+      expect.stringMatching(/^\[\d\d:\d\d:\d\d\] INFO: SIGINT: closing, good-bye$/),
+    ]);
+    const shown = told
+      .replaceAll(version, 'VERSION')
+      .replaceAll(environment['DATA_DIR'] ?? '', 'FOLDER')
+      .replace(/\d\d:\d\d:\d\d/g, 'hh:mm:ss')
+      .replace(/localhost:\d+/g, 'localhost:PORT');
+    expect(shown).toMatchInlineSnapshot(`
+      "[hh:mm:ss] INFO: Outfit gateway VERSION
+      [hh:mm:ss] INFO: embedded database in FOLDER, 0 outfits
+      [hh:mm:ss] INFO: writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in
+      [hh:mm:ss] INFO: Gallery:  http://localhost:PORT/
+      [hh:mm:ss] INFO: REST:     http://localhost:PORT/api/outfits/
+      [hh:mm:ss] INFO: GraphiQL: http://localhost:PORT/graphql
+      [hh:mm:ss] INFO: API docs: http://localhost:PORT/api/docs
+      [hh:mm:ss] INFO: Metrics:  http://localhost:PORT/metrics
+      "
+    `);
+  });
+
+  test('tells machines the same in JSON, with the names of levels and ISO times', async () => {
+    const environment = await migratedEnvironmentOf('PostgreSQL');
+    // As compose.yaml does it.
+    const server = runServer({ ...environment, LOG_LEVEL: 'debug', SEED: 'demo' });
+    const base = await baseOf(server);
+    const page = await fetch(`${base}/api/outfits/`, { headers: { 'x-client-name': 'Shoes' } });
+    expect(await page.json()).toMatchObject({ count: 2400 });
+    expect(await stop(server)).toBe(0);
+    const lines = server
+      .output()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines[0]).toMatchObject({ level: 'info', version, msg: `Outfit gateway ${version}` });
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        address: `${base}/api/outfits/`,
+        msg: `REST:     ${base}/api/outfits/`,
+      }),
+    );
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: 'debug',
+        msg: 'answered',
+        client: { name: 'Shoes', version: 'unknown' },
+      }),
+    );
+    expect(lines.at(-1)).toMatchObject({ level: 'info', msg: 'SIGTERM: closing' });
+    for (const { level, time } of lines) {
+      expect(['debug', 'info']).toContain(level);
+      expect(new Date(time).toISOString()).toBe(time);
+    }
+  });
+});

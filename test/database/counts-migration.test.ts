@@ -1,0 +1,188 @@
+// Counts that were restored in another cluster, and counts beside transactions that stay under way: the snapshot of
+// the fold says which changes they hold.
+import type pg from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { connectTo } from '../support/connections.ts';
+import { makeMigratedPlace } from '../support/gateway.ts';
+import type { TestPlace } from '../support/places.ts';
+import { makeCountsSmall } from '../support/small-counts.ts';
+
+let place: TestPlace;
+const clients: pg.Client[] = [];
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.end()));
+  await place.remove();
+});
+
+async function connect(): Promise<pg.Client> {
+  const client = await connectTo(place.environment['DATABASE_URL']);
+  clients.push(client);
+  return client;
+}
+
+const addOutfits = (count: number) => `
+  INSERT INTO users (id, username) VALUES (1, 'one') ON CONFLICT DO NOTHING;
+  INSERT INTO outfits (image_key, image_original_key, user_id, private, created, modified)
+  SELECT 'k', 'k', 1, n % 10 = 0, n * 1000000000::bigint, 5 FROM generate_series(1, ${count}) n;
+  UPDATE outfit_like_counts SET likes = CASE WHEN id % 7 = 0 THEN id * 500000 ELSE id % 30 END 
+  WHERE likes = 0 AND id > (SELECT max(id) - ${count} FROM outfits)`;
+
+/** Wrong nodes; and how many outfits are counted, how many there are, and pages by likes. */
+async function compare(client: pg.Client): Promise<void> {
+  expect((await client.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
+  expect((await client.query('SELECT check_outfit_likes()')).rows).toEqual([]);
+  const { rows } = await client.query(
+    `SELECT count_outfits(2147483648, 2147483648)::int AS counted, found,
+       ARRAY(SELECT id FROM outfits_by_likes(2147483648, NULL, found / 2, 20) ORDER BY position) AS page,
+       ARRAY(SELECT id FROM outfit_like_counts WHERE NOT private ORDER BY likes, id OFFSET found / 2 LIMIT 20) AS listed
+     FROM (SELECT count(*)::int AS found FROM outfits) all_outfits`,
+  );
+  expect(rows[0].counted).toBe(rows[0].found);
+  expect(rows[0].page).toEqual(rows[0].listed);
+}
+
+/** Folds until nothing is left; gives how many changes. */
+async function fold(client: pg.Client, batch = 100_000): Promise<number> {
+  for (let total = 0; ; ) {
+    const { rows } = await client.query(
+      'SELECT folded::int, is_done FROM fold_outfit_changes($1)',
+      [batch],
+    );
+    total += rows[0].folded;
+    await compare(client);
+    if (rows[0].is_done) return total;
+  }
+}
+
+test.each([1, 100_000])(
+  'counts that come from a cluster with later transactions are right from the first write on, with batches of %i',
+  async (batch) => {
+    place = await makeMigratedPlace('PostgreSQL');
+    const client = await connect();
+    await client.query(addOutfits(1_000));
+    await fold(client);
+    await client.query(addOutfits(100));
+    // As a dump brings it: all that this cluster numbers from now on had ended in the other one, and what
+    // was pending there has a number that has yet to come here.
+    await client.query(`
+      UPDATE outfit_changes SET xid = '4000000010' WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_fold);
+      UPDATE outfit_fold SET snapshot = '4000000000:4000000005:4000000003', mark = '4000000000:4000000000:', kept_from = '4000000000'`);
+    await compare(client);
+    const others = await Promise.all([connect(), connect(), connect()]);
+    await Promise.all(others.map((other) => other.query(`BEGIN; ${addOutfits(10)}; COMMIT`)));
+    await compare(client);
+    expect(await fold(client, batch)).toBeGreaterThan(0);
+    // Of likes alone, and one that is under way when the first write meets the snapshot.
+    const [open] = others as [pg.Client, pg.Client, pg.Client];
+    await open.query('BEGIN; UPDATE outfit_like_counts SET likes = 77 WHERE id % 50 = 0');
+    await client.query(`UPDATE outfit_fold SET snapshot = '4000000000:4000000005:4000000003'`);
+    await compare(client);
+    await client.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id % 50 = 1');
+    await compare(client);
+    await fold(client, batch);
+    await open.query('COMMIT');
+    await compare(client);
+    await fold(client, batch);
+    await client.query(`UPDATE outfit_fold SET snapshot = '4000000000:4000000005:4000000003'`);
+    await fold(client, batch);
+    await client.query(addOutfits(10));
+    await compare(client);
+  },
+);
+
+test('transactions that stay under way, are prepared, or end out of order are counted when they have ended, whatever the batch', async () => {
+  place = await makeMigratedPlace('PostgreSQL');
+  const client = await connect();
+  await makeCountsSmall(client, { crowd: 10, walk: 5 });
+  await client.query(addOutfits(300));
+  await fold(client, 7);
+  const others = await Promise.all(Array.from({ length: 6 }, connect));
+  // Numbered in this order, and each writes another part.
+  for (const [index, other] of others.entries()) {
+    await other.query(index % 2 ? 'BEGIN' : 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+    await other.query(`UPDATE outfit_like_counts SET likes = id * 1000 WHERE id % 6 = ${index}`);
+    await other.query(`SAVEPOINT a; DELETE FROM outfits WHERE id % 6 = ${index}; ROLLBACK TO a`);
+    await other.query(
+      `SAVEPOINT b; UPDATE outfits SET private = NOT private WHERE id % 60 = ${index}; RELEASE b`,
+    );
+  }
+  // The first one, which all later ones make wait, goes on to the end; others end in the middle.
+  const [first, second, third, fourth, fifth, sixth] = others as [
+    ...[pg.Client, pg.Client, pg.Client, pg.Client, pg.Client, pg.Client],
+  ];
+  const { rows } = await client.query(
+    `SELECT current_setting('max_prepared_transactions')::int AS most`,
+  );
+  const canPrepare = rows[0].most > 0;
+  await fourth.query('COMMIT');
+  // What a later transaction has changed, an earlier one changes again, which is folded before it.
+  await second.query('UPDATE outfit_like_counts SET likes = 5 WHERE id % 6 = 3');
+  await second.query('DELETE FROM outfits WHERE id % 12 = 3');
+  await compare(client);
+  await second.query('COMMIT');
+  await compare(client);
+  const folded = async () =>
+    (await client.query('SELECT folded::int FROM fold_outfit_changes(1)')).rows[0].folded;
+  // The earlier one first, without what it was built on: numbers below zero are in the counts for a while.
+  expect(await folded()).toBeGreaterThan(0);
+  await compare(client);
+  await sixth.query('ROLLBACK');
+  await fifth.query(canPrepare ? `PREPARE TRANSACTION 'fifth'` : 'SELECT');
+  await fold(client, 1);
+  await third.query('COMMIT');
+  await client.query(addOutfits(20));
+  await fold(client, 1);
+  await client.query(`UPDATE outfit_fold SET marked_at = 'epoch'`);
+  await client.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id % 6 = 5');
+  await fold(client, 1);
+  await client.query(`UPDATE outfit_fold SET marked_at = 'epoch'`);
+  await client.query('SELECT rebuild_outfit_counts()');
+  await compare(client);
+  await (canPrepare ? client.query(`COMMIT PREPARED 'fifth'`) : fifth.query('COMMIT'));
+  await compare(client);
+  await fold(client, 1);
+  await first.query('COMMIT');
+  await compare(client);
+  expect(await fold(client, 1)).toBeGreaterThan(50);
+  expect((await client.query('SELECT FROM pending_outfit_changes()')).rows).toEqual([]);
+});
+
+test('what fires no triggers is not counted, and all else that a copy of tables does is', async () => {
+  place = await makeMigratedPlace('PostgreSQL');
+  const client = await connect();
+  await client.query(addOutfits(1_100));
+  await fold(client);
+  // As a subscriber applies it, row by row, the likes before or behind their outfits.
+  await client.query(`BEGIN; SET LOCAL session_replication_role = replica;
+    UPDATE outfit_like_counts SET likes = -5, private = NOT private WHERE id <= 50;
+    UPDATE outfits SET private = NOT private WHERE id <= 50;
+    INSERT INTO outfit_like_counts SELECT id - 5000, private, user_id, 2147483647 FROM outfits WHERE id <= 20;
+    INSERT INTO outfits (id, image_key, image_original_key, user_id, private, created, modified)
+    SELECT id - 5000, 'k', 'k', user_id, private, -9223372036854775808 + id, 9223372036854775807 - id FROM outfits WHERE id <= 20;
+    DELETE FROM outfits WHERE id BETWEEN 100 AND 150; DELETE FROM outfit_like_counts WHERE id BETWEEN 100 AND 150;
+    UPDATE outfits SET id = -2147483648 WHERE id = 200; UPDATE outfit_like_counts SET id = -2147483648 WHERE id = 200;
+    UPDATE outfits SET id = 2147483647 WHERE id = 201; UPDATE outfit_like_counts SET id = 2147483647 WHERE id = 201; COMMIT`);
+  await compare(client);
+  expect(await fold(client)).toBe(50 + 50 + 20 + 20 + 51 + 51 + 4 + 4);
+  // Restored with the triggers off: whatever is missing is found, and made anew, with the likes that are known.
+  const likesOf = async () =>
+    (await client.query('SELECT * FROM outfit_like_counts ORDER BY id')).rows;
+  const before = await likesOf();
+  await client.query(`BEGIN; ALTER TABLE outfits DISABLE TRIGGER ALL; ALTER TABLE outfit_like_counts DISABLE TRIGGER ALL;
+    INSERT INTO outfits (id, image_key, image_original_key, user_id, private, created, modified)
+    SELECT 20000 + n, 'k', 'k', 1, n % 2 = 0, n, n FROM generate_series(1, 1500) n;
+    UPDATE outfits SET private = NOT private WHERE id BETWEEN 300 AND 310;
+    INSERT INTO outfit_like_counts VALUES (30000, false, 1, 5);
+    ALTER TABLE outfits ENABLE TRIGGER ALL; ALTER TABLE outfit_like_counts ENABLE TRIGGER ALL; COMMIT`);
+  expect((await client.query('SELECT check_outfit_likes()')).rowCount).toBe(1_500 + 11 + 1);
+  expect((await client.query('SELECT check_outfit_triggers()')).rowCount).toBeGreaterThan(0);
+  expect((await client.query('SELECT * FROM check_outfit_counts()')).rowCount).toBeGreaterThan(0);
+  await client.query('SELECT rebuild_outfit_counts()');
+  expect((await client.query('SELECT check_outfit_triggers()')).rows).toEqual([]);
+  await compare(client);
+  const after = (await likesOf()).filter(({ id }) => id < 20_001 || id > 21_500);
+  const mended = (row: { id: number; private: boolean }) =>
+    row.id >= 300 && row.id <= 310 ? { ...row, private: !row.private } : row;
+  expect(after).toEqual(before.map(mended));
+  await fold(client);
+});

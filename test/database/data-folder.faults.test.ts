@@ -1,0 +1,117 @@
+// The folder of the embedded database: when it goes away, lacks a part, or holds what is left of others.
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, inject, test } from 'vitest';
+import { newPlace } from '../support/first-start.ts';
+import { baseOf, failure, listing, runServer, stop } from '../support/process.ts';
+import { signIn } from '../support/tokens.ts';
+
+/** A gateway on an embedded database of its own. */
+async function runPrepared() {
+  const environment = await newPlace('embedded');
+  const folder = environment['DATA_DIR'] ?? '';
+  const server = runServer(environment);
+  return { environment, folder, server, base: await baseOf(server) };
+}
+
+async function publish(base: string): Promise<number> {
+  const response = await fetch(`${base}/api/outfits/`, {
+    method: 'POST',
+    headers: { ...(await signIn(7)), 'content-type': 'application/json' },
+    body: '{"image_key":"outfits/2b1d3c4e-0000-4000-8000-000000000001.png"}',
+  });
+  return response.status;
+}
+
+describe('the folder of the embedded database', () => {
+  const removed = (folder: string) =>
+    `The folder ${folder} of the embedded database was removed or replaced while it was in use: put it back if you can, then start again.`;
+
+  test.each<[string, (folder: string) => void]>([
+    ['removed', (folder) => rmSync(folder, { recursive: true })],
+    ['moved away', (folder) => renameSync(folder, `${folder}-moved`)],
+    [
+      'replaced by a copy',
+      (folder) => {
+        renameSync(folder, `${folder}-moved`);
+        mkdirSync(folder);
+        cpSync(join(`${folder}-moved`, 'pgdata'), join(folder, 'pgdata'), { recursive: true });
+      },
+    ],
+    [
+      'emptied and filled from a copy',
+      (folder) => {
+        rmSync(join(folder, 'pgdata'), { recursive: true });
+        cpSync(inject('embeddedTemplate'), join(folder, 'pgdata'), { recursive: true });
+      },
+    ],
+  ])('that is %s ends the process with one sentence', async (_what, change) => {
+    const { folder, server, base, environment } = await runPrepared();
+    expect(await publish(base)).toBe(201);
+    change(folder);
+    expect(await failure(server)).toBe(removed(folder));
+    rmSync(`${folder}-moved`, { recursive: true, force: true });
+    expect(readdirSync(environment['TMPDIR'] ?? '')).toEqual([]);
+  });
+
+  test('that is gone takes nothing more', async () => {
+    const { folder, server, base } = await runPrepared();
+    rmSync(folder, { recursive: true });
+    // A 503, or no answer at all when the process is faster.
+    expect(await publish(base).catch(() => 503)).toBe(503);
+    expect(await failure(server)).toBe(removed(folder));
+  });
+
+  test('without a part of the database is refused, and left as it is', async () => {
+    const { environment, folder, server, base } = await runPrepared();
+    expect(await publish(base)).toBe(201);
+    expect(await stop(server)).toBe(0);
+    for (const part of ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact']) {
+      const path = join(folder, 'pgdata', part);
+      renameSync(path, join(folder, 'aside'));
+      expect(await failure(runServer(environment))).toBe(
+        `The database in ${join(folder, 'pgdata')} is not whole (${part} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
+      );
+      renameSync(join(folder, 'aside'), path);
+    }
+    const again = runServer(environment);
+    expect(await listing(await baseOf(again))).toMatchObject({ count: 2_401 });
+    expect(await stop(again)).toBe(0);
+  });
+
+  test('is cleared of what a killed process has left, and living ones keep theirs', async () => {
+    const living = await runPrepared();
+    const temporary = living.environment['TMPDIR'] ?? '';
+    const [own = ''] = readdirSync(temporary);
+    const { folder, environment, server } = await runPrepared();
+    server.child.kill('SIGKILL');
+    await server.ended;
+    renameSync(join(folder, 'lock'), join(folder, 'lock.4242'));
+    const [dead = ''] = readdirSync(environment['TMPDIR'] ?? '');
+    renameSync(join(environment['TMPDIR'] ?? '', dead), join(temporary, dead));
+    const kept = ['outfit-gateway-notes1', 'outfit-gateway-makes1', 'outfit-gateway-makes1-test'];
+    for (const name of [...kept, 'outfit-gateway-makes0']) mkdirSync(join(temporary, name));
+    writeFileSync(join(temporary, 'outfit-gateway-notes1', 'notes'), 'not ours');
+    utimesSync(join(temporary, 'outfit-gateway-makes0'), 1, 1);
+
+    const next = runServer({ ...environment, TMPDIR: temporary });
+    await baseOf(next);
+    const found = readdirSync(temporary);
+    expect(found).toEqual(expect.arrayContaining([own, ...kept]));
+    // Its own comes in addition.
+    expect(found.length).toBe(1 + kept.length + 1);
+    expect(found).not.toContain(dead);
+    expect(readdirSync(folder).sort()).toEqual(['lock', 'pgdata']);
+    expect(await publish(living.base)).toBe(201);
+    expect(await stop(next)).toBe(0);
+    expect(await stop(living.server)).toBe(0);
+  });
+});

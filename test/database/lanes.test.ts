@@ -1,0 +1,473 @@
+// Expensive lists: limited by weight, served in a lane of their own, so that they delay only each other.
+
+import { parse } from 'graphql';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { createConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
+import type { AppOptions } from '../../src/app.ts';
+import { Lane } from '../../src/database/connection/lane.ts';
+import { SharedTask } from '../../src/database/task.ts';
+import { type Follower, LiveFeed } from '../../src/graphql/live/live-feed.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { baseOfApp, openStream, type StreamEvent } from '../support/event-stream.ts';
+import { openGateway, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 60, users: 9 })];
+
+/** A gateway on PostgreSQL, where a list by the hashtag `slow` takes ten seconds unless it is stopped. */
+async function openWithSlowTag(
+  environment: Record<string, string> = {},
+  options: AppOptions = {},
+): Promise<TestGateway> {
+  const settings = {
+    ...{ AUTH_JWT_SECRET: secret, CACHE_MAX_BYTES: '0', TRUST_PROXY: '127.0.0.1' },
+    ...environment,
+  };
+  const gateway = await openGateway('PostgreSQL', rows, settings, options);
+  onTestFinished(() => gateway.close());
+  await gateway.database.pool.query(`
+    ALTER FUNCTION outfit_hashtags(text[]) RENAME TO quick_hashtags;
+    CREATE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery LANGUAGE plpgsql STABLE AS $$
+    BEGIN
+      IF 'slow' = ANY(hashtags) THEN PERFORM pg_sleep(10); END IF;
+      RETURN quick_hashtags(hashtags);
+    END $$`);
+  return gateway;
+}
+
+const ask = (
+  { app }: TestGateway,
+  query: string,
+  headers: Record<string, string> = {},
+  variables: object = {},
+) => app.inject({ method: 'POST', url: '/graphql', headers, payload: { query, variables } });
+
+const from = (address: string) => ({ 'x-forwarded-for': address });
+const slow = '{ outfits(filter: { hashtags: ["slow"] }) { count } }';
+const times = (count: number, text: (index: number) => string) =>
+  `{ ${Array.from({ length: count }, (_, index) => text(index)).join(' ')} }`;
+
+describe('the filters of a document', () => {
+  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+
+  test.each<[string, string, number]>([
+    ['lists that no index serves', 'outfits(filter: { hasVideo: false }) { count }', 3],
+    ['grades', 'outfits(filter: { quality: [77] }) { count }', 3],
+    [
+      'devices of private outfits',
+      'outfits(filter: { creationDevices: [IOS], private: true }) { count }',
+      3,
+    ],
+    ['scrolled lists', 'outfitConnection(filter: { hasVideo: true }) { totalCount }', 3],
+    ['searches', 'outfits(filter: { search: "and" }) { count }', 6],
+    ['several hashtags', 'outfits(filter: { hashtags: ["a", "b"] }) { count }', 6],
+    [
+      'a range sorted by another field',
+      'outfits(ordering: ID_ASC, filter: { likesFrom: 1 }) { count }',
+      6,
+    ],
+    [
+      'two ranges',
+      'outfits(filter: { likesFrom: 1, createdFrom: "2001-01-01T00:00:00Z" }) { count }',
+      6,
+    ],
+    ['one hashtag', 'outfits(filter: { hashtags: ["a"] }) { count }', 12],
+    [
+      'the lists of a user',
+      'user(databaseId: 1) { outfits(filter: { hasVideo: true }) { count } }',
+      6,
+    ],
+    ['a search with a video', 'outfits(filter: { hasVideo: true, search: "and" }) { count }', 6],
+  ])('are so many at most: %s', async (_what, list, most) => {
+    const lists = (count: number) => times(count, (index) => `a${index}: ${list}`);
+    expect((await ask(gateway, lists(most))).json()).not.toHaveProperty('errors');
+    const refused = await ask(gateway, lists(most + 1));
+    expect(refused.statusCode).toBe(400);
+    expect(refused.json()).toEqual({
+      errors: [
+        {
+          message: expect.stringMatching(
+            /^The filters of the document \(.+\) weigh 1[3-6] for the database, but at most 12 is allowed/,
+          ),
+          extensions: { code: 'QUERY_TOO_COSTLY' },
+        },
+      ],
+    });
+  });
+
+  test.each([
+    ['no filter', 'outfits { count }'],
+    ['what is public', 'outfits(filter: { private: false }) { count }'],
+    ['single ids', `outfits(filter: { ids: ["${outfitId(1)}"], hasVideo: true }) { count }`],
+    [
+      'a range of the sort field',
+      'outfits(filter: { createdFrom: "2001-01-01T00:00:00Z" }) { count }',
+    ],
+  ])('weigh nothing: %s', async (_what, list) => {
+    const answer = await ask(
+      gateway,
+      times(30, (index) => `a${index}: ${list}`),
+    );
+    expect(answer.json()).not.toHaveProperty('errors');
+  });
+
+  test('are counted in variables and fragments too', async () => {
+    const query = `query ($f: OutfitFilter) { ...A ...B }
+      fragment A on Query { a: outfits(filter: $f) { count } b: outfits(filter: $f) { count } }
+      fragment B on Query { c: outfits(filter: $f) { count } d: outfits(filter: $f) { count } }`;
+    expect((await ask(gateway, query, {}, { f: { likesFrom: 1 } })).statusCode).toBe(200);
+    const refused = await ask(gateway, query, {}, { f: { hasVideo: true } });
+    expect(refused.body).toContain('The filters of the document (hasVideo) weigh 16');
+  });
+});
+
+describe('an expensive list', () => {
+  test('is stopped by EXPENSIVE_QUERY_TIMEOUT, and the connection is used again', async () => {
+    const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '1', DATABASE_POOL_MAX: '1' });
+    const stopped = await ask(gateway, slow);
+    expect(stopped.statusCode).toBe(503);
+    expect(stopped.headers['retry-after']).toBe('1');
+    expect(stopped.json()).toEqual({
+      errors: [
+        { message: expect.stringContaining('stopped after 1 s'), extensions: { code: 'TIMEOUT' } },
+      ],
+    });
+    const { totalCount } = gateway.database.pool;
+    expect((await ask(gateway, '{ outfits { count } }')).json()).toEqual({
+      data: { outfits: { count: 60 } },
+    });
+    expect(gateway.database.pool.totalCount).toBe(totalCount);
+    const { text } = await createMetrics(gateway.database).print();
+    expect(text).toMatch(/^gateway_database_expensive_timeouts_total 1$/m);
+  });
+
+  test('holds up nothing but others of its kind, however many are asked for', async () => {
+    const gateway = await openWithSlowTag({ DATABASE_POOL_MAX: '4', EXPENSIVE_QUERY_TIMEOUT: '3' });
+    let served = 0;
+    const attack = Array.from({ length: 30 }, async () => {
+      const answer = await ask(
+        gateway,
+        times(3, (index) => `a${index}: ${slow.slice(1, -1)}`),
+      );
+      if (!answer.body.includes('SERVICE_UNAVAILABLE')) served += 1;
+    });
+    const viewer = await signIn(1);
+    const lane = () => gateway.database.pool.lanes['expensive'];
+    await expect.poll(() => lane()?.running).toBe(1);
+    for (const query of [
+      '{ outfits(page: 2) { count } }',
+      '{ outfit(databaseId: 1) { title } }',
+      '{ outfits(filter: { hashtags: ["ootd"] }) { count } }',
+    ]) {
+      expect((await ask(gateway, query, from('10.0.0.2'))).json()).not.toHaveProperty('errors');
+    }
+    const liked = await ask(
+      gateway,
+      `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { id } } }`,
+      viewer,
+    );
+    expect(liked.json()).not.toHaveProperty('errors');
+    expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
+    expect(served).toBe(0);
+    expect(lane()?.running).toBe(1);
+    await gateway.app.close();
+    await Promise.allSettled(attack);
+  });
+
+  test('is stopped in a REST path with a filter, and holds up no other', async () => {
+    const tagged = parse(`query ($tag: [String!], $page: Int) {
+      page: outfits(filter: { hashtags: $tag }, page: $page) {
+        count next: nextPage previous: previousPage results { title }
+      }
+    }`);
+    const path = '/api/tagged/';
+    const route = { path, name: 'Tagged', description: 'By hashtag.', list: tagged as never };
+    const gateway = await openWithSlowTag(
+      { DATABASE_POOL_MAX: '4', EXPENSIVE_QUERY_TIMEOUT: '2' },
+      { routes: [...routes, route] },
+    );
+    const attack = Array.from({ length: 8 }, () => gateway.get(`${path}?tag=slow`));
+    const lane = () => gateway.database.pool.lanes['expensive'];
+    await expect.poll(() => lane()?.running).toBe(1);
+    expect((await gateway.get('/api/outfits/?page=2')).statusCode).toBe(200);
+    expect((await gateway.get(`${path}?tag=ootd`, from('10.0.0.2'))).statusCode).toBe(200);
+    expect(lane()?.running).toBe(1);
+    const answers = await Promise.all(attack);
+    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([503]));
+    for (const { headers } of answers) expect(headers['retry-after']).toBe('1');
+    expect(answers.map(({ body }) => body)).toContainEqual(expect.stringContaining('after 2 s'));
+  });
+
+  test('is refused when its lane is full, and the sender with the most is refused first', async () => {
+    const gateway = await openWithSlowTag({ DATABASE_POOL_MAX: '4', EXPENSIVE_QUERY_TIMEOUT: '3' });
+    const refused: string[] = [];
+    const send = async (address: string) => {
+      const answer = await ask(gateway, slow, from(address));
+      if (answer.json().errors[0].extensions.code === 'SERVICE_UNAVAILABLE') {
+        expect(answer.headers['retry-after']).toBe('1');
+        refused.push(address);
+      }
+    };
+    const lane = () => gateway.database.pool.lanes['expensive'];
+    const crowd = Array.from({ length: 40 }, () => send('10.0.0.1'));
+    await expect.poll(() => refused.length).toBeGreaterThan(5);
+    await expect.poll(() => lane()?.waiting).toBeGreaterThan(20);
+    const { length } = refused;
+    const others = ['10.0.0.2', '10.0.0.3'].map(send);
+    await expect.poll(() => refused.length).toBe(length + 2);
+    expect(new Set(refused)).toEqual(new Set(['10.0.0.1']));
+    await gateway.app.close();
+    await Promise.allSettled([...crowd, ...others]);
+  });
+
+  test('is read for one sender at a time, and for senders in turn', async () => {
+    const gateway = await openWithSlowTag({ DATABASE_POOL_MAX: '8', EXPENSIVE_QUERY_TIMEOUT: '3' });
+    const asked = Array.from({ length: 5 }, () => ask(gateway, slow, from('10.0.0.1')));
+    const lane = () => gateway.database.pool.lanes['expensive'];
+    await expect.poll(() => lane()?.running).toBe(1);
+    await expect.poll(() => lane()?.waiting).toBe(4);
+    asked.push(ask(gateway, slow, from('10.0.0.2')));
+    await expect.poll(() => lane()?.running).toBe(2);
+    expect(lane()?.waiting).toBe(4);
+    await gateway.app.close();
+    await Promise.allSettled(asked);
+  });
+
+  test('that is followed is read again at most once in that time, for a thousand changes', async () => {
+    const gateway = await openWithSlowTag({
+      EXPENSIVE_QUERY_TIMEOUT: '1',
+      CACHE_MAX_BYTES: '1000000',
+    });
+    const { pool } = gateway.database;
+    // Long enough to be expensive, short enough to be answered.
+    await pool.query(`
+      CREATE OR REPLACE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery LANGUAGE plpgsql STABLE AS $$
+      BEGIN PERFORM pg_sleep(0.2); RETURN quick_hashtags(hashtags); END $$`);
+    const read = vi.spyOn(pool, 'queryInLane');
+    const base = await baseOfApp(gateway.app);
+    const query =
+      'subscription { outfits(filter: { hashtags: ["ootd"] }) { results { databaseId likes } } }';
+    const began = performance.now();
+    const stream = await openStream(base, query);
+    const readFirst = ({ data }: StreamEvent) => data.data.outfits.results[0];
+    const { databaseId: id } = readFirst(await stream.next());
+    for (let change = 0; change < 1000; change += 1) {
+      await pool.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = $1', [id]);
+    }
+    const seconds = (performance.now() - began) / 1000;
+    expect(read.mock.calls.length).toBeLessThanOrEqual(seconds + 2);
+    const { rows: found } = await pool.query('SELECT likes FROM outfit_like_counts WHERE id = $1', [
+      id,
+    ]);
+    let likes = 0;
+    while (likes < found[0].likes) ({ likes } = readFirst(await stream.next()));
+    expect(likes).toBe(found[0].likes);
+  });
+});
+
+describe('what waits for an expensive list', () => {
+  /** A subscription to a slow list that no other one is. */
+  const slowStream = (index: number) =>
+    `subscription { a${index}: outfits(filter: { hashtags: ["slow"] }) { count } }`;
+
+  test('holds a quarter of MAX_CONCURRENT_REQUESTS at most', async () => {
+    const gateway = await openWithSlowTag({
+      DATABASE_POOL_MAX: '4',
+      MAX_CONCURRENT_REQUESTS: '4',
+      EXPENSIVE_QUERY_TIMEOUT: '3',
+    });
+    let stopped = 0;
+    const attack = Array.from({ length: 20 }, async () => {
+      const answer = await ask(gateway, slow, from('10.0.0.1'));
+      if (answer.json().errors[0].extensions.code === 'TIMEOUT') stopped += 1;
+    });
+    const lane = () => gateway.database.pool.lanes['expensive'];
+    await expect.poll(() => lane()?.running).toBe(1);
+    const page = await ask(gateway, '{ outfits { count } }', from('10.0.0.2'));
+    expect(page.json()).toEqual({ data: { outfits: { count: 60 } } });
+    expect(stopped).toBe(0);
+    expect(lane()?.waiting).toBe(1);
+    await gateway.app.close();
+    await Promise.allSettled(attack);
+  });
+
+  test('holds up no live answer of another sender', async () => {
+    const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '3' });
+    const base = await baseOfApp(gateway.app);
+    let answered = 0;
+    for (let index = 0; index < 20; index += 1) {
+      openStream(base, slowStream(index), { headers: from('10.0.0.1') }).then(
+        () => {
+          answered += 1;
+        },
+        () => {},
+      );
+    }
+    await expect.poll(() => gateway.database.pool.lanes['expensive']?.running).toBe(1);
+    for (const query of [
+      'subscription { outfits { count } }',
+      'subscription { outfits { page } }',
+    ]) {
+      const stream = await openStream(base, query, { headers: from('10.0.0.2') });
+      expect((await stream.next()).data).not.toHaveProperty('errors');
+    }
+    expect(answered).toBe(0);
+  });
+
+  test('is not paid by a sender that is busy, where another follows the same', () => {
+    const feed = new LiveFeed({} as never, true, undefined, { isTouched: () => true, now: 0 }, 0);
+    for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Follower);
+    expect(feed.findPayer((sender) => (sender === 'busy' ? 60 : 0))).toBe('idle');
+    expect(feed.findPayer((sender) => (sender === 'other' ? 1 : 2))).toBe('other');
+  });
+});
+
+test('a live answer that failed once is read again soon, whatever EXPENSIVE_QUERY_TIMEOUT is', async () => {
+  const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '600' });
+  const { pool } = gateway.database;
+  const base = await baseOfApp(gateway.app);
+  const query =
+    'subscription { outfits(filter: { hashtags: ["ootd"] }) { results { databaseId likes } } }';
+  const stream = await openStream(base, query);
+  const readFirst = ({ data }: StreamEvent) => data.data.outfits.results[0];
+  const { databaseId: id, likes } = readFirst(await stream.next());
+  await pool.query(`
+    CREATE TABLE failing AS SELECT true AS is_full;
+    CREATE OR REPLACE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery LANGUAGE plpgsql STABLE AS $$
+    BEGIN
+      IF (SELECT is_full FROM failing) THEN RAISE EXCEPTION 'full' USING ERRCODE = '53200'; END IF;
+      RETURN quick_hashtags(hashtags);
+    END $$`);
+  const read = vi.spyOn(pool, 'queryInLane');
+  await pool.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = $1', [id]);
+  await expect.poll(() => read.mock.settledResults.map(({ type }) => type)).toContain('rejected');
+  await pool.query('UPDATE failing SET is_full = false');
+  expect(readFirst(await stream.next()).likes).toBe(likes + 1);
+}, 30_000);
+
+test('a refused request has no place while its refusal is delayed', async () => {
+  const limit = createConcurrencyLimit(1, 1000);
+  const { signal } = new AbortController();
+  const task = { sender: 'a', signal, isRefused: false };
+  const order: string[] = [];
+  const refuse = async () => {
+    task.isRefused = true;
+  };
+  const refused = limit.run(refuse, task).then(() => order.push('refused'));
+  const other = { sender: 'b', signal, isRefused: false };
+  await limit.run(async () => order.push('other'), other);
+  await refused;
+  expect(order).toEqual(['other', 'refused']);
+});
+
+describe('a task that has ended', () => {
+  test.each([
+    ['before any has begun', 'filter: { ids: [] }, page: 2'],
+    ['during the trials of the expensive ones', 'page: 9999'],
+  ])('leaves no statement behind: it ended %s', async (_when, missing) => {
+    const gateway = await openWithSlowTag({ EXPENSIVE_QUERY_TIMEOUT: '600' });
+    const { pool } = gateway.database;
+    const { lanes } = pool;
+    // Opens connections, so that the statements begin at once.
+    await Promise.all([1, 2, 3, 4, 5, 6].map(() => pool.query('SELECT pg_sleep(0.1)')));
+    const lists = [0, 1, 2, 3, 4].map((index) => `a${index}: ${slow.slice(1, -1)}`).join(' ');
+    const answer = await ask(gateway, `{ a: outfits(${missing}) { count } ${lists} }`);
+    expect(answer.json().errors[0].extensions.code).toBe('PAGE_NOT_FOUND');
+    const left = () => Object.values(lanes).map(({ running, waiting }) => running + waiting);
+    await expect.poll(left).toEqual([0, 0, 0]);
+  });
+
+  test('begins none', () => {
+    const lane = new Lane({ slots: 1 });
+    lane.enter({ sender: 'a' });
+    expect(() => lane.enter({ sender: 'b' }, AbortSignal.abort(new Error('over')))).toThrow('over');
+    expect(lane.waiting).toBe(0);
+  });
+
+  test('keeps the connection of a statement that ends by itself', async () => {
+    const gateway = await openWithSlowTag({ DATABASE_POOL_MAX: '1' });
+    const { pool } = gateway.database;
+    const read = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
+    const pid = await read();
+    const leaving = new AbortController();
+    const task = new SharedTask(10, () => pool.query('SELECT pg_sleep(0.01)'), 'a');
+    pool.once('acquire', () => setImmediate(() => leaving.abort()));
+    await expect(task.wait(leaving)).rejects.toThrow('stopped');
+    expect(await read()).toBe(pid);
+  });
+});
+
+describe('a document with many lists', () => {
+  /** Where each count of a list takes a while. */
+  async function openSlow(max: string): Promise<TestGateway> {
+    const gateway = await openGateway('PostgreSQL', rows, {
+      DATABASE_POOL_MAX: max,
+      CACHE_MAX_BYTES: '0',
+    });
+    onTestFinished(() => gateway.close());
+    await gateway.database.pool.query(`
+      ALTER FUNCTION count_outfits(bigint, bigint) RENAME TO quick_count_outfits;
+      CREATE FUNCTION count_outfits(publics bigint, privates bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+      BEGIN PERFORM pg_sleep(0.03); RETURN quick_count_outfits(publics, privates); END $$`);
+    return gateway;
+  }
+  const lists = times(45, (index) => `a${index}: outfits(page: ${1 + (index % 3)}) { count }`);
+
+  test('waits for a connection in turn with others, and writes no warning', async () => {
+    const gateway = await openSlow('1');
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => warnings.push(warning);
+    process.on('warning', warn);
+    onTestFinished(() => void process.off('warning', warn));
+    const order: string[] = [];
+    const long = ask(gateway, lists).then(() => order.push('45 lists'));
+    await expect.poll(() => gateway.database.pool.lanes['all']?.waiting).toBeGreaterThan(40);
+    const short = ask(gateway, '{ outfits { count } }').then(() => order.push('one list'));
+    await Promise.all([long, short]);
+    expect(order).toEqual(['one list', '45 lists']);
+    expect(warnings).toEqual([]);
+  });
+
+  test('has at most three statements under way', async () => {
+    const gateway = await openSlow('10');
+    const answer = ask(gateway, lists);
+    let most = 0;
+    let isDone = false;
+    answer.then(() => {
+      isDone = true;
+    });
+    while (!isDone) {
+      most = Math.max(most, gateway.database.pool.lanes['all']?.running ?? 0);
+      await new Promise((settle) => setTimeout(settle, 2));
+    }
+    expect((await answer).statusCode).toBe(200);
+    expect(most).toBe(3);
+  });
+});
+
+test.each([
+  ['a deadlock', '40P01'],
+  ['a transaction that cannot be serialized', '40001'],
+])('a write that %s has ended is sent again once', async (_what, code) => {
+  const gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+  onTestFinished(() => gateway.close());
+  await gateway.database.pool.query(`
+    CREATE SEQUENCE attempts;
+    CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF nextval('attempts') IN (1, 3, 4) THEN RAISE EXCEPTION 'lost' USING ERRCODE = '${code}'; END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER lose BEFORE INSERT ON outfit_likes FOR EACH ROW EXECUTE FUNCTION lose()`);
+  const like = async (id: number) =>
+    ask(
+      gateway,
+      `mutation { likeOutfit(id: "${outfitId(id)}") { outfit { id } } }`,
+      await signIn(1),
+    );
+  expect((await like(1)).statusCode).toBe(200);
+  expect((await like(2)).statusCode).toBe(503);
+  expect((await like(2)).statusCode).toBe(200);
+});

@@ -1,0 +1,289 @@
+// The migrations, held against schema.prisma and against Prisma's own engine.
+import type { SchemaEngine } from '@prisma/schema-engine-wasm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { type Database, openDatabase } from '../../src/database/database.ts';
+import {
+  findPendingMigrations,
+  MigrationError,
+  migrate,
+  readMigrations,
+  toMigration,
+} from '../../src/database/migrations.ts';
+import { makePlace, makeUnmigratedPlace } from '../support/gateway.ts';
+import { laneKinds } from '../support/lane.ts';
+import type { TestPlace } from '../support/places.ts';
+import {
+  migrationList,
+  noFilters,
+  openSchemaEngine,
+  schemaDatamodel,
+} from '../support/schema-engine.ts';
+
+const names = migrationList().migrationDirectories.map(({ path }) => path);
+
+/** The SQL that would bring the live database to schema.prisma; empty when nothing is missing. */
+async function findDrift(engine: SchemaEngine): Promise<string> {
+  const { stdout } = await engine.diff({
+    from: { ...schemaDatamodel(), tag: 'schemaDatasource', configDir: '' },
+    to: schemaDatamodel(),
+    script: true,
+    exitCode: null,
+    filters: noFilters,
+  });
+  return (stdout ?? '').replace('-- This is an empty migration.', '').trim();
+}
+
+describe.each(laneKinds)('on %s', (kind) => {
+  let place: TestPlace;
+  let database: Database;
+  let engine: SchemaEngine;
+
+  const open = async () => {
+    place = await makeUnmigratedPlace(kind);
+    database = await openDatabase(readConfig(place.environment));
+    engine = await openSchemaEngine(database.pool);
+  };
+  const close = async () => {
+    engine.free();
+    await database.close();
+    await place.remove();
+  };
+  const applied = async () => {
+    const { rows } = await database.pool.query(
+      'SELECT migration_name, checksum, applied_steps_count, finished_at IS NOT NULL AS finished FROM _prisma_migrations ORDER BY 1',
+    );
+    return rows;
+  };
+
+  describe('a database that our migrator has migrated', () => {
+    beforeAll(async () => {
+      await open();
+      expect(await findPendingMigrations(database.pool)).toEqual(names);
+      expect(await migrate(database.pool, () => {})).toEqual(names);
+    });
+    afterAll(() => close());
+
+    test('is exactly what schema.prisma says', async () => {
+      expect(await findDrift(engine)).toBe('');
+    });
+
+    test('gets an index anew of which an attempt that was stopped has left a part', async () => {
+      const { pool } = database;
+      const script =
+        'CREATE INDEX CONCURRENTLY IF NOT EXISTS "outfits_quality_idx" ON "outfits"("quality");';
+      const later = [...readMigrations(), toMigration('1005_index', script)];
+      const apply = () => migrate(pool, () => {}, later);
+      const forget = () =>
+        pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '1005_index'`);
+      const index = `'outfits_quality_idx'::regclass`;
+      const isValid = async () => {
+        const { rows } = await pool.query(
+          `SELECT indisvalid FROM pg_index WHERE indexrelid = ${index}`,
+        );
+        return rows[0].indisvalid;
+      };
+      expect(await apply()).toEqual(['1005_index']);
+      await forget();
+      await pool.query(`UPDATE pg_index SET indisvalid = false WHERE indexrelid = ${index}`);
+      expect(await isValid()).toBe(false);
+      expect(await apply()).toEqual(['1005_index']);
+      expect(await isValid()).toBe(true);
+      // One that is whole stays.
+      const numberOf = async () => (await pool.query(`SELECT ${index}::oid::int AS id`)).rows[0].id;
+      const made = await numberOf();
+      await forget();
+      expect(await apply()).toEqual(['1005_index']);
+      expect(await numberOf()).toBe(made);
+      await forget();
+      await pool.query('DROP INDEX outfits_quality_idx');
+    });
+
+    test('has nothing left to do for us or for Prisma', async () => {
+      expect(await findPendingMigrations(database.pool)).toEqual([]);
+      expect(await migrate(database.pool, () => {})).toEqual([]);
+      const before = await applied();
+      const { appliedMigrationNames } = await engine.applyMigrations({
+        migrationsList: migrationList(),
+        filters: noFilters,
+      });
+      expect(appliedMigrationNames).toEqual([]);
+      expect(await applied()).toEqual(before);
+    });
+
+    test('is seen to drift when it does', async () => {
+      await database.pool.query('DROP INDEX outfit_like_counts_private_likes_id_idx');
+      await database.pool.query('ALTER TABLE users ADD COLUMN extra text');
+      const drift = await findDrift(engine);
+      expect(drift).toContain('CREATE INDEX "outfit_like_counts_private_likes_id_idx"');
+      expect(drift).toContain('DROP COLUMN "extra"');
+    });
+  });
+
+  describe('a database that Prisma has migrated', () => {
+    beforeAll(async () => {
+      await open();
+      const { appliedMigrationNames } = await engine.applyMigrations({
+        migrationsList: migrationList(),
+        filters: noFilters,
+      });
+      expect(appliedMigrationNames).toEqual(names);
+    });
+    afterAll(() => close());
+
+    test('has the history that our migrator writes', async () => {
+      const other = await makeUnmigratedPlace(kind);
+      const ours = await openDatabase(readConfig(other.environment));
+      try {
+        await migrate(ours.pool, () => {});
+        const { rows } = await ours.pool.query(
+          'SELECT migration_name, checksum, applied_steps_count, finished_at IS NOT NULL AS finished FROM _prisma_migrations ORDER BY 1',
+        );
+        expect(await applied()).toEqual(rows);
+        const columns = `SELECT column_name, data_type, character_maximum_length, is_nullable, column_default
+          FROM information_schema.columns WHERE table_name = '_prisma_migrations' ORDER BY ordinal_position`;
+        expect((await ours.pool.query(columns)).rows).toEqual(
+          (await database.pool.query(columns)).rows,
+        );
+      } finally {
+        await ours.close();
+        await other.remove();
+      }
+    });
+  });
+
+  describe('a history that does not fit the folder', () => {
+    beforeAll(async () => {
+      await open();
+      await migrate(database.pool, () => {});
+    });
+    afterAll(() => close());
+
+    const failure = async () => {
+      await expect(findPendingMigrations(database.pool)).rejects.toThrow(MigrationError);
+      const error = await migrate(database.pool, () => {}).catch((reason: unknown) => reason);
+      return error instanceof MigrationError ? error.message : String(error);
+    };
+
+    test('is refused when an applied migration was edited', async () => {
+      const { rows } = await database.pool.query(
+        `SELECT migration_name AS name, checksum FROM _prisma_migrations ORDER BY 1 LIMIT 1`,
+      );
+      const setChecksum = 'UPDATE _prisma_migrations SET checksum = $1 WHERE migration_name = $2';
+      await database.pool.query(setChecksum, ['0'.repeat(64), rows[0].name]);
+      expect(await failure()).toBe(
+        `Migration ${rows[0].name} is not the text that this database was migrated with: restore that file and add a new migration instead.`,
+      );
+      await database.pool.query(setChecksum, [rows[0].checksum, rows[0].name]);
+      expect(await findPendingMigrations(database.pool)).toEqual([]);
+    });
+
+    test('is refused while a migration of another tool has not finished', async () => {
+      await database.pool.query('UPDATE _prisma_migrations SET finished_at = NULL');
+      expect(await failure()).toContain('was started by another tool and never finished');
+      await database.pool.query('UPDATE _prisma_migrations SET finished_at = now()');
+      expect(await findPendingMigrations(database.pool)).toEqual([]);
+    });
+
+    test('leaves the connection usable after each refusal', async () => {
+      await database.pool.query('UPDATE _prisma_migrations SET finished_at = NULL');
+      await failure();
+      const { rows } = await database.pool.query(
+        `SELECT count(*)::int AS locks FROM pg_locks JOIN pg_database d ON d.oid = database
+         WHERE locktype = 'advisory' AND datname = current_database()`,
+      );
+      expect(rows[0].locks).toBe(0);
+    });
+  });
+
+  describe('a database that a version before 1.0 has made', () => {
+    const sentence =
+      /^(MigrationError: )?This database was made by a version before 1\.0 and cannot be migrated: export its listing with that version, and import the file into a new database \(docs\/from-before-1\.0\.md\)\.$/;
+    const state = async () => {
+      const { rows } = await database.pool.query(
+        `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1`,
+      );
+      return rows.map(({ relname }) => relname);
+    };
+    beforeAll(async () => {
+      await open();
+      // What tells it: the history, and the likes that are a column of the outfits.
+      await database.pool.query(`
+        CREATE TABLE users (id serial PRIMARY KEY);
+        CREATE TABLE outfits (id serial PRIMARY KEY, likes integer NOT NULL DEFAULT 0);
+        CREATE TABLE _prisma_migrations (
+          id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,
+          migration_name varchar(255) NOT NULL, logs text, rolled_back_at timestamptz,
+          started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0
+        );
+        INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name)
+        VALUES ('a', 'b', now(), '0001_outfits')`);
+    });
+    afterAll(() => close());
+
+    test('is refused with one sentence, and left as it is', async () => {
+      const before = [await state(), await applied()];
+      const { pool } = database;
+      for (const open of [
+        findPendingMigrations,
+        (given: typeof pool) => migrate(given, () => {}),
+      ]) {
+        const error = await open(pool).catch((reason: unknown) => reason);
+        expect(String(error)).toMatch(sentence);
+      }
+      expect([await state(), await applied()]).toEqual(before);
+    });
+
+    test('is refused by Prisma with the same, which leaves nothing that stops the older version', async () => {
+      const before = await state();
+      const deploying = engine.applyMigrations({
+        migrationsList: migrationList(),
+        filters: noFilters,
+      });
+      // Its adapter for tests says no more than that it failed.
+      await expect(deploying).rejects.toThrow();
+      expect(await state()).toEqual(before);
+      const { rows } = await database.pool.query(
+        `SELECT migration_name AS name, rolled_back_at IS NOT NULL AS "isRolledBack"
+         FROM _prisma_migrations WHERE finished_at IS NULL`,
+      );
+      expect(rows).toEqual([{ name: '1000_no_older_database', isRolledBack: true }]);
+      const { script } = readMigrations()[0] as { script: string };
+      await expect(database.pool.query(script)).rejects.toThrow(sentence);
+    });
+  });
+
+  describe('a migration that fails', () => {
+    beforeAll(open);
+    afterAll(() => close());
+
+    test('is named, taken back whole, and can be run again', async () => {
+      // A statement of the second migration finds its index taken.
+      await database.pool.query('CREATE TABLE blocker (id int)');
+      await database.pool.query('CREATE INDEX outfits_private_id_idx ON blocker (id)');
+      const error = await migrate(database.pool, () => {}).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(MigrationError);
+      expect(String(error)).toMatch(/1001_outfits failed and was taken back: .*already exists/);
+      expect(await applied()).toMatchObject([{ migration_name: '1000_no_older_database' }]);
+      const { rows } = await database.pool.query(`SELECT to_regclass('outfits') AS found`);
+      expect(rows[0].found).toBeNull();
+      await database.pool.query('DROP TABLE blocker');
+      expect(await migrate(database.pool, () => {})).toEqual(names.slice(1));
+      expect(await findDrift(engine)).toBe('');
+    });
+  });
+});
+
+test('two migrators at the same time apply every migration once', async () => {
+  const place = await makePlace('PostgreSQL');
+  const databases = [1, 2, 3].map(() => openDatabase(readConfig(place.environment)));
+  try {
+    const runs = await Promise.all(
+      databases.map(async (database) => migrate((await database).pool, () => {})),
+    );
+    expect(runs.flat()).toEqual(names);
+  } finally {
+    for (const database of databases) await (await database).close();
+    await place.remove();
+  }
+});

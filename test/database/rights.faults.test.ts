@@ -1,0 +1,80 @@
+// The role of the gateway loses a right while it runs: the gateway is not ready and says which, until it is granted.
+import { randomUUID } from 'node:crypto';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { connectForTest, connectTo } from '../support/connections.ts';
+import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+/** A gateway whose role has the given rights on all tables and sequences, and their owner. */
+async function startAs(rights: string) {
+  const { DATABASE_URL = '' } = await migratedEnvironmentOf('PostgreSQL');
+  const role = `gateway_${randomUUID().slice(0, 8)}`;
+  const server = await connectTo(inject('postgresUrl'));
+  await server.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
+  onTestFinished(async () => {
+    await server.query(`DROP ROLE ${role}`);
+    await server.end();
+  });
+  const owner = await connectForTest(DATABASE_URL);
+  await owner.query(`GRANT ${rights} ON ALL TABLES IN SCHEMA public TO ${role};
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role};
+    INSERT INTO users (id, username, avatar_key) VALUES (7, 'seven', '')`);
+  const url = new URL(DATABASE_URL);
+  url.username = role;
+  url.password = 'postgres';
+  const gateway = runServer({ DATABASE_URL: url.href, AUTH_JWT_SECRET: secret, SEED: 'none' });
+  return { gateway, base: await baseOf(gateway), role, owner };
+}
+
+async function publish(base: string): Promise<number> {
+  const response = await fetch(`${base}/api/outfits/`, {
+    method: 'POST',
+    headers: { ...(await signIn(7)), 'content-type': 'application/json' },
+    body: '{"image_key":"outfits/2b1d3c4e-0000-4000-8000-000000000001.png"}',
+  });
+  return response.status;
+}
+
+test('each right that is revoked is named, and the gateway is ready again when it is granted', async () => {
+  const { gateway, base, role, owner } = await startAs('SELECT, INSERT, UPDATE, DELETE');
+  const ready = async () => (await fetch(`${base}/health/ready`)).status;
+  await expect.poll(ready).toBe(200);
+  expect(await publish(base)).toBe(201);
+  let outfits = 1;
+  const revoked: [right: string, object: string, from: string][] = [
+    ['SELECT', 'outfits', role],
+    ['INSERT', 'outfits', role],
+    ['SELECT', 'outfit_bucket_counts', role],
+    ['SELECT', 'outfit_like_counts', role],
+    ['UPDATE', 'outfit_like_counts', role],
+    ['INSERT, DELETE', 'outfit_likes', role],
+    ['SELECT', '_prisma_migrations', role],
+    ['USAGE', 'SEQUENCE outfits_id_seq', role],
+    ['USAGE', 'SCHEMA public', 'PUBLIC'],
+    ['EXECUTE', 'FUNCTION count_outfits(bigint,bigint)', 'PUBLIC'],
+  ];
+  for (const [right, object, from] of revoked) {
+    await owner.query(`REVOKE ${right} ON ${object} FROM ${from}`);
+    await expect.poll(ready, { message: object }).toBe(503);
+    const statuses = [(await fetch(`${base}/api/outfits/?page=1`)).status, await publish(base)];
+    expect(statuses).toEqual([503, 503]);
+    const wanted = `GRANT ${right} ON ${object} TO ${role}`;
+    expect(gateway.output()).toContain(`the rights that the gateway needs: run \\"${wanted}\\".`);
+    await owner.query(wanted);
+    await expect.poll(ready, { message: object }).toBe(200);
+    expect(await publish(base)).toBe(201);
+    outfits += 1;
+    expect((await listing(base)).count).toBe(outfits);
+  }
+  expect(gateway.output()).not.toMatch(/"unexpected error"|"failed"/);
+  expect(await stop(gateway)).toBe(0);
+});
+
+test('a role that may only read serves reads, and refuses writes with 503', async () => {
+  const { gateway, base } = await startAs('SELECT');
+  await expect.poll(async () => (await fetch(`${base}/health/ready`)).status).toBe(200);
+  expect((await listing(base)).count).toBe(0);
+  expect(await publish(base)).toBe(503);
+  expect((await listing(base)).count).toBe(0);
+  expect(await stop(gateway)).toBe(0);
+});

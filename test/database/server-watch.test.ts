@@ -1,0 +1,85 @@
+// Which server is the current one, decided from what connections and the probe meet.
+import { EventEmitter } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
+import type pg from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ServerWatch, serverIdentity } from '../../src/database/connection/server-watch.ts';
+import { openGateway } from '../support/gateway.ts';
+
+/** A connection that leads to a server. */
+function clientOf(identity: string): pg.Client {
+  return Object.assign(new EventEmitter(), {
+    query: async () => ({ rows: [{ identity }] }),
+    connection: { stream: { destroy: vi.fn() } },
+  }) as unknown as pg.Client;
+}
+
+/** @param where the server that new connections of the probe lead to */
+function openWatch(where: { server: string }) {
+  const onMove = vi.fn();
+  const probe = vi.fn(async () => {
+    await setImmediate();
+    watch.meet(where.server);
+  });
+  const watch: ServerWatch = new ServerWatch(probe, onMove);
+  return { watch, probe, onMove };
+}
+
+describe('behind a pooler of transactions', () => {
+  test('another server is met although nobody probes: without memory', async () => {
+    const where = { server: 'A' };
+    const { watch } = openWatch(where);
+    watch.isPerTransaction = true;
+    watch.use('A');
+    where.server = 'B';
+    expect(() => watch.use('B')).toThrow('another server');
+    await expect.poll(() => watch.use('B')).toBeUndefined();
+  });
+
+  test('a server that was left is not looked for while the current one answers', async () => {
+    const where = { server: 'B' };
+    const { watch, probe } = openWatch(where);
+    watch.isPerTransaction = true;
+    watch.meet('A');
+    watch.meet('B');
+    watch.use('B');
+    expect(() => watch.use('A')).toThrow('another server');
+    expect(probe).not.toHaveBeenCalled();
+  });
+});
+
+test('a connection that is cut while the probe gets no answer waits no longer', async () => {
+  const watch = new ServerWatch(
+    () => new Promise(() => {}),
+    () => {},
+  );
+  watch.meet('A');
+  const client = clientOf('B');
+  const joined = watch.join(client);
+  const failed = expect(joined).rejects.toThrow('another server');
+  await expect.poll(() => client.listenerCount('end')).toBe(1);
+  client.emit('end');
+  await failed;
+});
+
+test('a process that has met the new server already does not look for it', async () => {
+  const { watch, probe } = openWatch({ server: 'B' });
+  watch.meet('A');
+  await watch.look('B');
+  await watch.look('B');
+  expect(probe).toHaveBeenCalledTimes(1);
+});
+
+test('one server has one identity, whatever the time zone of the session', async () => {
+  const gateway = await openGateway('PostgreSQL', []);
+  onTestFinished(() => gateway.close());
+  const client = await gateway.database.pool.connect();
+  const identities = new Set<string>();
+  for (const zone of ['UTC', 'Europe/Berlin']) {
+    await client.query(`SET TimeZone = '${zone}'`);
+    const { rows } = await client.query(`SELECT ${serverIdentity} AS identity`);
+    identities.add(rows[0].identity);
+  }
+  client.release(true);
+  expect(identities.size).toBe(1);
+});

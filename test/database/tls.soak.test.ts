@@ -1,0 +1,180 @@
+// TLS between the gateway and PostgreSQL, with certificates of every kind.
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { send } from '../support/faults/load.ts';
+import { baseOf, dist, run, runServer } from '../support/process.ts';
+
+/** PostgreSQL of Debian, which CI installs, brings it. */
+const hasOpenSsl = (() => {
+  try {
+    return execFileSync('openssl', ['version']).length > 0;
+  } catch {
+    return false;
+  }
+})();
+
+let server: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+let folder: string;
+const fileOf = (name: string) => join(folder, name);
+
+/** A certificate and its key, signed by the authority or by itself. */
+function makeCertificate(name: string, subject: string, authority?: string): void {
+  const parent = authority
+    ? ['-CA', fileOf(`${authority}.crt`), '-CAkey', fileOf(`${authority}.key`)]
+    : [];
+  execFileSync(
+    'openssl',
+    [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+      ...['-days', '2', '-subj', `/CN=${subject}`],
+      ...(subject === 'localhost' ? ['-addext', 'subjectAltName=DNS:localhost'] : []),
+      ...['-out', fileOf(`${name}.crt`), '-keyout', fileOf(`${name}.key`), ...parent],
+    ],
+    { stdio: 'pipe' },
+  );
+}
+
+async function administer(...statements: string[]): Promise<pg.QueryResult | undefined> {
+  const client = new pg.Client(server.url);
+  await client.connect();
+  let last: pg.QueryResult | undefined;
+  for (const statement of statements) last = await client.query(statement);
+  await client.end();
+  return last;
+}
+
+/** Puts the server's certificate where it looks, and lets the role `certified` in by its own only. */
+async function switchOn(): Promise<void> {
+  const shown = await administer('SHOW data_directory');
+  const data: string = shown?.rows[0].data_directory;
+  const { uid, gid } = statSync(data);
+  const place = (from: string, name: string) => {
+    copyFileSync(fileOf(from), join(data, name));
+    chmodSync(join(data, name), 0o600);
+    chownSync(join(data, name), uid, gid);
+  };
+  place('server.crt', 'server.crt');
+  place('server.key', 'server.key');
+  place('authority.crt', 'root.crt');
+  const rules = ['hostssl all certified all cert', 'host all postgres all password'];
+  writeFileSync(join(data, 'pg_hba.conf'), `${rules.join('\n')}\n`);
+  await administer(
+    'CREATE ROLE certified SUPERUSER LOGIN',
+    `ALTER SYSTEM SET ssl_ca_file = 'root.crt'`,
+    'ALTER SYSTEM SET ssl = on',
+    'SELECT pg_reload_conf()',
+  );
+}
+
+beforeAll(async () => {
+  if (!hasOpenSsl) return;
+  folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-tls-'));
+  makeCertificate('authority', 'Authority of the tests');
+  makeCertificate('other', 'Another authority');
+  makeCertificate('server', 'localhost', 'authority');
+  makeCertificate('client', 'certified', 'authority');
+  server = await startEmbeddedPostgres();
+  await switchOn();
+  await run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL: server.url }).ended;
+});
+
+afterAll(async () => {
+  if (!hasOpenSsl) return;
+  await server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The URL, with what it says of TLS; `AUTHORITY` and the like are paths of certificates. */
+function urlOf(query: string, host = 'localhost', user = 'postgres'): string {
+  const url = new URL(server.url);
+  url.hostname = host;
+  url.username = user;
+  url.search = query.replaceAll(/=(\w+\.(?:crt|key))/g, (_, name) => `=${fileOf(name)}`);
+  return url.href;
+}
+
+/** Whether the connection is encrypted; rejects when there is none. */
+async function isEncrypted(query: string, host?: string, user?: string): Promise<boolean> {
+  const database = await openDatabase(readConfig({ DATABASE_URL: urlOf(query, host, user) }));
+  onTestFinished(() => database.close());
+  const { rows } = await database.pool.query(
+    'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()',
+  );
+  return rows[0].ssl;
+}
+
+const byName = 'sslmode=verify-full&sslrootcert=authority.crt';
+
+describe.skipIf(!hasOpenSsl)('TLS', () => {
+  test.each([
+    ['sslmode=require', '127.0.0.1'],
+    ['ssl=true', '127.0.0.1'],
+    ['sslmode=require&sslrootcert=authority.crt', '127.0.0.1'],
+    ['sslmode=verify-ca&sslrootcert=authority.crt', '127.0.0.1'],
+    [byName, 'localhost'],
+    ['sslmode=require&sslnegotiation=direct', '127.0.0.1'],
+    [`${byName}&sslnegotiation=direct`, 'localhost'],
+    ['sslmode=require&uselibpqcompat=true', '127.0.0.1'],
+  ])('is used with %s at %s', async (query, host) => {
+    expect(await isEncrypted(query, host)).toBe(true);
+  });
+
+  test.each(['', 'sslmode=disable'])('is not used with "%s"', async (query) => {
+    expect(await isEncrypted(query)).toBe(false);
+  });
+
+  test.each([
+    ['a certificate of nobody known', 'sslmode=verify-full', 'localhost', /certificate/],
+    ['another name', byName, '127.0.0.1', /IP: 127.0.0.1 is not in the cert/],
+    ['another authority', 'sslmode=require&sslrootcert=other.crt', 'localhost', /certificate/],
+    ['another authority', 'sslmode=verify-ca&sslrootcert=other.crt', 'localhost', /certificate/],
+    ['another name, directly', `${byName}&sslnegotiation=direct`, '127.0.0.1', /IP: 127.0.0.1/],
+  ])('does not accept %s with %s', async (_kind, query, host, reason) => {
+    await expect(isEncrypted(query, host)).rejects.toThrow(reason);
+  });
+
+  test('lets in whoever has a certificate', async () => {
+    const own = `${byName}&sslcert=client.crt&sslkey=client.key`;
+    expect(await isEncrypted(own, 'localhost', 'certified')).toBe(true);
+    await expect(isEncrypted(byName, 'localhost', 'certified')).rejects.toThrow(/certificate/);
+  });
+
+  test('a wrong certificate is one sentence, and the gateway waits', async () => {
+    const gateway = runServer({ DATABASE_URL: urlOf(byName, '127.0.0.1'), LOG_FORMAT: 'json' });
+    const base = await baseOf(gateway);
+    expect((await send(base, '/health/ready')).status).toBe(503);
+    expect(gateway.output()).toMatch(
+      /"msg":"The PostgreSQL database [^\n]* cannot be reached \([^\n]*not in the cert[^\n]*\): start it, or correct DATABASE_URL\."/,
+    );
+    expect(gateway.errors()).toBe('');
+  });
+
+  test('a server that freezes is noticed, and is used when it is back', async () => {
+    const gateway = runServer({ DATABASE_URL: urlOf(byName), SEED: 'demo' });
+    const base = await baseOf(gateway);
+    expect((await send(base, '/api/outfits/')).status).toBe(200);
+    server.freeze();
+    try {
+      expect((await send(base, '/api/outfits/?page=2')).status).toBe(503);
+    } finally {
+      server.thaw();
+    }
+    const statusOf = async () => (await send(base, '/api/outfits/?page=3')).status;
+    await expect.poll(statusOf, { timeout: 20_000 }).toBe(200);
+  });
+});

@@ -1,0 +1,98 @@
+// The pictures of the demonstration set: what they are, and when they come from this process.
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { drawPicture } from '../../src/demo/picture.ts';
+import { useGateway } from '../support/gateway.ts';
+import { baseOf, migratedEnvironmentOf, runServer } from '../support/process.ts';
+
+const uuid = '3ce291e6-1580-4f85-9d5e-4957ab13619f';
+
+describe('a picture', () => {
+  const gateway = useGateway('PostgreSQL', [], {}, { drawsPictures: true });
+
+  test.each([
+    `outfits/${uuid}.jpeg`,
+    `outfits/${uuid.toUpperCase()}.png`,
+    `outfits_videos/${uuid}.mp4`,
+    `avatars/${uuid}.gif`,
+  ])('is drawn for %s, to be kept for ever and to do nothing', async (key) => {
+    const response = await gateway.get(`/media/${key}`);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers).toMatchObject({
+      'content-type': 'image/svg+xml',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'cross-origin',
+    });
+    expect(response.body).toMatch(/^<svg xmlns="http:\/\/www.w3.org\/2000\/svg" .*<\/svg>$/);
+    const head = await gateway.app.inject({ method: 'HEAD', url: `/media/${key}` });
+    expect(head.headers['content-length']).toBe(response.headers['content-length']);
+    expect(head.rawPayload).toHaveLength(0);
+  });
+
+  test('is light, is made of shapes that mean something, and differs from most others', async () => {
+    const rows = [...generateOutfits({ outfits: 200 })];
+    const keys = rows.flatMap(({ imageKey, videoKey, user }) => [
+      imageKey,
+      ...(videoKey ? [videoKey] : []),
+      ...(user.avatarKey ? [user.avatarKey] : []),
+    ]);
+    const drawn = new Map<string, string>();
+    for (const key of keys) {
+      const { body } = await gateway.get(`/media/${key}`);
+      expect(body.length).toBeLessThan(4_096);
+      expect(body).not.toMatch(/undefined|NaN|<script|href="http|on\w+=/);
+      drawn.set(key, body);
+    }
+    const outfits = rows.map(({ imageKey }) => drawn.get(imageKey));
+    expect(new Set(outfits).size).toBe(200);
+  });
+
+  test('depends on its key alone, and is the same on every machine', async () => {
+    const url = `/media/outfits/${uuid}.jpeg`;
+    const headers = { authorization: 'Bearer nonsense', cookie: 'a=b' };
+    const { body } = await gateway.get(`${url}?v=2`, headers);
+    const keys = [`outfits/${uuid}.jpeg`, `outfits_videos/${uuid}.mp4`, `avatars/${uuid}.gif`];
+    const pictures = [body, ...keys.slice(1).map(drawPicture)];
+    const hash = createHash('sha256').update(pictures.join('\n')).digest('hex');
+    expect(hash).toBe('59d479b2956c15d5613ec65b04623f33da8304905425eba7450bfb155bda2644');
+    expect((await gateway.get(`/media/outfits/${uuid}.png`)).body).not.toBe(body);
+  });
+
+  test.each([
+    '/media/',
+    '/media/outfits/',
+    '/media/outfits/1.jpeg',
+    `/media/outfits/${uuid}.gif`,
+    `/media/outfits/${uuid}.jpeg/`,
+    `/media/outfits/${uuid}.jpeg%0A`,
+    `/media/outfits%2F..%2F${uuid}.jpeg`,
+    `/media/../outfits/${uuid}.jpeg`,
+    `/media/outfits_videos/${uuid}.jpeg`,
+    `/media/outfits/${uuid}.jpeg%00`,
+    '/media/%E0%A4%A',
+  ])('is not at %s', async (url) => {
+    const response = await gateway.get(url);
+    expect(response.statusCode).toBe(404);
+    expect(response.headers['content-type']).toBe('application/json');
+    expect(response.body).toBe('{"detail":"Not found."}');
+  });
+
+  test('is only read', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'] as const) {
+      const url = `/media/outfits/${uuid}.jpeg`;
+      const response = await gateway.app.inject({ method, url, payload: 'x' });
+      expect(response.statusCode).toBe(405);
+      expect(response.headers['allow']).toBe('GET, HEAD');
+      expect(response.json()).toEqual({ detail: `Method "${method}" not allowed.` });
+    }
+  });
+});
+
+test('an empty database is no demonstration: its pictures are elsewhere', async () => {
+  const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
+  const base = await baseOf(empty);
+  expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);
+});

@@ -1,0 +1,190 @@
+// README.md and every page of docs/, typed in from top to bottom, each in a folder like a checkout.
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type DatabaseKind, makePlace } from '../support/gateway.ts';
+import {
+  type LegacyService,
+  makeLegacyRecords,
+  startLegacyService,
+} from '../support/legacy-service.ts';
+import { isPrinted, notRun, pages, readPage, root, type Step } from '../support/page.ts';
+import { findFreePort } from '../support/process.ts';
+import { Shell } from '../support/shell.ts';
+
+/** Pages that need PostgreSQL from their first line. */
+const onPostgres = new Set(['docs/counting.md', 'docs/importing.md', 'docs/switching.md']);
+
+const scratch = mkdtempSync(join(tmpdir(), 'outfit-docs-test-'));
+const isServer = /(?:npm start|dist\/server\.js)(?: -- .*)?$/;
+const isEndless = /--follow|curl -N/;
+/** Of the other gateway, and of one that is compared with it: each would draw pictures of its own. */
+const MEDIA_URL = 'https://media.example.com';
+/** Milliseconds that a command has to print what the page says. */
+const patience = 60_000;
+
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const commands = Object.entries<string>(scripts).filter(([, text]) =>
+  text.startsWith('node dist/'),
+);
+
+// What is installed and built is; curl shows no progress where it writes to a file.
+const npmItself = `npm() { if [ "$1" = ci ]; then return; fi; command npm "$@"; }`;
+const curl = `curl() { command curl -sS "$@"; }`;
+/** What npm would run; npm itself takes longer than most of it. */
+const scriptsAlone = `
+declare -A scripts=(${commands.map(([name, text]) => `[${name}]='${text}'`).join(' ')})
+npm() {
+  if [ "$1" = ci ]; then return; fi
+  while [[ "$1" = run || "$1" = -s ]]; do shift; done
+  local script=\${scripts[$1]:-command npm run $1}
+  shift
+  if [ "$1" = -- ]; then shift; fi
+  $script "$@"
+}`;
+
+let legacy: LegacyService;
+let source: { readonly base: string; close(): Promise<void> };
+
+beforeAll(async () => {
+  legacy = await startLegacyService(makeLegacyRecords(204));
+  legacy.fault = 'missing header';
+  const port = await findFreePort();
+  const { folder, shell } = openCheckout('source', { PORT: String(port), MEDIA_URL });
+  const server = await shell.start('npm start');
+  await ready(port, server);
+  await server.end();
+  cpSync(join(folder, '.data'), join(scratch, 'data'), { recursive: true });
+  await ready(port, await shell.start('npm start'));
+  source = { base: `http://localhost:${port}`, close: () => shell.close() };
+}, 5 * patience);
+afterAll(async () => {
+  await legacy.close();
+  await source.close();
+  rmSync(scratch, { recursive: true, force: true });
+}, 5 * patience);
+
+/** A folder with all of the checkout but its data, and a shell in it. */
+function openCheckout(name: string, env: Record<string, string>) {
+  const [folder, outputs] = [join(scratch, name), join(scratch, `${name}-outputs`)];
+  for (const path of [folder, outputs]) mkdirSync(path, { recursive: true });
+  for (const entry of readdirSync(root)) {
+    if (entry !== '.data' && entry !== '.env') symlinkSync(join(root, entry), join(folder, entry));
+  }
+  const shared = {
+    npm_config_loglevel: 'silent',
+    npm_config_update_notifier: 'false',
+    // As on a terminal.
+    LOG_FORMAT: 'pretty',
+  };
+  const npm = name === 'README.md' ? npmItself : scriptsAlone;
+  return { folder, shell: new Shell(folder, outputs, { ...shared, ...env }, `${npm}\n${curl}`) };
+}
+
+async function ready(port: number | string, server: { output(): string }): Promise<void> {
+  const isReady = () =>
+    fetch(`http://localhost:${port}/health/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  for (const start = Date.now(); !(await isReady()); await sleep(50)) {
+    if (Date.now() - start > patience) throw new Error(`It does not start: ${server.output()}`);
+  }
+}
+
+/** The text of a page with the addresses of this run. */
+async function readHere(name: string, databaseUrl: string) {
+  const ports = new Map<string, string>();
+  for (const port of ['4000', '8080', '9100', '9464'])
+    ports.set(port, String(await findFreePort()));
+  const { host, pathname } = new URL(databaseUrl);
+  const text = readPage(name)
+    .text.replace(
+      /(localhost:|PORT=)(4000|8080|9100|9464)\b/g,
+      (_match, before: string, port: string) => before + ports.get(port),
+    )
+    .replace(/postgresql:\/\/\S+@(?:localhost:5432|db\.example\.com)\/\w+/g, databaseUrl)
+    .replace(/\w+ on (?:localhost|db\.example\.com):5432/g, `${pathname.slice(1)} on ${host}`)
+    .replaceAll('https://old.example.com', legacy.base)
+    .replace(/(?<!PUBLIC_URL=)https:\/\/shop\.example\.com(?=\/api|$|[ '"])/gm, source.base);
+  return { page: readPage(name, text), port: String(ports.get('4000')) };
+}
+
+describe('what a page says to type prints what it says', () => {
+  test.each(pages)('%s', { timeout: 300_000 }, async (name) => {
+    const kind: DatabaseKind = onPostgres.has(name) ? 'PostgreSQL' : 'embedded';
+    const place = await makePlace('PostgreSQL');
+    const databaseUrl = place.environment['DATABASE_URL'] ?? '';
+    const { page, port } = await readHere(name, databaseUrl);
+    const env = {
+      PORT: port,
+      ...(kind === 'PostgreSQL' ? { DATABASE_URL: databaseUrl, MEDIA_URL } : {}),
+    };
+    const { folder, shell } = openCheckout(name.replaceAll('/', '-'), env);
+    let server: Awaited<ReturnType<Shell['start']>> | undefined;
+    const start = async (command: string) => {
+      await server?.end();
+      server = await shell.start(command);
+      await ready(/(?<!_)PORT=(\d+)/.exec(command)?.[1] ?? port, server);
+    };
+    try {
+      const steps = page.steps.filter((step) => !notRun.some(([line]) => line.test(step.command)));
+      if (steps.length === 0) return;
+      cpSync(join(scratch, 'data'), join(folder, '.data'), { recursive: true });
+      if (kind === 'PostgreSQL') await shell.run('npm run migrate');
+      if (!isServer.test(steps[0]?.command ?? '')) await start('npm start');
+      for (const step of steps) {
+        if (isServer.test(step.command)) {
+          await start(step.command);
+          await waitFor(step, () => server?.output() ?? '');
+        } else if (isEndless.test(step.command)) await follow(shell, step);
+        else await type(shell, step);
+      }
+    } finally {
+      await shell.close();
+      await place.remove();
+    }
+  });
+});
+
+async function type(shell: Shell, step: Step): Promise<void> {
+  const { output, failed } = await shell.run(step.command);
+  // What has an output may fail as it says; what has none must print none, too.
+  if (!step.isHidden && !isPrinted(step.output ?? '', output)) differ(step, output);
+  if (step.output === undefined) {
+    expect({ place: step.place, failed, output }).toMatchObject({ failed: '' });
+  }
+}
+
+/** Something that goes on: until it has printed what the page says. */
+async function follow(shell: Shell, step: Step): Promise<void> {
+  const { output, end } = await shell.start(step.command);
+  await waitFor(step, output);
+  await end();
+}
+
+/** Until something that goes on has printed what the page says, whatever it prints afterwards. */
+async function waitFor(step: Step, output: () => string): Promise<void> {
+  const said = step.output === undefined ? '' : `${step.output.trimEnd()}…`;
+  const start = Date.now();
+  while (!isPrinted(said, output())) {
+    if (Date.now() - start > patience) differ(step, output());
+    await sleep(50);
+  }
+}
+
+function differ({ place, command, output = '(nothing)' }: Step, printed: string): never {
+  throw new Error(
+    `${place}: $ ${command}\n--- the page says\n${output}\n--- it prints\n${printed}`,
+  );
+}

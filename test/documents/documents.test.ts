@@ -1,0 +1,90 @@
+// README.md and docs/ as a reader meets them. What they say to type is typed in by test/soak/docs.test.ts.
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { isPrinted, notRun, pages, readPage, root } from '../support/page.ts';
+
+const texts = [...pages, 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'bench/README.md'];
+const read = (name: string) => readFileSync(join(root, name), 'utf8');
+
+/** As GitHub makes them of headings. */
+const anchorsOf = (name: string) =>
+  [
+    ...read(name)
+      .replace(/^```.*?^```/gms, '')
+      .matchAll(/^#+ (.*)$/gm),
+  ].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+describe('the documents', () => {
+  test('have a README that is read in two minutes', () => {
+    expect(read('README.md').split('\n').length).toBeLessThan(250);
+  });
+
+  test('lead from README to every page of docs/', () => {
+    for (const page of pages.slice(1)) expect(read('README.md')).toContain(`](${page})`);
+  });
+
+  test.each(texts)('%s has links to files and headings that are there', (name) => {
+    const links = read(name).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g);
+    const dead = [...links].filter(([, path = '', anchor]) => {
+      const target = path ? relative(root, join(root, dirname(name), path)) : name;
+      if (!existsSync(join(root, target))) return true;
+      return anchor !== undefined && !anchorsOf(target).includes(anchor);
+    });
+    expect(dead.map(([link]) => link)).toEqual([]);
+  });
+
+  test('have commands that are run, but for few', () => {
+    const steps = pages.flatMap((name) => readPage(name).steps);
+    for (const [command, reason] of notRun) {
+      const count = steps.filter((step) => command.test(step.command)).length;
+      expect(count, `${command}: ${reason}`).toBeGreaterThan(0);
+      expect(count, `${command}: ${reason}`).toBeLessThan(5);
+    }
+  });
+});
+
+describe('what a page says that is printed', () => {
+  test('tells something', () => {
+    const outputs = pages.flatMap((name) => readPage(name).steps).filter(({ output }) => output);
+    expect(outputs.filter(({ output }) => !/[^\s…]/.test(output ?? ''))).toEqual([]);
+    expect(outputs.length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['{ "a": [1, "b c"] }', '{"a":[1,"b c"]}'],
+    ['{\n  "a": 1\n  // … 2 more fields\n}', '{"a":1,"b":2}'],
+    ['{"a":"http://…/x"}', '{"a":"http://localhost/x"}'],
+    ['one\n…\ntwo', 'one\ntwo\n'],
+    ['one\n…', 'one\n'],
+    ['…\n[17:42:05] INFO: one\n…', '[08:00:00] INFO: zero\n[08:00:01] INFO: one\n'],
+    ['', '\n'],
+    ['2 records read in 0.1 s (20 per second): all', '2 records read in 7.0 s (0 per second): all'],
+  ])('%j is %j', (said, printed) => {
+    expect(isPrinted(said, printed)).toBe(true);
+  });
+
+  test.each([
+    ['{ "a": "b c" }', '{"a":"bc"}'],
+    ['{ "a": 1 }', '{"a":1,"b":2}'],
+    ['count: 2', 'count: 23'],
+    ['a.b', 'axb'],
+    ['2 records read in 0.1 s', '3 records read in 0.1 s'],
+    ['one\n…\ntwo', 'one\nthree'],
+    ['{"a":1}', ''],
+    ['[17:42:05] INFO: one two', '[17:42:05] INFO: onetwo'],
+    ['', 'one'],
+  ])('%j is not %j', (said, printed) => {
+    expect(isPrinted(said, printed)).toBe(false);
+  });
+
+  test('must be of a kind that is known, behind a command', () => {
+    expect(() => readPage('a.md', '```python\nprint()\n```\n')).toThrow(/a\.md:1: it is not known/);
+    expect(() => readPage('a.md', 'It says\n\n```json\n{}\n```\n')).toThrow(/a\.md:3: nothing/);
+  });
+});

@@ -1,0 +1,417 @@
+// Documents that are asked for by id or hash: trusted ones from a file, and automatic persisted queries.
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { getIntrospectionQuery } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { buildApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { failure, migratedEnvironmentOf, runServer } from '../support/process.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const hash = (algorithm: string, text: string) => createHash(algorithm).update(text).digest('hex');
+const sha256 = (text: string) => hash('sha256', text);
+
+const count = 'query Count { outfits { count } }';
+const page = 'query Page($page: Int) { outfits(page: $page) { page } }';
+const like = 'mutation Like($id: ID!) { likeOutfit(id: $id) { outfit { id likes } } }';
+const twice = 'query One { outfits { count } } query Two { outfits { page } }';
+const countAnswer = { data: { outfits: { count: 25 } } };
+
+const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-documents-'));
+let gateway: TestGateway;
+const apps: FastifyInstance[] = [];
+beforeAll(async () => {
+  gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 25, users: 3 })]);
+});
+afterAll(async () => {
+  for (const app of apps) await app.close();
+  await gateway.close();
+  rmSync(folder, { recursive: true });
+});
+
+let files = 0;
+function write(content: unknown): string {
+  files += 1;
+  const file = join(folder, `${files}.json`);
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+/** A gateway on the same database that has read a file with this content. */
+async function withDocuments(content: unknown, environment: Record<string, string> = {}) {
+  const config = readConfig({ TRUSTED_DOCUMENTS: write(content), ...environment });
+  const app = await buildApp(config, gateway.database);
+  apps.push(app);
+  return app;
+}
+
+const post = (app: FastifyInstance, payload: object, headers: Record<string, string> = {}) =>
+  app.inject({ method: 'POST', url: '/graphql', payload, headers });
+const get = (app: FastifyInstance, parameters: object, headers: Record<string, string> = {}) => {
+  const url = `/graphql?${new URLSearchParams(parameters as Record<string, string>)}`;
+  return app.inject({ method: 'GET', url, headers });
+};
+const byHash = (text: string) => ({ persistedQuery: { version: 1, sha256Hash: sha256(text) } });
+/** Undefined: there is no error. */
+function codeOf(response: { json(): { errors?: { extensions: { code: string } }[] } }) {
+  return response.json().errors?.[0]?.extensions.code;
+}
+
+describe('automatic persisted queries', () => {
+  test('are asked for by hash once they came with their text', async () => {
+    const { app } = gateway;
+    const extensions = byHash(count);
+    for (const miss of [
+      await post(app, { extensions, operationName: 'Count', variables: {} }),
+      await get(app, { extensions: JSON.stringify(extensions) }),
+      await post(app, { query: null, extensions }),
+      await post(app, { query: '', extensions }),
+    ]) {
+      expect(miss.statusCode).toBe(200);
+      expect(miss.headers['cache-control']).toBe('no-store');
+      expect(miss.body).toBe(
+        '{"errors":[{"message":"PersistedQueryNotFound","extensions":{"code":"PERSISTED_QUERY_NOT_FOUND"}}]}',
+      );
+    }
+    expect((await post(app, { query: count, extensions })).json()).toEqual(countAnswer);
+    expect((await post(app, { extensions })).json()).toEqual(countAnswer);
+    const hit = await get(app, { extensions: JSON.stringify(extensions) });
+    expect(hit.json()).toEqual(countAnswer);
+    expect((await post(app, { documentId: `sha256:${sha256(count)}` })).json()).toEqual(
+      countAnswer,
+    );
+  });
+
+  test('by GET have a tag and answer 304, as queries do', async () => {
+    const { app } = gateway;
+    await post(app, { query: page, extensions: byHash(page) });
+    const parameters = { extensions: JSON.stringify(byHash(page)), variables: '{"page":2}' };
+    const full = await get(app, parameters);
+    const whole = await get(app, { query: page, variables: '{"page":2}' });
+    expect(full.json()).toEqual({ data: { outfits: { page: 2 } } });
+    for (const name of ['cache-control', 'etag', 'vary'])
+      expect(full.headers[name]).toBe(whole.headers[name]);
+    const again = await get(app, parameters, { 'if-none-match': String(full.headers.etag) });
+    expect(again.statusCode).toBe(304);
+  });
+
+  test('by GET do not write', async () => {
+    const headers = await signIn(1);
+    const app = await withDocuments({ like }, { AUTH_JWT_SECRET: secret });
+    const id = outfitId(1);
+    const variables = JSON.stringify({ id });
+    for (const name of [{ documentId: 'like' }, { extensions: JSON.stringify(byHash(like)) }]) {
+      const response = await get(app, { ...name, variables }, headers);
+      expect(response.statusCode).toBe(405);
+      expect(response.headers['allow']).toBe('POST');
+    }
+    const written = await post(app, { documentId: 'like', variables: { id } }, headers);
+    expect(written.json().data.likeOutfit.outfit.id).toBe(id);
+  });
+
+  test('are refused under the hash of another text, which then stays unknown', async () => {
+    const extensions = byHash('{ outfits { pageCount } }');
+    for (const response of [
+      await post(gateway.app, { query: count, extensions }),
+      await get(gateway.app, { query: count, extensions: JSON.stringify(extensions) }),
+    ]) {
+      expect(response.statusCode).toBe(400);
+      expect(codeOf(response)).toBe('DOCUMENT_MISMATCH');
+    }
+    const later = await post(gateway.app, { extensions });
+    expect(codeOf(later)).toBe('PERSISTED_QUERY_NOT_FOUND');
+  });
+
+  test('that are not valid are not kept', async () => {
+    for (const text of ['{ nothing }', '{', 'subscription { outfits { nothing } }']) {
+      const extensions = byHash(text);
+      const response = await post(gateway.app, { query: text, extensions });
+      expect(response.json().errors).toHaveLength(1);
+      expect(codeOf(await post(gateway.app, { extensions }))).toBe('PERSISTED_QUERY_NOT_FOUND');
+    }
+  });
+
+  test('are kept within bounds: the first ones make room, and long ones are not kept', async () => {
+    const { app } = gateway;
+    const padded = (number: number, length: number) =>
+      `query Q${number} { __typename } #${'x'.repeat(length)}`;
+    const register = (text: string) => post(app, { query: text, extensions: byHash(text) });
+    const long = padded(0, 100_000);
+    expect((await register(long)).json()).toEqual({ data: { __typename: 'Query' } });
+    expect(codeOf(await post(app, { extensions: byHash(long) }))).toBe('PERSISTED_QUERY_NOT_FOUND');
+
+    const texts = Array.from({ length: 160 }, (_, number) => padded(number + 1, 30_000));
+    for (const text of texts) await register(text);
+    const codes = [];
+    for (const text of texts) codes.push(codeOf(await post(app, { extensions: byHash(text) })));
+    expect(codes[0]).toBe('PERSISTED_QUERY_NOT_FOUND');
+    expect(codes.at(-1)).toBeUndefined();
+    expect(codes.filter((code) => code === undefined).length).toBeGreaterThan(100);
+  });
+
+  test.each<[string, object]>([
+    ['another version', { persistedQuery: { version: 2, sha256Hash: sha256(count) } }],
+    ['no version', { persistedQuery: { sha256Hash: sha256(count) } }],
+    ['no hash', { persistedQuery: { version: 1 } }],
+    ['a hash that is no text', { persistedQuery: { version: 1, sha256Hash: [1] } }],
+  ])('with %s are bad requests', async (_name, extensions) => {
+    for (const query of [undefined, count]) {
+      const response = await post(gateway.app, { query, extensions });
+      expect(response.statusCode).toBe(400);
+      expect(codeOf(response)).toBe('BAD_REQUEST');
+    }
+  });
+
+  test.each([{}, { persistedQuery: null }, { persistedQuery: 'x' }, { other: {} }])(
+    'are not meant by the extensions %j',
+    async (extensions) => {
+      expect((await post(gateway.app, { extensions })).statusCode).toBe(400);
+      const response = await post(gateway.app, { extensions, query: count });
+      expect(response.json()).toEqual(countAnswer);
+    },
+  );
+});
+
+describe('trusted documents', () => {
+  test.each<[string, unknown, string]>([
+    ['names of an own making', { 'Count-1': count, page }, 'Count-1'],
+    ["Relay's compiler (MD5)", { [hash('md5', count)]: count }, hash('md5', count)],
+    ['the client preset (SHA-1)', { [hash('sha1', count)]: count }, hash('sha1', count)],
+    ['the client preset (SHA-256)', { [sha256(count)]: count }, sha256(count)],
+    ['GraphQL over HTTP', { [`sha256:${sha256(count)}`]: count }, `sha256:${sha256(count)}`],
+    [
+      "Apollo's generator",
+      {
+        format: 'apollo-persisted-query-manifest',
+        version: 1,
+        operations: [{ id: sha256(count), name: 'Count', type: 'query', body: count }],
+      },
+      sha256(count),
+    ],
+  ])('of a file of %s are asked for by id, by SHA-256 and as text', async (_name, file, id) => {
+    const app = await withDocuments(file);
+    const extensions = JSON.stringify(byHash(count));
+    for (const response of [
+      await post(app, { documentId: id }),
+      await post(app, { documentId: `sha256:${sha256(count)}`, operationName: 'Count' }),
+      await post(app, { documentId: id, query: count }),
+      await post(app, { extensions: byHash(count) }),
+      await post(app, { extensions: { persistedQuery: { version: 1, sha256Hash: id } } }),
+      await post(app, { query: count }),
+      await get(app, { documentId: id }),
+      await get(app, { extensions }),
+    ]) {
+      expect(response.json()).toEqual(countAnswer);
+      expect(response.statusCode).toBe(200);
+    }
+  });
+
+  test('take variables and the name of an operation', async () => {
+    const app = await withDocuments({ page, twice });
+    expect((await post(app, { documentId: 'page', variables: { page: 2 } })).json()).toEqual({
+      data: { outfits: { page: 2 } },
+    });
+    const variables = '{"page":2}';
+    expect((await get(app, { documentId: 'page', variables })).json()).toEqual({
+      data: { outfits: { page: 2 } },
+    });
+    const two = { documentId: 'twice', operationName: 'Two' };
+    expect((await post(app, two)).json()).toEqual({ data: { outfits: { page: 1 } } });
+    expect((await post(app, { documentId: 'twice' })).json().errors).toHaveLength(1);
+  });
+
+  test('by GET have a tag and answer 304, and change with the data', async () => {
+    const headers = await signIn(2);
+    const app = await withDocuments(
+      { likes: 'query($id: ID!) { outfit(id: $id) { likes } }', like },
+      { AUTH_JWT_SECRET: secret },
+    );
+    const id = outfitId(3);
+    const parameters = { documentId: 'likes', variables: JSON.stringify({ id }) };
+    const first = await get(app, parameters);
+    const tag = String(first.headers.etag);
+    expect(first.headers['cache-control']).toBe('no-cache');
+    expect((await get(app, parameters, { 'if-none-match': tag })).statusCode).toBe(304);
+    await post(app, { documentId: 'like', variables: { id } }, headers);
+    const second = await get(app, parameters, { 'if-none-match': tag });
+    expect(second.json().data.outfit.likes).toBe(first.json().data.outfit.likes + 1);
+  });
+
+  test('that are unknown, or not what the text says, are errors with codes', async () => {
+    const app = await withDocuments({ count });
+    for (const [payload, code] of [
+      [{ documentId: 'nope' }, 'DOCUMENT_NOT_FOUND'],
+      [{ documentId: 'nope', query: count }, 'DOCUMENT_NOT_FOUND'],
+      [{ documentId: `sha256:${sha256(page)}` }, 'DOCUMENT_NOT_FOUND'],
+      [{ documentId: 'count', query: page }, 'DOCUMENT_MISMATCH'],
+      [{ documentId: 'count', query: `${count} ` }, 'DOCUMENT_MISMATCH'],
+      [{ documentId: ['count'] }, 'BAD_REQUEST'],
+      [{ documentId: '' }, 'BAD_REQUEST'],
+      [{ documentId: 'count', extensions: byHash(count) }, 'BAD_REQUEST'],
+    ] as const) {
+      const response = await post(app, payload);
+      expect([payload, response.statusCode, codeOf(response)]).toEqual([payload, 400, code]);
+    }
+    const repeated = await app.inject({ url: '/graphql?documentId=count&documentId=count' });
+    expect(codeOf(repeated)).toBe('BAD_REQUEST');
+    const echo = await post(app, { documentId: 'x'.repeat(100_000) });
+    expect(echo.body.length).toBeLessThan(300);
+  });
+
+  test('are not replaced by what clients register', async () => {
+    const app = await withDocuments({ [sha256(count)]: count });
+    await post(app, { query: page, extensions: byHash(page) });
+    await post(app, { query: page, documentId: sha256(count) });
+    expect((await post(app, { documentId: sha256(count) })).json()).toEqual(countAnswer);
+    expect((await post(app, { extensions: byHash(page) })).json()).toEqual({
+      data: { outfits: { page: 1 } },
+    });
+  });
+
+  test('obey the limits of what variables ask for', async () => {
+    const many = 'query($first: Int) { outfitConnection(first: $first) { edges { node { id } } } }';
+    const app = await withDocuments({ many }, { GRAPHQL_MAX_COST: '50' });
+    const response = await post(app, { documentId: 'many', variables: { first: 90 } });
+    expect(codeOf(response)).toBe('QUERY_TOO_COSTLY');
+  });
+});
+
+describe('TRUSTED_DOCUMENTS_ONLY', () => {
+  let app: FastifyInstance;
+  beforeAll(async () => {
+    app = await withDocuments({ count, page }, { TRUSTED_DOCUMENTS_ONLY: 'on' });
+  });
+
+  test('runs the documents of the file, however they are named', async () => {
+    for (const payload of [
+      { documentId: 'count' },
+      { extensions: byHash(count) },
+      { query: count },
+      { query: count, extensions: byHash(count) },
+    ]) {
+      expect((await post(app, payload)).json()).toEqual(countAnswer);
+    }
+  });
+
+  test('refuses all others, however they come', async () => {
+    const other = '{ outfits { count } }';
+    const persistedQuery = { version: 1, sha256Hash: sha256(count) };
+    for (const payload of [
+      { query: other },
+      { query: `${count} ` },
+      { query: '{' },
+      { query: '' },
+      { query: getIntrospectionQuery() },
+      { query: other, extensions: byHash(other) },
+      { extensions: byHash(other) },
+      { documentId: 'other' },
+      { documentId: `sha256:${sha256(other)}`, query: other },
+    ]) {
+      const response = await post(app, payload);
+      expect([payload, response.statusCode]).toEqual([payload, 403]);
+      expect(codeOf(response)).toBe('DOCUMENT_NOT_TRUSTED');
+      expect(response.json()).not.toHaveProperty('data');
+    }
+    const mismatch = await post(app, { query: other, extensions: { persistedQuery } });
+    expect(codeOf(mismatch)).toBe('DOCUMENT_MISMATCH');
+    expect((await get(app, { query: other })).statusCode).toBe(403);
+    // Nothing of this was kept.
+    expect((await post(app, { extensions: byHash(other) })).statusCode).toBe(403);
+  });
+
+  test('has no GraphiQL, and leaves REST as it is', async () => {
+    const html = await get(app, {}, { accept: 'text/html' });
+    expect(html.statusCode).toBe(406);
+    const rest = await app.inject({ url: '/api/outfits/', headers: { host: 'shop.test' } });
+    expect(rest.body).toBe((await gateway.get('/api/outfits/')).body);
+  });
+});
+
+test('a trusted document that some variables make cheap enough is taken', async () => {
+  const nested =
+    '{ edges { node { user { outfits { results { user { outfits { count } } } } } } } }';
+  await withDocuments({
+    ranged: `query ($n: Int!) { outfitConnection(first: $n) ${nested} }`,
+    filtered: `query ($f: OutfitFilter) { ${['a', 'b', 'c', 'd'].map((name) => `${name}: outfits(filter: $f) { count }`).join(' ')} }`,
+  });
+});
+
+describe('a file that cannot be taken', () => {
+  const id = sha256(count);
+  const deep = `{ ${'node(id: "x") { ... on User { outfits { results { user { '.repeat(9)} id ${'}'.repeat(45)} }`;
+  test.each<[string, unknown, RegExp]>([
+    ['no JSON', '{"a":\n', /it is not JSON \(.+\)/],
+    ['bytes that are no text', '\u{0}', /it is not JSON/],
+    ['a list', [count], /it is neither an object of texts by their ids nor a manifest/],
+    ['other values', { a: 1 }, /it is neither/],
+    ['another version', { format: 'apollo-persisted-query-manifest', version: 2 }, /it is neither/],
+    ['nothing', {}, /there is no document in it/],
+    ['a wrong hash', { [sha256(page)]: count }, /the id "[0-9a-f]{64}" is not the hash/],
+    ['a wrong short hash', { [hash('md5', page)]: count }, /the id "[0-9a-f]{32}" is not the hash/],
+    ['a wrong prefixed hash', { [`sha256:${id.slice(1)}0`]: count }, /is not the hash/],
+    ['bad syntax', { bad: 'query {' }, /the document "bad" cannot be run: Syntax Error/],
+    [
+      'an unknown field',
+      { count, bad: '{ nope }' },
+      /"bad" cannot be run: Cannot query field "nope"/,
+    ],
+    [
+      'no operation',
+      { bad: 'fragment F on Outfit { id }' },
+      /"bad" cannot be run: it has no operation/,
+    ],
+    ['a document over a limit', { deep }, /the document "deep" cannot be run: .*levels/],
+    [
+      'a document over the cost, whatever its variables are',
+      {
+        costly:
+          'query ($page: Int) { outfitConnection(first: 100) { edges { node { user { outfits(page: $page) { results { user { outfits { count } } } } } } } } }',
+      },
+      /the document "costly" cannot be run: The document can give 6401 objects, but at most 5000/,
+    ],
+    [
+      'a document over the cost with the default of a variable',
+      {
+        costly:
+          'query ($n: Int = 100) { outfitConnection(first: $n) { edges { node { user { outfits { results { user { outfits { count } } } } } } } } }',
+      },
+      /the document "costly" cannot be run: The document can give 6401 objects/,
+    ],
+    [
+      'filters over their weight',
+      {
+        heavy: `{ ${['a', 'b', 'c', 'd'].map((name) => `${name}: outfits(filter: { hasVideo: true }) { count }`).join(' ')} }`,
+      },
+      /the document "heavy" cannot be run: The filters of the document \(hasVideo\) weigh 16/,
+    ],
+    [
+      'an id twice',
+      {
+        format: 'apollo-persisted-query-manifest',
+        version: 1,
+        operations: [
+          { id: 'a', body: count },
+          { id: 'a', body: page },
+        ],
+      },
+      /two documents in it have the id "a"/,
+    ],
+  ])('stops the start: %s', async (_name, content, what) => {
+    const start = withDocuments(content);
+    await expect(start).rejects.toThrow(what);
+    await expect(start).rejects.toThrow(/^TRUSTED_DOCUMENTS is "[^"]+\.json", but [^\n]+[^.\n]\.$/);
+  });
+
+  test('is named by the process, in one sentence', async () => {
+    const environment = await migratedEnvironmentOf('PostgreSQL');
+    const server = runServer({ ...environment, TRUSTED_DOCUMENTS: join(folder, 'missing.json') });
+    expect(await failure(server)).toMatch(
+      /^TRUSTED_DOCUMENTS is ".*missing\.json", but it cannot be read \(ENOENT: .*\)\.$/,
+    );
+  });
+});

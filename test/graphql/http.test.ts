@@ -1,0 +1,302 @@
+// /graphql as HTTP: the audits of the specification, methods and bodies.
+import type { AddressInfo } from 'node:net';
+import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { GraphQLSchema } from 'graphql';
+import { serverAudits } from 'graphql-http';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { schema } from '../../src/graphql/schema.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { extend } from '../support/schema-extension.ts';
+
+let gateway: TestGateway;
+let url: string;
+beforeAll(async () => {
+  gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
+  await gateway.app.listen({ port: 0, host: '127.0.0.1' });
+  url = `http://127.0.0.1:${(gateway.app.server.address() as AddressInfo).port}/graphql`;
+});
+afterAll(() => gateway.close());
+
+const send = (options: InjectOptions): Promise<LightMyRequestResponse> =>
+  gateway.app.inject({ url: '/graphql', ...options });
+const json = { 'content-type': 'application/json' };
+const query = '{ outfits { count } }';
+
+/** A proper failure is JSON that says what is wrong, and nothing about the inside. */
+function expectErrors(response: LightMyRequestResponse, status: number): void {
+  expect(response.statusCode).toBe(status);
+  expect(response.headers['content-type']).toMatch(/^application\/(graphql-response\+)?json/);
+  const { errors } = response.json();
+  expect(errors).toHaveLength(1);
+  expect(errors[0].message).toMatch(/\w{3}/);
+  expect(response.body).not.toMatch(/Unexpected error|node_modules|\.[jt]s:\d/);
+}
+
+test('every audit of graphql-http passes', async () => {
+  const audits = serverAudits({ url });
+  const failed: string[] = [];
+  for (const audit of audits) {
+    const result = await audit.fn();
+    if (result.status !== 'ok') failed.push(`${result.name}: ${result.reason}`);
+  }
+  expect(failed).toEqual([]);
+  expect(audits.length).toBeGreaterThanOrEqual(61);
+});
+
+describe('methods', () => {
+  test('GET answers a query, and HEAD its status and headers without a body', async () => {
+    const target = `/graphql?query=${encodeURIComponent(query)}`;
+    for (const accept of ['application/json', 'application/graphql-response+json', '*/*']) {
+      const get = await send({ method: 'GET', url: target, headers: { accept } });
+      expect(get.statusCode).toBe(200);
+      expect(get.json()).toEqual({ data: { outfits: { count: 5 } } });
+      const head = await send({ method: 'HEAD', url: target, headers: { accept } });
+      expect({ ...head.headers, date: '', 'x-request-id': '' }).toEqual({
+        ...get.headers,
+        date: '',
+        'x-request-id': '',
+      });
+      expect(head.statusCode).toBe(200);
+      expect(head.body).toBe('');
+    }
+    const response = await fetch(`${url}?query=${encodeURIComponent(query)}`, { method: 'HEAD' });
+    expect(response.status).toBe(200);
+    expect(Number(response.headers.get('content-length'))).toBeGreaterThan(10);
+  });
+
+  test.each(['GET', 'POST', 'OPTIONS'] as const)(
+    '%s of the path with a slash redirects, with the query as it was',
+    async (method) => {
+      const response = await send({ method, url: '/graphql/?query={a}&x=%zz' });
+      expect(response.statusCode).toBe(308);
+      expect(response.headers.location).toBe('/graphql?query={a}&x=%zz');
+      const without = await send({ method, url: '/graphql/' });
+      expect(without.headers.location).toBe('/graphql');
+    },
+  );
+
+  test('OPTIONS names the methods', async () => {
+    const response = await send({ method: 'OPTIONS' });
+    expect(response.statusCode).toBe(204);
+    expect(response.headers['allow']).toBe('GET, HEAD, POST, OPTIONS');
+    expect(response.body).toBe('');
+  });
+
+  test('no other origin may read with the cookies of a browser', async () => {
+    for (const method of ['OPTIONS', 'POST'] as const) {
+      const headers = { origin: 'https://evil.test', 'access-control-request-method': 'POST' };
+      const response = await send({ method, headers: { ...json, ...headers }, payload: '{}' });
+      expect(Object.keys(response.headers).join()).not.toContain('access-control');
+    }
+  });
+
+  test.each(['PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'])(
+    '%s is 405 with Allow',
+    async (method) => {
+      const response = await send({
+        method: method as 'PUT',
+        headers: json,
+        payload: '{"query":1}',
+      });
+      expectErrors(response, 405);
+      expect(response.headers['allow']?.toString().split(', ').toSorted()).toEqual(
+        expect.arrayContaining(['GET', 'POST']),
+      );
+    },
+  );
+});
+
+describe('bodies', () => {
+  test.each([['an unknown operation', `{"query":"query A ${query}","operationName":"B"}`]])(
+    '%s is 400',
+    async (_name, payload) => {
+      const accept = 'application/graphql-response+json';
+      expectErrors(await send({ method: 'POST', headers: { ...json, accept }, payload }), 400);
+      // To clients of the older media type, an error in the request may be a 200 with `errors`.
+      const response = await send({ method: 'POST', headers: json, payload });
+      expectErrors(response, response.statusCode === 200 ? 200 : 400);
+    },
+  );
+
+  test.each(['"id":"x"', '"documentId":null,"doc_id":1', '"__proto__":{"operationName":1}'])(
+    'with %s beside the query are read without it, as query strings are',
+    async (others) => {
+      const payload = `{"query":"${query}",${others}}`;
+      const response = await send({ method: 'POST', headers: json, payload });
+      expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
+    },
+  );
+
+  test.each(['gzip', 'br', 'GZIP, identity'])('in the encoding %s are 415', async (encoding) => {
+    const headers = { ...json, 'content-encoding': encoding };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expectErrors(response, 415);
+    expect(response.json().errors[0].message).toContain(`Content-Encoding is "${encoding}"`);
+  });
+
+  test('in the encoding identity are as they are', async () => {
+    const headers = { ...json, 'content-encoding': 'Identity' };
+    const response = await send({ method: 'POST', headers, payload: { query } });
+    expect(response.statusCode).toBe(200);
+  });
+
+  test('over the limit of 1 MiB are 413, whatever their type', async () => {
+    for (const type of ['application/json', 'multipart/form-data; boundary=x', 'text/plain']) {
+      const response = await send({
+        method: 'POST',
+        headers: { 'content-type': type },
+        payload: JSON.stringify({ query, padding: 'x'.repeat(1_048_576) }),
+      });
+      expectErrors(response, 413);
+    }
+  });
+
+  test('with a wrong Content-Length are 400', async () => {
+    const headers = { ...json, 'content-length': '9' };
+    expectErrors(await send({ method: 'POST', headers, payload: JSON.stringify({ query }) }), 400);
+  });
+});
+
+describe('subscriptions', () => {
+  test.each([
+    ['subscription { outfits { count } }', undefined],
+    ['subscription A { outfits { count } } query B { __typename }', 'A'],
+  ])('need a stream of events, which %s is told', async (text, operationName) => {
+    for (const accept of ['application/json', 'application/graphql-response+json']) {
+      const response = await send({
+        method: 'POST',
+        headers: { accept },
+        payload: { query: text, operationName },
+      });
+      expectErrors(response, 400);
+      expect(response.json().errors[0]).toMatchObject({
+        message: expect.stringContaining('Accept: text/event-stream'),
+        extensions: { code: 'SUBSCRIPTION_NEEDS_EVENT_STREAM' },
+      });
+    }
+  });
+
+  test('do not keep a query of the same document from being answered', async () => {
+    const text = 'subscription A { outfits { count } } query B { __typename }';
+    const payload = { query: text, operationName: 'B' };
+    const response = await send({ method: 'POST', payload });
+    expect(response.json()).toEqual({ data: { __typename: 'Query' } });
+  });
+
+  test('are not supported by a schema that has none', async () => {
+    const without = new GraphQLSchema({ ...schema.toConfig(), subscription: null });
+    const other = await openGateway('PostgreSQL', [], {}, { schema: without });
+    onTestFinished(() => other.close());
+    const { errors } = await other.post('subscription { outfits { count } }');
+    expect(errors?.[0]?.extensions?.code).toBe('SUBSCRIPTIONS_NOT_SUPPORTED');
+  });
+
+  test('have no HEAD', async () => {
+    const url = `/graphql?query=${encodeURIComponent('subscription { outfits { count } }')}`;
+    const response = await send({ method: 'HEAD', url, headers: { accept: 'text/event-stream' } });
+    expect(response.statusCode).toBe(406);
+  });
+});
+
+describe('what is asked for', () => {
+  const result = 'application/graphql-response+json';
+  test.each([
+    ['application/json;q=0, */*', result],
+    ['*/*, application/json;q=0', result],
+    ['application/json; charset=utf-8; q=0, application/*', result],
+    ['application/json;q=0.5, */*', result],
+    ['application/json;q=0.5, application/*;q=0.4, */*', 'application/json'],
+    [`${result};q=0, */*`, 'application/json'],
+    [`${result};q=0, application/*;q=0.1`, 'application/json'],
+    ['application/*;q=0, */*', undefined],
+    ['application/json;q=0', undefined],
+    ['application/json;q=0, application/*;q=0, text/*', undefined],
+    ['application/*;q=0.1, */*;q=0', 'application/json'],
+    ['application/json;profile=x;q=0, application/json', 'application/json'],
+    ['application/json; charset=utf-8', 'application/json'],
+    [`*/*, ${result}`, 'application/json'],
+    [`${result}, */*`, result],
+    ['text/event-stream;q=0, */*', 'application/json'],
+    ['text/event-stream, */*;q=0.9', 'text/event-stream'],
+    ['text/event-stream;q=0.5, */*', 'application/json'],
+    ['text/event-stream;q=0.5, application/*;q=0.1, */*;q=0.6', 'text/event-stream'],
+    ['text/html, application/*;q=0.9, */*', 'text/html'],
+    ['text/html;q=0.5, */*;q=0.9, application/*;q=0.4', 'text/html'],
+    ['text/html;q=0, */*', 'application/json'],
+    ['text/*, application/json;q=0.9', 'application/json'],
+  ])('Accept: %s is answered with %s, by the most specific range', async (accept, type) => {
+    const response = await gateway.get('/graphql?query={__typename}', { accept });
+    expect(response.statusCode).toBe(type ? 200 : 406);
+    if (type) expect(response.headers['content-type']).toBe(`${type}; charset=utf-8`);
+  });
+
+  test.each<[string, InjectOptions, number]>([
+    ['a bad token', { method: 'GET', headers: { authorization: 'Bearer x' } }, 401],
+    ['another method', { method: 'PUT' }, 405],
+    ['too much', { method: 'POST', headers: json, payload: 'x'.repeat(1_048_577) }, 413],
+    ['another type', { method: 'POST', payload: 'x', headers: { 'content-type': 'a/b' } }, 415],
+  ])('%s is refused in the type that is preferred', async (_name, options, status) => {
+    for (const [accept, type] of [
+      ['application/graphql-response+json, application/json;q=0.9', 'graphql-response\\+json'],
+      ['application/graphql-response+json;q=0.9, application/json', 'json'],
+      ['*/*', 'json'],
+    ] as const) {
+      const response = await send({ ...options, headers: { ...options.headers, accept } });
+      expectErrors(response, status);
+      expect(response.headers['content-type']).toMatch(
+        new RegExp(`^application/${type}; charset=utf-8$`),
+      );
+    }
+  });
+
+  test('what clients send again, or sent as a batch, is refused in JSON', async () => {
+    const accept = 'application/graphql-response+json';
+    const batch = await send({ method: 'POST', headers: { accept }, payload: [{ query }] });
+    expectErrors(batch, 400);
+    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
+    try {
+      let last = await limited.get('/graphql', { accept });
+      for (let time = 0; time < 2; time += 1) last = await limited.get('/graphql', { accept });
+      expectErrors(last, 429);
+      for (const { headers } of [batch, last]) {
+        expect(headers['content-type']).toBe('application/json; charset=utf-8');
+      }
+    } finally {
+      await limited.close();
+    }
+  });
+
+  test('what fails inside has a code in every type, interpreted, compiled and as an event', async () => {
+    const schema = extend('scalar Any extend type Query { broken: Int, unwritable: Any }', {
+      'Query.broken': () => {
+        throw new Error('hidden');
+      },
+      // JSON cannot write it: the answer as a whole fails.
+      'Query.unwritable': () => 1n,
+    });
+    const broken = await openGateway('PostgreSQL', [], {}, { schema });
+    const code = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+    const error = { message: 'Internal server error.', ...code };
+    const get = (accept: string, field = 'broken') =>
+      broken.get(`/graphql?query={${field}}`, { accept });
+    try {
+      for (let time = 0; time < 6; time += 1) {
+        for (const type of ['application/json', result]) {
+          const { data, errors } = (await get(type)).json();
+          expect(data).toEqual({ broken: null });
+          expect(errors).toEqual([expect.objectContaining(error)]);
+        }
+        expect((await get('text/event-stream')).body).toContain(JSON.stringify(code).slice(1, -1));
+      }
+      for (const type of ['application/json', result]) {
+        const answer = await get(type, 'unwritable');
+        expect(answer.statusCode).toBe(500);
+        expect(answer.headers['content-type']).toBe(`${type}; charset=utf-8`);
+        expect(answer.json()).toEqual({ errors: [error] });
+      }
+    } finally {
+      await broken.close();
+    }
+  });
+});

@@ -1,0 +1,224 @@
+// What ends an answer that is kept: commits that touch what it was made of, and no others; and everything
+// where nobody knows what was committed.
+import type { LightMyRequestResponse } from 'fastify';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import type { OutfitRow } from '../../src/outfits/row.ts';
+import { databaseKinds, openGateway, type TestGateway } from '../support/gateway.ts';
+import { extend } from '../support/schema-extension.ts';
+
+const rows = [...generateOutfits({ outfits: 60, users: 5 })].map((row, index) => ({
+  ...row,
+  id: 1000 + index,
+  likes: 100 + 10 * index,
+  created: BigInt(1_700_000_000_000_000 + index * 1_000_000),
+  modified: BigInt(1_700_000_000_000_000 + index * 1_000_000),
+  private: false,
+}));
+const schema = extend('extend type Query { idempotencyKeys: Int }', {
+  'Query.idempotencyKeys': async (_root, _args, { read }) =>
+    (await read<{ count: number }>('SELECT count(*)::int AS count FROM idempotency_keys', []))[0]
+      ?.count,
+});
+
+/** The oldest and the newest, which are also those with the fewest and the most likes. */
+const oldest = rows[0] as OutfitRow;
+const newest = rows.at(-1) as OutfitRow;
+const user = newest.userId;
+const other = rows.find((row) => row.userId !== user)?.userId ?? 0;
+const ids = '{ id: databaseId }';
+const named = `{ id: databaseId user { username } }`;
+
+/** Questions by a name; pages have 20 outfits. */
+const questions = {
+  newest: '/api/outfits/',
+  oldest: '/api/outfits/?page=last',
+  leastLiked: '/api/outfits/?ordering=like_count',
+  mostLiked: '/api/outfits/?ordering=-like_count',
+  one: `{ outfit(databaseId: ${newest.id}) { title likes } }`,
+  another: `{ outfit(databaseId: ${oldest.id}) { title likes } }`,
+  none: '{ outfit(databaseId: 77) { title } }',
+  user: `{ user(databaseId: ${user}) { username } }`,
+  username: '{ user(username: "nobody") { id } }',
+  firstThree: `{ outfitConnection(first: 3) { edges { node ${named} } } }`,
+  lastThree: `{ outfitConnection(last: 3) { edges { node ${ids} } pageInfo { hasNextPage } } }`,
+  total: '{ outfitConnection(first: 1, ordering: CREATED_ASC) { totalCount } }',
+  popular: `{ outfits(filter: { likesFrom: 500 }, ordering: LIKE_COUNT_DESC) { count } }`,
+  ofUser: `{ user(databaseId: ${user}) { outfits { count results ${ids} } } }`,
+  ofOther: `{ user(databaseId: ${other}) { outfitConnection(first: 2) { totalCount } } }`,
+  search: `{ outfits(filter: { search: "linen" }) { count } }`,
+  searchByLikes: `{ outfits(filter: { search: "linen" }, ordering: LIKE_COUNT_DESC) { results ${ids} } }`,
+  unrecorded: '{ idempotencyKeys }',
+} as const;
+type Name = keyof typeof questions;
+const names = Object.keys(questions) as Name[];
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  let gateway: TestGateway;
+  let writer: pg.Client | pg.Pool;
+  beforeAll(async () => {
+    gateway = await openGateway(kind, rows, {}, { schema });
+    const { pool } = gateway.database;
+    writer = kind === 'embedded' ? pool : new pg.Client(pool.options.connectionString);
+    if (writer instanceof pg.Client) await writer.connect();
+  });
+  afterAll(async () => {
+    if (writer instanceof pg.Client) await writer.end();
+    await gateway.close();
+  });
+
+  const ask = (name: Name): Promise<LightMyRequestResponse> => {
+    const question = questions[name];
+    return question.startsWith('/')
+      ? gateway.get(question)
+      : gateway.get(`/graphql?${new URLSearchParams({ query: question })}`);
+  };
+  /** Which answers were read anew after `write`, each asked for once before. */
+  const endedBy = async (...statements: string[]): Promise<Name[]> => {
+    const before = new Map<Name, string>();
+    for (const name of names) before.set(name, (await ask(name)).body);
+    for (const statement of statements) await writer.query(statement);
+    const ended: Name[] = [];
+    let reads = 0;
+    const { pool } = gateway.database;
+    const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
+    pool.query = ((...args: unknown[]) => {
+      const [statement] = args as [{ text?: string } | string];
+      const text = typeof statement === 'string' ? statement : statement.text;
+      if (!text?.includes('pg_current_snapshot')) reads++;
+      return query(...args);
+    }) as typeof pool.query;
+    const { queryInLane } = pool;
+    pool.queryInLane = ((...args: Parameters<typeof queryInLane>) => {
+      reads++;
+      return queryInLane.apply(pool, args);
+    }) as typeof pool.queryInLane;
+    try {
+      for (const name of names) {
+        const had = reads;
+        const { body } = await ask(name);
+        if (reads > had) ended.push(name);
+        else expect([name, body]).toEqual([name, before.get(name)]);
+      }
+    } finally {
+      pool.query = query as unknown as typeof pool.query;
+      pool.queryInLane = queryInLane;
+    }
+    return ended;
+  };
+  test('nothing is ended by a commit that touches no outfit and no user, but what nobody explains', async () => {
+    expect(await endedBy('CREATE TABLE of_others (id int)', 'DROP TABLE of_others')).toEqual([
+      'unrecorded',
+    ]);
+    for (const same of [
+      `UPDATE outfits SET title = title WHERE id = ${newest.id}`,
+      `UPDATE outfit_like_counts SET likes = likes WHERE id = ${newest.id}`,
+    ]) {
+      expect(await endedBy(same)).toEqual(['unrecorded']);
+    }
+    // On a server that other tests use, what they commit in databases of their own is not explained either.
+    const ended = await endedBy();
+    expect(ended.filter((name) => kind === 'embedded' || name !== 'unrecorded')).toEqual([]);
+  });
+
+  test('a like ends the answers that show the outfit, and the lists in which it moves', async () => {
+    const shown: Name[] = ['newest', 'mostLiked', 'one', 'firstThree', 'ofUser'];
+    expect(new Set(await endedBy(likes(691, newest.id)))).toEqual(
+      new Set([...shown, 'popular', 'searchByLikes', 'unrecorded']),
+    );
+    // From the last place to the first of those with likes, without which no page of them is as before.
+    expect(new Set(await endedBy(likes(5_000, oldest.id)))).toEqual(
+      new Set<Name>([
+        ...(['oldest', 'another', 'lastThree', 'total'] as const),
+        ...(['leastLiked', 'mostLiked', 'popular', 'searchByLikes', 'unrecorded'] as const),
+      ]),
+    );
+  });
+
+  test('a new outfit ends the counts, and what is behind it', async () => {
+    const insert = `INSERT INTO outfits SELECT (jsonb_populate_record(o,
+      '{"id": 77, "created": 1600000000000000, "modified": 1}')).* FROM outfits o WHERE id = ${oldest.id}`;
+    expect(new Set(await endedBy(insert))).toEqual(
+      new Set<Name>([
+        ...(['newest', 'oldest', 'leastLiked', 'mostLiked', 'none', 'lastThree'] as const),
+        ...(['total', 'search', 'searchByLikes', 'unrecorded'] as const),
+        ...(oldest.userId === user ? (['ofUser'] as const) : []),
+        ...(oldest.userId === other ? (['ofOther'] as const) : []),
+      ]),
+    );
+    await writer.query('DELETE FROM outfits WHERE id = 77');
+  });
+
+  test('a user ends what shows that user, and what was looked for by a name', async () => {
+    const rename = `UPDATE users SET username = username || 'x' WHERE id = ${user}`;
+    const ended = await endedBy(rename);
+    expect(ended).toEqual(
+      expect.arrayContaining<Name>(['newest', 'user', 'username', 'firstThree', 'one', 'ofUser']),
+    );
+    for (const name of ['none', 'total', 'ofOther'] as const) expect(ended).not.toContain(name);
+  });
+
+  test.each<[string, string[]]>([
+    [
+      'more changes than are looked at',
+      [
+        `INSERT INTO outfits SELECT (jsonb_populate_record(o, jsonb_build_object('id', 9000 + n))).*
+       FROM outfits o, generate_series(1, 1001) n WHERE id = ${oldest.id}`,
+        'DELETE FROM outfits WHERE id > 9000',
+      ],
+    ],
+    [
+      'triggers that were off for a while',
+      [
+        'ALTER TABLE outfits DISABLE TRIGGER USER',
+        `UPDATE outfits SET title = 'unnoted' WHERE id = ${oldest.id}`,
+        'ALTER TABLE outfits ENABLE TRIGGER USER',
+        'SELECT arm_outfit_triggers()',
+      ],
+    ],
+    [
+      'triggers of likes that were off for a while',
+      [
+        'ALTER TABLE outfit_like_counts DISABLE TRIGGER USER',
+        likes(7, oldest.id),
+        'ALTER TABLE outfit_like_counts ENABLE TRIGGER USER',
+        'SELECT arm_outfit_triggers()',
+      ],
+    ],
+    [
+      'a trigger that does not fire where it should',
+      ['ALTER TABLE users DISABLE TRIGGER note_updated'],
+    ],
+    ['a commit while it does not', ['CREATE TABLE of_others (id int)', 'DROP TABLE of_others']],
+    ['its return', ['SELECT arm_outfit_triggers()']],
+    [
+      'a table that was rewritten',
+      ['ALTER TABLE users ALTER COLUMN first_name TYPE text USING upper(first_name)'],
+    ],
+    ['an empty table', ['TRUNCATE outfits CASCADE']],
+  ])('everything is ended by %s', async (_what, statements) => {
+    expect(await endedBy(...statements)).toEqual(names);
+  });
+});
+
+test('on PostgreSQL, what a session with the role of a replica writes ends what it touches', async () => {
+  const gateway = await openGateway('PostgreSQL', rows);
+  onTestFinished(() => gateway.close());
+  const page = async () => (await gateway.get('/api/outfits/?ordering=id')).json().results[0];
+  await page();
+  const client = await gateway.database.pool.connect();
+  try {
+    await client.query('SET session_replication_role = replica');
+    await client.query(likes(12_345, oldest.id));
+    expect((await page()).likes).toBe(12_345);
+    await client.query(`UPDATE outfits SET title = 'As replicated' WHERE id = ${oldest.id}`);
+    expect((await page()).title).toBe('As replicated');
+  } finally {
+    client.release(true);
+  }
+});
+
+function likes(likes: number, id: number): string {
+  return `UPDATE outfit_like_counts SET likes = ${likes} WHERE id = ${id}`;
+}

@@ -1,0 +1,347 @@
+// What a GraphQL document may have, what it may cost, and the words for what is too much.
+import type { LightMyRequestResponse } from 'fastify';
+import { buildClientSchema, getIntrospectionQuery, printSchema } from 'graphql';
+import { describe, expect, test, vi } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+
+const ask = (
+  { app }: TestGateway,
+  query: string,
+  variables: object = {},
+  headers: Record<string, string> = {},
+): Promise<LightMyRequestResponse> =>
+  app.inject({ method: 'POST', url: '/graphql', headers, payload: { query, variables } });
+
+/** A refusal: 400 to clients of both media types, with a code, and numbers in the message. */
+async function expectRefusal(
+  gateway: TestGateway,
+  query: string,
+  code: string,
+  message: RegExp,
+  variables: object = {},
+): Promise<void> {
+  for (const accept of ['application/json', 'application/graphql-response+json', '*/*']) {
+    const response = await ask(gateway, query, variables, { accept });
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toEqual({
+      errors: [{ message: expect.stringMatching(message), extensions: { code } }],
+    });
+  }
+}
+
+async function expectData(gateway: TestGateway, query: string): Promise<void> {
+  const response = await ask(gateway, query);
+  expect(response.json()).not.toHaveProperty('errors');
+  expect(response.statusCode).toBe(200);
+}
+
+describe('the size of a document', () => {
+  const gateway = useGateway('PostgreSQL', rows);
+
+  const times = (count: number, text: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => text(index)).join(' ');
+
+  test('is 1,000 tokens at most', async () => {
+    const value = (digits: number) => `{ outfits(page: [${'1 '.repeat(digits)}]) { count } }`;
+    expect((await ask(gateway, value(988))).body).toContain('Int cannot represent');
+    await expectRefusal(gateway, value(989), 'TOO_MANY_TOKENS', /more than the 1000 tokens/);
+  });
+
+  test.each([
+    ['fields in fields', `${'{a'.repeat(3000)}${'}'.repeat(3000)}`],
+    ['fields that do not end', '{a'.repeat(3000)],
+    ['lists in lists', `{outfits(page:${'['.repeat(100_000)}`],
+    ['types in types', `query($a:${'['.repeat(100_000)}`],
+  ])('never overflows the stack: %s', async (_name, query) => {
+    await expectRefusal(gateway, query, 'TOO_MANY_TOKENS', /1000 tokens/);
+  });
+
+  const types = (levels: number) =>
+    `__type(name: "Outfit") { ${'ofType { '.repeat(levels - 2)} name ${'} '.repeat(levels - 1)}`;
+
+  test('is 20 levels of fields at most, introspection included', async () => {
+    await expectData(gateway, `{ ${types(20)} }`);
+    await expectRefusal(gateway, `{ ${types(21)} }`, 'QUERY_TOO_DEEP', /21 .* most 20/);
+  });
+
+  test('counts levels through fragments, named ones and others', async () => {
+    const inner = `{ ... on __Type { ${'ofType { ... { '.repeat(9)} name ${'} } '.repeat(9)} } }`;
+    const outer = (levels: number) =>
+      `{ ${types(levels).replace(' name ', ' ofType { ...Inner } ')} } fragment Inner on __Type ${inner}`;
+    await expectData(gateway, outer(10));
+    await expectRefusal(gateway, outer(11), 'QUERY_TOO_DEEP', /21 .* most 20/);
+  });
+
+  test('is 50 aliases at most, wherever they are', async () => {
+    const alias = (index: number) => `a${index}: __typename`;
+    await expectData(gateway, `{ ${times(50, alias)} }`);
+    const half = times(25, alias);
+    for (const query of [
+      `{ ${times(51, alias)} }`,
+      `{ ${half} ... on Query { b: __typename ...More } } fragment More on Query { ${half} }`,
+    ]) {
+      await expectRefusal(gateway, query, 'TOO_MANY_ALIASES', /51 aliases, but at most 50/);
+    }
+  });
+
+  test.each([
+    ['on __schema', '{ a: __schema { b: description } c: __schema { description } }'],
+    ['in __type', '{ __type(name: "A") { a: name b: name c: name } }'],
+    [
+      'in a fragment',
+      '{ __type(name: "A") { ...T } } fragment T on __Type { a: name b: name c: name }',
+    ],
+  ])('is 2 aliases at most in introspection: %s', async (_name, query) => {
+    await expectRefusal(gateway, query, 'TOO_MANY_ALIASES', /3 aliases in introspection.*most 2/);
+  });
+
+  test('is 50 directives at most', async () => {
+    const field = () => '... @include(if: true) { __typename }';
+    await expectData(gateway, `{ ${times(50, field)} }`);
+    await expectRefusal(gateway, `{ ${times(51, field)} }`, 'TOO_MANY_DIRECTIVES', /51 .*most 50/);
+    const onOne = `{ __typename ${times(51, () => '@include(if: true)')} }`;
+    await expectRefusal(gateway, onOne, 'TOO_MANY_DIRECTIVES', /51 .*most 50/);
+  });
+
+  test('is 20 repeated fields at most', async () => {
+    await expectData(gateway, `{ ${'__typename '.repeat(21)} outfits { count } }`);
+    for (const query of [
+      `{ ${'__typename '.repeat(22)} }`,
+      `{ outfits { ${'count '.repeat(11)} } ... on Query { ${'a: __typename '.repeat(12)} } }`,
+      `{ outfits { results { ${'user { id } '.repeat(22)} } } }`,
+    ]) {
+      await expectRefusal(gateway, query, 'TOO_MANY_REPEATS', /21 repeated fields.* most 20/);
+    }
+  });
+
+  test('lets through the introspection query of tools, which gives the committed schema', async () => {
+    const query = getIntrospectionQuery({
+      descriptions: true,
+      directiveIsRepeatable: true,
+      experimentalDirectiveDeprecation: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+      schemaDescription: true,
+      specifiedByUrl: true,
+    });
+    const { data } = (await ask(gateway, query)).json();
+    expect(printSchema(buildClientSchema(data))).toContain('type OutfitPage {');
+  });
+
+  const chain = (length: number, body: (next: string) => string) =>
+    times(length, (index) => {
+      const next = index + 1 < length ? `...F${index + 1}` : '';
+      return `fragment F${index} on Outfit { id ${body(next)} }`;
+    });
+  const inLists = (next: string) => `user { outfits { results { id ${next} } } }`;
+  test.each([
+    [
+      'fragments that double',
+      `{ outfits { results { ...F0 } } } ${chain(90, (next) => next + next)}`,
+    ],
+    [
+      'fragments that double in fields',
+      `{ outfits { results { ...F0 } } } ${chain(25, (next) => inLists(next) + inLists(next))}`,
+    ],
+    ['fragments in a circle', '{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }'],
+    [
+      'hundreds of fragments',
+      `{ outfits { results { ${times(120, (i) => `...F${i}`)} } } } ${chain(120, () => '')}`,
+    ],
+    ['one field hundreds of times', `{ outfits { results { ${'user { id } '.repeat(240)} } } }`],
+    ['hundreds of unknown fields', `{ ${times(990, (i) => `x${i}`)} }`],
+    ['hundreds of variables', `query (${times(190, (i) => `$v${i}: X!`)}) { outfits { count } }`],
+  ])('is little enough that %s are answered at once, with few errors', async (_name, query) => {
+    const start = process.cpuUsage();
+    const response = await ask(gateway, query);
+    const { user, system } = process.cpuUsage(start);
+    // Seconds of computing, with room for a slow machine: without limits it would be minutes.
+    expect((user + system) / 1e6).toBeLessThan(4);
+    expect(response.statusCode).toBeLessThan(500);
+    expect(response.json().errors?.length ?? 0).toBeLessThanOrEqual(6);
+    expect(response.body).not.toContain('"Validation aborted."');
+  });
+});
+
+describe('the cost of a document', () => {
+  const gateway = useGateway('PostgreSQL', rows, { GRAPHQL_MAX_COST: '3', PAGE_SIZE: '7' });
+
+  const connection = (args: string) => `outfitConnection${args} { edges { node { id } } }`;
+  test.each<[string, string, number, object?]>([
+    ['a page counts its outfits', '{ outfits { results { id title } } }', 1 + 7],
+    ['each owner counts', '{ outfits { results { id user { id } } } }', 1 + 7 * 2],
+    [
+      'lists in lists multiply',
+      '{ outfits { results { user { outfits { results { id } } } } } }',
+      1 + 7 * (2 + 1 + 7),
+    ],
+    [
+      'aliases add up',
+      '{ a: outfits { results { id } } b: outfits(page: 2) { results { id } } }',
+      2 * (1 + 7),
+    ],
+    [
+      'fragments count where they are spread',
+      '{ a: outfits { ...P } ... on Query { b: outfits { ...P } } } fragment P on OutfitPage { results { id } }',
+      2 * (1 + 7),
+    ],
+    ['a connection counts what is asked for', `{ ${connection('(first: 5)')} }`, 1 + 5 * 2],
+    ['from the end too', `{ ${connection('(last: 6)')} }`, 1 + 6 * 2],
+    ['and a page when nothing is said', `{ ${connection('')} }`, 1 + 7 * 2],
+    ['no more than it may give', `{ ${connection('(first: 2147483647)')} }`, 1 + 100 * 2],
+    [
+      'a variable counts with its value',
+      `query ($n: Int) { ${connection('(first: $n)')} }`,
+      1 + 50 * 2,
+      { n: 50 },
+    ],
+    ['or with its default', `query ($n: Int = 40) { ${connection('(first: $n)')} }`, 1 + 40 * 2],
+    [
+      'a list of none does not make what is in it free',
+      `{ outfitConnection(first: 0) { edges { node { user { outfits { results { id } } } } } } }`,
+      1 + 2 + 1 + (1 + 7),
+    ],
+    [
+      'what is skipped counts',
+      'query ($no: Boolean = false) { outfits { results @include(if: $no) { id } } }',
+      1 + 7,
+    ],
+    [
+      'only the operation that is meant counts, wherever it stands',
+      'query A { outfits { count } } query B { outfits { results { id } } }',
+      1 + 7,
+    ],
+  ])('%s', async (_name, query, cost, variables = {}) => {
+    const operationName = query.startsWith('query A') ? 'B' : undefined;
+    const response = await gateway.app.inject({
+      method: 'POST',
+      url: '/graphql',
+      payload: { query, variables, operationName },
+    });
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toEqual({
+      errors: [
+        {
+          message: `The document can give ${cost} objects, but at most 3 are allowed.`,
+          extensions: { code: 'QUERY_TOO_COSTLY' },
+        },
+      ],
+    });
+  });
+
+  test('values cost nothing', async () => {
+    await expectData(gateway, '{ __typename outfits { __typename count pageCount } }');
+  });
+
+  test('introspection passes at any limit', async () => {
+    await expectData(gateway, getIntrospectionQuery());
+  });
+
+  test('is counted anew for the variables of a query that has been compiled', async () => {
+    const query = `query ($n: Int) { ${connection('(first: $n)')} }`;
+    for (let round = 0; round < 8; round++) {
+      const cheap = await ask(gateway, query, { n: 1 });
+      expect(cheap.json().data.outfitConnection.edges).toHaveLength(1);
+    }
+    for (let round = 0; round < 3; round++) {
+      await expectRefusal(gateway, query, 'QUERY_TOO_COSTLY', /can give 181 objects/, { n: 90 });
+    }
+  });
+});
+
+describe('the words for what is wrong', () => {
+  const gateway = useGateway('PostgreSQL', rows);
+
+  const query = '{ outfits { count } }';
+  const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
+  const variables = `{"query":"{__typename}","variables":{"a":${deep.slice(200_000, -200_000)}}}`;
+  const onlyOne = 'The body must be one object: requests cannot be sent in batches.';
+  const must = (name: string, kind: string) => `The parameter ${name} must be ${kind}.`;
+  const noObject = 'The body must be an object with the parameter query.';
+  test.each<[string, string | Buffer, string]>([
+    ['no JSON', '{"query":', 'The body is not valid JSON.'],
+    ['an open end', '['.repeat(1_000_000), 'The body is not valid JSON.'],
+    ['nothing', '', 'The body is empty.'],
+    ['bad bytes', Buffer.from('7b22ff227d', 'hex'), 'The body is not valid UTF-8.'],
+    ['deep nesting', deep, 'The body is nested deeper than 32 levels.'],
+    ['deep variables', variables, 'The body is nested deeper than 32 levels.'],
+    ['a batch', `[{"query":"${query}"}]`, onlyOne],
+    ['a text', '"x"', noObject],
+    ['null', 'null', noObject],
+    ['no query', '{"variables":{}}', 'The parameter query is missing.'],
+    ['a list as query', '{"query":[]}', must('query', 'a string')],
+    ['an operation 1', '{"query":"{a}","operationName":1}', must('operationName', 'a string')],
+    ['variables in a list', '{"query":"{a}","variables":[]}', must('variables', 'an object')],
+    ['extensions as text', '{"query":"{a}","extensions":"x"}', must('extensions', 'an object')],
+  ])('names a body with %s', async (_name, payload, message) => {
+    const response = await post(payload, 'application/json');
+    expect(response.statusCode).toBe(400);
+    expectWords(response, message);
+  });
+
+  test.each(['text/plain', 'nonsense', undefined])('names the type %s', async (type) => {
+    const response = await post('{}', type);
+    expect(response.statusCode).toBe(415);
+    expectWords(response, 'The Content-Type of a POST must be application/json.');
+  });
+
+  const post = (payload: string | Buffer, type: string | undefined) =>
+    gateway.app.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers: type ? { 'content-type': type } : {},
+      payload: Buffer.from(payload as string),
+    });
+  const expectWords = (response: LightMyRequestResponse, message: string) => {
+    const extensions = { code: expect.stringMatching(/^[A-Z_]+$/) };
+    expect(response.json()).toEqual({ errors: [{ message, extensions }] });
+  };
+
+  test.each([
+    ['', 'The parameter query is missing.'],
+    ['?query=', 'The parameter query is missing.'],
+    ['?query={a}&query={b}', 'The parameter query is there more than once.'],
+    ['?query={a}&variables={', 'The parameter variables is not valid JSON.'],
+    ['?query={a}&variables=[]', 'The parameter variables must be an object.'],
+    [
+      `?query={a}&variables=${'['.repeat(3000)}${']'.repeat(3000)}`,
+      'The parameter variables is nested deeper than 32 levels.',
+    ],
+    ['?query={a}&extensions=1', 'The parameter extensions must be an object.'],
+  ])('names what is wrong with the query string %s', async (queryString, message) => {
+    const response = await gateway.get(`/graphql${queryString}`);
+    expect(response.statusCode).toBe(400);
+    expect(response.json().errors).toEqual([{ message, extensions: { code: 'BAD_REQUEST' } }]);
+  });
+
+  test('is the same for an Accept that no answer has, before anything is executed', async () => {
+    const response = await ask(gateway, query, {}, { accept: 'text/html' });
+    expect(response.statusCode).toBe(406);
+    expect(response.json().errors[0].extensions.code).toBe('NOT_ACCEPTABLE');
+  });
+
+  test('is ours for what breaks inside, also in a development environment', async () => {
+    vi.stubEnv('NODE_ENV', 'development');
+    const broken = await openGateway('PostgreSQL', rows);
+    try {
+      const error = new Error('relation hidden_table');
+      const fail = (() => Promise.reject(error)) as () => never;
+      vi.spyOn(broken.database.pool, 'query').mockImplementation(fail);
+      for (const document of [
+        '{ outfits { results { id } } }',
+        '{ outfit(databaseId: 1) { id } }',
+      ]) {
+        const { body } = await ask(broken, document);
+        expect(body).toContain('"message":"Internal server error."');
+        expect(body).toContain('"code":"INTERNAL_SERVER_ERROR"');
+        expect(body).not.toMatch(/hidden|relation|prisma|stack|originalError|SELECT|\/src\//i);
+      }
+    } finally {
+      vi.unstubAllEnvs();
+      await broken.close();
+    }
+  });
+});

@@ -1,0 +1,107 @@
+// Live answers while the database goes away and comes back, and when the process goes.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient } from 'graphql-sse';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { openStream, type Stream } from '../support/event-stream.ts';
+import { faultsOf } from '../support/faults/database-faults.ts';
+import { type Network, openNetwork } from '../support/faults/network.ts';
+import { baseOf, dist, findFreePort, type Run, run, runServer, stop } from '../support/process.ts';
+
+let postgres: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+let network: Network;
+let server: Run;
+let base: string;
+
+const one = 'subscription { outfit(databaseId: 1) { title } }';
+const list = 'subscription { outfits { results { title description } } }';
+
+beforeAll(async () => {
+  postgres = await startEmbeddedPostgres();
+  await run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL: postgres.url }).ended;
+  network = await openNetwork(postgres.port);
+});
+
+afterAll(async () => {
+  network.close();
+  await postgres.close();
+});
+
+function environment(): Record<string, string> {
+  const url = new URL(postgres.url);
+  url.port = String(network.port);
+  return { DATABASE_URL: url.href, SEED: 'demo', HOST: '127.0.0.1' };
+}
+
+beforeEach(async () => {
+  server = runServer(environment());
+  base = await baseOf(server);
+});
+
+/** Writes beside the gateway. */
+async function retitle(title: string): Promise<void> {
+  const client = new pg.Client(postgres.url);
+  await client.connect();
+  await client.query('UPDATE outfits SET title = $1 WHERE id = 1', [title]);
+  await client.end();
+}
+
+const titleOf = ({ data }: Awaited<ReturnType<Stream['next']>>) => data.data.outfit.title;
+
+const faults = faultsOf(() => ({ postgres, network }));
+
+describe.each(Object.entries(faults))('a PostgreSQL that %s', (name, fault) => {
+  test('leaves streams open, which go on when it is back; new ones are 503', async () => {
+    await retitle('Before');
+    const stream = await openStream(base, one);
+    expect(titleOf(await stream.next())).toBe('Before');
+    await fault.begin();
+    const status = async () => (await openStream(base, one)).response.statusCode;
+    await expect.poll(status).toBe(503);
+    // Heartbeats need no database.
+    await expect.poll(() => stream.text(), { timeout: 40_000 }).toContain('\n:\n\n');
+    expect(stream.events()).toHaveLength(1);
+    await fault.end();
+    // The network alone is away: what is written beside it is found when it is back.
+    await expect
+      .poll(
+        () =>
+          retitle(`After one that ${name}`).then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+    expect(titleOf(await stream.next())).toBe(`After one that ${name}`);
+    expect(await stop(server)).toBe(0);
+  });
+});
+
+test('a process that gets SIGTERM ends its streams without complete, also those nobody reads', async () => {
+  const stream = await openStream(base, one);
+  const unread = await openStream(base, list);
+  await stream.next();
+  unread.response.pause();
+  const code = await stop(server);
+  expect(code).toBe(0);
+  expect(await stream.ended).toBe(true);
+  expect(stream.events().map((event) => event.name)).toEqual(['next']);
+});
+
+test('graphql-sse goes on with another process', async () => {
+  await retitle('First');
+  const port = await findFreePort();
+  const start = () => runServer({ ...environment(), PORT: String(port) });
+  const first = start();
+  const url = `${await baseOf(first)}/graphql`;
+  const client = createClient({ url, retryAttempts: 60, retry: () => sleep(200) });
+  onTestFinished(() => client.dispose());
+  const answers = client.iterate<{ outfit: { title: string } }>({ query: one });
+  expect((await answers.next()).value.data.outfit.title).toBe('First');
+  expect(await stop(first)).toBe(0);
+  await retitle('Second');
+  await baseOf(start());
+  expect((await answers.next()).value.data.outfit.title).toBe('Second');
+});

@@ -1,0 +1,178 @@
+// Thousands of streams on few lists: idle they cost next to nothing, and a change reaches them all.
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { expect, test } from 'vitest';
+import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const streams = 5_000;
+const lists = 20;
+/** Clock ticks of Linux in a second, in which it counts the time of a process. */
+const ticks = 100;
+
+interface Reader {
+  readonly socket: Socket;
+  events: number;
+  /** What has come since the last round began. */
+  text: string;
+}
+
+async function subscribe(
+  port: number,
+  page: number,
+  fields = 'databaseId title likes',
+  headers: Record<string, string> = {},
+): Promise<Reader> {
+  const query = `subscription { outfits(page: ${page}) { count results { ${fields} } } }`;
+  const target = `/graphql?query=${encodeURIComponent(query)}`;
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const socket = connect(port, '127.0.0.1');
+  const reader: Reader = { socket, events: 0, text: '' };
+  socket.write(
+    `GET ${target} HTTP/1.1\r\nHost: a.test\r\nAccept: text/event-stream\r\n${lines.join('')}\r\n`,
+  );
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    reader.events += chunk.split('event: next').length - 1;
+    reader.text += chunk;
+  });
+  socket.on('error', () => {});
+  await new Promise<void>((settle, reject) => {
+    socket.once('data', () => settle());
+    socket.once('close', () => reject(new Error(`closed: ${reader.text}`)));
+  });
+  return reader;
+}
+
+/** Seconds of work that a process has done. */
+function workOf(pid: number | undefined): number {
+  const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
+  const fields = rest.split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / ticks;
+}
+
+/** MiB that a process has. */
+function memoryOf(pid: number | undefined): number {
+  const [, kib] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Math.round(Number(kib) / 1024);
+}
+
+/** Milliseconds until all readers have what says `text`. */
+const countLate = (readers: readonly Reader[], text: string) =>
+  readers.filter((reader) => !reader.text.includes(text)).length;
+
+async function untilAllRead(readers: readonly Reader[], text: string): Promise<number> {
+  const start = performance.now();
+  const late = () => countLate(readers, text);
+  while (late() > 0 && performance.now() - start < 60_000) await sleep(10);
+  expect(late()).toBe(0);
+  return Math.round(performance.now() - start);
+}
+
+test(`a change reaches ${streams} streams of ${lists} lists, each once`, async () => {
+  const environment = await migratedEnvironmentOf('PostgreSQL');
+  const server = runServer({ ...environment, SEED: 'demo', HOST: '127.0.0.1' });
+  const base = await baseOf(server);
+  const port = Number(new URL(base).port);
+  const client = new pg.Client(environment['DATABASE_URL']);
+  await client.connect();
+
+  const readers: Reader[] = [];
+  const opening = performance.now();
+  for (let index = 0; index < streams; index += 100) {
+    const some = Array.from({ length: 100 }, (_, other) =>
+      subscribe(port, ((index + other) % lists) + 1),
+    );
+    readers.push(...(await Promise.all(some)));
+  }
+  console.log(`${streams} streams opened in ${Math.round(performance.now() - opening)} ms`);
+  await sleep(1_000);
+  const work = workOf(server.child.pid);
+  await sleep(10_000);
+  console.log(`idle for 10 s: ${(workOf(server.child.pid) - work).toFixed(2)} s of work`);
+  console.log(`memory: ${memoryOf(server.child.pid)} MiB`);
+  expect(readers.filter(({ events }) => events !== 1)).toHaveLength(0);
+
+  const rounds: number[] = [];
+  for (let round = 1; round <= 5; round++) {
+    const before = new Map(readers.map((reader) => [reader, reader.events]));
+    for (const reader of readers) reader.text = '';
+    await client.query('UPDATE outfits SET title = $1', [`Round ${round} ends`]);
+    rounds.push(await untilAllRead(readers, `Round ${round} ends`));
+    // One event for one commit, and none again for what others commit.
+    await sleep(1_000);
+    const wrong = readers.filter((reader) => reader.events !== (before.get(reader) ?? 0) + 1);
+    expect(wrong).toHaveLength(0);
+  }
+  console.log(`milliseconds from a commit to the last reader: ${rounds.join(', ')}`);
+  expect(await stop(server)).toBe(0);
+  await client.end();
+  for (const { socket } of readers) socket.destroy();
+}, 300_000);
+
+const viewers = 1_000;
+test(`a change reaches ${viewers} viewers with answers of their own, and holds up nobody else`, async () => {
+  const environment = await migratedEnvironmentOf('PostgreSQL');
+  const settings = { ...environment, SEED: 'demo', HOST: '127.0.0.1', AUTH_JWT_SECRET: secret };
+  const server = runServer(settings);
+  const base = await baseOf(server);
+  const port = Number(new URL(base).port);
+  const client = new pg.Client(environment['DATABASE_URL']);
+  await client.connect();
+
+  const own: Reader[] = [];
+  for (let index = 0; index < viewers; index += 50) {
+    const some = Array.from({ length: 50 }, async (_, other) =>
+      subscribe(port, 1, 'title likes viewerHasLiked', await signIn(index + other + 1)),
+    );
+    own.push(...(await Promise.all(some)));
+  }
+  // They come last, and so stand behind all the others.
+  const shared = await Promise.all(
+    Array.from({ length: lists }, (_, page) => subscribe(port, page + 1)),
+  );
+  const before = memoryOf(server.child.pid);
+  const work = workOf(server.child.pid);
+  const rounds: object[] = [];
+  for (let round = 1; round <= 5; round++) {
+    for (const reader of [...own, ...shared]) reader.text = '';
+    await client.query('UPDATE outfits SET title = $1', [`Round ${round} ends`]);
+    const reached = {
+      own: untilAllRead(own, `Round ${round} ends`),
+      shared: untilAllRead(shared, `Round ${round} ends`),
+    };
+    const ownThen = reached.shared.then(() => countLate(own, `Round ${round} ends`));
+    const slowest = await askUntil(base, reached.own);
+    rounds.push({ own: await reached.own, shared: await reached.shared, slowest });
+    // What is for all does not wait for what is for each.
+    expect(await ownThen).toBeGreaterThan(0);
+    await sleep(500);
+  }
+  console.log(
+    'milliseconds from a commit to the last reader, and of the slowest request meanwhile:',
+    rounds,
+  );
+  console.log(`work: ${(workOf(server.child.pid) - work).toFixed(1)} s`);
+  console.log(`memory: ${before} MiB before, ${memoryOf(server.child.pid)} MiB after`);
+  expect(await stop(server)).toBe(0);
+  await client.end();
+  for (const { socket } of [...own, ...shared]) socket.destroy();
+}, 300_000);
+
+/** Asks for pages, one after the other, until something has happened; milliseconds of the slowest. */
+async function askUntil(base: string, end: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  end.finally(() => {
+    isOver = true;
+  });
+  let slowest = 0;
+  while (!isOver) {
+    const start = performance.now();
+    const response = await fetch(`${base}/api/outfits/?page=${1 + (Math.round(start) % 50)}`);
+    expect(response.status).toBe(200);
+    await response.text();
+    slowest = Math.max(slowest, Math.round(performance.now() - start));
+  }
+  return slowest;
+}

@@ -1,0 +1,398 @@
+// What an operator sees: request ids, the log, and metrics.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { buildApp } from '../../src/app.ts';
+import type { Config } from '../../src/config.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { version } from '../../src/package.ts';
+import { keepLog, openGateway, useGateway } from '../support/gateway.ts';
+import { baseOf, environmentOf, findFreePort, runServer, stop } from '../support/process.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+
+describe('x-request-id', () => {
+  const gateway = useGateway('PostgreSQL', rows);
+
+  const idOf = async (method: 'GET' | 'POST', url: string, headers: Record<string, string> = {}) =>
+    (await gateway.app.inject({ method, url, headers })).headers['x-request-id'];
+
+  test.each([
+    ['GET', '/api/outfits/'],
+    ['GET', '/api/outfits'],
+    ['GET', '/api/outfits/?page=0'],
+    ['POST', '/api/outfits/'],
+    ['GET', '/api/nothing/'],
+    ['GET', '/nothing'],
+    ['GET', '/%E0%A4%A'],
+    ['GET', '/graphql'],
+    ['GET', '/graphql?query={__typename}'],
+    ['POST', '/graphql'],
+  ] as const)('is in the answer of %s %s, and another in the next one', async (method, url) => {
+    const id = await idOf(method, url);
+    expect(id).toMatch(/^[\w-]{8,64}$/);
+    expect(await idOf(method, url)).not.toBe(id);
+    expect(await idOf(method, url, { 'x-request-id': 'from.the-client:1' })).toBe(
+      'from.the-client:1',
+    );
+  });
+
+  test.each(['', 'a b', 'a\tb', '"a"', '<a>', 'é', 'a'.repeat(65)])(
+    'is made anew when the client sends %j',
+    async (given) => {
+      expect(await idOf('GET', '/api/outfits/', { 'x-request-id': given })).toMatch(
+        /^[\w-]{8,64}$/,
+      );
+    },
+  );
+});
+
+/** A gateway on real PostgreSQL whose log is kept, line by line. */
+async function openLoggedGateway(
+  level: 'debug' | 'info',
+  identity: Partial<Config> = { authJwtSecret: secret },
+) {
+  const gateway = await openGateway('PostgreSQL', rows);
+  const { logger, text, lines } = keepLog(level);
+  const metrics = createMetrics(gateway.database);
+  const app = await buildApp({ ...gateway.config, ...identity }, gateway.database, {
+    logger,
+    metrics,
+  });
+  onTestFinished(async () => {
+    await app.close();
+    await gateway.close();
+  });
+  return {
+    app,
+    metrics,
+    execute: (statement: string) => gateway.database.pool.query(statement),
+    /** Makes statements fail until what it gives is called. */
+    failWith(error: Error) {
+      const query = vi.spyOn(gateway.database.pool, 'query');
+      query.mockImplementation((() => Promise.reject(error)) as () => never);
+      return () => query.mockRestore();
+    },
+    /** Makes lists wait until what it gives is called. */
+    async lockOutfits() {
+      const client = await gateway.database.pool.connect();
+      await client.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
+      return async () => {
+        await client.query('ROLLBACK');
+        client.release();
+      };
+    },
+    text,
+    lines,
+  };
+}
+
+describe('the log', () => {
+  const byUsername = 'query Find($name: String) { user(username: $name) { id: databaseId } }';
+
+  test('has a line for each answer at debug, with the id, the operation and no query string', async () => {
+    const { app, lines, text } = await openLoggedGateway('debug');
+    await app.inject({
+      url: '/api/outfits/?page=2&token=hidden-1',
+      headers: { 'x-request-id': 'one' },
+    });
+    const variables = encodeURIComponent('{"name":"hidden-2"}');
+    await app.inject({
+      url: `/graphql?query=${encodeURIComponent(byUsername)}&variables=${variables}`,
+      headers: { 'x-request-id': 'two' },
+    });
+    expect(lines()).toMatchObject([
+      { requestId: 'one', method: 'GET', path: '/api/outfits/', status: 200 },
+      { requestId: 'two', method: 'GET', path: '/graphql', operation: 'Find', status: 200 },
+    ]);
+    expect(lines()[0]?.['milliseconds']).toBeGreaterThan(0);
+    expect(text()).not.toContain('hidden');
+  });
+
+  test('tells at debug who asked, and the bytes of the answer', async () => {
+    const { app, lines } = await openLoggedGateway('debug');
+    const headers = { ...(await signIn(7)), 'x-client-name': 'Shoes' };
+    const page = await app.inject({ url: '/api/outfits/', headers });
+    const query = await app.inject({ url: '/graphql?query={__typename}', headers });
+    await app.inject({ url: '/api/outfits/' });
+    await app.inject({ url: '/nothing', headers });
+    await app.inject({ method: 'HEAD', url: '/health/live' });
+    expect(lines()).toMatchObject([
+      { client: { name: 'Shoes' }, viewer: 7, bytes: page.rawPayload.length },
+      { client: { name: 'Shoes' }, viewer: 7, bytes: query.rawPayload.length },
+      { client: { name: 'lightMyRequest' }, bytes: page.rawPayload.length },
+      { client: { name: 'Shoes' }, status: 404, bytes: '{"detail":"Not found."}'.length },
+      { status: 200, bytes: 0 },
+    ]);
+    for (const line of lines().slice(2)) expect(line).not.toHaveProperty('viewer');
+  });
+
+  test('has a line at debug for bytes that are no request, with the id in the answer', async () => {
+    const { app, lines } = await openLoggedGateway('debug');
+    const tooLong = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
+    const answers = [await sendRaw(app, 'nonsense\r\n\r\n'), await sendRaw(app, tooLong)];
+    const ids = answers.map((answer) => /\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1]);
+    expect(new Set(ids).size).toBe(2);
+    expect(lines().filter(({ msg }) => msg === 'unreadable')).toMatchObject([
+      { level: 'debug', requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
+      { level: 'debug', requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
+    ]);
+  });
+
+  test('has nothing about answers that are as they should be at info', async () => {
+    const { app, text } = await openLoggedGateway('info');
+    for (const url of ['/api/outfits/', '/api/outfits/?page=0', '/nothing', '/graphql']) {
+      await app.inject(url);
+    }
+    expect(text()).toBe('');
+  });
+
+  test('tells of an unexpected error with the id of its request, and of no token or variable', async () => {
+    const { app, execute, failWith, lines, text } = await openLoggedGateway('debug');
+    const { authorization = '' } = await signIn(1);
+    const [, token = ''] = authorization.split(' ');
+    const ask = (query: string, variables: object, id: string) =>
+      app.inject({
+        method: 'POST',
+        url: '/graphql',
+        headers: { authorization, 'x-request-id': id },
+        payload: { query, variables },
+      });
+    // PostgreSQL quotes the value in its message: invalid input syntax for type integer.
+    await execute('ALTER TABLE users ALTER username TYPE integer USING id');
+    const failed = await ask(byUsername, { name: 'hidden-3' }, 'three');
+    expect(failed.body).not.toMatch(/hidden|syntax|22P02/);
+    expect(failed.json().errors[0].message).toBe('Internal server error.');
+    expect(lines()).toContainEqual(
+      expect.objectContaining({
+        level: 'error',
+        requestId: 'three',
+        msg: 'unexpected error',
+        err: expect.objectContaining({
+          type: 'GraphQLError',
+          stack: expect.stringContaining('at '),
+        }),
+      }),
+    );
+    expect(text()).toContain('22P02');
+
+    await execute('ALTER TABLE outfits RENAME TO gone');
+    const listing = await app.inject({
+      url: '/api/outfits/?page=2&secret=hidden-4',
+      headers: { authorization, 'x-request-id': 'four' },
+    });
+    expect(listing.statusCode).toBe(503);
+    expect(lines()).toContainEqual(
+      expect.objectContaining({ level: 'error', requestId: 'four', leftOut: 0 }),
+    );
+    // What says which relation is missing is no secret, and what an operator needs.
+    expect(text()).toContain('does not exist');
+
+    const restore = failWith(new Error('The disk is on fire.'));
+    const broken = await app.inject({
+      url: '/api/outfits/?page=1&secret=hidden-9',
+      headers: { 'x-request-id': 'nine' },
+    });
+    restore();
+    expect(broken.statusCode).toBe(500);
+    expect(broken.body).not.toContain('fire');
+    expect(lines()).toContainEqual(
+      expect.objectContaining({ level: 'error', requestId: 'nine', msg: 'unexpected error' }),
+    );
+    expect(lines()).toContainEqual(
+      expect.objectContaining({ level: 'error', requestId: 'nine', msg: 'failed', status: 500 }),
+    );
+
+    await ask('query Hidden { nothing }', { name: 'hidden-5' }, 'five');
+    await ask(byUsername, { name: ['hidden-6'] }, 'six');
+    await app.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer hidden-7' },
+      payload: '{"query": "hidden-8',
+    });
+    expect(text()).not.toContain('hidden');
+    expect(text()).not.toContain(token);
+    expect(text()).not.toContain(token.split('.')[1]);
+  });
+});
+
+describe('the log, when the keys of tokens cannot be fetched', () => {
+  const withoutKeys = { authJwksUrl: 'http://127.0.0.1:9/' };
+  const header = Buffer.from('{"alg":"RS256","kid":"any"}').toString('base64url');
+  const headers = { authorization: `Bearer ${header}.e30.AAAA` };
+  const doors = [
+    { url: '/api/outfits/', headers },
+    { url: '/graphql?query={__typename}', headers },
+  ];
+  const askOften = async (app: FastifyInstance, times: number) => {
+    for (let time = 0; time < times; time += 1) {
+      for (const door of doors) expect((await app.inject(door)).statusCode).toBe(503);
+    }
+  };
+
+  test('has a line a second for causes and one for answers, with the number left out', async () => {
+    const { app, lines } = await openLoggedGateway('info', withoutKeys);
+    let moment = Date.now();
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => moment);
+    onTestFinished(() => clock.mockRestore());
+    await askOften(app, 5);
+    const isCause = expect.objectContaining({ type: 'Error', stack: expect.any(String) });
+    const msg = 'Service temporarily unavailable, try again later.';
+    const firstOnes = [
+      { level: 'error', msg, err: isCause, leftOut: 0 },
+      { level: 'warn', msg: 'refused', status: 503, leftOut: 0 },
+    ];
+    expect(lines()).toMatchObject(firstOnes);
+    moment += 1_000;
+    await askOften(app, 1);
+    expect(lines()).toMatchObject([
+      ...firstOnes,
+      { level: 'error', msg, err: isCause, leftOut: 9 },
+      { level: 'warn', msg: 'refused', status: 503, leftOut: 9 },
+    ]);
+  });
+
+  test('has all of them at debug', async () => {
+    const { app, lines } = await openLoggedGateway('debug', withoutKeys);
+    await askOften(app, 5);
+    expect(lines().filter(({ level }) => level === 'error')).toHaveLength(10);
+    expect(lines().filter(({ msg }) => msg === 'refused')).toHaveLength(10);
+  });
+
+  test('has slow answers beside refused ones', async () => {
+    const { app, lines, lockOutfits } = await openLoggedGateway('info', withoutKeys);
+    const unlock = await lockOutfits();
+    const slow = app.inject('/api/outfits/');
+    // An answer is slow after a second.
+    await sleep(1_100);
+    await askOften(app, 1);
+    await unlock();
+    expect((await slow).statusCode).toBe(200);
+    expect(lines()).toContainEqual(
+      expect.objectContaining({ level: 'warn', msg: 'slow', status: 200, leftOut: 0 }),
+    );
+  });
+});
+
+describe('metrics', () => {
+  test('count and time answers by route and operation, and follow cache, pool and probes', async () => {
+    const { app, metrics } = await openLoggedGateway('info');
+    for (let time = 0; time < 3; time += 1) await app.inject('/api/outfits/?page=2');
+    await app.inject('/api/outfits/?page=0');
+    await app.inject('/nothing/at/all');
+    const query = 'query Newest { outfits { results { id: databaseId } } }';
+    await app.inject({ method: 'POST', url: '/graphql', payload: { query } });
+    const { contentType, text } = await metrics.print();
+    expect(contentType).toContain('text/plain');
+    expect(text).toContain(`gateway_build_info{version="${version}"} 1\n`);
+    const value = (name: string, printed = text) =>
+      Number(
+        printed
+          .split('\n')
+          .find((line) => line.startsWith(`${name} `))
+          ?.slice(name.length + 1),
+      );
+    const requests = (labels: string) => value(`gateway_requests_total{${labels}}`);
+    expect(requests('method="GET",route="/api/outfits/",operation="",status="200"')).toBe(3);
+    expect(requests('method="GET",route="/api/outfits/",operation="",status="404"')).toBe(1);
+    expect(requests('method="GET",route="none",operation="",status="404"')).toBe(1);
+    expect(requests('method="POST",route="/graphql",operation="Newest",status="200"')).toBe(1);
+    expect(
+      value(
+        'gateway_request_duration_seconds_count{method="GET",route="/api/outfits/",operation="",status="200"}',
+      ),
+    ).toBe(3);
+    // Other tests commit on the same server meanwhile, which makes a hit a miss.
+    const misses = value('gateway_cache_misses_total');
+    expect(misses).toBeGreaterThan(0);
+    expect(value('gateway_cache_hits_total') + misses).toBe(4);
+    await expect
+      .poll(async () => {
+        await app.inject('/api/outfits/?page=2');
+        return value('gateway_cache_bytes', (await metrics.print()).text);
+      })
+      .toBeGreaterThan(1000);
+    expect(value('gateway_snapshot_probe_seconds_count')).toBeGreaterThanOrEqual(3);
+    expect(value('gateway_requests_under_way')).toBe(0);
+    expect(value('gateway_requests_waiting')).toBe(0);
+    expect(value('gateway_database_connections_in_use')).toBe(0);
+    expect(value('gateway_database_connections_idle')).toBeGreaterThan(0);
+    expect(value('gateway_database_connections_waiting')).toBe(0);
+    expect(value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
+  });
+
+  test('tell answers in memory that a commit has touched from those that nobody knows about', async () => {
+    const { app, metrics, execute } = await openLoggedGateway('info');
+    const pages = ['/api/outfits/', '/api/outfits/?page=2'];
+    const ended = async () => {
+      const { text } = await metrics.print();
+      const [touched, cleared] = ['touched', 'cleared'].map((how) =>
+        Number(new RegExp(`^gateway_cache_${how}_total (\\d+)$`, 'm').exec(text)?.[1]),
+      );
+      return { touched, cleared };
+    };
+    for (const page of pages) await app.inject(page);
+    expect(await ended()).toEqual({ touched: 0, cleared: 0 });
+    // Of the first page alone.
+    await execute(
+      `UPDATE outfits SET title = 'Another' WHERE id = (SELECT id FROM outfits ORDER BY created DESC, id DESC LIMIT 1)`,
+    );
+    for (const page of pages) await app.inject(page);
+    expect(await ended()).toEqual({ touched: 1, cleared: 0 });
+    await execute('TRUNCATE idempotency_keys, outfits CASCADE');
+    await app.inject('/api/outfits/');
+    expect(await ended()).toEqual({ touched: 1, cleared: 1 });
+  });
+
+  test('tell only so many operation names apart, since clients choose them', async () => {
+    const { app, metrics } = await openLoggedGateway('info');
+    for (let number = 0; number < 150; number += 1) {
+      const payload = { query: `query Name${number} { __typename }` };
+      await app.inject({ method: 'POST', url: '/graphql', payload });
+    }
+    const { text } = await metrics.print();
+    const names = new Set([...text.matchAll(/operation="(\w+)"/g)].map(([, name]) => name));
+    expect(names.size).toBe(101);
+    expect(text).toContain('operation="other",status="200"} 50\n');
+  });
+
+  test('have no name that is longer than 64 characters, and the log cuts it', async () => {
+    const { app, lines, metrics } = await openLoggedGateway('debug');
+    for (const length of [64, 65, 1_000_000]) {
+      const payload = { query: `query ${'x'.repeat(length)} { __typename }` };
+      const response = await app.inject({ method: 'POST', url: '/graphql', payload });
+      expect(response.statusCode).toBe(200);
+    }
+    const { text } = await metrics.print();
+    const counts = [...text.matchAll(/^gateway_requests_total.*operation="(\w*)".* (\d+)$/gm)];
+    expect(counts.map(([, name, count]) => [name, count])).toEqual([
+      ['x'.repeat(64), '1'],
+      ['other', '2'],
+    ]);
+    expect(lines().map((line) => line['operation'])).toEqual(Array(3).fill('x'.repeat(64)));
+  });
+
+  test('are served on METRICS_PORT and not on the port of the service', async () => {
+    const metricsPort = await findFreePort();
+    const server = runServer({
+      ...(await environmentOf('PostgreSQL')),
+      HOST: '127.0.0.1',
+      METRICS_PORT: String(metricsPort),
+      SEED: 'none',
+    });
+    const base = await baseOf(server);
+    await fetch(`${base}/api/outfits/`).then((response) => response.text());
+    await sleep(50);
+    const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+    expect(metrics.status).toBe(200);
+    expect(metrics.headers.get('content-type')).toContain('text/plain');
+    expect(await metrics.text()).toContain('route="/api/outfits/"');
+    expect((await fetch(`http://127.0.0.1:${metricsPort}/api/outfits/`)).status).toBe(404);
+    expect((await fetch(`${base}/metrics`)).status).toBe(404);
+    expect(await stop(server)).toBe(0);
+  });
+});

@@ -1,0 +1,110 @@
+// An answer that is given to others depends on nothing of the viewer, whatever a field's author does.
+import type { LightMyRequestResponse } from 'fastify';
+import { describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { useGateway } from '../support/gateway.ts';
+import { laneKinds } from '../support/lane.ts';
+import { extend } from '../support/schema-extension.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 25, users: 6 })];
+
+let executions = 0;
+const schema = extend(
+  `extend type Query { me: Int, greeting: String!, key: String }
+   extend type Outfit { mine: Boolean! }`,
+  {
+    'Query.me': (_root, _args, { viewer }) => {
+      executions++;
+      return viewer?.userId ?? null;
+    },
+    // Its author expects a viewer, and hides it in text.
+    'Query.greeting': (_root, _args, context) => {
+      const { viewer } = { ...context };
+      return viewer ? `Hello, ${viewer.userId}` : 'Hello, nobody';
+    },
+    'Query.key': (_root, _args, { idempotencyKey }) => idempotencyKey ?? null,
+    'Outfit.mine': (outfit, _args, { viewer }) =>
+      (outfit as { userId: number }).userId === viewer?.userId,
+  },
+);
+
+const documents = {
+  'a field': ['{ me }', (id: number | undefined) => ({ me: id ?? null })],
+  'a text': [
+    '{ greeting }',
+    (id: number | undefined) => ({ greeting: `Hello, ${id ?? 'nobody'}` }),
+  ],
+  'a field of each outfit': [
+    '{ outfits { results { userId: user { id: databaseId } mine } } }',
+    (id: number | undefined) => ({
+      outfits: {
+        results: rows
+          .toSorted((a, b) => (a.created < b.created ? 1 : -1))
+          .slice(0, 20)
+          .map(({ userId }) => ({ userId: { id: userId }, mine: userId === id })),
+      },
+    }),
+  ],
+} as const;
+
+describe.each(laneKinds)('on %s', (kind) => {
+  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret }, { schema });
+
+  const viewers = [undefined, rows[0]?.userId, rows[1]?.userId, undefined, rows[0]?.userId];
+
+  const ask = async (
+    query: string,
+    viewer: number | undefined,
+    headers: Record<string, string> = {},
+  ): Promise<LightMyRequestResponse> =>
+    gateway.get(`/graphql?${new URLSearchParams({ query })}`, {
+      ...(await signIn(viewer)),
+      ...headers,
+    });
+
+  test.each(Object.entries(documents))(
+    'what asks for the viewer is answered for each viewer alone: %s',
+    async (_name, [query, expected]) => {
+      // More often than a query is interpreted.
+      for (let round = 0; round < 6; round++) {
+        for (const viewer of viewers) {
+          const response = await ask(query, viewer);
+          expect(response.json()).toEqual({ data: expected(viewer) });
+          expect(response.headers['cache-control']).toBe('private, no-cache');
+        }
+      }
+    },
+  );
+
+  test('those who ask at the same moment get their own answers', async () => {
+    const query = '{ me greeting }';
+    const asked = Array.from({ length: 60 }, (_, index) => viewers[index % viewers.length]);
+    const answers = await Promise.all(asked.map((viewer) => ask(query, viewer)));
+    for (const [index, answer] of answers.entries()) {
+      expect(answer.json().data.me).toBe(asked[index] ?? null);
+    }
+  });
+
+  test('a header of one request is not in the answer of another', async () => {
+    for (const key of ['a', 'b', undefined, 'c']) {
+      const response = await ask('{ key }', undefined, key ? { 'idempotency-key': key } : {});
+      expect(response.json()).toEqual({ data: { key: key ?? null } });
+    }
+  });
+
+  test('the same list without such a field is still shared', async () => {
+    const query = '{ outfits { results { id: databaseId } } }';
+    const first = await ask(query, rows[0]?.userId);
+    expect(first.headers['cache-control']).toBe('no-cache');
+    expect((await ask(query, undefined)).body).toBe(first.body);
+  });
+
+  test('once it is known to ask for the viewer, a document is executed once for each', async () => {
+    const query = '{ me first: me }';
+    await ask(query, undefined);
+    executions = 0;
+    await ask(query, rows[0]?.userId);
+    expect(executions).toBe(2);
+  });
+});

@@ -1,0 +1,166 @@
+// Compressed answers: the same answer in fewer bytes, for whoever takes it. On databases of their own,
+// where nobody else's commits end what memory has.
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+const query = '{ outfits { results { id title description likes user { username } } } }';
+const graphqlPath = `/graphql?${new URLSearchParams({ query })}`;
+const restPath = '/api/outfits/?page=2';
+
+const decode = {
+  br: brotliDecompressSync,
+  gzip: gunzipSync,
+};
+
+describe.each([
+  ['GraphQL', graphqlPath, 'graphql'],
+  ['REST, with COMPRESSION=all', restPath, 'all'],
+])('%s', (_name, url, setting) => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await openGateway('PostgreSQL', rows, {
+      COMPRESSION: setting,
+      AUTH_JWT_SECRET: secret,
+    });
+    // The first time, an answer is not compressed: most are asked for once.
+    const first = await gateway.get(url, { 'accept-encoding': 'br, gzip' });
+    expect(first.headers).not.toHaveProperty('content-encoding');
+    expect(first.headers.vary).toBe('Accept, Accept-Encoding');
+  });
+  afterAll(() => gateway.close());
+
+  test.each([
+    ['br', 'br'],
+    ['gzip', 'gzip'],
+    ['x-gzip', 'gzip'],
+    ['gzip, deflate, br, zstd', 'br'],
+    ['GZIP;Q=1.0, BR;q=0.9', 'gzip'],
+    ['br;q=0, gzip;q=0.2', 'gzip'],
+    ['*', 'br'],
+    ['*;q=0.5, br;q=0', 'gzip'],
+    ['gzip;q=0.5, identity;q=0.4', 'gzip'],
+    ['gzip;q=0.5, identity;q=0.6', undefined],
+    ['gzip;q=0', undefined],
+    ['identity', undefined],
+    ['deflate, zstd', undefined],
+    ['', undefined],
+    ['gzip;q=nonsense', undefined],
+  ] as const)('Accept-Encoding: %s is answered in %s', async (accepted, encoding) => {
+    const plain = await gateway.get(url);
+    const response = await gateway.get(url, { 'accept-encoding': accepted });
+    expect(response.headers['content-encoding']).toBe(encoding);
+    expect(response.headers.vary).toBe('Accept, Accept-Encoding');
+    const bytes = response.rawPayload;
+    expect(Number(response.headers['content-length'])).toBe(bytes.length);
+    expect(encoding ? decode[encoding](bytes) : bytes).toEqual(plain.rawPayload);
+    if (encoding) expect(bytes.length).toBeLessThan(plain.rawPayload.length / 2);
+
+    const head = await gateway.app.inject({
+      method: 'HEAD',
+      url,
+      headers: { host: 'shop.test', 'accept-encoding': accepted },
+    });
+    const { date: _date, ...headers } = response.headers;
+    const { date: _headDate, ...headHeaders } = head.headers;
+    expect({ ...headHeaders, 'x-request-id': '' }).toEqual({ ...headers, 'x-request-id': '' });
+  });
+
+  test('each form has a tag of its own, and any of them is a 304 for any', async () => {
+    const tags: string[] = [];
+    for (const encoding of ['identity', 'br', 'gzip']) {
+      const { headers } = await gateway.get(url, { 'accept-encoding': encoding });
+      tags.push(String(headers.etag));
+    }
+    expect(new Set(tags).size).toBe(3);
+    const [plain = ''] = tags;
+    const bySomeProxy = [`W/${plain}`, plain.replace(/"$/, '-gzip"'), plain.replace(/"$/, ';br"')];
+    for (const tag of [...tags, ...tags.map((one) => `W/${one}`), ...bySomeProxy]) {
+      for (const encoding of ['identity', 'br', 'gzip']) {
+        const headers = { 'accept-encoding': encoding, 'if-none-match': tag };
+        const response = await gateway.get(url, headers);
+        expect(response.statusCode).toBe(304);
+        expect(response.headers).not.toHaveProperty('content-encoding');
+        expect(response.headers.vary).toBe('Accept, Accept-Encoding');
+      }
+    }
+    const other = plain.replace(/"$/, '-gzipped"');
+    expect((await gateway.get(url, { 'if-none-match': other })).statusCode).toBe(200);
+  });
+
+  test('a commit ends the compressed forms too', async () => {
+    const [{ id } = { id: 0 }] = rows;
+    const read = async () => {
+      const response = await gateway.get(url, { 'accept-encoding': 'gzip' });
+      return response.headers['content-encoding'] === 'gzip'
+        ? gunzipSync(response.rawPayload).toString()
+        : response.body;
+    };
+    for (let round = 1; round <= 3; round++) {
+      await gateway.database.pool.query('UPDATE outfits SET title = $1', [`Round ${round}`]);
+      for (let time = 0; time < 3; time++) expect(await read()).toContain(`"Round ${round}"`);
+    }
+    expect(id).toBeGreaterThan(0);
+  });
+});
+
+describe('what is not compressed', () => {
+  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+  const takesAll = { 'accept-encoding': 'br, gzip' };
+
+  test('REST by default, whose Vary is that of the contract', async () => {
+    for (let time = 0; time < 3; time++) {
+      const { headers } = await gateway.get(restPath, takesAll);
+      expect(headers).not.toHaveProperty('content-encoding');
+      expect(headers.vary).toBe('Accept');
+    }
+  });
+
+  test('answers of one viewer, small ones, and errors', async () => {
+    const path = (text: string) => `/graphql?${new URLSearchParams({ query: text })}`;
+    const personal = path('{ outfits { results { id title description viewerHasLiked } } }');
+    for (const [url, headers] of [
+      [personal, await signIn(rows[0]?.userId)],
+      [path('{ outfits { count } }'), {}],
+      [path('{ nope }'), {}],
+    ] as const) {
+      for (let time = 0; time < 3; time++) {
+        const response = await gateway.get(url, { ...takesAll, ...headers });
+        expect(response.headers).not.toHaveProperty('content-encoding');
+      }
+    }
+  });
+
+  test('anything with COMPRESSION=off', async () => {
+    const off = await openGateway('PostgreSQL', rows, { COMPRESSION: 'off' });
+    for (const url of [graphqlPath, restPath]) {
+      for (let time = 0; time < 3; time++) {
+        const { headers } = await off.get(url, takesAll);
+        expect(headers).not.toHaveProperty('content-encoding');
+        expect(headers.vary).toBe('Accept');
+      }
+    }
+    const page = await off.get('/graphql', { ...takesAll, accept: 'text/html' });
+    expect(page.headers['content-type']).toMatch(/^text\/html/);
+    expect(page.headers).not.toHaveProperty('content-encoding');
+    expect(page.headers.vary).toBe('Accept');
+    await off.close();
+  });
+
+  test('POST is compressed as GET is', async () => {
+    const post = () =>
+      gateway.app.inject({
+        method: 'POST',
+        url: '/graphql',
+        headers: takesAll,
+        payload: { query },
+      });
+    const plain = await post();
+    const compressed = await post();
+    expect(compressed.headers['content-encoding']).toBe('br');
+    expect(brotliDecompressSync(compressed.rawPayload)).toEqual(plain.rawPayload);
+  });
+});

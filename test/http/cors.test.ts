@@ -1,0 +1,111 @@
+// Which pages of other origins may read answers.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+
+const rows = [...generateOutfits({ outfits: 5, users: 2 })];
+const listed = 'https://app.example.com';
+const paths = ['/api/outfits/', '/graphql?query={__typename}', '/nope', '/api/outfits/?page=0'];
+const preflight = { 'access-control-request-method': 'POST' };
+
+const corsHeaders = (headers: object) =>
+  Object.fromEntries(
+    Object.entries(headers).filter(([name]) => name.startsWith('access-control-')),
+  );
+
+describe('without CORS_ORIGINS', () => {
+  const gateway = useGateway('PostgreSQL', rows);
+
+  test('no answer has a header for other origins, nor varies by them', async () => {
+    for (const url of paths) {
+      for (const method of ['GET', 'OPTIONS'] as const) {
+        const headers = { origin: listed, ...preflight };
+        const response = await gateway.app.inject({ method, url, headers });
+        expect(corsHeaders(response.headers)).toEqual({});
+        expect(response.headers.vary ?? 'Accept').toMatch(/^Accept(, Accept-Encoding)?$/);
+      }
+    }
+  });
+});
+
+describe('with CORS_ORIGINS', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    const CORS_ORIGINS = `${listed}, http://localhost:5173`;
+    gateway = await openGateway('PostgreSQL', rows, { CORS_ORIGINS });
+  });
+  afterAll(() => gateway.close());
+
+  test.each([listed, 'http://localhost:5173'])(
+    'a page of %s may read every answer, errors too, without cookies',
+    async (origin) => {
+      for (const url of paths) {
+        const response = await gateway.get(url, { origin });
+        expect(corsHeaders(response.headers)).toEqual({
+          'access-control-allow-origin': origin,
+          'access-control-expose-headers': 'ETag, Retry-After, WWW-Authenticate, X-Request-Id',
+        });
+        expect(response.headers.vary).toMatch(/^(Accept, (Accept-Encoding, )?)?Origin$/);
+      }
+    },
+  );
+
+  test.each([
+    'https://evil.example.com',
+    `${listed}.evil.test`,
+    `${listed}:8443`,
+    'http://app.example.com',
+    'HTTPS://APP.EXAMPLE.COM',
+    'null',
+    '',
+    undefined,
+  ])('an answer to the origin %s has no header for it, but varies', async (origin) => {
+    for (const url of paths) {
+      const response = await gateway.get(url, origin === undefined ? {} : { origin });
+      expect(corsHeaders(response.headers)).toEqual({});
+      expect(response.headers.vary).toMatch(/^(Accept, (Accept-Encoding, )?)?Origin$/);
+    }
+  });
+
+  test.each([
+    'authorization,content-type,idempotency-key,x-request-id',
+    'apollographql-client-name, if-none-match, traceparent',
+    undefined,
+  ])('a preflight is answered for a request with the headers %s', async (asked) => {
+    for (const url of ['/api/outfits/', '/graphql']) {
+      const more = asked === undefined ? {} : { 'access-control-request-headers': asked };
+      const headers = { origin: listed, ...preflight, ...more };
+      const response = await gateway.app.inject({ method: 'OPTIONS', url, headers });
+      expect(response.statusCode).toBe(204);
+      expect(response.body).toBe('');
+      expect(corsHeaders(response.headers)).toEqual({
+        'access-control-allow-origin': listed,
+        'access-control-allow-methods': 'GET, HEAD, POST',
+        ...(asked === undefined ? {} : { 'access-control-allow-headers': asked }),
+        'access-control-max-age': '600',
+      });
+      expect(response.headers.vary).toBe('Access-Control-Request-Headers, Origin');
+    }
+  });
+
+  test('OPTIONS that is no preflight of a listed origin is what it is without', async () => {
+    for (const headers of [{}, { origin: listed }, { origin: 'https://evil.test', ...preflight }]) {
+      const url = '/api/outfits/';
+      const response = await gateway.app.inject({ method: 'OPTIONS', url, headers });
+      expect(response.json()).toHaveProperty('name', 'Outfit List');
+      expect(response.headers).toMatchObject({
+        allow: 'GET, POST, HEAD, OPTIONS',
+        vary: 'Accept, Origin',
+      });
+    }
+  });
+
+  test('an answer that has not changed may be read too', async () => {
+    const { etag } = (await gateway.get('/api/outfits/')).headers;
+    const headers = { origin: listed, 'if-none-match': String(etag) };
+    const response = await gateway.get('/api/outfits/', headers);
+    expect(response.statusCode).toBe(304);
+    expect(response.headers['access-control-allow-origin']).toBe(listed);
+    expect(response.headers.vary).toBe('Accept, Origin');
+  });
+});

@@ -1,0 +1,301 @@
+// The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, requests
+// that a page of another site can send, and bytes that are hardly HTTP.
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { sendRaw } from '../support/raw-http.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+
+const open = useGateway('PostgreSQL', rows);
+/** With introspection and GraphiQL switched off. */
+const off = { GRAPHQL_INTROSPECTION: 'off', GRAPHIQL: 'off' };
+const closed = useGateway('PostgreSQL', rows, off);
+
+const post = ({ app }: TestGateway, payload: object): Promise<LightMyRequestResponse> =>
+  app.inject({ method: 'POST', url: '/graphql', payload });
+const cop = (gateway: TestGateway, query: string) => post(gateway, { query, operationName: 'cop' });
+const send = (options: InjectOptions) => open.app.inject({ url: '/graphql', ...options });
+
+function expectRefused(response: LightMyRequestResponse, status: number): void {
+  expect(response.statusCode).toBe(status);
+  expect(response.json().errors[0].message).toMatch(/\w{3}/);
+  expect(response.json()).not.toHaveProperty('data');
+}
+
+// Its other checks are those of limits.test.ts and graphql-http.test.ts: aliases, directives, repeated fields, batches, mutations by GET.
+describe('the checks of graphql-cop', () => {
+  test('circular query by introspection: lists of types in lists of types are refused', async () => {
+    const query =
+      'query cop { __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }';
+    expect((await cop(open, query)).json()).not.toHaveProperty('data');
+  });
+
+  const suggestive = 'query cop { __schema { directive } outfit { count } }';
+  test('field suggestions: there are some while the schema can be read anyway, and none otherwise', async () => {
+    expect((await cop(open, suggestive)).body).toContain('Did you mean');
+    for (const query of [
+      suggestive,
+      'query cop { outfit(idd: 1) { titel } }',
+      'query cop { outfits(ordering: CREATED_DES) { count } }',
+      'query cop { ...F } fragment F on Quer { __typename }',
+    ]) {
+      const { body } = await cop(closed, query);
+      expect(body).toContain('errors');
+      expect(body).not.toContain('Did you mean');
+    }
+    const variables = { ordering: 'CREATED_DES' };
+    const query = 'query ($ordering: OutfitOrdering) { outfits(ordering: $ordering) { count } }';
+    expect((await post(open, { query, variables })).body).toContain('Did you mean');
+    expect((await post(closed, { query, variables })).body).toMatch(/errors(?!.*Did you mean)/);
+  });
+
+  test('GraphiQL: it is a page where it is on, and nothing where it is off', async () => {
+    const page = (gateway: TestGateway, accept: string) => gateway.get('/graphql', { accept });
+    expect((await page(open, 'text/html')).body).toContain('GraphiQL');
+    for (const accept of ['text/html', 'text/html,application/xhtml+xml,*/*;q=0.8']) {
+      const response = await page(closed, accept);
+      expect([400, 406]).toContain(response.statusCode);
+      expect(response.headers['content-type']).toMatch(/^application\/json/);
+      expect(response.body).not.toMatch(/graphiql|playground/i);
+    }
+  });
+
+  test('introspection: it answers where it is on, and tells nothing where it is off', async () => {
+    const query = 'query cop { __schema { types { name fields { name } } } }';
+    expect((await cop(open, query)).json().data.__schema.types.length).toBeGreaterThan(5);
+    for (const document of [
+      query,
+      'query cop { __type(name: "Outfit") { name } }',
+      'query cop { ...F } fragment F on Query { outfits { count } a: __type(name: "User") { name } }',
+    ]) {
+      for (let round = 0; round < 5; round++) {
+        const response = await cop(closed, document);
+        expect(response.json()).not.toHaveProperty('data');
+        expect(response.body).toMatch(/introspection/i);
+      }
+    }
+    expect((await cop(closed, 'query cop { __typename }')).json()).toHaveProperty('data');
+  });
+});
+
+describe('what OWASP asks of a GraphQL service', () => {
+  test.each([
+    ['a number that is none', '{ outfits(page: "1; DROP TABLE outfits") { count } }'],
+    ['a number past 32 bits', '{ outfits(page: 2147483648) { count } }'],
+    ['an enum value that is none', '{ outfits(ordering: DROP) { count } }'],
+    ['a cursor that is none', `{ outfitConnection(after: "' OR 1=1 --") { totalCount } }`],
+    ['more than a page may have', '{ outfitConnection(first: 100000) { totalCount } }'],
+  ])('input is checked: %s', async (_name, query) => {
+    const { data, errors } = (await post(open, { query })).json();
+    expect(data ?? null).toBeNull();
+    expect(errors[0].message).not.toMatch(/internal/i);
+  });
+
+  test('text is never a part of SQL', async () => {
+    const query = 'query ($username: String) { user(username: $username) { id } }';
+    for (const username of ["' OR '1'='1", '\\', '$1', '\u0000', '%', '"; DROP TABLE users; --']) {
+      const { body } = await post(open, { query, variables: { username } });
+      expect(body).toBe('{"data":{"user":null}}');
+    }
+  });
+
+  test('errors show nothing of the inside', async () => {
+    for (const query of [
+      '{',
+      '{ nope }',
+      '{ outfits(page: -1) { count } }',
+      '\u0000',
+      '{ outfit }',
+      'qwerty cop { abc }',
+    ]) {
+      const { body } = await post(open, { query });
+      expect(body).toContain('"errors"');
+      expect(body).not.toMatch(/SELECT |[Pp]risma|node_modules|\.[jt]s:\d|originalError|stack/);
+      expect(body).not.toMatch(/exception|"extensions":\{(?!"code":"\w+"\})|tracing/);
+    }
+  });
+});
+
+describe('a page of another site', () => {
+  const payload = JSON.stringify({ query: '{ __typename }' });
+
+  test.each([
+    'text/plain',
+    'text/plain;application/json',
+    'text/plain; charset=application/json',
+    'application/x-www-form-urlencoded',
+    'application/x-www-form-urlencoded; application/json',
+    'multipart/form-data; boundary=x',
+    'application/graphql',
+    'application/graphql+json',
+    'application/jsonp',
+    'text/plain, application/json',
+    'application/json, text/plain',
+    ' ',
+  ])('cannot send a body of the type %s', async (type) => {
+    expectRefused(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
+  });
+
+  test.each(['application/json', 'Application/JSON; charset=utf-8', 'application/json; foo'])(
+    'needs a preflight for %s, which is taken',
+    async (type) => {
+      const response = await send({ method: 'POST', headers: { 'content-type': type }, payload });
+      expect(response.json()).toEqual({ data: { __typename: 'Query' } });
+    },
+  );
+
+  test('cannot hide behind a second Content-Type, or behind none', async () => {
+    const sendLines = (lines: string[]) => {
+      const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
+      const length = `Content-Length: ${payload.length}`;
+      return sendRaw(open.app, [...head, length, '', payload].join('\r\n'));
+    };
+    const type = (value: string) => `Content-Type: ${value}`;
+    expect(await sendLines([type('application/json')])).toMatch(/^HTTP\/1.1 200 /);
+    for (const lines of [[], [type('')], [type('text/plain'), type('application/json')]]) {
+      expect(await sendLines(lines)).toMatch(/^HTTP\/1.1 4(00|15) /);
+    }
+  });
+});
+
+describe('every answer has the security headers', () => {
+  const expected = {
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'same-origin',
+    'cross-origin-opener-policy': 'same-origin',
+  };
+  test.each<[string, InjectOptions, number]>([
+    ['a page of the listing', { url: '/api/outfits/' }, 200],
+    ['its metadata', { url: '/api/outfits/', method: 'OPTIONS' }, 200],
+    ['a page that there is not', { url: '/api/outfits/?page=0' }, 404],
+    ['a redirect', { url: '/api/outfits' }, 301],
+    ['an unknown path', { url: '/nope' }, 404],
+    [
+      'an unknown path with a body',
+      {
+        url: '/nope',
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        payload: '{',
+      },
+      404,
+    ],
+    ['a path that cannot be decoded', { url: '/%zz' }, 404],
+    ['another method', { url: '/api/outfits/', method: 'DELETE' }, 405],
+    ['an answer of GraphQL', { url: '/graphql?query={__typename}' }, 200],
+    ['an error of GraphQL', { url: '/graphql' }, 400],
+    ['GraphiQL', { url: '/graphql', headers: { accept: 'text/html' } }, 200],
+  ])('%s', async (_name, options, status) => {
+    const response = await open.app.inject(options);
+    expect(response.statusCode).toBe(status);
+    expect(response.headers).toMatchObject(expected);
+  });
+
+  test('and a path that there is not is said so, whatever the body', async () => {
+    for (const type of ['application/json', 'nonsense']) {
+      const headers = { 'content-type': type };
+      const response = await send({ method: 'POST', url: '/nope', headers, payload: '{' });
+      expect(response.body).toBe('{"detail":"Not found."}');
+    }
+  });
+
+  test('also one that says that nothing has changed', async () => {
+    for (const url of ['/api/outfits/', '/graphql?query={__typename}']) {
+      const { etag } = (await open.get(url)).headers;
+      const response = await open.get(url, { 'if-none-match': String(etag) });
+      expect(response.statusCode).toBe(304);
+      expect(response.headers).toMatchObject(expected);
+    }
+  });
+
+  test('also one to bytes that are no request', async () => {
+    await closed.app.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = closed.app.server.address() as AddressInfo;
+    for (const text of ['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`]) {
+      const answer = await new Promise<string>((settle) => {
+        const socket = connect(port, '127.0.0.1', () => socket.write(text));
+        socket.once('data', (chunk) => settle(String(chunk)));
+      });
+      expect(answer).toMatch(/^HTTP\/1.1 4(00|31) /);
+      for (const [name, value] of Object.entries(expected)) {
+        expect(answer).toContain(`\r\n${name}: ${value}\r\n`);
+      }
+      expect(answer).toMatch(/"detail":"The request/);
+    }
+  });
+
+  test('and GraphiQL may run nothing but its own script', async () => {
+    const { headers } = await open.get('/graphql', { accept: 'text/html' });
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; script-src 'sha256-[\w+/]{43}='; /,
+    );
+    expect(headers['content-security-policy']).toContain("connect-src 'self'");
+  });
+});
+
+describe('more than 2,000 header lines', () => {
+  const many = 'a:\r\n'.repeat(2_100);
+  const head = `GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n${many}`;
+
+  test('hide no token', async () => {
+    expect(await sendRaw(open.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+    const answer = await sendRaw(open.app, `${head}Authorization: Bearer x\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+    const twice = `Authorization: Basic x\r\n${many}Authorization: Basic x\r\n`;
+    expect(await sendRaw(open.app, `${head.replace(many, twice)}\r\n`)).toMatch(/^HTTP\/1\.1 401 /);
+  });
+
+  test('hide no sender from the rate limit', async () => {
+    const gateway = await openGateway('PostgreSQL', rows, {
+      RATE_LIMIT: '2/hour',
+      TRUST_PROXY: '127.0.0.1',
+    });
+    try {
+      const ask = () => sendRaw(gateway.app, `${head}X-Forwarded-For: 192.0.2.1\r\n\r\n`);
+      for (const status of [200, 200, 429]) {
+        expect(await ask()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      }
+      expect(await sendRaw(gateway.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+    } finally {
+      await gateway.close();
+    }
+  });
+});
+
+describe('bytes that are no request', () => {
+  const page = (number: number) =>
+    `GET /api/outfits/?page=${number} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
+  const statusesIn = (answer: string) =>
+    [...answer.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
+
+  test('do not take the place of the answers to requests before them', async () => {
+    // Read anew, so that the answers are not there yet when the bytes come.
+    for (const path of ['/graphql?query={outfits{count}}', '/api/outfits/?page=3']) {
+      await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
+      const first = page(2).replace('/api/outfits/?page=2', path);
+      const answer = await sendRaw(open.app, `${first}${page(1)}GARBAGE\r\n\r\n`);
+      expect(statusesIn(answer)).toEqual([200, 200, 400]);
+      expect(answer).toContain('"count":45');
+      expect(answer).toMatch(/\{"detail":"The request is not valid HTTP\."\}$/);
+    }
+  });
+
+  test('are answered once, however many come', async () => {
+    await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
+    const answer = await sendRaw(open.app, page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n');
+    expect(statusesIn(answer)).toEqual([200, 400]);
+  });
+
+  test('in a body are answered at once, after the requests before', async () => {
+    const body =
+      'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
+    expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);
+    await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
+    expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
+  });
+});

@@ -1,0 +1,108 @@
+// Two listings, brought together record by record: what is out of order, tied, or only on one side.
+import { describe, expect, test } from 'vitest';
+import type { PageRecord } from '../../src/legacy/compare/listing-page.ts';
+import { Alignment } from '../../src/legacy/verify/alignment.ts';
+
+const pageSize = 100;
+
+function align(theirs: readonly PageRecord[], ours: readonly PageRecord[]) {
+  const misplaced: string[] = [];
+  const both = new Set<string>();
+  const alignment = new Alignment({
+    both: (id) => both.add(id),
+    apart: () => {},
+    misplaced: ({ id }, before) => misplaced.push(`${id} behind ${before.id}`),
+  });
+  const length = Math.max(theirs.length, ours.length);
+  for (let start = 0; start < length; start += pageSize) {
+    const page = 1 + start / pageSize;
+    for (const [side, records] of [
+      ['theirs', theirs],
+      ['ours', ours],
+    ] as const) {
+      const part = records.slice(start, start + pageSize);
+      if (part.length > 0) alignment.add(side, part, page);
+    }
+  }
+  const { missing, additional, lostMissing, lostAdditional } = alignment.finish();
+  const { tied, lost } = alignment;
+  return {
+    misplaced,
+    tied,
+    lost,
+    both: both.size,
+    missing: [...missing.map(({ id }) => id), ...lostMissing],
+    additional: [...additional.map(({ id }) => id), ...lostAdditional],
+  };
+}
+
+const make = (id: number, key = `${id}`): PageRecord => ({
+  id: `${id}`,
+  key,
+  text: `{"id":${id}}`,
+});
+const list = (count: number, keyOf?: (id: number) => string) =>
+  Array.from({ length: count }, (_, index) => make(index + 1, keyOf?.(index + 1)));
+const nothing = { misplaced: [], tied: 0, lost: 0, missing: [], additional: [] };
+
+/** The same list with one record at another place. */
+function move(records: readonly PageRecord[], from: number, to: number): PageRecord[] {
+  const moved = [...records];
+  moved.splice(to, 0, ...moved.splice(from, 1));
+  return moved;
+}
+
+describe('a record that is out of order', () => {
+  const records = list(25_000);
+
+  test.each([3, 9_000, 15_000, 24_000])('is told when it comes %i places later', (distance) => {
+    const found = align(records, move(records, 50, 50 + distance));
+    expect(found).toMatchObject({ tied: 0, lost: 0, missing: [], additional: [], both: 25_000 });
+    expect(found.misplaced).toHaveLength(1);
+    expect(found.misplaced[0]).toMatch(/ behind 51$/);
+  });
+
+  test.each([3, 9_000, 15_000, 24_000])('is told when it comes %i places sooner', (distance) => {
+    const found = align(records, move(records, 50 + distance, 50));
+    expect(found).toMatchObject({ tied: 0, lost: 0, missing: [], additional: [] });
+    expect(found.misplaced).toEqual([`${51 + distance} behind ${50 + distance}`]);
+  });
+
+  test('is told behind more records than are held back', () => {
+    const others = Array.from({ length: 12_000 }, (_, index) => make(100_000 + index));
+    const found = align(records, [...others, ...move(records, 500, 600)]);
+    expect(found.additional).toHaveLength(12_000);
+    expect(found.misplaced).toEqual(['601 behind 501']);
+  });
+});
+
+test('records that only one side has move all others, and are no other order', () => {
+  const records = list(25_000);
+  const found = align(records, [make(100_001), ...records.slice(0, 20), ...records.slice(12_020)]);
+  expect(found).toMatchObject({ misplaced: [], tied: 0, lost: 0, additional: ['100001'] });
+  expect(found.missing).toHaveLength(12_000);
+});
+
+describe('more ties than can be held, in another direction', () => {
+  const records = list(210_000, () => 'same');
+
+  test('are ties', () => {
+    const found = align(records, records.toReversed());
+    expect(found).toMatchObject({ ...nothing, tied: expect.any(Number), both: 210_000 });
+    expect(found.tied).toBeGreaterThan(0);
+  });
+
+  test('and a record that only one side has is still told', () => {
+    const found = align([make(300_001, 'same'), ...records], records.toReversed());
+    expect(found).toMatchObject({ missing: ['300001'], additional: [], lost: 0 });
+  });
+});
+
+test('what cannot be followed over so many records is counted', () => {
+  const records = list(110_000);
+  const found = align(records, move(records, 0, 109_000));
+  expect(found).toMatchObject({ missing: [], additional: [] });
+  const reversed = align(list(210_000), list(210_000).toReversed());
+  expect(reversed).toMatchObject({ missing: [], additional: [], tied: 0 });
+  expect(reversed.lost).toBeGreaterThan(0);
+});

@@ -1,0 +1,335 @@
+// The comparison of two answers: one known change to a random page is reported as its kind and
+// nothing else, and no change as nothing.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Answer } from '../../src/http/client.ts';
+import { compareAnswers } from '../../src/legacy/compare/compare.ts';
+import type { Kind } from '../../src/legacy/compare/difference.ts';
+import { type LegacyRecord, makeLegacyRecord } from '../support/legacy-service.ts';
+
+const bases = { theirs: 'https://old.test', ours: 'http://localhost:4000' };
+const question = { method: 'GET', target: '/api/outfits/?page=2' };
+const headers = { 'content-type': 'application/json', vary: 'Accept', allow: 'GET, POST' };
+
+interface Page {
+  count: number;
+  next: string | null;
+  previous: string | null;
+  results: LegacyRecord[];
+}
+
+const answer = (body: unknown, changes: Partial<Answer> = {}): Answer => ({
+  status: 200,
+  headers,
+  body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+  ...changes,
+});
+
+const kindsOf = (theirs: Answer, ours: Answer, asked = question) =>
+  compareAnswers(asked, theirs, ours, bases).map(({ kind }) => kind);
+
+const moment = fc
+  .tuple(fc.integer({ min: 0, max: 4e9 }), fc.integer({ min: 0, max: 999_999 }))
+  .map(([seconds, micros]) => {
+    const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
+    return `${whole}.${String(micros).padStart(6, '0')}Z`;
+  });
+const text = fc.string({ unit: 'grapheme', maxLength: 20 });
+const record = fc.record({
+  title: text,
+  description: text,
+  likes: fc.nat(),
+  quality: fc.integer(),
+  private: fc.boolean(),
+  created: moment,
+  modified: moment,
+});
+const page = fc
+  .tuple(
+    fc.uniqueArray(fc.integer(), { minLength: 2, maxLength: 12 }),
+    fc.nat(),
+    fc.webQueryParameters(),
+  )
+  .chain(([ids, count, query]) =>
+    fc.array(record, { minLength: ids.length, maxLength: ids.length }).map(
+      (changes): Page => ({
+        count,
+        next: `${bases.theirs}/api/outfits/?a=${query.replace(/[&#]/g, '')}&page=3`,
+        previous: `${bases.theirs}/api/outfits/?ordering=id&page=4`,
+        results: ids.map((id, index) => ({ ...makeLegacyRecord(7), id, ...changes[index] })),
+      }),
+    ),
+  );
+
+/** The same page as this gateway serves it. */
+function served(theirs: Page): Page {
+  const move = (link: string | null) => link?.replace(bases.theirs, bases.ours) ?? null;
+  return { ...theirs, next: move(theirs.next), previous: move(theirs.previous) };
+}
+
+const first = ({ results }: Page) => results[0] as LegacyRecord;
+const reversed = (object: object) => Object.fromEntries(Object.entries(object).reverse());
+const set = (found: Page, changes: object) => ({
+  ...found,
+  results: [{ ...first(found), ...changes }, ...found.results.slice(1)],
+});
+
+/** Each changes our page, or its bytes, in one way. */
+const mutations: readonly (readonly [Kind, string, (ours: Page) => unknown])[] = [
+  ['count', 'another count', (ours) => ({ ...ours, count: ours.count + 1 })],
+  ['count', 'a count as text', (ours) => ({ ...ours, count: String(ours.count) })],
+  ['next', 'no next', (ours) => ({ ...ours, next: null })],
+  ['next', 'next without base', (ours) => ({ ...ours, next: ours.next?.replace(bases.ours, '') })],
+  [
+    'next',
+    'next on the old side',
+    (ours) => ({ ...ours, next: ours.next?.replace(bases.ours, bases.theirs) }),
+  ],
+  ['previous', 'another previous', (ours) => ({ ...ours, previous: `${ours.previous}&z=1` })],
+  ['previous', 'no previous', ({ previous: _, ...ours }) => ours],
+  ['key-order', 'keys of the page', reversed],
+  [
+    'key-order',
+    'keys of a record',
+    (ours) => ({ ...ours, results: [reversed(first(ours)), ...ours.results.slice(1)] }),
+  ],
+  [
+    'key-order',
+    'keys of all users',
+    (ours) => ({
+      ...ours,
+      results: ours.results.map((one) => ({ ...one, user: reversed(one.user) })),
+    }),
+  ],
+  ['missing-field', 'a field', (ours) => set(ours, { title: undefined })],
+  ['missing-field', 'a field of the page', ({ results: _, ...ours }) => ours],
+  ['extra-field', 'a field', (ours) => set(ours, { extra: 1 })],
+  ['value', 'a text', (ours) => set(ours, { title: `${first(ours).title}.` })],
+  ['value', 'a type', (ours) => set(ours, { likes: String(first(ours).likes) })],
+  ['value', 'null', (ours) => set(ours, { user: null })],
+  ['value', 'a moment', (ours) => set(ours, { created: '2200-01-01T00:00:00.000001Z' })],
+  ['record-order', 'reversed', (ours) => ({ ...ours, results: [...ours.results].reverse() })],
+  ['record-number', 'one lost', (ours) => ({ ...ours, results: ours.results.slice(1) })],
+  [
+    'record-number',
+    'one more',
+    (ours) => ({ ...ours, results: [...ours.results, { ...first(ours), id: 2 ** 40 }] }),
+  ],
+  ['bytes-only', 'indented', (ours) => JSON.stringify(ours, undefined, 1)],
+  ['bytes-only', 'a line at the end', (ours) => `${JSON.stringify(ours)}\n`],
+  ['bytes-only', 'an escaped letter', (ours) => JSON.stringify(ours).replace('ios', '\\u0069os')],
+  [
+    'bytes-only',
+    'an escaped key',
+    (ours) => JSON.stringify(ours).replace('"count"', '"c\\u006funt"'),
+  ],
+  ['bytes-only', 'an escaped link', (ours) => JSON.stringify(ours).replace('/api/', '\\/api\\/')],
+  [
+    'bytes-only',
+    'a number with a fraction',
+    (ours) => JSON.stringify(set(ours, { likes: 5 })).replace('"likes":5', '"likes":5.0'),
+  ],
+  [
+    'bytes-only',
+    'a key twice',
+    (ours) => JSON.stringify(ours).replace('"count":', '"count":0,"count":'),
+  ],
+  ['not-json', 'cut short', (ours) => JSON.stringify(ours).slice(0, -1)],
+];
+
+describe('a page that is changed in one way differs in that kind only', () => {
+  test.each(mutations)('%s: %s', (kind, _name, mutate) => {
+    fc.assert(
+      fc.property(page, (theirs) => {
+        const there = kind === 'bytes-only' ? set(theirs, { likes: 5 }) : theirs;
+        const ours = mutate(served(there as Page));
+        expect([...new Set(kindsOf(answer(there), answer(ours)))]).toEqual([kind]);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('and in none when it is not', () => {
+    fc.assert(
+      fc.property(page, (theirs) => {
+        expect(kindsOf(answer(theirs), answer(served(theirs)))).toEqual([]);
+      }),
+    );
+  });
+
+  test('in both kinds when it is changed in two ways', () => {
+    const cases = mutations.filter(([kind]) => !/bytes-only|not-json/.test(kind));
+    fc.assert(
+      fc.property(page, fc.constantFrom(...cases), (theirs, [kind, , mutate]) => {
+        const ours = JSON.stringify(mutate(served(theirs)));
+        const found = kindsOf(answer(theirs), answer(`${ours} `));
+        expect([...new Set(found)].sort()).toEqual([kind, 'bytes-only'].sort());
+      }),
+    );
+  });
+});
+
+describe('what was decided has kinds of its own', () => {
+  const base: Page = {
+    count: 45,
+    next: null,
+    previous: `${bases.theirs}/api/outfits/?a=1&z=2`,
+    results: [makeLegacyRecord(10), makeLegacyRecord(9)],
+  };
+  const short = '2020-01-02T03:04:05';
+
+  test('previous with page=1', () => {
+    const ours = { ...served(base), previous: `${bases.ours}/api/outfits/?a=1&page=1&z=2` };
+    expect(kindsOf(answer(base), answer(ours))).toEqual(['previous-page-1']);
+    const other = { ...ours, previous: `${bases.ours}/api/outfits/?a=2&page=1&z=2` };
+    expect(kindsOf(answer(base), answer(other))).toEqual(['previous']);
+    const plain = { ...base, previous: `${bases.theirs}/api/outfits/` };
+    const first = { ...ours, previous: `${bases.ours}/api/outfits/?page=1` };
+    expect(kindsOf(answer(plain), answer(first))).toEqual(['previous-page-1']);
+  });
+
+  test.each([
+    [`${short}Z`, `${short}.000000Z`, ['fraction']],
+    [`${short}.12Z`, `${short}.120000Z`, ['fraction']],
+    [`${short}.000000Z`, `${short}Z`, ['value']],
+    [`${short}Z`, `${short}.000001Z`, ['value']],
+    [`${short}+00:00`, `${short}.000000Z`, ['value']],
+    [`${short}.000000Z`, `${short}.000000Z`, []],
+  ])('six digits: %s is %s here', (there, here, expected) => {
+    const theirs = set(base, { created: there, modified: there });
+    const ours = set(served(base), { created: here, modified: here });
+    expect([...new Set(kindsOf(answer(theirs), answer(ours)))]).toEqual(expected);
+    const titled = set(ours, { title: 'Other' });
+    expect(new Set(kindsOf(answer(theirs), answer(titled)))).toEqual(
+      new Set(['value', ...expected]),
+    );
+    const spaced = JSON.stringify(ours).replace(',"results"', ', "results"');
+    expect(new Set(kindsOf(answer(theirs), answer(spaced)))).toEqual(
+      new Set(['bytes-only', ...expected]),
+    );
+  });
+
+  test('is no excuse for a text that looks like a moment', () => {
+    const theirs = set(base, { title: `${short}Z` });
+    const ours = set(served(base), { title: `${short}.000000Z` });
+    expect(kindsOf(answer(theirs), answer(ours))).toEqual(['value']);
+  });
+
+  test('the order of records that share what they are sorted by', () => {
+    const byLikes = { method: 'GET', target: '/api/outfits/?ordering=like_count' };
+    const [a, b, c] = [1, 2, 3].map((id) => makeLegacyRecord(id, { likes: id === 1 ? 0 : 5 }));
+    const page = (...results: (LegacyRecord | undefined)[]) =>
+      answer({ count: 3, next: null, results });
+    expect(kindsOf(page(a, b, c), page(a, c, b), byLikes)).toEqual(['tie-order']);
+    expect(kindsOf(page(a, b), page(a, c), byLikes)).toEqual(['tie-order']);
+    expect(kindsOf(page(a, b, c), page(b, a, c), byLikes)).toEqual(['record-order']);
+    expect(kindsOf(page(a, b, c), page(a, c, b))).toEqual(['record-order']);
+    expect(kindsOf(page(a, b, c), page(a, b), byLikes)).toEqual(['record-number']);
+  });
+
+  test('an unknown ordering, unless the source really sorts by it', () => {
+    const refused = answer({ ordering: ['Select a valid choice.'] }, { status: 400 });
+    const ask = (target: string) => ({ method: 'GET', target });
+    const unknown = ask('/api/outfits/?ordering=id&ordering=title');
+    expect(kindsOf(answer(base), refused, unknown)).toEqual(['unknown-ordering']);
+    const sorted = { ...base, results: [...base.results].reverse() };
+    expect(kindsOf(answer(sorted), refused, unknown)).toEqual(['status']);
+    const known = ask('/api/outfits/?ordering=title&ordering=-id');
+    expect(kindsOf(answer(base), refused, known)).toEqual(['status']);
+  });
+});
+
+describe('beside the body', () => {
+  test('a status that differs is all that is said', () => {
+    const ours = answer({ detail: 'No.' }, { status: 500, headers: {} });
+    expect(kindsOf(answer({}), ours)).toEqual(['status']);
+  });
+
+  test.each(['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'])(
+    'the header %s counts',
+    (name) => {
+      const other = { ...headers, [name]: 'other' };
+      const found = compareAnswers(question, answer('{}', { headers: other }), answer('{}'), bases);
+      expect(found).toMatchObject([{ kind: 'header', where: name }]);
+    },
+  );
+
+  test('headers that each service has of its own do not', () => {
+    const other = { ...headers, date: 'now', server: 'old', etag: '"1"', 'x-request-id': '1' };
+    expect(kindsOf(answer('{}', { headers: other }), answer('{}'))).toEqual([]);
+  });
+
+  test('a redirect is compared by where it leads, with or without base', () => {
+    const redirect = (location: string) => answer('', { status: 301, headers: { location } });
+    const there = redirect(`${bases.theirs}/api/outfits/?a=1`);
+    expect(kindsOf(there, redirect(`${bases.ours}/api/outfits/?a=1`))).toEqual([]);
+    expect(kindsOf(there, redirect('/api/outfits/?a=1'))).toEqual([]);
+    expect(kindsOf(there, redirect('/api/outfits/?a=2'))).toEqual(['header']);
+    expect(kindsOf(there, redirect('https://elsewhere.test/api/outfits/?a=1'))).toEqual(['header']);
+  });
+
+  test.each([
+    ['another sentence', '{"detail":"Not found."}', '{"detail":"Not here."}', ['error-body']],
+    ['a page for people', '<h1>Not Found</h1>', '{"detail":"Not found."}', ['error-body']],
+    ['spaces', '{"detail": "Not found."}', '{"detail":"Not found."}', ['bytes-only']],
+    ['nothing', '{"detail":"Not found."}', '{"detail":"Not found."}', []],
+  ])('an error that differs in %s', (_name, there, here, expected) => {
+    const found = kindsOf(answer(there, { status: 404 }), answer(here, { status: 404 }));
+    expect(found).toEqual(expected);
+  });
+
+  test('OPTIONS is compared by its keys, HEAD without a body', () => {
+    const options = { method: 'OPTIONS', target: '/api/outfits/' };
+    const there = { name: 'A', description: 'x', renders: [1] };
+    expect(
+      kindsOf(answer(there), answer({ name: 'B', description: '', renders: [] }), options),
+    ).toEqual([]);
+    expect(kindsOf(answer(there), answer({ name: 'B', renders: [] }), options)).toEqual([
+      'missing-field',
+    ]);
+    const head = { method: 'HEAD', target: '/api/outfits/' };
+    expect(kindsOf(answer('{}'), answer(''), head)).toEqual([]);
+  });
+});
+
+describe('any bytes', () => {
+  test('are compared without an error, and equal ones do not differ', () => {
+    const body = fc
+      .oneof(fc.json(), fc.uint8Array(), fc.string())
+      .map((value) => Buffer.from(value as string));
+    fc.assert(
+      fc.property(body, body, (a, b) => {
+        expect(kindsOf(answer('', { body: a }), answer('', { body: a }))).toEqual([]);
+        const found = kindsOf(answer('', { body: a }), answer('', { body: b }));
+        expect(found.length > 0).toBe(!a.equals(b));
+      }),
+    );
+  });
+
+  test('behind an unknown ordering are compared without an error', () => {
+    const asked = { method: 'GET', target: '/api/outfits/?ordering=nope' };
+    const refused = answer('{"ordering":["x"]}', { status: 400 });
+    const piece = fc.constantFrom('"created"', '[', ']', '{', '}', '"', ':', ',', '"results"', '1');
+    const body = fc.tuple(fc.integer({ min: 0, max: 100 }), fc.array(piece)).map(
+      // Deeper values are not looked at, and so may be nonsense.
+      ([depth, pieces]) => '['.repeat(depth) + pieces.join('') + ']'.repeat(depth),
+    );
+    fc.assert(
+      fc.property(body, (there) => {
+        expect(kindsOf(answer(there), refused, asked)).toEqual(['status']);
+      }),
+      { examples: [[`${'['.repeat(70)}{"a" "b"}${']'.repeat(70)}`]] },
+    );
+  });
+
+  test('of numbers that a double cannot hold differ in value', () => {
+    const numbers = ['9007199254740993', '9007199254740992'];
+    const [there = '', here = ''] = numbers.map((number) => `{"count":${number},"results":[]}`);
+    expect(kindsOf(answer(there), answer(here))).toEqual(['count']);
+  });
+
+  test('that are nested too deeply are only told apart', () => {
+    const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+    expect(kindsOf(answer(deep(100_000)), answer(deep(99_999)))).toEqual(['value']);
+  });
+});

@@ -1,0 +1,398 @@
+// LEGACY_MODE=shadow: what passes between clients and the old service passes as it is.
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from 'vitest';
+import { pairsOf } from '../../src/legacy/proxy/upstream.ts';
+import { faults, type LegacyService, startLegacyService } from '../support/legacy-service.ts';
+import { type ListeningGateway, openBefore, records } from '../support/old-side.ts';
+import { findFreePort } from '../support/process.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { type ScriptedService, startScriptedService } from '../support/scripted-service.ts';
+
+const get = (target: string, ...lines: string[]) =>
+  `GET ${target} HTTP/1.1\r\nHost: shop.test\r\n${lines.map((line) => `${line}\r\n`).join('')}Connection: close\r\n\r\n`;
+
+describe('in front of a service that answers with any bytes', () => {
+  let service: ScriptedService;
+  let gateway: ListeningGateway;
+  beforeAll(async () => {
+    service = await startScriptedService();
+    gateway = await openBefore('PostgreSQL', service.base, {
+      LEGACY_MODE: 'shadow',
+      LEGACY_TIMEOUT: '1',
+      CORS_ORIGINS: 'https://app.test',
+      RATE_LIMIT: '1/day',
+    });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await service.close();
+  });
+
+  test.each([
+    [
+      'spelling and order of headers',
+      'HTTP/1.1 200 OK\r\nvAry: a\r\nContent-Length: 2\r\nX-B: \xe9\r\nvary: b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\nok',
+    ],
+    ['a status with its words', 'HTTP/1.1 418 I am a Teapot\r\nContent-Length: 2\r\n\r\nok'],
+    ['no words', 'HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n'],
+    [
+      'a redirect',
+      'HTTP/1.1 302 Found\r\nLocation: ../elsewhere/?a=b c\r\nContent-Length: 0\r\n\r\n',
+    ],
+    ['204', 'HTTP/1.1 204 No Content\r\nAllow: GET\r\n\r\n'],
+    ['304', 'HTTP/1.1 304 Not Modified\r\nETag: W/"x"\r\nDate: then\r\n\r\n'],
+    [
+      'a page of errors',
+      'HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/html\r\nContent-Length: 7\r\n\r\n<h1>no!',
+    ],
+    [
+      'compressed bytes',
+      'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x00\xff',
+    ],
+  ])('passes on %s, and adds only x-served-by', async (_what, answer) => {
+    service.answer = answer;
+    const received = await sendRaw(gateway.app, get('/api/outfits/'));
+    const [head = '', body] = received.split('\r\n\r\n');
+    const [theirs = '', theirBody = ''] = Buffer.from(answer, 'latin1')
+      .toString()
+      .split('\r\n\r\n');
+    expect(head).toBe(`${theirs}\r\nx-served-by: legacy\r\nConnection: close`);
+    expect(body).toBe(theirBody);
+  });
+
+  test('answers of unknown length come whole, with their trailers', async () => {
+    service.answer = 'HTTP/1.1 200 OK\r\nX-Kind: old\r\n\r\nuntil the end';
+    const whole = await sendRaw(gateway.app, get('/api/outfits/'));
+    expect(whole).toMatch(/\r\n\r\nd\r\nuntil the end\r\n0\r\n\r\n$/);
+    service.answer =
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n';
+    const trailed = await sendRaw(gateway.app, get('/api/outfits/'));
+    expect(trailed).toMatch(/\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n$/);
+  });
+
+  test('a target in absolute form arrives in origin form, with its authority as Host', async () => {
+    service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+    const before = service.received().length;
+    await sendRaw(gateway.app, get('http://other.example/api/x/?a=1'));
+    const received = service.received().slice(before);
+    expect(received).toMatch(/^GET \/api\/x\/\?a=1 HTTP\/1\.1\r\nHost: other\.example\r\n/);
+    expect(received).toContain('\r\nX-Forwarded-Host: other.example\r\n');
+    expect(received).not.toContain('shop.test');
+  });
+
+  test('the request arrives as it was sent, with where it comes from', async () => {
+    service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+    const before = service.received().length;
+    await sendRaw(
+      gateway.app,
+      get(
+        "/api/x/?q='%zz&a=%2B+",
+        'X-One: 1',
+        'x-One: 2',
+        'Cookie: a=b',
+        'Origin: https://app.test',
+        'Authorization: Token t',
+        'Accept-Encoding: gzip',
+        'If-None-Match: "x"',
+        'Keep-Alive: 5',
+        'X-Hop: 1',
+        'Connection: X-Hop',
+        'TE: trailers',
+        'X-Forwarded-For: 9.9.9.9',
+        'X-Forwarded-Proto: https',
+      ),
+    );
+    const [first, ...lines] = service.received().slice(before).split('\r\n');
+    expect(first).toBe("GET /api/x/?q='%zz&a=%2B+ HTTP/1.1");
+    expect(lines).toEqual([
+      'Host: shop.test',
+      'X-One: 1',
+      'x-One: 2',
+      'Cookie: a=b',
+      'Origin: https://app.test',
+      'Authorization: Token t',
+      'Accept-Encoding: gzip',
+      'If-None-Match: "x"',
+      'X-Forwarded-Proto: https',
+      'X-Forwarded-For: 9.9.9.9, 127.0.0.1',
+      'X-Forwarded-Host: shop.test',
+      expect.stringMatching(/^X-Forwarded-By: outfit-gateway-[0-9a-f]{12}$/),
+      'Connection: keep-alive',
+      '',
+      '',
+    ]);
+  });
+
+  test.each([
+    ...['/api/%zz/', '/api/outfits', '/%61pi/outfits/', `/api/${'x'.repeat(300)}`],
+    ...['/api/x/../outfits/', '/api/a..b/', '/api/x?..=/../../', '/api/%25/%2e/'],
+  ])('whatever stays below /api/ is its own, as it is: %s', async (target) => {
+    const before = service.received().length;
+    expect(await sendRaw(gateway.app, get(target))).toContain('x-served-by: legacy');
+    expect(service.received().slice(before)).toContain(`GET ${target} HTTP/1.1`);
+  });
+
+  test.each([
+    '/api/../admin/',
+    '/api/%2e%2e/admin/',
+    '/api/%2E./admin/',
+    '/api/x/..%2f../admin/',
+    '/api//../admin/',
+    '/api/./../admin/',
+    '/api/..\\admin/',
+    '/api/..%5cadmin/',
+    '/api/%252e%252e/admin/',
+    '/api/%25252e%25252e%25252fadmin/',
+    '/api/..;/admin/',
+    '/api/%zz/../../admin/',
+    '/api/..',
+    'http://shop.test/api/../admin/',
+  ])('nothing outside of /api/ can be reached: %s', async (target) => {
+    const before = service.received().length;
+    for (const method of ['GET', 'POST']) {
+      const answer = await sendRaw(gateway.app, get(target).replace('GET', method));
+      expect(answer).toMatch(/^HTTP\/1.1 404 Not Found\r\n/);
+      expect(answer).toContain('x-served-by: gateway\r\n');
+    }
+    expect(service.received().slice(before)).toBe('');
+  });
+
+  test.each(['PUT', 'DELETE', 'PATCH', 'POST', 'OPTIONS', 'PROPFIND'])(
+    '%s without a body arrives without one',
+    async (method) => {
+      const before = service.received().length;
+      await sendRaw(gateway.app, get('/api/outfits/').replace('GET', method));
+      const request = service.received().slice(before);
+      expect(request).toMatch(new RegExp(`^${method} /api/outfits/ HTTP/1.1\r\n`));
+      expect(request).not.toMatch(/chunked|content-length: [1-9]/i);
+    },
+  );
+
+  test('a body arrives while it is sent, chunked as it is', async () => {
+    const before = service.received().length;
+    service.answer = '';
+    const { hostname, port } = new URL(gateway.base);
+    const client = connect({ host: hostname, port: Number(port) });
+    client.write(
+      'POST /api/x/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n',
+    );
+    const [said] = await once(client, 'data');
+    expect(String(said)).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+    client.write('5\r\nfirst\r\n');
+    await expect.poll(() => service.received().slice(before)).toContain('5\r\nfirst\r\n');
+    // It answers before all has come: then that is the answer.
+    service.answer = 'HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno';
+    client.write('6\r\n\r\n\r\n..\r\n');
+    const [answer] = await once(client, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 413 Too Large\r\n/);
+    client.destroy();
+  });
+
+  test('pages of other origins may read why there is no answer, if they may read any', async () => {
+    service.answer = 'no HTTP';
+    const allowed = await sendRaw(gateway.app, get('/api/outfits/', 'Origin: https://app.test'));
+    expect(allowed).toMatch(/^HTTP\/1.1 502 /);
+    expect(allowed).toMatch(/^access-control-allow-origin: https:\/\/app\.test\r$/m);
+    expect(allowed).toMatch(/^access-control-expose-headers: ETag, Retry-After, /m);
+    for (const line of [[], ['Origin: https://other.test']]) {
+      const other = await sendRaw(gateway.app, get('/api/outfits/', ...line));
+      expect(other).toMatch(/^HTTP\/1.1 502 /);
+      expect(other).not.toContain('access-control');
+    }
+  });
+
+  test('an answer that stops half way is broken off', async () => {
+    service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf';
+    for (const ends of [true, false]) {
+      service.ends = ends;
+      const answer = await sendRaw(gateway.app, get('/api/outfits/'));
+      expect(answer).toMatch(/Content-Length: 10\r\n[\s\S]*\r\n\r\nhalf$/);
+    }
+    service.ends = true;
+  });
+
+  test.each([
+    ['nonsense', 502, 'The old service cannot be reached.'],
+    ['HTTP/1.1 2000 no\r\n\r\n', 502, 'The old service cannot be reached.'],
+    ['', 504, 'The old service did not answer in time.'],
+  ])('an answer that is none (%s) is a %i', async (answer, status, detail) => {
+    service.answer = answer;
+    service.ends = answer !== '';
+    const response = await fetch(`${gateway.base}/api/outfits/`);
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('x-served-by')).toBe('legacy');
+    expect(await response.json()).toEqual({ detail });
+    service.ends = true;
+  });
+
+  test('a client that leaves takes its request to the old service with it', async () => {
+    service.answer = '';
+    const before = service.received().length;
+    const patient = { LEGACY_MODE: 'shadow', LEGACY_TIMEOUT: '80' };
+    const own = await openBefore('PostgreSQL', service.base, patient);
+    onTestFinished(() => own.close());
+    const { hostname, port } = new URL(own.base);
+    const client = connect({ host: hostname, port: Number(port) });
+    client.write(get('/api/outfits/'));
+    await expect.poll(() => service.received().slice(before)).toContain('\r\n\r\n');
+    const open = service.connections();
+    client.destroy();
+    // Sooner than LEGACY_TIMEOUT would end it.
+    await expect.poll(() => service.connections()).toBe(open - 1);
+  });
+
+  test('a kept connection that is closed at once is no failure', async () => {
+    service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=60\r\n\r\nok';
+    for (let time = 0; time < 20; time += 1) {
+      for (const method of ['GET', 'POST']) {
+        const response = await fetch(`${gateway.base}/api/outfits/`, { method });
+        expect([response.status, await response.text()]).toEqual([200, 'ok']);
+      }
+    }
+  });
+});
+
+describe('in front of Django REST Framework', () => {
+  let legacy: LegacyService;
+  let gateway: ListeningGateway;
+  beforeAll(async () => {
+    legacy = await startLegacyService(records());
+    gateway = await openBefore('PostgreSQL', legacy.base, {
+      LEGACY_MODE: 'shadow',
+      LEGACY_TIMEOUT: '1',
+      MAX_CONCURRENT_REQUESTS: '1',
+    });
+  });
+  beforeEach(() => {
+    legacy.fault = undefined;
+  });
+  afterEach(() => {
+    legacy.requests.length = 0;
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await legacy.close();
+  });
+
+  /** Status, words, headers but those of the connection, and body. */
+  const ask = async (base: string, path: string, method: string) => {
+    const sent = request(`${base}${path}`, { method, headers: { host: 'shop.test' } }).end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    const { statusCode, statusMessage, rawHeaders } = answer;
+    const headers = pairsOf(rawHeaders).filter(
+      ([name]) => !['Connection', 'Date', 'Keep-Alive', 'x-served-by'].includes(name),
+    );
+    return { statusCode, statusMessage, headers, body: (await buffer(answer)).toString('latin1') };
+  };
+
+  const changing = ['slow', 'hanging', 'closing early', 'cut short'];
+  const usable = [undefined, ...faults.filter((fault) => !changing.includes(fault))];
+  test.each(usable)('every answer is its own, also with: %s', async (fault) => {
+    legacy.fault = fault;
+    for (const target of [
+      '/api/outfits/',
+      '/api/outfits/?page=2&x=%20&x=+',
+      '/api/outfits/?page=99',
+      '/api/outfits',
+      '/api/nothing/',
+    ]) {
+      for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE']) {
+        const theirs = await ask(legacy.base, target, method);
+        expect(await ask(gateway.base, target, method)).toEqual(theirs);
+      }
+    }
+  });
+
+  test('a body of any type and size passes, beyond what the gateway itself takes', async () => {
+    const body = Buffer.alloc(3_000_000, 'x\u00e9');
+    const response = await fetch(`${gateway.base}/api/echo/`, {
+      method: 'POST',
+      headers: { 'content-type': 'image/jpeg' },
+      body,
+    });
+    expect(response.headers.get('content-type')).toBe('image/jpeg');
+    expect(Buffer.from(await response.arrayBuffer()).equals(body)).toBe(true);
+  });
+
+  test.each(['closing early', 'hanging'] as const)(
+    'a write is sent once, also to a service that is %s',
+    async (fault) => {
+      // So that there is a connection that could be used again.
+      await fetch(`${gateway.base}/api/outfits/`);
+      legacy.fault = fault;
+      const count = legacy.requests.length;
+      const response = await fetch(`${gateway.base}/api/outfits/`, { method: 'POST', body: '{}' });
+      expect(response.status).toBe(fault === 'hanging' ? 504 : 502);
+      expect(legacy.requests.length).toBe(count + 1);
+    },
+  );
+
+  test.each(['/api/nothing/', '/api/%zz/'])(
+    'the answer to a write may take a while after all of it has come: %s',
+    async (target) => {
+      legacy.fault = 'slow';
+      const answer = await sendRaw(
+        gateway.app,
+        get(target, 'Content-Length: 4').replace('GET', 'POST'),
+        'body',
+      );
+      expect(answer).toMatch(/^HTTP\/1.1 404 Not Found\r\n/);
+      expect(answer).toContain('x-served-by: legacy\r\n');
+      expect(legacy.requests.at(-1)).toMatchObject({ target, body: Buffer.from('body') });
+    },
+  );
+
+  test('requests that come together are answered in their order', async () => {
+    const one = (page: number, last = '') =>
+      `GET /api/outfits/?page=${page} HTTP/1.1\r\nHost: shop.test\r\n${last}\r\n`;
+    const answers = await sendRaw(
+      gateway.app,
+      `${one(3)}${one(1)}${one(9)}${one(2, 'Connection: close\r\n')}`,
+    );
+    const statuses = [...answers.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).toEqual(['200', '200', '404', '200']);
+    const links = [...answers.matchAll(/"next":(null|".*?")/g)].map(([, link]) => link);
+    expect(links).toEqual([
+      'null',
+      '"http://shop.test/api/outfits/?page=2"',
+      '"http://shop.test/api/outfits/?page=3"',
+    ]);
+  });
+
+  test('a client of HTTP/1.0 without a host is served too', async () => {
+    const answer = await sendRaw(gateway.app, 'GET /api/outfits/?page=9 HTTP/1.0\r\n\r\n');
+    expect(answer).toMatch(
+      /^HTTP\/1.1 404 Not Found\r\n[\s\S]*\r\n\r\n{"detail":"Invalid page."}$/,
+    );
+    expect(legacy.requests.at(-1)?.headers.host).toBe(new URL(legacy.base).host);
+  });
+
+  test('is found out when it is the gateway itself', async () => {
+    const port = await findFreePort();
+    const settings = { LEGACY_MODE: 'shadow' };
+    const base = `http://127.0.0.1:${port}`;
+    const looped = await openBefore('PostgreSQL', base, settings, {}, port);
+    const there = await openBefore('PostgreSQL', looped.base, settings);
+    const first = await fetch(`${looped.base}/api/outfits/`);
+    expect(first.status).toBe(508);
+    expect(await first.json()).toEqual({ detail: expect.stringContaining('LEGACY_URL') });
+    expect(await sendRaw(looped.app, get('/api/%zz'))).toMatch(/^HTTP\/1.1 508 /);
+    // By way of another one too.
+    expect((await fetch(`${there.base}/api/outfits/`)).status).toBe(508);
+    await there.close();
+    await looped.close();
+  });
+});

@@ -1,0 +1,97 @@
+// The old service freezes, breaks off, dies and comes back, under load: what the gateway answers itself
+// does not notice, and where the old service is to answer, clients are told.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Answered, send, startLoad } from '../support/faults/load.ts';
+import { type Network, openNetwork } from '../support/faults/network.ts';
+import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
+import { records } from '../support/old-side.ts';
+import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
+
+let legacy: LegacyService;
+let network: Network;
+
+beforeEach(async () => {
+  legacy = await startLegacyService(records());
+  network = await openNetwork(Number(new URL(legacy.base).port));
+});
+afterEach(async () => {
+  network.close();
+  await legacy.close();
+});
+
+async function startServer(mode: string, timeout = '1') {
+  const server = runServer({
+    ...(await migratedEnvironmentOf('PostgreSQL')),
+    SEED: 'demo',
+    HOST: '127.0.0.1',
+    LEGACY_URL: `http://127.0.0.1:${network.port}`,
+    LEGACY_MODE: mode,
+    LEGACY_SAMPLE: '100',
+    LEGACY_TIMEOUT: timeout,
+  });
+  return { server, base: await baseOf(server) };
+}
+
+/** The statuses of some answers, each once, in order. */
+const statusesOf = (answers: readonly Answered[]) =>
+  [...new Set(answers.map(({ status }) => status))].toSorted();
+
+const isLegacyPath = ({ what }: Answered) => what.startsWith('/api/');
+
+test.each([
+  ['mirror', [200]],
+  ['canary:100', [200]],
+  // The old one has fewer pages: 404 is its own answer.
+  ['shadow', [200, 404, 502, 504]],
+])('in %s', async (mode, allowed) => {
+  const { server, base } = await startServer(mode);
+  const load = startLoad(base);
+  await sleep(500);
+  network.swallow();
+  await sleep(2_500);
+  network.restore();
+  await sleep(500);
+  legacy.fault = 'closing early';
+  await sleep(500);
+  legacy.fault = 'cut short';
+  await sleep(500);
+  const { port } = new URL(legacy.base);
+  await legacy.close();
+  await sleep(1_000);
+  legacy = await startLegacyService(records(), { port: Number(port) });
+  await sleep(1_000);
+  await load.stop();
+
+  const ours = load.answers.filter((answer) => !isLegacyPath(answer));
+  const theirs = load.answers.filter(isLegacyPath);
+  expect(ours.length).toBeGreaterThan(100);
+  expect(statusesOf(ours)).toEqual([200]);
+  // 0 is an answer that broke off: where the old one answers, that can be.
+  const whole = mode === 'shadow' ? theirs.filter(({ status }) => status !== 0) : theirs;
+  expect(statusesOf(whole)).toEqual(allowed);
+  for (const { status, body } of whole.filter(({ status }) => status > 500)) {
+    const reason = status === 504 ? 'did not answer in time' : 'cannot be reached';
+    expect(JSON.parse(body)).toEqual({ detail: `The old service ${reason}.` });
+  }
+  // It is as it was before.
+  expect(await send(base, '/api/outfits/')).toMatchObject({ status: 200 });
+  expect(await stop(server)).toBe(0);
+  // At most one line a second tells of it.
+  expect(server.output().split('\n').length).toBeLessThan(60);
+});
+
+test.each(['shadow', 'mirror'])('in %s, a frozen one does not keep the process', async (mode) => {
+  const { server, base } = await startServer(mode, '60');
+  network.swallow();
+  const waiting = Array.from({ length: 20 }, () => send(base, '/api/outfits/'));
+  await sleep(300);
+  expect(await send(base, '/health/ready')).toMatchObject({ status: 200 });
+  const start = performance.now();
+  expect(await stop(server)).toBe(0);
+  // Five seconds are promised of every stop; a busy machine gets twice as long.
+  expect(performance.now() - start).toBeLessThan(10_000);
+  // 0 is an answer that never came.
+  const allowed = mode === 'mirror' ? [200] : [0];
+  expect(statusesOf(await Promise.all(waiting))).toEqual(allowed);
+});

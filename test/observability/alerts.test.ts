@@ -1,0 +1,177 @@
+// docs/alerts.yaml and docs/running.md name metrics: each must be one that a gateway has.
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { parser } from '@prometheus-io/lezer-promql';
+import type { FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { buildApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { type Replicas, reasons } from '../../src/database/standby/replicas.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { CombinedMetrics } from '../../src/process/cluster/combined-metrics.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
+import { records, rowsOf } from '../support/old-side.ts';
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const rules = readRules(read('docs/alerts.yaml'));
+const page = read('docs/running.md');
+
+let legacy: LegacyService;
+let gateway: TestGateway;
+let app: FastifyInstance;
+/** The labels of each series, by the name of its metric. */
+let series: ReadonlyMap<string, readonly Readonly<Record<string, string>>[]>;
+
+beforeAll(async () => {
+  legacy = await startLegacyService(records());
+  gateway = await openGateway('PostgreSQL', rowsOf(records()));
+  const metrics = createMetrics(gateway.database);
+  metrics.followCounts({ wrongCounts: () => 0 });
+  const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
+  metrics.followReplicas({
+    standbys: [standby],
+    reads: new Map([[standby, 1]]),
+    primaryReads: Object.fromEntries(
+      reasons.map((reason) => [reason, 1]),
+    ) as Replicas['primaryReads'],
+    lagOf: () => 0,
+  });
+  const settings = { LEGACY_URL: legacy.base, LEGACY_MODE: 'mirror', LEGACY_SAMPLE: '100' };
+  const { legacyMode, legacySample, legacyUrl } = readConfig(settings);
+  const modes = { legacyMode, legacySample, legacyUrl, unknownParameters: 'log' } as const;
+  app = await buildApp({ ...gateway.config, ...modes }, gateway.database, { metrics });
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  const base = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  const ask = async (path: string) => (await fetch(`${base}${path}`)).bytes();
+  for (const path of ['/health/ready', '/graphql?query={__typename}', '/api/outfits/?user=5']) {
+    await ask(path);
+  }
+  legacy.fault = 'another value';
+  await ask('/api/outfits/?page=2');
+  const text = async () => (await metrics.print()).text;
+  const has = (outcome: string) =>
+    vi.waitFor(async () => expect(await text()).toContain(`outcome="${outcome}"`), 20_000);
+  await has('different');
+  legacy.fault = 'closing early';
+  await ask('/api/outfits/');
+  await has('unreachable');
+  const ofParent = (await new CombinedMetrics().print()).text;
+  // What Prometheus adds by itself.
+  series = readSeries(`${await text()}${ofParent}\nup 1\n`);
+});
+afterAll(async () => {
+  await app?.close();
+  await gateway?.close();
+  await legacy?.close();
+});
+
+describe.each(rules)('$alert', ({ expr, text }) => {
+  test('is a valid query of metrics and labels that there are', () => {
+    const { selectors, grouped } = readQuery(expr);
+    expect(selectors.length).toBeGreaterThan(0);
+    for (const { metric, labels } of selectors) {
+      for (const { label } of labels) expect(namesOf(metric), metric).toContain(label);
+    }
+    const known = selectors.flatMap(({ metric }) => namesOf(metric));
+    for (const label of grouped) expect(known).toContain(label);
+  });
+
+  test('looks for routes, results and kinds that occur', () => {
+    const occurring = readQuery(expr).selectors.flatMap(({ metric, labels }) =>
+      labels
+        .filter(({ label }) => ['accepted', 'result', 'route'].includes(label))
+        .map((matcher) => ({ metric, ...matcher })),
+    );
+    for (const { metric, label, matches } of occurring) {
+      const values = (series.get(metric) ?? []).map((labels) => labels[label] ?? '');
+      expect(values.filter(matches), `${metric} ${label}`).not.toEqual([]);
+    }
+  });
+
+  test('says what it means and what to do, with labels that its query gives', () => {
+    expect(text).toMatch(/ summary: \S/);
+    expect(text).toMatch(/ description: >-\n +\S/);
+    expect(text).toMatch(/ severity: (page|ticket) /);
+    const { grouped } = readQuery(expr);
+    for (const [, label = ''] of text.matchAll(/\$labels\.(\w+)/g)) {
+      expect(grouped).toContain(label);
+    }
+  });
+});
+
+test('no rule is left out of the checks', () => {
+  expect(rules.length).toBe(read('docs/alerts.yaml').match(/^\s*expr:/gm)?.length);
+  expect(rules.length).toBeGreaterThan(10);
+});
+
+test('docs/running.md names each metric of the gateway, and no other', () => {
+  const named = new Set([...page.matchAll(/`(gateway_\w+)[`{]/g)].map(([, name]) => name));
+  const all = [...series.keys()]
+    .filter((name) => name.startsWith('gateway_'))
+    .map((name) => name.replace(/_(bucket|count|sum)$/, ''));
+  expect([...named].toSorted()).toEqual([...new Set(all)].toSorted());
+});
+
+function namesOf(metric: string): string[] {
+  const found = series.get(metric);
+  if (!found) throw new Error(`There is no metric ${metric}.`);
+  // Prometheus adds a job to each.
+  return ['job', ...new Set(found.flatMap((labels) => Object.keys(labels)))];
+}
+
+interface Matcher {
+  readonly label: string;
+  readonly matches: (value: string) => boolean;
+}
+
+/** What a query selects; throws if it is not valid. */
+function readQuery(expr: string) {
+  const selectors: { metric: string; labels: Matcher[] }[] = [];
+  const grouped: string[] = [];
+  const textOf = (node: { from: number; to: number } | null) =>
+    node ? expr.slice(node.from, node.to) : '';
+  parser
+    .configure({ strict: true })
+    .parse(expr)
+    .iterate({
+      enter({ name, node }) {
+        if (name === 'VectorSelector') {
+          selectors.push({ metric: textOf(node.getChild('Identifier')), labels: [] });
+        } else if (name === 'UnquotedLabelMatcher') {
+          const value = textOf(node.getChild('StringLiteral')).slice(1, -1);
+          const operator = textOf(node.getChild('MatchOp'));
+          const pattern = new RegExp(operator.includes('~') ? `^(?:${value})$` : `^${value}$`);
+          selectors.at(-1)?.labels.push({
+            label: textOf(node.getChild('LabelName')),
+            matches: (given) => pattern.test(given) !== operator.startsWith('!'),
+          });
+        } else if (name === 'GroupingLabels') {
+          grouped.push(...node.getChildren('LabelName').map(textOf));
+        }
+      },
+    });
+  return { selectors, grouped };
+}
+
+/** Of the file only what its own form needs: one key a line, and folded text. */
+function readRules(file: string) {
+  return file
+    .split(/^ {6}- alert: /m)
+    .slice(1)
+    .map((text) => {
+      const [, folded, line] = /^ {8}expr: (?:>-\n((?: {10}.*\n)+)|(.*)\n)/m.exec(text) ?? [];
+      const expr = (folded ?? line ?? '').replaceAll(/\s+/g, ' ').trim();
+      return { alert: text.split('\n', 1)[0] ?? '', expr, text };
+    });
+}
+
+function readSeries(text: string) {
+  const found = new Map<string, Record<string, string>[]>();
+  for (const [, name = '', labels = ''] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {
+    const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)];
+    const series = Object.fromEntries(pairs.map(([, label = '', value = '']) => [label, value]));
+    found.set(name, [...(found.get(name) ?? []), series]);
+  }
+  return found;
+}

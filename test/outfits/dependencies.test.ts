@@ -1,0 +1,328 @@
+// What ends an answer: never too little, whatever changes, and seldom too much. Lists are played through in
+// memory, so that there are more of them than any database could read.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  ChangeLog,
+  changeOf,
+  type MadeOf,
+  type OutfitChange,
+  type OutfitKeys,
+  type ToldKeys,
+} from '../../src/database/changes/change-log.ts';
+import type { OutfitFilter } from '../../src/outfits/filter.ts';
+import {
+  madeOfCount,
+  madeOfPage,
+  madeOfRange,
+  madeOfRecords,
+  membersOf,
+} from '../../src/outfits/lists/dependencies.ts';
+import { beyond, type KeysetPageRequest } from '../../src/outfits/lists/statements.ts';
+import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../../src/outfits/ordering.ts';
+import type { Visibility } from '../../src/outfits/visibility.ts';
+import { amount } from '../support/lane.ts';
+
+interface Outfit extends OutfitKeys {
+  readonly quality: number;
+  readonly title: string;
+}
+
+interface Reading {
+  readonly visibility: Visibility;
+  readonly filter: OutfitFilter;
+  /** Whose outfits; undefined: those of everyone. */
+  readonly owner: number | undefined;
+  readonly ordering: Ordering;
+  readonly kind: 'count' | 'page' | 'range' | 'beyond' | 'record';
+  readonly page: number;
+  readonly limit: number;
+  readonly from: 'start' | 'end';
+  readonly after: SortKey | undefined;
+  readonly before: SortKey | undefined;
+}
+
+/** The outfits of a moment, by their ids, and the names of users. */
+interface Data {
+  readonly outfits: ReadonlyMap<number, Outfit>;
+  readonly names: readonly string[];
+}
+
+/** What one statement does. */
+type Step =
+  | { readonly kind: 'save'; readonly outfit: Outfit }
+  | { readonly kind: 'like' | 'delete' | 'retitle' | 'hide'; readonly id: number }
+  | { readonly kind: 'move'; readonly id: number; readonly created: bigint }
+  | { readonly kind: 'set likes'; readonly id: number; readonly likes: number }
+  | { readonly kind: 'rename'; readonly user: number };
+
+/** Statements that commit together, or transactions that write at the same time: each row tells of itself alone. */
+type Transaction = readonly Step[];
+
+/** What is told, in any order: of an outfit, of its likes, or of a user. */
+type Told = { readonly outfit: OutfitChange } | { readonly user: number };
+
+const small = fc.integer({ min: 1, max: 4 });
+const ids = fc.integer({ min: 1, max: 9 });
+const moment = fc.bigInt({ min: 1n, max: 5n });
+const outfits: fc.Arbitrary<Outfit> = fc.record({
+  id: fc.integer({ min: 1, max: 9 }),
+  userId: fc.integer({ min: 0, max: 2 }),
+  private: fc.boolean(),
+  likes: small,
+  created: moment,
+  modified: moment,
+  quality: small,
+  title: fc.constantFrom('a', 'b'),
+});
+const keys: fc.Arbitrary<SortKey | undefined> = fc.option(
+  fc.record({ value: moment, id: fc.integer({ min: 1, max: 9 }) }),
+  { nil: undefined },
+);
+const filters: fc.Arbitrary<OutfitFilter> = fc.oneof(
+  fc.constant({}),
+  fc.record({ userIds: fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 2 }) }),
+  fc.record({ ids: fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 4 }) }),
+  fc.record({ createdFrom: moment, createdBefore: fc.option(moment, { nil: undefined }) }),
+  fc.record({ likesFrom: small, likesBelow: fc.option(small, { nil: undefined }) }),
+  fc.record({ private: fc.boolean() }),
+  fc.record({ quality: fc.array(small, { minLength: 1, maxLength: 3 }) }),
+  fc.record({ quality: fc.constant([1, 2]), likesFrom: small }),
+);
+const readings: fc.Arbitrary<Reading> = fc.record({
+  visibility: fc.constantFrom<Visibility>({ private: 'all' }, { private: 'none' }),
+  filter: filters,
+  owner: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
+  ordering: fc.record({
+    field: fc.constantFrom(
+      'created' as const,
+      'id' as const,
+      'likes' as const,
+      'modified' as const,
+    ),
+    direction: fc.constantFrom('asc' as const, 'desc' as const),
+  }),
+  kind: fc.constantFrom('count', 'page', 'range', 'beyond', 'record'),
+  page: fc.integer({ min: 1, max: 4 }),
+  limit: fc.integer({ min: 1, max: 3 }),
+  from: fc.constantFrom('start', 'end'),
+  after: keys,
+  before: keys,
+});
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ kind: fc.constant('save' as const), outfit: outfits }),
+  fc.record({
+    kind: fc.constantFrom('like' as const, 'delete' as const, 'retitle' as const, 'hide' as const),
+    id: ids,
+  }),
+  fc.record({ kind: fc.constant('move' as const), id: ids, created: moment }),
+  fc.record({ kind: fc.constant('set likes' as const), id: ids, likes: small }),
+  fc.record({ kind: fc.constant('rename' as const), user: fc.integer({ min: 0, max: 2 }) }),
+);
+
+/** What a filter means; an outfit of a list that is also asked for by its owner. */
+function isIn({ visibility, filter, owner }: Reading, outfit: Outfit): boolean {
+  const { ids, userIds, createdFrom, createdBefore, likesFrom, likesBelow, quality } = filter;
+  return (
+    (visibility.private === 'all' || !outfit.private) &&
+    (owner === undefined || outfit.userId === owner) &&
+    (ids?.includes(outfit.id) ?? true) &&
+    (userIds?.includes(outfit.userId) ?? true) &&
+    (createdFrom === undefined || outfit.created >= createdFrom) &&
+    (createdBefore === undefined || outfit.created < createdBefore) &&
+    (likesFrom === undefined || outfit.likes >= likesFrom) &&
+    (likesBelow === undefined || outfit.likes < likesBelow) &&
+    (filter.private === undefined || outfit.private === filter.private) &&
+    (quality?.includes(outfit.quality) ?? true)
+  );
+}
+
+/** The key of a cursor: of orderings by id, its value is the id. */
+function placeIn({ field }: Ordering, key: SortKey | undefined): SortKey | undefined {
+  return key && (field === 'id' ? { value: BigInt(key.id), id: key.id } : key);
+}
+
+const textOf = (value: unknown): string =>
+  JSON.stringify([value], (_name, part) => (typeof part === 'bigint' ? `${part}n` : part));
+
+/** Reads as the service does, and gives what is shown and what that was made of. */
+function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | undefined } {
+  const { visibility, filter, owner, ordering, kind, page, limit, from } = reading;
+  const { field, direction } = ordering;
+  const members = membersOf(visibility, filter, owner);
+  const compare = (a: SortKey, b: SortKey) => (direction === 'asc' ? 1 : -1) * compareKeys(a, b);
+  const keyOf = (outfit: Outfit) => sortKeyOf(outfit, field);
+  const list = [...data.outfits.values()]
+    .filter((outfit) => isIn(reading, outfit))
+    .sort((a, b) => compare(keyOf(a), keyOf(b)));
+  const show = (rows: readonly Outfit[], ...more: unknown[]) =>
+    textOf([more, rows.map((row) => [row, data.names[row.userId]])]);
+  const slice = (request: KeysetPageRequest) => {
+    const { after, before } = request;
+    const all = list.filter(
+      (outfit) =>
+        (!after || compare(keyOf(outfit), after) > 0) &&
+        (!before || compare(keyOf(outfit), before) < 0),
+    );
+    return request.from === 'start'
+      ? all.slice(0, request.limit)
+      : all.slice(Math.max(0, all.length - request.limit));
+  };
+  const after = placeIn(ordering, reading.after);
+  const before = placeIn(ordering, reading.before);
+  switch (kind) {
+    case 'count':
+      return { shown: show([], list.length), madeOf: madeOfCount(members) };
+    case 'page': {
+      const rows = list.slice((page - 1) * limit, page * limit);
+      return { shown: show(rows, list.length), madeOf: madeOfPage(members, ordering, rows) };
+    }
+    case 'range': {
+      const request = { ordering, after, before, limit, from };
+      const rows = slice(request);
+      return { shown: show(rows), madeOf: madeOfRange(members, request, rows) };
+    }
+    case 'beyond': {
+      const key = after ?? { value: 3n, id: 3 };
+      const request = beyond(ordering, key, from === 'start' ? 'before' : 'after');
+      const rows = slice(request);
+      return { shown: show([], rows.length > 0), madeOf: madeOfRange(members, request, rows) };
+    }
+    case 'record': {
+      const rows = list.filter(({ id }) => id === page);
+      return { shown: show(rows), madeOf: madeOfRecords([page], rows) };
+    }
+  }
+}
+
+const outfitKeys = ({ id, userId, private: hidden, created, modified }: Outfit): ToldKeys => ({
+  ...{ id, userId, private: hidden, created, modified },
+});
+const likesKeys = ({ id, userId, private: hidden, likes }: Outfit): ToldKeys => ({
+  ...{ id, userId, private: hidden, likes },
+});
+
+/** Takes a step; `tell` is called with the rows that the triggers note. */
+function take(step: Step, data: Data, tell: (told: Told) => void): Data {
+  if (step.kind === 'rename') {
+    tell({ user: step.user });
+    const names = data.names.with(step.user, `${data.names[step.user]}!`);
+    return { ...data, names };
+  }
+  const id = step.kind === 'save' ? step.outfit.id : step.id;
+  const before = data.outfits.get(id);
+  const after = written(step, before);
+  const outfits = new Map(data.outfits);
+  if (after) outfits.set(id, after);
+  else outfits.delete(id);
+  const note = (keysOf: (outfit: Outfit) => ToldKeys) =>
+    tell({ outfit: changeOf(id, before && keysOf(before), after && keysOf(after)) });
+  const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other);
+  // Each table notes the rows that are other ones: the outfit without its likes, and the likes with what they copy.
+  if (!isSame(before && { ...before, likes: 0 }, after && { ...after, likes: 0 })) note(outfitKeys);
+  if (!isSame(before && likesKeys(before), after && likesKeys(after))) note(likesKeys);
+  return { ...data, outfits };
+}
+
+/** The outfit after a step; undefined: none. */
+function written(
+  step: Exclude<Step, { kind: 'rename' }>,
+  before: Outfit | undefined,
+): Outfit | undefined {
+  if (step.kind === 'save') return step.outfit;
+  if (!before) return undefined;
+  switch (step.kind) {
+    case 'delete':
+      return undefined;
+    case 'like':
+      return { ...before, likes: before.likes + 1 };
+    case 'set likes':
+      return { ...before, likes: step.likes };
+    case 'hide':
+      return { ...before, private: !before.private };
+    case 'move':
+      return { ...before, created: step.created };
+    case 'retitle':
+      return { ...before, title: `${before.title}!`, quality: (before.quality % 4) + 1 };
+  }
+}
+
+/** Tells a log in an order that each number decides a bit of, in one go or one by one. */
+function tellAll(log: ChangeLog, all: readonly Told[], order: readonly number[], atOnce: boolean) {
+  const shuffled = all
+    .map((told, index) => ({ told, place: order[index % order.length] ?? 0 }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ told }) => told);
+  for (const some of atOnce ? [shuffled] : shuffled.map((told) => [told])) {
+    log.add({
+      outfits: some.flatMap((told) => ('outfit' in told ? [told.outfit] : [])),
+      users: some.flatMap((told) => ('user' in told ? [told.user] : [])),
+    });
+  }
+}
+
+const transactions: fc.Arbitrary<Transaction> = fc.oneof(
+  { weight: 3, arbitrary: fc.tuple(steps) },
+  { weight: 1, arbitrary: fc.array(steps, { minLength: 2, maxLength: 3 }) },
+);
+const starts = fc.uniqueArray(outfits, { selector: ({ id }) => id, maxLength: 9 });
+
+describe('what was read', () => {
+  test('is touched by all that makes it another, also when it was read in between', () => {
+    const figures = { same: 0, touched: 0, other: 0 };
+    const property = fc.property(
+      starts,
+      readings,
+      fc.array(transactions, { maxLength: 3 }),
+      fc.array(transactions, { minLength: 1, maxLength: 3 }),
+      fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 12 }),
+      fc.boolean(),
+      (start, reading, during, later, order, atOnce) => {
+        const log = new ChangeLog();
+        let data: Data = {
+          outfits: new Map(start.map((outfit) => [outfit.id, outfit])),
+          names: ['Ann', 'Ben', 'Cem'],
+        };
+        const since = log.now;
+        const all: Told[] = [];
+        const commit = (transaction: Transaction) => {
+          for (const step of transaction) data = take(step, data, (told) => all.push(told));
+        };
+        for (const transaction of during) commit(transaction);
+        const { shown, madeOf } = read(reading, data);
+        for (const transaction of later) commit(transaction);
+        // A probe tells of what was committed before it and after the one before, whenever an answer was read.
+        tellAll(log, all, order, atOnce);
+        const isOther = read(reading, data).shown !== shown;
+        const isTouched = log.isTouched(madeOf, since);
+        if (isOther) expect(isTouched).toBe(true);
+        if (during.length > 0) return;
+        figures[isOther ? 'other' : isTouched ? 'touched' : 'same']++;
+      },
+    );
+    fc.assert(property, { numRuns: amount(10_000, 100_000) });
+    if (process.env['SHOW_FIGURES']) console.info(figures);
+    // Or else it would do to say that all is touched.
+    expect(figures.same).toBeGreaterThan(figures.touched);
+  });
+
+  test('is touched by anything once its moment is forgotten, and until then as if nothing were', () => {
+    const outfit = { userId: 1, private: false, likes: 1 };
+    const log = new ChangeLog();
+    const like = (...ids: number[]) =>
+      log.add({
+        outfits: ids.map((id) => changeOf(id, { id, ...outfit }, { id, ...outfit, likes: 2 })),
+        users: [],
+      });
+    like(1);
+    const since = log.now;
+    for (let id = 2; id <= 5; id++) like(id);
+    expect(log.isTouched(madeOfRecords([1], []), since)).toBe(false);
+    expect(log.isTouched(madeOfRecords([5], []), since)).toBe(true);
+    for (let id = 6; id <= 8; id++) like(...Array(4_000).fill(id));
+    expect(log.isTouched(madeOfRecords([1], []), since)).toBe(true);
+    expect(log.isTouched(madeOfRecords([1], []), log.now - 1)).toBe(false);
+    log.add(undefined);
+    expect(log.isTouched(madeOfRecords([1], []), log.now - 1)).toBe(true);
+  });
+});

@@ -1,0 +1,93 @@
+// What filters cost at very many outfits, as pages of the database that are read: docs in filters.md.
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { amount } from '../support/lane.ts';
+import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../support/plans.ts';
+
+const outfits = amount(0, 250_000);
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await openGateway('PostgreSQL', [], { CACHE_MAX_BYTES: '0', REQUEST_TIMEOUT: '60' });
+  const client = new pg.Client(gateway.database.pool.options);
+  await client.connect();
+  await client.query('SET statement_timeout = 0');
+  // Likes as they are: most have few. A rare word, a rare hashtag, and a common word.
+  await client.query(`
+    INSERT INTO users (username) SELECT 'user' || n FROM generate_series(1, 10000) n;
+    WITH o AS (
+      INSERT INTO outfits
+        (id, title, description, image_key, image_original_key, user_id, private, created, modified, quality)
+      SELECT n, 'Coat ' || n, CASE WHEN n % 50000 = 0 THEN 'xylophone #rarest' ELSE 'warm' END, n, n,
+        1 + n % 10000, n % 10 = 0,
+        1500000000000000 + n * 200000000::bigint, 1500000000000000 + n * 200000000::bigint, 2 + n % 4
+      FROM generate_series(1, ${outfits}) n
+      RETURNING *
+    )
+    INSERT INTO outfit_like_counts
+    SELECT id, private, user_id, ((id::bigint * 104729 % 1000003 / 1000003.0) ^ 6 * 200000)::int FROM o;
+  `);
+  // As gateways do.
+  const fold = 'SELECT is_done FROM fold_outfit_changes()';
+  while (!(await client.query(fold)).rows[0].is_done);
+  await client.query('VACUUM ANALYZE');
+  await client.end();
+}, 900_000);
+afterAll(() => gateway.close());
+
+/** The plans of the statements that a query sends, run with its values. */
+async function plansOf(query: string): Promise<PlanNode[]> {
+  const plans: PlanNode[] = [];
+  for (const statement of await capture(gateway, query)) {
+    plans.push(await explain(gateway, statement));
+  }
+  return plans;
+}
+
+const year = 'createdFrom: "2018-01-01T00:00:00Z", createdBefore: "2021-01-01T00:00:00Z"';
+const user = Buffer.from('User:77').toString('base64');
+const ids = [5, 500_000, 999_999].map(
+  (id) => `"${Buffer.from(`Outfit:${id}`).toString('base64')}"`,
+);
+
+describe(`at ${outfits} outfits`, () => {
+  test.each([
+    ['no filter', 'CREATED_DESC', '', 400],
+    ['a range of moments', 'CREATED_DESC', year, 800],
+    ['a range of moments, backwards', 'CREATED_ASC', year, 800],
+    ['a range of likes', 'LIKE_COUNT_DESC', 'likesFrom: 3, likesBelow: 5000', 1500],
+    ['public ones', 'MODIFIED_DESC', 'private: false', 400],
+    ['ids', 'LIKE_COUNT_DESC', `ids: [${ids.join()}]`, 100],
+    ['the outfits of a user', 'LIKE_COUNT_DESC', `userIds: ["${user}"]`, 1000],
+    ['a rare hashtag', 'CREATED_DESC', 'hashtags: ["RAREST"]', 1000],
+    ['a rare word', 'LIKE_COUNT_ASC', 'search: "xylophone"', 1000],
+    ['a rare word among common ones', 'CREATED_DESC', 'search: "coat xylophone"', 3000],
+  ])(
+    '%s reads few pages, and no table from end to end',
+    async (_name, ordering, filter, blocks) => {
+      const list = `ordering: ${ordering}, filter: { ${filter} }`;
+      const pages = `a: outfits(${list}) { count results { databaseId } }
+      b: outfits(${list}, last: true) { count results { databaseId } }`;
+      const range = `outfitConnection(first: 20, ${list}) { totalCount edges { cursor } }`;
+      for (const plan of await plansOf(`{ ${pages} ${range} }`)) {
+        expect(blocksOf(plan)).toBeLessThan(blocks);
+        for (const node of nodesOf(plan)) {
+          const isWhole = node['Node Type'].includes('Seq Scan');
+          expect(isWhole ? node['Relation Name'] : '').not.toMatch(
+            /^outfit(s|_texts|_like_counts)$/,
+          );
+        }
+      }
+    },
+  );
+
+  test('a range of a condition without an index walks no further than it must', async () => {
+    // Of the public ones: no private one has this quality, so those would be walked to their end.
+    const filter = 'filter: { quality: [3], private: false }';
+    const range = `outfitConnection(first: 20, ${filter}) { edges { cursor } }`;
+    for (const plan of await plansOf(`{ ${range} }`)) {
+      expect(blocksOf(plan)).toBeLessThan(1000);
+    }
+  });
+});

@@ -1,0 +1,227 @@
+// Filters of lists: every list, ordering and viewer against plain JavaScript on the same rows.
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { compareKeys, formatCursor, sortKeyOf } from '../../src/outfits/ordering.ts';
+import type { OutfitRow } from '../../src/outfits/row.ts';
+import { anyFilterOf, type Filter, matches, texts } from '../support/filter-model.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { amount, laneKinds } from '../support/lane.ts';
+import { type Ordering, orderings, sortIds } from '../support/orderings.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const start = 1_700_000_000_000_000n;
+const users = [1, 2, 3, 4];
+const viewers = [undefined, 1, 2];
+
+// Few values, so that most neighbours tie; moments in the same bucket and far apart.
+const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 90, users: 4 })].map(
+  (row, index) => ({
+    ...row,
+    likes: [0, 0, 1, 2, 7, 63, 64, 65, 4095, 4096, 70_000][(index * 7) % 11] ?? 0,
+    created: start + BigInt((index * 13) % 9) * (index % 2 ? 1_000_000n : 2_000_000_000_000n),
+    modified: start + BigInt((index * 5) % 7),
+    private: index % 4 === 0,
+    quality: 2 + (index % 4),
+    videoKey: index % 5 === 0 ? `outfits_videos/${index}.mp4` : null,
+    creationDevice: ['ios', 'android', 'web'][index % 3] ?? '',
+  }),
+);
+rows.forEach((row, index) => {
+  const [title, description] = texts[index % 15] ?? [];
+  if (title !== undefined) Object.assign(row, { title, description });
+});
+const likedByOne = rows.filter((_row, index) => index % 3 === 0).map(({ id }) => id);
+
+const anyFilter = anyFilterOf({
+  ids: [...rows.slice(0, 20).map(({ id }) => id), 999_999],
+  userIds: [...users, 99],
+  moments: rows.map((row) => row.created),
+  likes: [0, 1, 2, 8, 63, 64, 65, 66, 4096, 4097, 70_000, 2 ** 31 - 1],
+});
+
+interface Answer {
+  // biome-ignore lint/suspicious/noExplicitAny: the documents of this file give many shapes
+  readonly data: any;
+  readonly errors?: { message: string; extensions?: { code?: string } }[];
+}
+
+describe.each(laneKinds)('on %s', (kind) => {
+  describe.each(['listed', 'owner'])('with PRIVATE_OUTFITS=%s', (mode) => {
+    let gateway: TestGateway;
+    const headers = new Map<number | undefined, Record<string, string>>();
+    beforeAll(async () => {
+      gateway = await openGateway(kind, rows, {
+        PRIVATE_OUTFITS: mode,
+        AUTH_JWT_SECRET: secret,
+        PAGE_SIZE: '7',
+      });
+      for (const viewer of viewers) headers.set(viewer, await signIn(viewer));
+      await gateway.database.pool.query(
+        'INSERT INTO outfit_likes (outfit_id, user_id) SELECT id, 1 FROM unnest($1::int[]) id',
+        [likedByOne],
+      );
+    });
+    afterAll(() => gateway.close());
+
+    const ask = (query: string, variables: object = {}, viewer?: number) =>
+      gateway.post(query, variables, headers.get(viewer)) as Promise<Answer>;
+
+    const visibleTo = (viewer: number | undefined) =>
+      rows.filter((row) => mode === 'listed' || !row.private || row.userId === viewer);
+
+    /** Reads a list through numbered pages, or through a connection, whole. */
+    async function walk(
+      parent: string,
+      kindOfList: 'page' | 'forward' | 'backward',
+      { enum: name }: Ordering,
+      filter: Filter | null,
+      viewer: number | undefined,
+    ): Promise<{ ids: number[]; counts: number[] }> {
+      const parts: number[][] = [];
+      const counts: number[] = [];
+      const field = parent.startsWith('viewer') ? 'likedOutfits' : 'outfitConnection';
+      const open = (name: string) =>
+        parent ? `parent: ${parent} { list: ${name}` : `list: ${name}`;
+      const close = parent ? '}' : '';
+      let place: unknown = null;
+      for (let more = true; more; ) {
+        expect(parts.length).toBeLessThan(40);
+        if (kindOfList === 'page') {
+          const { data, errors } = await ask(
+            `query ($filter: OutfitFilter, $page: Int) { ${open('outfits')}(ordering: ${name}, filter: $filter, page: $page) {
+              count pageCount nextPage results { databaseId } }
+              last: outfits(ordering: ${name}, filter: $filter, last: true) { results { databaseId } } ${close} }`,
+            { filter, page: place },
+            viewer,
+          );
+          expect(errors).toBeUndefined();
+          const { list, last } = data.parent ?? data;
+          parts.push(list.results.map((row: { databaseId: number }) => row.databaseId));
+          counts.push(list.count);
+          place = list.nextPage;
+          more = place !== null;
+          if (more) continue;
+          expect(list.pageCount).toBe(parts.length);
+          expect(last.results).toEqual(list.results);
+        } else {
+          const forward = kindOfList === 'forward';
+          const { data, errors } = await ask(
+            `query ($filter: OutfitFilter, $place: String) { ${open(field)}(ordering: ${name}, filter: $filter, ${forward ? 'first: 6, after' : 'last: 6, before'}: $place) {
+              totalCount edges { node { databaseId } }
+              pageInfo { startCursor endCursor hasNextPage hasPreviousPage } } ${close} }`,
+            { filter, place },
+            viewer,
+          );
+          expect(errors).toBeUndefined();
+          const { totalCount, edges, pageInfo } = (data.parent ?? data).list;
+          const part = edges.map((edge: { node: { databaseId: number } }) => edge.node.databaseId);
+          if (forward) parts.push(part);
+          else parts.unshift(part);
+          counts.push(totalCount);
+          expect(forward ? pageInfo.hasPreviousPage : pageInfo.hasNextPage).toBe(place !== null);
+          more = forward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
+          place = forward ? pageInfo.endCursor : pageInfo.startCursor;
+        }
+      }
+      return { ids: parts.flat(), counts };
+    }
+
+    const kinds = ['page', 'forward', 'backward'] as const;
+    test('every list has what the model has: filter, sort, slice', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.option(anyFilter, { nil: null, freq: 2 }),
+          fc.constantFrom(...orderings),
+          fc.constantFrom(...kinds),
+          fc.constantFrom(...viewers),
+          fc.constantFrom(...users),
+          async (filter, ordering, way, viewer, owner) => {
+            const found = visibleTo(viewer).filter((row) => matches(row, filter ?? {}));
+            const expectList = async (parent: string, list: readonly OutfitRow[]) => {
+              const { ids, counts } = await walk(parent, way, ordering, filter, viewer);
+              expect(ids).toEqual(sortIds(list, ordering));
+              for (const count of counts) expect(count).toBe(list.length);
+            };
+            await expectList('', found);
+            const theirs = found.filter((row) => row.userId === owner);
+            await expectList(`user(databaseId: ${owner})`, theirs);
+            if (way === 'page' || viewer === undefined) return;
+            // The other viewer likes nothing, and sees none of the first one's likes.
+            const isLiked = ({ id }: OutfitRow) => viewer === 1 && likedByOne.includes(id);
+            await expectList('viewer', found.filter(isLiked));
+          },
+        ),
+        { numRuns: 80 },
+      );
+    }, 120_000);
+
+    const highest = 2n ** 63n - 1n;
+    const places = fc.oneof(
+      { weight: 5, arbitrary: fc.constantFrom(...rows) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          value: fc.constantFrom(-highest - 1n, 0n, 64n, highest),
+          id: fc.constantFrom(-(2 ** 31), 0, 2 ** 31 - 1),
+        }),
+      },
+    );
+    test('a cursor is a place in the order, whatever the filter', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          anyFilter,
+          fc.constantFrom(...orderings),
+          places,
+          fc.constantFrom(...viewers),
+          fc.constantFrom('', `user(databaseId: ${users[0]})`),
+          async (filter, ordering, at, viewer, parent) => {
+            const { field, sign, enum: name } = ordering;
+            const keyAt =
+              'value' in at
+                ? { value: field === 'id' ? BigInt(at.id) : at.value, id: at.id }
+                : sortKeyOf(at, field);
+            const side = (row: OutfitRow) => sign * compareKeys(sortKeyOf(row, field), keyAt);
+            const found = visibleTo(viewer)
+              .filter((row) => matches(row, filter) && (parent === '' || row.userId === users[0]))
+              .toSorted((a, b) => sign * compareKeys(sortKeyOf(a, field), sortKeyOf(b, field)));
+            const before = found.filter((row) => side(row) < 0).map(({ id }) => id);
+            const after = found.filter((row) => side(row) > 0).map(({ id }) => id);
+            const isThere = before.length + after.length < found.length;
+
+            const part = (alias: string, range: string) =>
+              `${alias}: outfitConnection(ordering: ${name}, filter: $filter, ${range}: $cursor) {
+                edges { node { databaseId } } pageInfo { hasNextPage hasPreviousPage } }`;
+            const lists = `${part('next', 'first: 4, after')} ${part('previous', 'last: 4, before')}`;
+            const { data, errors } = await ask(
+              `query ($filter: OutfitFilter, $cursor: String) {
+                ${parent ? `parent: ${parent} { ${lists} }` : lists} }`,
+              { filter, cursor: formatCursor(field, keyAt) },
+              viewer,
+            );
+            expect(errors).toBeUndefined();
+            const given = (ids: readonly number[]) =>
+              ids.map((id) => ({ node: { databaseId: id } }));
+            expect(data.parent ?? data).toEqual({
+              next: {
+                edges: given(after.slice(0, 4)),
+                pageInfo: {
+                  hasNextPage: after.length > 4,
+                  hasPreviousPage: before.length > 0 || isThere,
+                },
+              },
+              previous: {
+                edges: given(before.slice(Math.max(0, before.length - 4))),
+                pageInfo: {
+                  hasNextPage: after.length > 0 || isThere,
+                  hasPreviousPage: before.length > 4,
+                },
+              },
+            });
+          },
+        ),
+        { numRuns: amount(80, 60) },
+      );
+    }, 120_000);
+  });
+});

@@ -1,0 +1,200 @@
+// Search and hashtags: every script of the demonstration set, short words, hostile texts, and writes.
+import { describe, expect, test, vi } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import type { OutfitRow } from '../../src/outfits/row.ts';
+import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
+import { databaseKinds, useGateway } from '../support/gateway.ts';
+
+const rows = [...generateOutfits({ outfits: 1200, users: 60 })];
+const scripts = [
+  ...['Latin', 'Cyrillic', 'Greek', 'Arabic', 'Hebrew', 'Devanagari'],
+  ...['Han', 'Hiragana', 'Katakana', 'Hangul', 'Thai', 'Emoji_Presentation'],
+];
+const textOf = ({ title, description }: OutfitRow) => `${title}\n${description}`.normalize();
+const fold = (text: string) => text.toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+const folded = rows.map((row) => ({ id: row.id, text: fold(textOf(row)) }));
+
+/** A few words of a script in the texts, spread over the set. */
+function wordsOf(script: string): string[] {
+  const isOfScript = new RegExp(
+    `\\p{${script === 'Emoji_Presentation' ? script : `sc=${script}`}}`,
+    'u',
+  );
+  const words = new Set(
+    rows.flatMap((row) => textOf(row).split(/\s+/u)).filter((word) => isOfScript.test(word)),
+  );
+  const all = [...words];
+  return all.filter((_word, index) => index % Math.ceil(all.length / 4) === 0);
+}
+
+const present = scripts.filter((script) => wordsOf(script).length > 0);
+
+interface Found {
+  readonly count: number;
+  readonly results: readonly { readonly databaseId: number }[];
+}
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  const gateway = useGateway(kind, rows, { PAGE_SIZE: '100' });
+
+  const ask = async (filter: object) => {
+    const { data, errors } = await gateway.post(
+      `query ($filter: OutfitFilter) {
+        outfits(filter: $filter, ordering: ID_ASC) { count results { databaseId } }
+      }`,
+      { filter },
+    );
+    return {
+      found: (data as { outfits: Found } | null)?.outfits,
+      code: errors?.[0]?.extensions?.code,
+      message: errors?.[0]?.message,
+    };
+  };
+  const idsOf = async (filter: object) => {
+    const { found, message } = await ask(filter);
+    expect(message).toBeUndefined();
+    return found?.results.map(({ databaseId }) => databaseId);
+  };
+
+  test('the set has texts in many scripts', () => {
+    expect(present.length).toBeGreaterThan(6);
+  });
+
+  test.each(present)(
+    'words in %s are found whole and in part, in upper and lower case',
+    async (script) => {
+      let answered = 0;
+      for (const word of wordsOf(script)) {
+        const letters = [...word];
+        for (const size of [1, 2, 3, 5, letters.length]) {
+          const from = Math.max(0, Math.floor((letters.length - size) / 2));
+          const part = letters.slice(from, from + size).join('');
+          for (const search of [part, part.toUpperCase(), part.toLowerCase()]) {
+            const { found, code } = await ask({ search });
+            if (code === 'SEARCH_TOO_SHORT') {
+              expect([...search].length).toBeLessThan(3);
+              continue;
+            }
+            expect(code).toBeUndefined();
+            const ids = folded
+              .filter(({ text }) => text.includes(fold(search.normalize())))
+              .map(({ id }) => id);
+            expect(ids.length).toBeGreaterThan(0);
+            expect(found?.count).toBe(ids.length);
+            expect(found?.results.map(({ databaseId }) => databaseId)).toEqual(ids.slice(0, 100));
+            answered++;
+          }
+        }
+      }
+      expect(answered).toBeGreaterThan(0);
+    },
+  );
+
+  test.each(['古', '着る', 'の', 'シ', '옷', 'สี', '🖤', '🇫🇷', '✨'])(
+    '%s is long enough in its script',
+    async (search) => {
+      expect((await ask({ search })).code).toBeUndefined();
+    },
+  );
+
+  test.each(['a', 'ab', 'Ö', 'ио', '#a', "'", '\\', 'abc de'])(
+    '%s is too short',
+    async (search) => {
+      expect(await ask({ search })).toMatchObject({
+        code: 'SEARCH_TOO_SHORT',
+        message: expect.stringContaining('filter.search has a word that is too short'),
+      });
+    },
+  );
+
+  test.each([
+    ['search', 'x'.repeat(101)],
+    ['search', 'abc\0'],
+    ['search', 'abc\ud800'],
+    ['hashtags', ['']],
+    ['hashtags', ['#']],
+    ['hashtags', ['two words']],
+    ['hashtags', ["a'b"]],
+    ['hashtags', ['a'.repeat(101)]],
+    ['hashtags', Array(101).fill('a')],
+    ['ids', ['5']],
+    ['ids', [Buffer.from('User:1').toString('base64')]],
+    ['userIds', [Buffer.from('Outfit:1').toString('base64')]],
+    ['likesFrom', -1],
+    ['likesBelow', -1],
+    ['quality', Array(101).fill(1)],
+  ])('a wrong value of %s is an error that names it (%#)', async (field, value) => {
+    expect(await ask({ [field]: value })).toMatchObject({
+      code: 'BAD_USER_INPUT',
+      message: expect.stringContaining(`filter.${field}`),
+    });
+  });
+
+  describe('follows what is written', () => {
+    const [template] = rows as [OutfitRow];
+    const write = (id: number, title: string, description = '') =>
+      saveOutfits(gateway.database.pool, [{ ...template, id, title, description }]);
+    const run = (sql: string) => gateway.database.pool.query(sql);
+
+    test('by whoever it is', async () => {
+      await write(900_001, 'Quixotic jacket', '#zeppelin');
+      expect(await idsOf({ search: 'quixotic' })).toEqual([900_001]);
+      expect(await idsOf({ hashtags: ['ZEPPELIN'] })).toEqual([900_001]);
+      await write(900_001, 'Plain jacket', '#Zeppelins');
+      expect(await idsOf({ search: 'quixotic' })).toEqual([]);
+      expect(await idsOf({ hashtags: ['zeppelin'] })).toEqual([]);
+      await run("UPDATE outfits SET id = 900002, title = 'quiXotic' WHERE id = 900001");
+      expect(await idsOf({ search: 'IXOTIC' })).toEqual([900_002]);
+      await run('DELETE FROM outfits WHERE id = 900002');
+      expect(await idsOf({ search: 'quixotic' })).toEqual([]);
+      expect((await run('SELECT FROM outfit_texts WHERE outfit_id > 900000')).rowCount).toBe(0);
+    });
+
+    test('but a like, or another field, does not write a text', async () => {
+      await write(900_003, 'A text that stays');
+      const place = 'SELECT ctid FROM outfit_texts WHERE outfit_id = 900003';
+      const before = (await run(place)).rows;
+      await run('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = 900003');
+      await run('UPDATE outfits SET quality = quality + 1, title = title WHERE id = 900003');
+      expect((await run(place)).rows).toEqual(before);
+    });
+
+    test('in texts that are endless, or hostile to the index', async () => {
+      const many = Array.from({ length: 40_000 }, (_, index) =>
+        String.fromCodePoint(0x20000 + index),
+      );
+      await write(900_004, `#${'Ａ'.repeat(5000)}`, many.join(''));
+      await write(900_005, "'###tag' & \\ <-> :*", `\u0001###fake ${'#'.repeat(3000)}`);
+      expect(await idsOf({ search: "'###tag'" })).toEqual([900_005]);
+      expect(await idsOf({ hashtags: ['fake'] })).toEqual([900_005]);
+      expect(await idsOf({ search: many.slice(100, 110).join('') })).toEqual([900_004]);
+      expect(await idsOf({ hashtags: ['ａ'.repeat(100)] })).toEqual([900_004]);
+    });
+  });
+
+  test('a count is read only when it is asked for, and no filter is the plain list', async () => {
+    const { pool } = gateway.database;
+    const spies = [vi.spyOn(pool, 'query'), vi.spyOn(pool, 'queryInLane')] as const;
+    const texts = async (document: string) => {
+      for (const spy of spies) spy.mockClear();
+      expect(await gateway.post(document)).not.toHaveProperty('errors');
+      // Without lanes, what is read in one is read by a query.
+      const [queries, inLanes] = spies.map(({ mock }) => mock.calls as unknown as [unknown][]);
+      return [...(kind === 'PostgreSQL' ? (inLanes ?? []) : []), ...(queries ?? [])]
+        .map(([statement]) => (statement as unknown as { text: string }).text)
+        .filter((text) => !text.includes('pg_current_snapshot'));
+    };
+    const edges = 'edges { node { databaseId } }';
+    const filter = 'filter: { search: "coat" }';
+    expect(await texts(`{ outfitConnection(${filter}) { ${edges} } }`)).toHaveLength(1);
+    expect(await texts(`{ outfitConnection(${filter}) { totalCount ${edges} } }`)).toHaveLength(2);
+    const plain = await texts(`{ a: outfitConnection { ${edges} } }`);
+    for (const none of ['{}', 'null', '{ search: " \\t" }', '{ ids: null }']) {
+      expect(await texts(`{ a: outfitConnection(filter: ${none}) { ${edges} } }`)).toEqual(plain);
+    }
+    // One statement for all the owners of a page.
+    const owners = `user { outfitConnection(first: 2, ${filter}) { totalCount ${edges} } }`;
+    expect(await texts(`{ outfits(page: 2) { results { ${owners} } } }`)).toHaveLength(3);
+    for (const spy of spies) spy.mockRestore();
+  });
+});

@@ -1,0 +1,296 @@
+// What is sent to the database for a list, on both databases: how many statements, and which.
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { laneKinds } from '../support/lane.ts';
+import { type Ordering, orderings, sortIds } from '../support/orderings.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
+
+interface Sent {
+  readonly name: string | undefined;
+  readonly text: string;
+}
+
+/** The statements that a gateway sends from now on. */
+function watchStatements({ database }: TestGateway): () => Sent[] {
+  const query = vi.spyOn(database.pool, 'query');
+  onTestFinished(() => query.mockRestore());
+  return () =>
+    query.mock.calls.map(([statement]) => {
+      const { name, text } = statement as unknown as pg.QueryConfig;
+      return { name, text };
+    });
+}
+
+describe.each(laneKinds)('on %s, a list', (kind) => {
+  test('is read as ever after a statement that failed', async () => {
+    const gateway = await openGateway(kind, [], { CACHE_MAX_BYTES: '0' });
+    onTestFinished(() => gateway.close());
+    for (let round = 0; round < 5; round++) {
+      await expect(gateway.database.read('SELECT 1 / $1::int', [0])).rejects.toThrow('zero');
+      expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
+    }
+  });
+
+  describe.each([1, 100])('of %i per page', (pageSize) => {
+    const gateway = useGateway(kind, outfits, {
+      CACHE_MAX_BYTES: '0',
+      PAGE_SIZE: String(pageSize),
+      GRAPHQL_MAX_COST: '1000000',
+    });
+
+    const outfit = '{ id: databaseId title likes user { id: databaseId username firstName } }';
+    const ownPages = `user { id: databaseId outfits { count results ${outfit} } }`;
+    test.each([
+      ['REST', 1, '/api/outfits/?page=2'],
+      ['REST, the last page', 1, '/api/outfits/?page=last&ordering=-modified'],
+      ['by page', 1, `outfits(page: 2) { count nextPage results ${outfit} }`],
+      ['a connection', 1, `outfitConnection(first: ${pageSize}) { edges { node ${outfit} } }`],
+      ['its count too', 2, `outfitConnection(first: 1) { totalCount edges { node ${outfit} } }`],
+      ['a page of each owner', 2, `outfits { results { id: databaseId ${ownPages} } }`],
+      ['one outfit', 1, `outfit(databaseId: 1) ${outfit}`],
+      ['two by id', 1, `a: outfit(databaseId: 1) ${outfit} b: outfit(databaseId: 2) ${outfit}`],
+      [
+        'a page of each of two users',
+        2,
+        `a: user(databaseId: 1) { outfits { results ${outfit} } } b: user(databaseId: 2) { outfits { count } }`,
+      ],
+    ])('over %s, owners included, takes %i', async (_name, statements, question) => {
+      const ask = async () =>
+        question.startsWith('/')
+          ? (await gateway.get(question)).json()
+          : gateway.post(`{ ${question} }`);
+      const sent = watchStatements(gateway);
+      // Interpreted at first, compiled in the end.
+      for (let round = 1; round <= 6; round++) {
+        await ask();
+        expect(sent()).toHaveLength(round * statements);
+      }
+      expect(await ask()).not.toHaveProperty('errors');
+    });
+  });
+
+  describe('of outfits whose owners are asked for their outfits', () => {
+    const gateway = useGateway(kind, outfits, { CACHE_MAX_BYTES: '0', PAGE_SIZE: '7' });
+
+    /** The ids of a user's outfits in the order of a list. */
+    const idsOf = (userId: number, ordering: Ordering) =>
+      sortIds(
+        outfits.filter((row) => row.userId === userId),
+        ordering,
+      );
+
+    interface OwnPage {
+      readonly count: number;
+      readonly page: number;
+      readonly pageCount: number;
+      readonly results: { id: number; user: { id: number } }[];
+    }
+
+    test.each(orderings)('by $enum, all get theirs in one statement', async (list) => {
+      const sent = watchStatements(gateway);
+      const page = (what: string) =>
+        `outfits(ordering: ${list.enum}, ${what}) { count page pageCount results { id: databaseId user { id: databaseId } } }`;
+      const { data, errors } = await gateway.post(`{ outfitConnection(first: 20) { edges { node {
+        user { id: databaseId first: ${page('page: 1')} last: ${page('last: true')} }
+      } } } }`);
+      expect(errors).toBeUndefined();
+      const { edges } = (
+        data as {
+          outfitConnection: {
+            edges: { node: { user: { id: number; first: OwnPage; last: OwnPage } } }[];
+          };
+        }
+      ).outfitConnection;
+      // One for the outfits, one for all first pages, one for all last pages.
+      expect(sent()).toHaveLength(3);
+      expect(edges).toHaveLength(20);
+      expect(new Set(edges.map(({ node }) => node.user.id)).size).toBeGreaterThan(5);
+      for (const { user } of edges.map(({ node }) => node)) {
+        const ids = idsOf(user.id, list);
+        const pageCount = Math.ceil(ids.length / 7);
+        const pageOf = (number: number): OwnPage => ({
+          count: ids.length,
+          page: number,
+          pageCount,
+          results: ids
+            .slice((number - 1) * 7, number * 7)
+            .map((id) => ({ id, user: { id: user.id } })),
+        });
+        expect(user.first).toEqual(pageOf(1));
+        expect(user.last).toEqual(pageOf(pageCount));
+      }
+    });
+
+    test('no more rows are read for a user than a page has', async () => {
+      const query = vi.spyOn(gateway.database.pool, 'query');
+      await gateway.post(
+        '{ outfitConnection(first: 20) { edges { node { user { outfits { results { id: databaseId } } } } } } }',
+      );
+      const [, pages] = await Promise.all(query.mock.results.map(({ value }) => value));
+      query.mockRestore();
+      const perUser = new Map<number, number>();
+      for (const { ownerId } of (pages as unknown as pg.QueryResult).rows) {
+        perUser.set(ownerId, (perUser.get(ownerId) ?? 0) + 1);
+      }
+      expect(perUser.size).toBeGreaterThan(5);
+      expect(Math.max(...perUser.values())).toBe(7);
+    });
+
+    test('who has no outfit has an empty page, and a page past the end is an error for its user', async () => {
+      await gateway.database.pool.query(`INSERT INTO users (id, username) VALUES (999999, 'none')`);
+      const ask = (page: number) =>
+        gateway.post(
+          `{ none: user(databaseId: 999999) { outfits(page: ${page}) { count page pageCount nextPage results { id: databaseId } } }
+             some: user(databaseId: 1) { outfits(page: ${page}) { page } } }`,
+        );
+      expect(await ask(1)).toEqual({
+        data: {
+          none: { outfits: { count: 0, page: 1, pageCount: 1, nextPage: null, results: [] } },
+          some: { outfits: { page: 1 } },
+        },
+      });
+      const { data, errors } = await ask(2);
+      expect(data).toEqual({ none: null, some: { outfits: { page: 2 } } });
+      expect(errors).toMatchObject([
+        { path: ['none', 'outfits'], extensions: { code: 'PAGE_NOT_FOUND' } },
+      ]);
+    });
+  });
+});
+
+describe.each(laneKinds)('on %s, a write', (kind) => {
+  const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
+  const create = `createOutfit(input: { imageKey: "${image}" }) { outfit { id: databaseId user { username } } }`;
+  let gateway: TestGateway;
+  let viewer: Record<string, string>;
+  beforeAll(async () => {
+    gateway = await openGateway(kind, outfits, { AUTH_JWT_SECRET: secret });
+    viewer = await signIn(outfits[0]?.userId);
+  });
+  afterAll(() => gateway.close());
+
+  test.each([
+    ['a like', 'likeOutfit(id: "T3V0Zml0OjE=") { outfit { likes user { username } } }', {}, 1],
+    [
+      'a like taken back',
+      'unlikeOutfit(id: "T3V0Zml0OjE=") { outfit { likes user { username } } }',
+      {},
+      1,
+    ],
+    ['a new outfit', create, {}, 1],
+    // One looks for the first answer.
+    ['a new outfit with a key', create, { 'idempotency-key': 'new' }, 2],
+    ['the same again', create, { 'idempotency-key': 'new' }, 1],
+  ] as const)('of %s, owner included', async (_name, field, headers, statements) => {
+    const sent = watchStatements(gateway);
+    const response = await gateway.app.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers: { ...viewer, ...headers },
+      payload: { query: `mutation { ${field} }` },
+    });
+    expect(response.json()).not.toHaveProperty('errors');
+    expect(sent()).toHaveLength(statements);
+    for (const { name } of sent()) expect(name).toMatch(/^[\w-]{10,63}$/);
+  });
+});
+
+// The pages that end within the limit of their index ranges, 21 or 101, or their own size above that.
+describe.each([
+  { pageSize: 20, near: 1 },
+  { pageSize: 22, near: 4 },
+  { pageSize: 100, near: 1 },
+  { pageSize: 1000, near: 1 },
+])('the first pages of $pageSize outfits', ({ pageSize, near }) => {
+  test('are read by one statement for each ordering, without a seek', async () => {
+    const gateway = await openGateway('PostgreSQL', outfits, {
+      CACHE_MAX_BYTES: '0',
+      PAGE_SIZE: String(pageSize),
+      GRAPHQL_MAX_COST: '1000000',
+    });
+    onTestFinished(() => gateway.close());
+    const sent = watchStatements(gateway);
+    const found: number[] = [];
+    for (let page = 1; page <= near + 1; page++) {
+      const { data } = await gateway.post(
+        `{ outfits(ordering: LIKE_COUNT_DESC, page: ${page}) { results { id: databaseId } } }`,
+      );
+      const list = data as { outfits?: { results: { id: number }[] } } | null;
+      found.push(...(list?.outfits?.results ?? []).map(({ id }) => id));
+    }
+    const texts = sent().map(({ text }) => text);
+    expect(texts.map((text) => text.includes('outfits_by_'))).toEqual([
+      ...Array(near).fill(false),
+      true,
+    ]);
+    expect(new Set(texts).size).toBe(2);
+    const expected = outfits.toSorted((a, b) => b.likes - a.likes || b.id - a.id);
+    expect(found).toEqual(expected.slice(0, (near + 1) * pageSize).map(({ id }) => id));
+  });
+});
+
+describe('prepared statements', () => {
+  const gateway = useGateway('PostgreSQL', outfits, {
+    CACHE_MAX_BYTES: '0',
+    DATABASE_POOL_MAX: '1',
+  });
+
+  test('each is prepared once on a connection, and used again for every page', async () => {
+    const sent = watchStatements(gateway);
+    for (let page = 1; page <= 8; page++) {
+      await gateway.get(`/api/outfits/?page=${page}`);
+      await gateway.get(`/api/outfits/?ordering=-like_count&page=${page}`);
+      await gateway.post(
+        '{ outfits { results { user { outfits { results { id: databaseId } } } } } }',
+      );
+    }
+    const names = new Map<string, Set<string | undefined>>();
+    for (const { text, name } of sent()) {
+      names.set(text, (names.get(text) ?? new Set()).add(name));
+    }
+    // A text has one name, and a name has one text.
+    for (const namesOfText of names.values()) expect(namesOfText.size).toBe(1);
+    const used = [...names.values()].flatMap((namesOfText) => [...namesOfText]);
+    expect(new Set(used).size).toBe(names.size);
+    expect(names.size).toBeLessThan(6);
+
+    const { rows } = await gateway.database.pool.query<{ statements: number; uses: number }>(
+      `SELECT count(*)::int AS statements, sum(generic_plans + custom_plans)::int AS uses
+       FROM pg_prepared_statements WHERE name = ANY($1)`,
+      [used],
+    );
+    expect(rows).toEqual([{ statements: names.size, uses: 8 * 4 }]);
+  });
+
+  test('for a single record the plan is made once, not for every request', async () => {
+    const sent = watchStatements(gateway);
+    for (let id = 1; id <= 20; id++) {
+      await gateway.post(
+        `{ outfit(databaseId: ${id}) { title } user(databaseId: ${id}) { outfits { count } } }`,
+      );
+    }
+    const names = [...new Set(sent().map(({ name }) => name))];
+    expect(names).toHaveLength(3);
+    const { rows } = await gateway.database.pool.query(
+      `SELECT custom_plans::int AS made FROM pg_prepared_statements
+       WHERE name = ANY($1) AND generic_plans + custom_plans >= 15`,
+      [names],
+    );
+    // PostgreSQL tries five times whether a plan for the values is better than one for any.
+    expect(rows).toEqual([{ made: 5 }, { made: 5 }, { made: 5 }]);
+  });
+
+  test('every list statement is named, whatever it asks for', async () => {
+    const sent = watchStatements(gateway);
+    await gateway.post('{ outfitConnection(last: 3) { totalCount edges { cursor } } }');
+    await gateway.post('{ user(username: "nobody") { id: databaseId } }');
+    await gateway.post('{ outfits { results { user { outfits { count } } } } }');
+    await gateway.get('/api/outfits/?ordering=modified&page=last');
+    expect(sent()).toHaveLength(6);
+    for (const { name } of sent()) expect(name).toMatch(/^[\w-]{10,63}$/);
+  });
+});

@@ -1,0 +1,161 @@
+// Moments keep their microseconds, from the text that comes in to the text that goes out.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { formatTimestamp, parseTimestamp } from '../../src/outfits/timestamps.ts';
+import { useGateway } from '../support/gateway.ts';
+import { laneKinds } from '../support/lane.ts';
+
+const first = -62_135_596_800_000_000n;
+const last = 253_402_300_799_999_999n;
+const anyMoment = fc.oneof(
+  fc.bigInt({ min: first, max: last }),
+  fc.bigInt({ min: -2_000_000n, max: 2_000_000n }),
+);
+
+describe('a moment', () => {
+  test('of the years 0001 to 9999 has six digits and Z, and reads back as itself', () => {
+    fc.assert(
+      fc.property(anyMoment, (micros) => {
+        const text = formatTimestamp(micros);
+        expect(text).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+        expect(parseTimestamp(text)).toBe(micros);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('is written so that texts sort as the moments do', () => {
+    fc.assert(
+      fc.property(anyMoment, anyMoment, (a, b) => {
+        expect(formatTimestamp(a) < formatTimestamp(b)).toBe(a < b);
+      }),
+    );
+  });
+
+  test.each([
+    [first, '0001-01-01T00:00:00.000000Z'],
+    [-1n, '1969-12-31T23:59:59.999999Z'],
+    [-1_000_000n, '1969-12-31T23:59:59.000000Z'],
+    [0n, '1970-01-01T00:00:00.000000Z'],
+    [1n, '1970-01-01T00:00:00.000001Z'],
+    [951_782_400_123_456n, '2000-02-29T00:00:00.123456Z'],
+    [2n ** 53n + 1n, '2255-06-05T23:47:34.740993Z'],
+    [last, '9999-12-31T23:59:59.999999Z'],
+  ])('%s is %s', (micros, text) => {
+    expect(formatTimestamp(micros)).toBe(text);
+    expect(parseTimestamp(text)).toBe(micros);
+  });
+
+  test('may be read with fewer digits', () => {
+    expect(parseTimestamp('1970-01-01T00:00:01Z')).toBe(1_000_000n);
+    expect(parseTimestamp('1970-01-01T00:00:00.5Z')).toBe(500_000n);
+    expect(parseTimestamp('1969-12-31T23:59:59.99999Z')).toBe(-10n);
+  });
+
+  test.each([
+    '2024-02-30T00:00:00.000000Z',
+    '2023-02-29T00:00:00.000000Z',
+    '1900-02-29T00:00:00.000000Z',
+    '2024-04-31T00:00:00.000000Z',
+    '2024-13-01T00:00:00.000000Z',
+    '2024-00-01T00:00:00.000000Z',
+    '2024-01-00T00:00:00.000000Z',
+    '2024-01-01T24:00:00.000000Z',
+    '2024-01-01T23:60:00.000000Z',
+    '2024-06-30T23:59:60.000000Z',
+    '0000-01-01T00:00:00.000000Z',
+    '10000-01-01T00:00:00.000000Z',
+    '+02024-01-01T00:00:00.000000Z',
+    '2024-01-01T00:00:00.000000+00:00',
+    '2024-01-01T00:00:00.000000+02:00',
+    '2024-01-01T00:00:00.000000z',
+    '2024-01-01t00:00:00.000000Z',
+    '2024-01-01 00:00:00.000000Z',
+    '2024-01-01T00:00:00.0000000Z',
+    '2024-01-01T00:00:00.Z',
+    '2024-01-01T00:00:00,5Z',
+    '2024-01-01T00:00Z',
+    '2024-01-01T00:00:00.000000',
+    '2024-01-01T00:00:00.000000Z\n',
+    ' 2024-01-01T00:00:00.000000Z',
+    '٢٠٢٤-01-01T00:00:00.000000Z',
+    '2024-01-01',
+    '',
+  ])('is not read from %j', (text) => {
+    expect(parseTimestamp(text)).toBeUndefined();
+  });
+
+  test('is never read from text that it would not be written as', () => {
+    const upTo = (most: number) =>
+      fc.integer({ min: 0, max: most }).map((number) => String(number).padStart(2, '0'));
+    const shaped = fc
+      .tuple(fc.integer({ min: 0, max: 9999 }), upTo(13), upTo(32), upTo(25), upTo(61), upTo(61))
+      .map(([year, month, day, hour, minute, second]) => {
+        const date = `${String(year).padStart(4, '0')}-${month}-${day}`;
+        return `${date}T${hour}:${minute}:${second}.000000Z`;
+      });
+    fc.assert(
+      fc.property(fc.oneof(shaped, fc.string()), (text) => {
+        const micros = parseTimestamp(text);
+        if (micros !== undefined) expect(formatTimestamp(micros)).toBe(text);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe.each(laneKinds)('in %s', (kind) => {
+  const moments: [created: bigint, modified: bigint][] = [
+    [0n, 1n],
+    [999_999n, 1_000_000n],
+    [-1n, -999_999n],
+    [first, last],
+    [2n ** 53n + 1n, 2n ** 53n + 3n],
+    [1_714_555_800_000_000n, 1_714_555_800_000_001n],
+    [1_714_555_800_000_000n, 1_714_555_800_999_999n],
+  ];
+  const rows = [...generateOutfits({ outfits: moments.length, users: 2 })].map((row, index) => {
+    const [created = 0n, modified = 0n] = moments[index] ?? [];
+    return { ...row, created, modified };
+  });
+  const gateway = useGateway(kind, rows);
+
+  test('every microsecond comes out the same over REST and over GraphQL', async () => {
+    const expected = rows
+      .toSorted((a, b) => a.id - b.id)
+      .map(({ id, created, modified }) => ({
+        id,
+        created: formatTimestamp(created),
+        modified: formatTimestamp(modified),
+      }));
+
+    const rest = await gateway.get('/api/outfits/?ordering=id');
+    const results: { id: number; created: string; modified: string }[] = rest.json().results;
+    expect(results.map(({ id, created, modified }) => ({ id, created, modified }))).toEqual(
+      expected,
+    );
+    expect(rest.body).toContain('"created":"1970-01-01T00:00:00.000000Z"');
+    expect(rest.body).toContain('"modified":"1969-12-31T23:59:59.000001Z"');
+
+    const graphql = await gateway.post(`{
+      outfits(ordering: ID_ASC) { results { id: databaseId created modified } }
+      outfitConnection(ordering: ID_ASC) { edges { node { id: databaseId created modified } } }
+    }`);
+    expect(graphql).toEqual({
+      data: {
+        outfits: { results: expected },
+        outfitConnection: { edges: expected.map((node) => ({ node })) },
+      },
+    });
+  });
+
+  test.each(['created', 'modified'])('one microsecond decides the order by %s', async (field) => {
+    const key = field as 'created' | 'modified';
+    const expected = rows
+      .toSorted((a, b) => (a[key] === b[key] ? a.id - b.id : a[key] < b[key] ? -1 : 1))
+      .map(({ id }) => id);
+    const response = await gateway.get(`/api/outfits/?ordering=${field}`);
+    expect(response.json().results.map(({ id }: { id: number }) => id)).toEqual(expected);
+  });
+});

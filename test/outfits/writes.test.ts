@@ -1,0 +1,1038 @@
+// Publishing, changing, deleting and liking, by POST and by GraphQL, on both databases.
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
+import { databaseKinds, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 60, users: 5 })].map((row) => ({
+  ...row,
+  private: row.id % 3 === 0,
+}));
+const uuid = '2b1d3c4e-0000-4000-8000-000000000001';
+const image = `https://media.example.com/outfits/${uuid}.png`;
+const video = `https://video.example.com/outfits_videos/${uuid}.mp4`;
+const json = { 'content-type': 'application/json' };
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
+
+const record = /fragment OutfitRecord.*/s.exec(
+  readFileSync(new URL('../../src/rest/outfits.graphql', import.meta.url), 'utf8'),
+)?.[0];
+
+interface Payload {
+  outfit: Record<string, unknown> | null;
+  errors: { field: string; messages: string[] }[];
+}
+
+interface Answer {
+  data?: Record<string, Payload> | null;
+  errors?: { message: string; extensions?: { code?: string } }[];
+}
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  let gateway: TestGateway;
+  let owner: Record<string, string>;
+  let other: Record<string, string>;
+  const ownerId = rows[0]?.userId ?? 0;
+  const otherId = rows.find((row) => row.userId !== ownerId)?.userId ?? 0;
+
+  beforeAll(async () => {
+    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
+    owner = await signIn(ownerId);
+    other = await signIn(otherId);
+  });
+  afterAll(() => gateway.close());
+
+  const send = (payload: string | Buffer, headers: Record<string, string>) =>
+    gateway.app.inject({
+      method: 'POST',
+      url: '/api/outfits/',
+      headers: { host: 'shop.test', ...headers },
+      payload,
+    });
+  const post = (body: unknown, headers: Record<string, string> = {}) =>
+    send(JSON.stringify(body), { ...json, ...owner, ...headers });
+  const ask = async (
+    headers: Record<string, string>,
+    query: string,
+    variables: object = {},
+  ): Promise<Answer & { status: number }> => {
+    const response = await gateway.app.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers,
+      payload: { query, variables },
+    });
+    return { ...response.json(), status: response.statusCode };
+  };
+  const mutate = async (
+    headers: Record<string, string>,
+    field: string,
+    { id, ...others }: { readonly id?: number; readonly [name: string]: unknown } = {},
+  ): Promise<Payload> => {
+    const variables = id === undefined ? others : { ...others, id: outfitId(id) };
+    const types = {
+      createOutfit: '$input: CreateOutfitInput!',
+      updateOutfit: '$id: ID!, $input: UpdateOutfitInput!',
+    };
+    const parameters = types[field as keyof typeof types] ?? '$id: ID!';
+    const names = Object.keys(variables).map((name) => `${name}: $${name}`);
+    const selection =
+      field in types
+        ? 'outfit { ...OutfitRecord } errors { field messages }'
+        : 'outfit { ...OutfitRecord }';
+    const { data, errors } = await ask(
+      headers,
+      `mutation (${parameters}) { ${field}(${names}) { ${selection} } } ${record}`,
+      variables,
+    );
+    if (errors) throw new Error(JSON.stringify(errors));
+    return data?.[field] as Payload;
+  };
+  const count = async () => (await gateway.get('/api/outfits/')).json().count as number;
+  const likesOf = async (id: number) => {
+    const { data } = await ask({}, `{ outfit(databaseId: ${id}) { likes } }`);
+    return (data as unknown as { outfit: { likes: number } }).outfit.likes;
+  };
+
+  describe('POST', () => {
+    test('publishes an outfit of the viewer, and answers its record as the list has it', async () => {
+      const before = await count();
+      const response = await post({
+        title: ' Rain 🌧 ',
+        description: 'a\nb',
+        image_key: image,
+        private: true,
+        background_color: '#0a9',
+        video: `outfits_videos/${uuid}.mp4`,
+        creation_device: 'ios',
+        id: 1,
+        likes: 99,
+        unknown: {},
+      });
+      expect(response.statusCode).toBe(201);
+      expect(response.headers).toMatchObject({
+        allow: 'GET, POST, HEAD, OPTIONS',
+        'content-type': 'application/json',
+        vary: 'Accept',
+      });
+      expect(response.headers['location']).toBeUndefined();
+      const created = response.json();
+      expect(created).toMatchObject({
+        title: 'Rain 🌧',
+        description: 'a\nb',
+        image_key: image,
+        image_original_url: image,
+        complete: true,
+        likes: 0,
+        user: { id: ownerId },
+        private: true,
+        background_color: '#0a9',
+        video,
+        play_video: true,
+        creation_device: 'ios',
+        modification_device: '',
+      });
+      expect(created.modified).toBe(created.created);
+      expect(Math.abs(Date.parse(created.created) - Date.now())).toBeLessThan(60_000);
+      const list = await gateway.get('/api/outfits/');
+      expect(list.json().count).toBe(before + 1);
+      expect(list.body).toContain(`"results":[${response.body},`);
+    });
+
+    test('takes a form, in which an empty field is one that was not filled in', async () => {
+      const fields = { image_key: `outfits/${uuid}.jpeg`, title: '', video: '', private: 'on' };
+      const body = `${new URLSearchParams({ ...fields, image_original_url: '', creation_device: '' })}`;
+      const response = await send(body, { ...form, ...owner });
+      expect(response.statusCode).toBe(201);
+      expect(response.json()).toMatchObject({
+        title: '',
+        image_original_url: `https://media.example.com/outfits/${uuid}.jpeg`,
+        private: true,
+        video: null,
+        play_video: false,
+        creation_device: 'web',
+      });
+    });
+
+    test.each<[string, unknown, unknown]>([
+      ['nothing', {}, { image_key: ['This field is required.'] }],
+      [
+        'null everywhere',
+        { image_key: null, title: null, private: null, video: null, creation_device: null },
+        {
+          title: ['This field may not be null.'],
+          image_key: ['This field may not be null.'],
+          private: ['This field may not be null.'],
+          creation_device: ['This field may not be null.'],
+        },
+      ],
+      [
+        'wrong types',
+        { image_key: [], title: true, private: 'maybe', creation_device: 7, video: {} },
+        {
+          title: ['Not a valid string.'],
+          image_key: ['Not a valid string.'],
+          private: ['Must be a valid boolean.'],
+          video: ['Not a valid string.'],
+          creation_device: ['"7" is not a valid choice.'],
+        },
+      ],
+      [
+        'wrong types and wrong values at once, in the order of the fields',
+        {
+          creation_device: 'x',
+          background_color: 'RED',
+          description: false,
+          title: 't'.repeat(256),
+        },
+        {
+          title: ['Ensure this field has no more than 255 characters.'],
+          description: ['Not a valid string.'],
+          image_key: ['This field is required.'],
+          background_color: ['This value does not match the required pattern.'],
+          creation_device: ['"x" is not a valid choice.'],
+        },
+      ],
+      [
+        'characters that cannot be stored',
+        { image_key: image, title: `\0${'👗'.repeat(255)}\ud83d` },
+        {
+          title: [
+            'Ensure this field has no more than 255 characters.',
+            'Null characters are not allowed.',
+            'Surrogate characters are not allowed: U+D83D.',
+          ],
+        },
+      ],
+      [
+        'addresses of other hosts',
+        { image_key: `https://evil.test/outfits/${uuid}.png`, video: 'x', image_original_url: '' },
+        {
+          image_key: ['Enter a valid URL.'],
+          image_original_url: ['This field may not be blank.'],
+          video: ['Enter a valid URL.'],
+        },
+      ],
+      ['a list', [], { non_field_errors: ['Invalid data. Expected a dictionary, but got list.'] }],
+      ['a text', 'x', { non_field_errors: ['Invalid data. Expected a dictionary, but got str.'] }],
+      [
+        'a number',
+        1.5,
+        { non_field_errors: ['Invalid data. Expected a dictionary, but got float.'] },
+      ],
+      ['null', null, { non_field_errors: ['No data provided'] }],
+    ])('of %s is a 400 that names every field', async (_name, body, expected) => {
+      const before = await count();
+      const response = await post(body);
+      expect(response.statusCode).toBe(400);
+      expect(response.body).toBe(JSON.stringify(expected));
+      expect(await count()).toBe(before);
+    });
+
+    test('takes texts of exactly the longest length, in code points', async () => {
+      const response = await post({
+        image_key: image,
+        title: '👗'.repeat(255),
+        description: '👗'.repeat(10_000),
+      });
+      expect(response.statusCode).toBe(201);
+      expect([...response.json().description]).toHaveLength(10_000);
+    });
+
+    test.each<[string, Record<string, string>, string | Buffer, number, string]>([
+      ['broken JSON', json, '{"a":', 400, 'JSON parse error - The body is not valid JSON.'],
+      ['NaN', json, '{"title":NaN}', 400, 'JSON parse error - The body is not valid JSON.'],
+      [
+        'invalid UTF-8',
+        json,
+        Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+        400,
+        'JSON parse error - The body is not valid UTF-8.',
+      ],
+      [
+        'a nesting bomb',
+        json,
+        `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
+        400,
+        'JSON parse error - The body is nested deeper than 32 levels.',
+      ],
+      [
+        'text',
+        { 'content-type': 'text/plain' },
+        'x',
+        415,
+        'Unsupported media type "text/plain" in request.',
+      ],
+      ['no type', {}, 'x', 415, 'Unsupported media type "" in request.'],
+      [
+        'a type that is none',
+        { 'content-type': 'x' },
+        'x',
+        415,
+        'Unsupported media type "x" in request.',
+      ],
+      [
+        'compressed bytes',
+        { ...json, 'content-encoding': 'gzip' },
+        gzipSync('{"title":"a"}'),
+        415,
+        'Unsupported content encoding "gzip" in request.',
+      ],
+      ['more than it may have', json, ' '.repeat(1_048_577), 413, 'Request body is too large.'],
+    ])('of %s is refused', async (_name, headers, body, status, detail) => {
+      const response = await send(body, { ...headers, ...owner });
+      expect(response.statusCode).toBe(status);
+      expect(response.json()).toEqual({ detail });
+      expect(response.headers).toMatchObject({
+        'content-type': 'application/json',
+        vary: 'Accept',
+      });
+    });
+
+    test('without a token is a 401, whatever the body', async () => {
+      for (const headers of [json, { 'content-type': 'text/plain' }]) {
+        const response = await send('{', headers);
+        expect(response.statusCode).toBe(401);
+        expect(response.headers['www-authenticate']).toBe('Bearer');
+        expect(response.json()).toEqual({
+          detail: 'Authentication credentials were not provided.',
+        });
+      }
+    });
+
+    test('of a user that there is not is a 401', async () => {
+      const response = await post({ image_key: image }, await signIn(999_999));
+      expect(response.statusCode).toBe(401);
+      expect(response.json()).toEqual({ detail: 'Invalid token.' });
+    });
+
+    test('of any JSON is either created or explained, and never fails', async () => {
+      const value = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constant(image));
+      const names = [
+        'title',
+        'description',
+        'image_key',
+        'image_original_url',
+        'private',
+        'background_color',
+        'video',
+        'creation_device',
+      ];
+      const body = fc.dictionary(fc.constantFrom(...names, '__proto__', 'constructor'), value);
+      await fc.assert(
+        fc.asyncProperty(fc.oneof(body, fc.jsonValue()), async (anything) => {
+          const response = await post(anything);
+          expect([201, 400]).toContain(response.statusCode);
+          if (response.statusCode === 201) return;
+          const found = Object.keys(response.json());
+          expect(found.length).toBeGreaterThan(0);
+          const known = [...names, 'non_field_errors'].filter((name) => found.includes(name));
+          expect(found).toEqual(known);
+        }),
+        { numRuns: 200 },
+      );
+    });
+  });
+
+  test('OPTIONS describes the fields to a viewer who may publish, and to nobody else', async () => {
+    const options = (headers: Record<string, string>) =>
+      gateway.app.inject({ method: 'OPTIONS', url: '/api/outfits/', headers });
+    expect((await options({})).json()).not.toHaveProperty('actions');
+    const { actions } = (await options(owner)).json();
+    const published = await post({ image_key: image });
+    expect(Object.keys(actions.POST)).toEqual(Object.keys(published.json()));
+    expect(actions.POST).toMatchObject({
+      id: { type: 'integer', required: false, read_only: true, label: 'ID' },
+      title: { type: 'string', required: false, read_only: false, label: 'Title', max_length: 255 },
+      image_key: { type: 'string', required: true, read_only: false, label: 'Image key' },
+      private: { type: 'boolean', required: false, read_only: false },
+      user: { type: 'nested object', read_only: true, children: { id: { type: 'integer' } } },
+      created: { type: 'datetime', read_only: true },
+      creation_device: {
+        type: 'choice',
+        read_only: false,
+        choices: expect.arrayContaining([{ value: 'ios', display_name: 'ios' }]),
+      },
+    });
+  });
+
+  describe('createOutfit', () => {
+    test('makes the record that POST makes of the same input', async () => {
+      const posted = (await post({ image_key: image, title: 'Same', video })).json();
+      const { outfit, errors } = await mutate(owner, 'createOutfit', {
+        input: { imageKey: image, title: 'Same', video },
+      });
+      expect(errors).toEqual([]);
+      const own = { id: 0, created: '', modified: '' };
+      expect(JSON.stringify({ ...outfit, ...own })).toBe(JSON.stringify({ ...posted, ...own }));
+    });
+
+    test('gives what is wrong as data beside the field', async () => {
+      const { outfit, errors } = await mutate(owner, 'createOutfit', {
+        input: { title: 'x'.repeat(300), backgroundColor: 'red', private: null },
+      });
+      expect(outfit).toBeNull();
+      expect(errors).toEqual([
+        { field: 'title', messages: ['Ensure this field has no more than 255 characters.'] },
+        { field: 'imageKey', messages: ['This field is required.'] },
+        { field: 'private', messages: ['This field may not be null.'] },
+        {
+          field: 'backgroundColor',
+          messages: ['This value does not match the required pattern.'],
+        },
+      ]);
+    });
+
+    test('only checks when it is asked to', async () => {
+      const before = await count();
+      const { data } = await ask(
+        owner,
+        'mutation ($i: CreateOutfitInput!) { createOutfit(input: $i, validateOnly: true) { outfit { id: databaseId } errors { field } } }',
+        { i: { imageKey: image } },
+      );
+      expect(data).toEqual({ createOutfit: { outfit: null, errors: [] } });
+      expect(await count()).toBe(before);
+    });
+  });
+
+  test.each([
+    'createOutfit(input: {})',
+    'updateOutfit(id: "T3V0Zml0OjE=", input: {})',
+    'deleteOutfit(id: "T3V0Zml0OjE=")',
+    'likeOutfit(id: "T3V0Zml0OjE=")',
+    'unlikeOutfit(id: "T3V0Zml0OjE=")',
+  ])('%s without a token is refused with UNAUTHENTICATED', async (field) => {
+    const { status, errors } = await ask({}, `mutation { ${field} { __typename } }`);
+    expect(status).toBe(401);
+    expect(errors).toMatchObject([
+      {
+        message: 'Authentication credentials were not provided.',
+        extensions: { code: 'UNAUTHENTICATED' },
+      },
+    ]);
+  });
+
+  describe('an outfit', () => {
+    let id: number;
+    beforeEach(async () => {
+      const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image, video } });
+      id = Number(outfit?.['id']);
+    });
+
+    test('is changed by its owner, who leaves a moment and a device, and nothing else changes', async () => {
+      const before = (await mutate(owner, 'likeOutfit', { id })).outfit;
+      const { outfit, errors } = await mutate(owner, 'updateOutfit', {
+        id,
+        input: { title: 'New', video: null, device: 'ANDROID' },
+      });
+      expect(errors).toEqual([]);
+      expect(outfit).toEqual({
+        ...before,
+        title: 'New',
+        video: null,
+        play_video: false,
+        modified: expect.any(String),
+        modification_device: 'android',
+      });
+      expect(String(outfit?.['modified']) > String(before?.['modified'])).toBe(true);
+    });
+
+    test('gets a new original together with a new image, unless another is given', async () => {
+      const second = image.replace('png', 'jpeg');
+      const changed = await mutate(owner, 'updateOutfit', { id, input: { imageKey: second } });
+      expect(changed.outfit).toMatchObject({ image_key: second, image_original_url: second });
+      const both = { imageKey: second, imageOriginalUrl: image };
+      const again = await mutate(owner, 'updateOutfit', { id, input: both });
+      expect(again.outfit).toMatchObject({ image_key: second, image_original_url: image });
+    });
+
+    test('stays as it is when a change is wrong', async () => {
+      const { outfit, errors } = await mutate(owner, 'updateOutfit', {
+        id,
+        input: { title: 'New', imageKey: null },
+      });
+      expect(outfit).toBeNull();
+      expect(errors).toEqual([{ field: 'imageKey', messages: ['This field may not be null.'] }]);
+      expect((await ask({}, `{ outfit(databaseId: ${id}) { title } }`)).data).toEqual({
+        outfit: { title: '' },
+      });
+    });
+
+    test('is neither changed nor deleted by another user', async () => {
+      for (const field of [
+        `updateOutfit(id: "${outfitId(id)}", input: {})`,
+        `deleteOutfit(id: "${outfitId(id)}")`,
+      ]) {
+        const { data, errors } = await ask(other, `mutation { ${field} { __typename } }`);
+        expect(Object.values(data ?? {})).toEqual([null]);
+        expect(errors).toMatchObject([
+          { message: `Outfit ${id} belongs to another user.`, extensions: { code: 'FORBIDDEN' } },
+        ]);
+      }
+      expect((await ask({}, `{ outfit(databaseId: ${id}) { id: databaseId } }`)).data).toEqual({
+        outfit: { id },
+      });
+    });
+
+    test('is deleted by its owner, with the likes that it had', async () => {
+      await mutate(other, 'likeOutfit', { id });
+      const before = await count();
+      const gone = await ask(
+        owner,
+        `mutation { deleteOutfit(id: "${outfitId(id)}") { deletedOutfitId } }`,
+      );
+      expect(gone.data).toEqual({ deleteOutfit: { deletedOutfitId: outfitId(id) } });
+      expect(await count()).toBe(before - 1);
+      for (const field of ['deleteOutfit', 'likeOutfit', 'unlikeOutfit']) {
+        const { errors } = await ask(
+          owner,
+          `mutation { ${field}(id: "${outfitId(id)}") { __typename } }`,
+        );
+        expect(errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
+      }
+    });
+
+    test('is liked once by each user, whatever comes how often, and modified stays', async () => {
+      const created = (await mutate(owner, 'likeOutfit', { id })).outfit;
+      expect(created).toMatchObject({ likes: 1, modification_device: '' });
+      expect(created?.['modified']).toBe(created?.['created']);
+      expect((await mutate(owner, 'likeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
+      expect((await mutate(other, 'likeOutfit', { id })).outfit).toMatchObject({ likes: 2 });
+      expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
+      expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
+    });
+  });
+
+  test('a document of several tells what was done when one fails, and reads what is true then', async () => {
+    const create = (title: string) =>
+      `createOutfit(input: { imageKey: "${image}", title: "${title}" }) { outfit { title user { outfits { count } } } errors { field } }`;
+    const before = rows.filter((row) => row.userId === ownerId).length;
+    const partly = await ask(
+      { ...owner, 'idempotency-key': 'several' },
+      `mutation { a: ${create('A')} b: ${create('B')} c: likeOutfit(id: "T3V0Zml0Ojk5OTk5OQ==") { outfit { id: databaseId } } }`,
+    );
+    expect(partly.status).toBe(200);
+    expect(partly.data).toMatchObject({ a: { outfit: { title: 'A' } }, b: null, c: null });
+    expect(partly.errors).toMatchObject([
+      { path: ['b'], extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } },
+      { path: ['c'], extensions: { code: 'NOT_FOUND' } },
+    ]);
+    const { data } = await ask(owner, `mutation { a: ${create('C')} b: ${create('D')} }`);
+    const countOf = (payload: Payload | undefined) =>
+      (payload as unknown as { outfit: { user: { outfits: { count: number } } } }).outfit.user
+        .outfits.count;
+    expect(countOf(data?.['a'])).toBeGreaterThan(before);
+    expect(countOf(data?.['b'])).toBe(countOf(data?.['a']) + 1);
+  });
+
+  test('likes are given on top of what a source says, however often it is imported', async () => {
+    const row = rows.findLast(({ private: isPrivate, likes }) => !isPrivate && likes > 3);
+    if (!row) throw new Error('No outfit has likes.');
+    const likes = async () => likesOf(row.id);
+    await saveOutfits(gateway.database.pool, [row]);
+    const start = await likes();
+    await mutate(owner, 'unlikeOutfit', { id: row.id });
+    const without = await likes();
+    await mutate(owner, 'likeOutfit', { id: row.id });
+    expect(await likes()).toBe(without + 1);
+    const again = await saveOutfits(gateway.database.pool, [row]);
+    expect(again).toMatchObject({ created: 0, updated: 0, unchanged: 1 });
+    expect(await likes()).toBe(without + 1);
+    await saveOutfits(gateway.database.pool, [{ ...row, likes: row.likes + 10 }]);
+    expect(await likes()).toBe(without + 11);
+    await mutate(owner, 'unlikeOutfit', { id: row.id });
+    expect(await likes()).toBe(without + 10);
+    expect(start).toBeGreaterThanOrEqual(row.likes);
+  });
+
+  describe('SQL of others', () => {
+    const run = (statement: string, values: unknown[] = []) =>
+      gateway.database.pool.query(statement, values);
+    const idsOf = async (url: string): Promise<number[]> =>
+      (await gateway.get(url)).json().results.map(({ id }: { id: number }) => id);
+    const newOutfit = async () => {
+      const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
+      return Number(outfit?.['id']);
+    };
+    const countsOf = async (...ids: number[]) => {
+      const { rows: found } = await run(
+        `SELECT id, private, user_id AS "userId", likes FROM outfit_like_counts
+         WHERE id = ANY($1::int[]) ORDER BY id`,
+        [ids],
+      );
+      return found;
+    };
+    const expectRight = async () => {
+      expect((await run('SELECT * FROM check_outfit_likes()')).rows).toEqual([]);
+      expect((await run('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
+    };
+
+    test('that writes likes to outfits fails as it did not before 1.0, and changes nothing', async () => {
+      const id = await newOutfit();
+      for (const statement of [
+        `UPDATE outfits SET likes = 5 WHERE id = ${id}`,
+        `UPDATE outfits SET likes = likes + 1, title = 'Other' WHERE id = ${id}`,
+        `INSERT INTO outfits (image_key, image_original_key, user_id, created, modified, likes)
+         VALUES ('x', 'x', ${ownerId}, 0, 0, 5)`,
+        `SELECT o.likes FROM outfits o WHERE id = ${id}`,
+      ]) {
+        await expect(run(statement)).rejects.toMatchObject({ code: '42703' });
+      }
+      expect(await likesOf(id)).toBe(0);
+      await expectRight();
+    });
+
+    test('that writes likes to outfit_like_counts is counted, and seen in lists and orders at once', async () => {
+      const id = await newOutfit();
+      const most = '/api/outfits/?ordering=-like_count';
+      const least = '/api/outfits/?ordering=like_count&page=last';
+      const pageBefore = await idsOf(most);
+      expect(pageBefore).not.toContain(id);
+      await run('UPDATE outfit_like_counts SET likes = 1000000 WHERE id = $1', [id]);
+      expect(await likesOf(id)).toBe(1_000_000);
+      const [shown] = (await gateway.get(most)).json().results;
+      expect(shown).toMatchObject({ id, likes: 1_000_000 });
+      expect((await idsOf(least)).at(-1)).toBe(id);
+      await mutate(other, 'likeOutfit', { id });
+      expect(await likesOf(id)).toBe(1_000_001);
+      const spanned = await ask(
+        {},
+        '{ outfits(filter: { likesFrom: 1000001 }, ordering: LIKE_COUNT_ASC) { count results { id: databaseId likes } } }',
+      );
+      expect(spanned.data?.['outfits']).toEqual({ count: 1, results: [{ id, likes: 1_000_001 }] });
+
+      await run('UPDATE outfit_like_counts SET likes = 0 WHERE id = $1', [id]);
+      expect(await idsOf(most)).toEqual(pageBefore);
+      await expectRight();
+    });
+
+    test('that inserts outfits with likes in one statement is counted at once', async () => {
+      const before = await count();
+      const { rows: made } = await run(
+        `WITH o AS (
+           INSERT INTO outfits (image_key, image_original_key, user_id, private, created, modified)
+           SELECT 'x', 'x', $1, n = 2, 0, 0 FROM generate_series(1, 2) n RETURNING *
+         )
+         INSERT INTO outfit_like_counts SELECT id, private, user_id, 2000000 + id FROM o RETURNING id`,
+        [ownerId],
+      );
+      const [first = 0, second = 0] = made.map(({ id }) => id as number).sort((a, b) => a - b);
+      expect(await countsOf(first, second)).toEqual([
+        { id: first, private: false, userId: ownerId, likes: 2_000_000 + first },
+        { id: second, private: true, userId: ownerId, likes: 2_000_000 + second },
+      ]);
+      expect(await count()).toBe(before + 2);
+      expect((await idsOf('/api/outfits/?ordering=-like_count')).slice(0, 2)).toEqual([
+        second,
+        first,
+      ]);
+      await expectRight();
+      await run('DELETE FROM outfits WHERE id = ANY($1::int[])', [[first, second]]);
+      expect(await countsOf(first, second)).toEqual([]);
+      expect(await count()).toBe(before);
+      await expectRight();
+    });
+
+    test('that gives outfits another id, owner or visibility is followed by their likes', async () => {
+      const id = await newOutfit();
+      await run('UPDATE outfit_like_counts SET likes = 7 WHERE id = $1', [id]);
+      const expectLikes = async (wanted: { id: number; private: boolean; userId: number }) => {
+        expect(await countsOf(id, wanted.id)).toEqual([{ ...wanted, likes: 7 }]);
+        const { data } = await ask(
+          {},
+          `{ outfit(databaseId: ${wanted.id}) { likes user { id: databaseId } } }`,
+        );
+        expect(data?.['outfit']).toEqual({ likes: 7, user: { id: wanted.userId } });
+        await expectRight();
+      };
+      const moved = 900_001;
+      const insert = `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+        VALUES (${moved}, 'x', 'x', ${ownerId}, 0, 0)`;
+      for (const [statement, wanted, userId, isPrivate] of [
+        [`UPDATE outfits SET private = NOT private WHERE id = ${id}`, id, ownerId, true],
+        [`UPDATE outfits SET user_id = ${otherId}, private = false WHERE id = ${id}`, id, otherId],
+        [`UPDATE outfits SET id = ${moved} WHERE id = ${id}`, moved, otherId],
+        // Over one that is there, and what was its id is the next one's.
+        [
+          `${insert} ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = true`,
+          ...([moved, ownerId, true] as const),
+        ],
+        [
+          `MERGE INTO outfits o USING (VALUES (${moved})) AS given (id) ON given.id = o.id
+           WHEN MATCHED THEN UPDATE SET private = false, user_id = ${otherId}`,
+          ...([moved, otherId] as const),
+        ],
+      ] as const) {
+        await run(statement);
+        await expectLikes({ id: wanted, private: isPrivate ?? false, userId });
+      }
+
+      const newUser = 800_000 + otherId;
+      await run('UPDATE users SET id = $2 WHERE id = $1', [otherId, newUser]);
+      try {
+        await expectLikes({ id: 900_001, private: false, userId: newUser });
+      } finally {
+        await run('UPDATE users SET id = $2 WHERE id = $1', [newUser, otherId]);
+      }
+      await expectLikes({ id: 900_001, private: false, userId: otherId });
+
+      await run(`
+        CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN NEW.private := true; NEW.user_id := ${ownerId}; RETURN NEW; END $$;
+        CREATE TRIGGER hide BEFORE INSERT OR UPDATE ON outfits FOR EACH ROW EXECUTE FUNCTION hide()`);
+      try {
+        await run(`UPDATE outfits SET title = 'Hidden' WHERE id = 900001`);
+        await expectLikes({ id: 900_001, private: true, userId: ownerId });
+        const { rows: hidden } = await run(
+          `INSERT INTO outfits (image_key, image_original_key, user_id, created, modified)
+           VALUES ('x', 'x', $1, 0, 0) RETURNING id`,
+          [otherId],
+        );
+        const made = hidden[0].id;
+        expect(await countsOf(made)).toEqual([
+          { id: made, private: true, userId: ownerId, likes: 0 },
+        ]);
+        await run('DELETE FROM outfits WHERE id = $1', [made]);
+      } finally {
+        await run('DROP FUNCTION hide CASCADE');
+      }
+      await run('DELETE FROM outfits WHERE id = 900001');
+      expect(await countsOf(id, 900_001)).toEqual([]);
+      await expectRight();
+    });
+  });
+
+  test('outfits are liked, hidden and deleted at once, and whoever is late finds none', async () => {
+    const viewers = await Promise.all(
+      [...new Set(rows.map((row) => row.userId))].map((id) => signIn(id)),
+    );
+    const before = await count();
+    for (let round = 0; round < 6; round++) {
+      const made = await Promise.all(
+        Array.from({ length: 4 }, () =>
+          mutate(owner, 'createOutfit', { input: { imageKey: image } }),
+        ),
+      );
+      const ids = made.map(({ outfit }) => Number(outfit?.['id']));
+      const send = async (headers: Record<string, string>, mutation: string) => {
+        const { errors = [], ...answer } = await ask(headers, `mutation { ${mutation} }`);
+        return { codes: errors.map(({ extensions }) => extensions?.code), ...answer };
+      };
+      const answers = await Promise.all(
+        ids.flatMap((id) => {
+          const named = `id: "${outfitId(id)}"`;
+          const change = (isPrivate: boolean) =>
+            send(
+              owner,
+              `updateOutfit(${named}, input: { private: ${isPrivate} }) { outfit { private likes } errors { messages } }`,
+            );
+          const like = (headers: Record<string, string>, field = 'likeOutfit') =>
+            send(headers, `${field}(${named}) { outfit { likes } }`);
+          return [
+            ...viewers.map((viewer) => like(viewer)),
+            change(true),
+            ...viewers.map((viewer) => like(viewer, 'unlikeOutfit')),
+            change(false),
+            ...viewers.map((viewer) => like(viewer)),
+            send(owner, `deleteOutfit(${named}) { deletedOutfitId }`),
+            change(true),
+            ...viewers.map((viewer) => like(viewer)),
+          ];
+        }),
+      );
+      for (const { status, codes } of answers) {
+        expect(status).toBe(200);
+        expect(codes).toEqual(codes.length === 0 ? [] : ['NOT_FOUND']);
+      }
+      const left = 'SELECT FROM outfit_like_counts WHERE id = ANY($1::int[])';
+      expect((await gateway.database.pool.query(left, [ids])).rowCount).toBe(0);
+    }
+    expect(await count()).toBe(before);
+    for (const check of ['check_outfit_likes', 'check_outfit_counts']) {
+      expect((await gateway.database.pool.query(`SELECT * FROM ${check}()`)).rows).toEqual([]);
+    }
+  });
+
+  test('a like that cannot be counted any more is none, so that taking it back counts nothing', async () => {
+    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
+    const id = Number(outfit?.['id']);
+    const most = 2_147_483_647;
+    await gateway.database.pool.query('UPDATE outfit_like_counts SET likes = $1 WHERE id = $2', [
+      most,
+      id,
+    ]);
+    expect((await mutate(other, 'likeOutfit', { id })).outfit).toMatchObject({ likes: most });
+    expect((await mutate(other, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: most });
+  });
+
+  test('likes go on from the number that was imported: many at once are counted and answered one by one', async () => {
+    const target = rows.find((row) => row.likes > 0 && !row.private);
+    if (!target) throw new Error('No outfit has likes.');
+    const { id, likes } = target;
+    const { pool } = gateway.database;
+    const users = Array.from({ length: 30 }, (_, index) => 5000 + index);
+    await pool.query(
+      `INSERT INTO users (id, username) SELECT id, 'liker' FROM unnest($1::int[]) AS id`,
+      [users],
+    );
+    const viewers = await Promise.all(users.map((user) => signIn(user)));
+    const answers = await Promise.all(
+      viewers.map((viewer) => mutate(viewer, 'likeOutfit', { id })),
+    );
+    const counts = answers.map((answer) => Number(answer.outfit?.['likes']));
+    expect(counts.toSorted((a, b) => a - b)).toEqual(users.map((_, index) => likes + index + 1));
+    await Promise.all(
+      viewers.flatMap((viewer, index) =>
+        Array.from({ length: 3 }, () =>
+          mutate(viewer, index % 2 === 0 ? 'likeOutfit' : 'unlikeOutfit', { id }),
+        ),
+      ),
+    );
+    expect(await likesOf(id)).toBe(likes + users.length / 2);
+    expect((await pool.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
+  });
+
+  test('of a user that there is not, a like is a 401 and is not counted', async () => {
+    const nobody = await signIn(999_999);
+    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
+    const id = Number(outfit?.['id']);
+    for (const field of ['likeOutfit', 'unlikeOutfit']) {
+      const { status, errors } = await ask(
+        nobody,
+        `mutation { ${field}(id: "${outfitId(id)}") { outfit { id: databaseId } } }`,
+      );
+      expect(status).toBe(401);
+      expect(errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
+    }
+    expect(await likesOf(id)).toBe(0);
+  });
+
+  describe('an Idempotency-Key', () => {
+    test('lets the same request create one outfit, and answers what it answered first', async () => {
+      const headers = { 'idempotency-key': 'first' };
+      const first = await post({ image_key: image, title: 'Once' }, headers);
+      const { id } = first.json();
+      await mutate(other, 'likeOutfit', { id });
+      await mutate(owner, 'updateOutfit', { id, input: { title: 'Changed' } });
+      const before = await count();
+      const again = await post({ title: 'Once', image_key: image }, headers);
+      expect([again.statusCode, again.body]).toEqual([201, first.body]);
+      await ask(owner, `mutation { deleteOutfit(id: "${outfitId(id)}") { deletedOutfitId } }`);
+      expect((await post({ image_key: image, title: 'Once' }, headers)).body).toBe(first.body);
+      expect(await count()).toBe(before - 1);
+      // As if these fields had been added to the model since.
+      await gateway.database.pool.query(
+        `UPDATE idempotency_keys SET answer = answer - '{quality,backgroundColor}'::text[]
+         WHERE key = 'first'`,
+      );
+      const old = await post({ image_key: image, title: 'Once' }, headers);
+      expect(old.json()).toEqual({ ...first.json(), quality: 0, background_color: '' });
+    });
+
+    test('with another request is a 422, by POST and by GraphQL', async () => {
+      const headers = { 'idempotency-key': 'other' };
+      expect((await post({ image_key: image }, headers)).statusCode).toBe(201);
+      const posted = await post({ image_key: image, title: 'x' }, headers);
+      expect(posted.statusCode).toBe(422);
+      expect(posted.json().detail).toContain('Idempotency-Key');
+      expect((await post({ private: 'maybe' }, headers)).statusCode).toBe(422);
+      const { status, errors } = await ask(
+        { ...owner, ...headers },
+        'mutation ($i: CreateOutfitInput!) { createOutfit(input: $i) { errors { field } } }',
+        { i: { imageKey: image, title: 'y' } },
+      );
+      expect(status).toBe(422);
+      expect(errors).toMatchObject([{ extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } }]);
+    });
+
+    test('is free again after a day', async () => {
+      const headers = { 'idempotency-key': 'yesterday' };
+      const first = (await post({ image_key: image }, headers)).json();
+      await gateway.database.pool.query(
+        'UPDATE idempotency_keys SET created = created - 86400000001 WHERE key = $1',
+        ['yesterday'],
+      );
+      const second = await post({ image_key: image, title: 'Another' }, headers);
+      expect(second.statusCode).toBe(201);
+      expect(second.json().id).not.toBe(first.id);
+    });
+
+    test('creates one outfit when the same request comes ten times at once', async () => {
+      const before = await count();
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => post({ image_key: image }, { 'idempotency-key': 'ten' })),
+      );
+      expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([201]));
+      expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
+      expect(await count()).toBe(before + 1);
+    });
+
+    test('belongs to one user, and is not used up by a request that was refused', async () => {
+      const headers = { 'idempotency-key': 'mine' };
+      expect((await post({ image_key: 'wrong' }, headers)).statusCode).toBe(400);
+      const first = await post({ image_key: image }, headers);
+      expect(first.statusCode).toBe(201);
+      const second = await post({ image_key: image }, { ...headers, ...other });
+      expect(second.statusCode).toBe(201);
+      expect(second.json().id).not.toBe(first.json().id);
+    });
+
+    test.each(['', 'x'.repeat(256), 'caf\u00e9'])('may not be %j', async (key) => {
+      const response = await post({ image_key: image }, { 'idempotency-key': key });
+      expect(response.statusCode).toBe(400);
+      expect(response.json().detail).toContain('Idempotency-Key must be');
+    });
+  });
+});
+
+describe.each(databaseKinds)('on %s, of ids', (kind) => {
+  const highest = 2_147_483_647;
+  const userId = rows[0]?.userId ?? 0;
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
+  });
+  beforeEach(async () => {
+    const ids = rows.map(({ id }) => id);
+    await gateway.database.pool.query('DELETE FROM outfits WHERE id <> ALL($1)', [ids]);
+    await setSequence(Math.max(...ids));
+  });
+  afterAll(() => gateway.close());
+
+  const publish = async (headers: Record<string, string> = {}): Promise<number> => {
+    const response = await gateway.app.inject({
+      method: 'POST',
+      url: '/api/outfits/',
+      headers: { ...(await signIn(userId)), ...headers },
+      payload: { image_key: image },
+    });
+    expect([response.statusCode, response.body]).toEqual([201, expect.any(String)]);
+    return response.json().id;
+  };
+  const write = async (...ids: number[]) => {
+    await gateway.database.pool.query(
+      `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+       SELECT id, 'x', 'x', $2, 0, 0 FROM unnest($1::int[]) AS id`,
+      [ids, userId],
+    );
+  };
+  const setSequence = (value: number) =>
+    gateway.database.pool.query(`SELECT setval('outfits_id_seq', $1)`, [value]);
+
+  test('those that others have taken are passed over, with and without a key', async () => {
+    const last = await publish();
+    await write(last + 1, last + 2, last + 3);
+    expect(await publish()).toBe(last + 4);
+    await write(last + 5);
+    const headers = { 'idempotency-key': 'taken' };
+    expect(await publish(headers)).toBe(last + 6);
+    expect(await publish(headers)).toBe(last + 6);
+    await write(last + 7);
+    const many = await Promise.all(Array.from({ length: 8 }, () => publish()));
+    expect(new Set(many).size).toBe(8);
+    expect(Math.min(...many)).toBeGreaterThan(last + 7);
+  });
+
+  test('a sequence at its end goes on in a gap', async () => {
+    await setSequence(highest);
+    const last = Math.max(...rows.map((row) => row.id));
+    expect(await publish()).toBe(last + 1);
+    expect(await publish()).toBe(last + 2);
+  });
+
+  test('when the last one is taken, new ones come from the largest gap', async () => {
+    await write(highest, 1_000_000);
+    await setSequence(highest - 1);
+    expect(await publish()).toBe(1_000_001);
+    expect(await publish({ 'idempotency-key': 'gap' })).toBe(1_000_002);
+  });
+});
+
+// A gateway sends a statement again that ended a deadlock: here nobody does.
+test('on PostgreSQL, likes and what is done to their outfits never wait for each other in a circle', async () => {
+  const gateway = await openGateway('PostgreSQL', rows);
+  const sessions = new pg.Pool({ ...gateway.database.pool.options, max: 12 });
+  try {
+    const users = [...new Set(rows.map((row) => row.userId))];
+    const ids = rows.slice(0, 6).map((row) => row.id);
+    for (let round = 0; round < 20; round++) {
+      await saveOutfits(gateway.database.pool, rows);
+      await Promise.all(
+        ids.flatMap((id) => {
+          const likes = users.map((user) =>
+            sessions.query('SELECT FROM like_outfit($1, $2, $3, true)', [id, user, user % 3 > 0]),
+          );
+          const hide = sessions.query('UPDATE outfits SET private = NOT private WHERE id = $1', [
+            id,
+          ]);
+          const count = sessions.query(
+            'UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = $1',
+            [id],
+          );
+          const remove = sessions.query('DELETE FROM outfits WHERE id = $1', [id]);
+          const late = users.map((user) =>
+            sessions.query('SELECT FROM like_outfit($1, $2, true, true)', [id, user]),
+          );
+          return [...likes, hide, count, remove, ...late];
+        }),
+      );
+      const left = 'SELECT FROM outfit_like_counts WHERE id = ANY($1::int[])';
+      expect((await sessions.query(left, [ids])).rowCount).toBe(0);
+    }
+  } finally {
+    await sessions.end();
+    await gateway.close();
+  }
+});
+
+describe('behind a lock', () => {
+  const userId = rows[0]?.userId ?? 0;
+
+  /** Sends creates while the table is locked, with a key and without one, and gives the answers. */
+  const publishBehindLock = async (gateway: TestGateway, seconds: number) => {
+    const client = await gateway.database.pool.connect();
+    try {
+      await client.query('BEGIN; SET LOCAL statement_timeout = 0; LOCK TABLE outfits');
+      const answers = Promise.all([publish(gateway), publish(gateway, 'locked')]);
+      await client.query('SELECT pg_sleep($1)', [seconds]);
+      await client.query('COMMIT');
+      return await answers;
+    } finally {
+      client.release();
+    }
+  };
+  const publish = async ({ app }: TestGateway, key?: string) =>
+    app.inject({
+      method: 'POST',
+      url: '/api/outfits/',
+      headers: { ...(await signIn(userId)), ...(key ? { 'idempotency-key': key } : {}) },
+      payload: { image_key: image },
+    });
+
+  test('for less than REQUEST_TIMEOUT, creates wait, with a key as without one', async () => {
+    const gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+    onTestFinished(() => gateway.close());
+    // Longer than the 5 s that Prisma gives a transaction.
+    const answers = await publishBehindLock(gateway, 7);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201]);
+    expect((await publish(gateway, 'locked')).body).toBe(answers[1]?.body);
+  });
+
+  test('for longer, both are a 503, and the key is not used up', async () => {
+    const environment = { AUTH_JWT_SECRET: secret, REQUEST_TIMEOUT: '1' };
+    const gateway = await openGateway('PostgreSQL', rows, environment);
+    onTestFinished(() => gateway.close());
+    const before = (await gateway.get('/api/outfits/')).json().count;
+    const answers = await publishBehindLock(gateway, 3);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([503, 503]);
+    expect(answers.map(({ headers }) => headers['retry-after'])).toEqual(['1', '1']);
+    expect((await gateway.get('/api/outfits/')).json().count).toBe(before);
+    expect((await publish(gateway, 'locked')).statusCode).toBe(201);
+  });
+});

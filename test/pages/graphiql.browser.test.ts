@@ -1,0 +1,139 @@
+// GraphiQL in a browser: its examples, links that are shared, and a phone.
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import {
+  findBarriers,
+  findOverhang,
+  lookNames,
+  openPage,
+  savePicture,
+} from '../support/browser/browser.ts';
+import { answerOf, editors, play, textIn, write } from '../support/browser/graphiql.ts';
+import { signIn } from '../support/tokens.ts';
+
+test.each(lookNames)('nothing in it keeps people out, whatever is open: %s', async (look) => {
+  const { page } = await openPage('/graphql', { look });
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toContain('"count": 2400');
+  expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+  await savePicture(page, 'graphiql', look);
+  if (look === 'phone') await expectRoom(page);
+  expect(await findBarriers(page)).toEqual([]);
+  await choose(page, 'Search');
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toContain('"count":');
+  expect(await findBarriers(page)).toEqual([]);
+  const open = (name: RegExp) => page.getByRole('button', { name }).click();
+  await open(/History/);
+  await page.getByRole('button', { name: 'Search', exact: true }).first().waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await open(/GraphiQL Explorer/);
+  await page.getByText('hasVideo').waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await open(/Documentation Explorer/);
+  await page.getByRole('link', { name: 'Query', exact: true }).click();
+  await page.getByText('outfitConnection', { exact: true }).first().waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await open(/settings/i);
+  await page.getByRole('dialog').waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+});
+
+/** Question and answer are wide enough to read, and what runs it can be touched. */
+async function expectRoom(page: Page): Promise<void> {
+  const { width: screen, height } = page.viewportSize() ?? expect.fail();
+  for (const area of [editors.query, editors.answer]) {
+    const box = await page.locator(area).boundingBox();
+    expect(box?.width).toBeGreaterThan(screen / 2);
+  }
+  const button = (await page.locator(play).boundingBox()) ?? expect.fail();
+  expect(button.x + button.width).toBeLessThanOrEqual(screen);
+  expect(button.y + button.height).toBeLessThanOrEqual(height);
+}
+
+test('the panel that has been closed stays closed', async () => {
+  const { page } = await openPage('/graphql');
+  const panel = page.getByText('Start here');
+  await panel.waitFor();
+  await page.getByRole('button', { name: /Hide Documentation Explorer/ }).click();
+  await expect.poll(() => panel.count()).toBe(0);
+  await page.reload();
+  await page.waitForSelector(play);
+  await page.getByRole('button', { name: /Show Documentation Explorer/ }).waitFor();
+  expect(await panel.count()).toBe(0);
+});
+
+test('a shared link brings query, variables, and the operation that Ctrl-Enter asks', async () => {
+  const query = `query First { outfits { count } }
+query Second($page: Int) { outfits(page: $page) { page } }`;
+  const variables = '{ "page": 7 }';
+  const search = new URLSearchParams({ query, variables, operationName: 'Second' });
+  const { page } = await openPage(`/graphql?${search}`);
+  await expect.poll(() => textIn(page, 'query')).toBe(query);
+  await expect.poll(() => page.locator('.graphiql-tab').last().innerText()).toBe('Second');
+  expect(new URL(page.url()).searchParams.get('operationName')).toBe('Second');
+  await page.locator(`${editors.query} textarea`).focus();
+  await page.keyboard.press('Control+Enter');
+  await expect.poll(() => answerOf(page)).toContain('"page": 7');
+});
+
+const examples = '#gateway-examples';
+
+/** Chooses an example, and waits until GraphiQL knows its operation. */
+async function choose(page: Page, name: string): Promise<void> {
+  await page.selectOption(examples, { label: name });
+  const chosen = await textIn(page, 'query');
+  const addressed = () => new URL(page.url()).searchParams;
+  // Not before: at first, GraphiQL writes the query that it begins with.
+  await expect.poll(() => addressed().get('query')).toBe(chosen);
+  const [, operation] = /^(?:query|mutation|subscription) (\w+)/m.exec(chosen) ?? expect.fail();
+  await expect.poll(() => addressed().get('operationName')).toBe(operation);
+}
+
+test('every example can be chosen and run, or says that it needs a token', async () => {
+  const { page } = await openPage('/graphql', { mayGet: 401 });
+  await page.waitForSelector(play);
+  const [, ...names] = await page.locator(`${examples} option`).allInnerTexts();
+  expect(names.length).toBeGreaterThan(3);
+  for (const name of names) {
+    await choose(page, name);
+    await page.click(play);
+    await expect
+      .poll(() => answerOf(page), { message: name })
+      .toMatch(/"data": \{|UNAUTHENTICATED/);
+  }
+});
+
+test('the time and the cost of an answer are told', async () => {
+  const { page } = await openPage('/graphql');
+  await page.click(play);
+  await expect
+    .poll(() => page.locator('#gateway-status').innerText())
+    .toMatch(/^200 OK · \d+ ms · .* · cost \d+ of \d+$/);
+});
+
+test('a token serves the viewer, and is kept nowhere', async () => {
+  const { page } = await openPage('/graphql');
+  const headers = JSON.stringify(await signIn(1));
+  await page.waitForSelector(play);
+  await write(page, 'headers', headers);
+  await choose(page, 'Viewer');
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toMatch(/"username": "\w/);
+  const token = headers.slice(-30, -2);
+  const kept = await page.evaluate<string>(
+    'JSON.stringify([localStorage, sessionStorage, document.cookie])',
+  );
+  expect(kept).toContain('viewer');
+  expect(kept).not.toContain(token);
+  expect(page.url()).not.toContain(token);
+});
+
+test('the schema is there to be downloaded', async () => {
+  const { page } = await openPage('/graphql');
+  const started = page.waitForEvent('download');
+  await page.click('#gateway-schema');
+  const download = await started;
+  expect(download.suggestedFilename()).toBe('schema.graphql');
+  expect(await download.failure()).toBeNull();
+});

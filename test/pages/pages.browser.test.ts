@@ -1,0 +1,86 @@
+// The pages for people: the first one, the listing, and errors.
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect, inject, test } from 'vitest';
+import {
+  findBarriers,
+  findOverhang,
+  lookNames,
+  openPage,
+  savePicture,
+} from '../support/browser/browser.ts';
+
+const list = '/api/outfits/';
+const heading = (page: Page) => page.getByRole('heading', { level: 1 });
+
+describe.each(lookNames)('%s', (look) => {
+  test.each([
+    ['home', '/', 200],
+    ['gallery', list, 200],
+    ['gallery-page', `${list}?ordering=-like_count&page=3`, 200],
+    ['past-the-end', `${list}?page=999999`, 404],
+    ['no-such-ordering', `${list}?ordering=nope`, 400],
+    ['no-such-path', '/api/nothing/', 404],
+  ])('%s has no barriers, and fits the screen', async (name, path, status) => {
+    const { page } = await openPage(path, { look, status });
+    expect(await heading(page).count()).toBe(1);
+    expect(await findBarriers(page)).toEqual([]);
+    expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+    await savePicture(page, name, look);
+    // A small phone, or a laptop at 400 %. An emulated phone would make its window as wide as what overflows.
+    if (look === 'phone') return;
+    await page.setViewportSize({ width: 320, height: 640 });
+    expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+    await savePicture(page, `${name}-small`, look);
+  });
+
+  test('all pictures of the listing are there to see', async () => {
+    const { page } = await openPage(list, { look });
+    const images = page.getByRole('article').locator('.picture img');
+    for (const image of await images.all()) await image.scrollIntoViewIfNeeded();
+    const widths = () =>
+      page.evaluate<number[]>(
+        `Array.from(document.querySelectorAll('article .picture img'), (image) => image.naturalWidth)`,
+      );
+    await expect.poll(widths).not.toContain(0);
+    expect(await widths()).toHaveLength(20);
+  });
+});
+
+describe('without JavaScript', () => {
+  /** Clicks, and waits until the page behind it is there. */
+  const follow = async (page: Page, target: Locator, url: string) => {
+    await target.click();
+    await page.waitForURL(({ href }) => href === url);
+  };
+  const step = (page: Page, name: string) => page.getByRole('link', { name, exact: true }).first();
+
+  test('pages are turned by links, and the order is chosen from a menu', async () => {
+    const { page } = await openPage(`${list}?ordering=id`, { javaScript: false });
+    await follow(page, step(page, 'Next'), `${inject('base')}${list}?ordering=id&page=2`);
+    await follow(page, step(page, 'Last'), `${inject('base')}${list}?ordering=id&page=last`);
+    expect(await step(page, 'Next').count()).toBe(0);
+    expect(await page.getByRole('article').count()).toBeGreaterThan(0);
+    await page.getByLabel('Order').selectOption('like_count');
+    const show = page.getByRole('button', { name: 'Show' });
+    await follow(page, show, `${inject('base')}${list}?ordering=like_count`);
+    expect(await page.getByLabel('Order').inputValue()).toBe('like_count');
+  });
+
+  test('the JSON can be unfolded, and its links followed', async () => {
+    const { page } = await openPage(`${list}?page=2`, { javaScript: false });
+    await page.getByText('JSON', { exact: true }).click();
+    const link = page.getByRole('link', { name: /\/api\/outfits\/\?page=3"$/ });
+    await follow(page, link, `${inject('base')}${list}?page=3`);
+  });
+});
+
+test('the way is found with the keyboard alone', async () => {
+  const { page } = await openPage(list);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  const isInContent = await page.evaluate(
+    'document.querySelector("main").contains(document.activeElement)',
+  );
+  expect(isInContent).toBe(true);
+});

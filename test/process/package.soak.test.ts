@@ -1,0 +1,113 @@
+// npm run package: what it makes runs with node alone, where no node_modules is above it.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { baseOf, run, stop } from '../support/process.ts';
+import { secret } from '../support/tokens.ts';
+
+const script = fileURLToPath(new URL('../../.ci/package.js', import.meta.url));
+const made = mkdtempSync(join(tmpdir(), 'outfit-gateway-made-'));
+const unpacked = mkdtempSync(join(tmpdir(), 'outfit-gateway-unpacked-'));
+const environment = { DATA_DIR: join(unpacked, 'data'), AUTH_JWT_SECRET: secret };
+
+let folder = '';
+let scripts: Record<string, string> = {};
+let bin: Record<string, string> = {};
+let version = '';
+
+beforeAll(() => {
+  execFileSync(process.execPath, [script, made]);
+  const archive = readdirSync(made).find((name) => name.endsWith('.tar.gz')) ?? '';
+  execFileSync('tar', ['-xzf', join(made, archive), '-C', unpacked]);
+  rmSync(made, { recursive: true });
+  folder = join(unpacked, readdirSync(unpacked)[0] ?? '');
+  const manifest = readFileSync(join(folder, 'package.json'), 'utf8');
+  ({ scripts, bin, version } = JSON.parse(manifest));
+}, 180_000);
+
+afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
+
+/** What npm would run, without npm. */
+function runScript(name: string, ...args: string[]) {
+  const [, ...words] = scripts[name]?.split(' ') ?? [];
+  const paths = words.map((word) => (word.startsWith('dist/') ? join(folder, word) : word));
+  return run([...paths, ...args], { PORT: '0', ...environment });
+}
+
+async function outputOf(name: string, ...args: string[]): Promise<string> {
+  const command = runScript(name, ...args);
+  expect(await command.ended, command.errors()).toBe(0);
+  return command.output();
+}
+
+describe('the package', () => {
+  test('serves REST, GraphQL and GraphiQL, is written to, and ends', async () => {
+    const token = (await outputOf('token', '--user', '1')).trim();
+    const server = runScript('start');
+    const base = await baseOf(server);
+
+    const page = await (await fetch(`${base}/api/outfits/`)).text();
+    expect(JSON.parse(page)).toMatchObject({ count: 2400, previous: null });
+    writeFileSync(join(unpacked, 'page.json'), page);
+
+    const graphql = await fetch(`${base}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+      body: '{"query":"mutation { likeOutfit(id: \\"T3V0Zml0OjE=\\") { outfit { id: databaseId } } }"}',
+    });
+    expect(await graphql.json()).toEqual({ data: { likeOutfit: { outfit: { id: 1 } } } });
+
+    const graphiql = await fetch(`${base}/graphql`, { headers: { Accept: 'text/html' } });
+    expect(graphiql.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    const [, script] = /<script defer src="([^"]+)"/.exec(await graphiql.text()) ?? [];
+    expect(await (await fetch(`${base}/${script}`)).text()).toContain('gateway-examples');
+
+    const docs = await fetch(`${base}/api/docs`, { headers: { Accept: 'text/html' } });
+    const files = [...(await docs.text()).matchAll(/"(docs\/[^"]+)"/g)];
+    expect(files).toHaveLength(4);
+    for (const [, file] of files) expect((await fetch(`${base}/api/${file}`)).status).toBe(200);
+    const document = (await (await fetch(`${base}/api/openapi.json`)).json()) as { info: object };
+    expect(document.info).toHaveProperty('version', version);
+
+    expect(await stop(server), server.errors()).toBe(0);
+  }, 180_000);
+
+  test('has every command', async () => {
+    expect(Object.keys(scripts)).toEqual(
+      expect.arrayContaining(['start', 'migrate', 'import', 'verify', 'token', 'counts']),
+    );
+    for (const name of Object.keys(scripts)) {
+      if (name !== 'start') await outputOf(name, '--help');
+    }
+    expect(await outputOf('import', join(unpacked, 'page.json'))).toContain('20 records read');
+    expect(await outputOf('counts', 'check')).toContain('all counts are right');
+  }, 180_000);
+
+  test('has the command outfit-gateway, which npm links', async () => {
+    const file = join(folder, bin['outfit-gateway'] ?? '');
+    expect(readFileSync(file, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+    const asked = run([file, '--version'], {});
+    expect(await asked.ended).toBe(0);
+    expect(folder.endsWith(`outfit-gateway-${asked.output().trim()}`)).toBe(true);
+  });
+
+  test('holds what runs, and none of what builds', () => {
+    // All packages are bundled, and their licences go with them.
+    expect(readdirSync(folder)).not.toContain('node_modules');
+    const licences = readFileSync(join(folder, 'dist/licences.txt'), 'utf8');
+    expect(licences).toMatch(/^fastify [\d.]+: MIT\n\n.*^Copyright .*^----/ms);
+    for (const name of ['typescript', 'prisma', 'vitest']) {
+      expect(licences).not.toMatch(new RegExp(`^${name} `, 'm'));
+    }
+    const template = expect.stringMatching(/^template-\w+\.br$/);
+    expect(readdirSync(join(folder, 'dist/database'))).toContainEqual(template);
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true });
+    const bytes = files
+      .filter((file) => file.isFile())
+      .reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
+    expect(bytes).toBeLessThan(50e6);
+  });
+});

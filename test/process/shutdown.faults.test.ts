@@ -1,0 +1,153 @@
+// SIGTERM: the service says so first, finishes what it has begun, and is gone within five seconds.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { addressOf, crowd, lockOutfits, readNothing, sendPart } from '../support/faults/clients.ts';
+import { makeOutfits } from '../support/faults/outfits.ts';
+import { baseOf, migratedEnvironmentOf, type Run, runServer, stop } from '../support/process.ts';
+
+/** Milliseconds: five seconds are promised; a busy machine gets twice as long. */
+const limit = 10_000;
+
+/** A server on PostgreSQL whose lists answer only while nobody has locked them. */
+async function startServer(settings: Record<string, string> = {}) {
+  const environment = await makeOutfits();
+  const server = runServer({ ...environment, ...settings });
+  const base = await baseOf(server);
+  return { server, base, lock: () => lockOutfits(environment['DATABASE_URL'] ?? '') };
+}
+
+/** Sends SIGTERM, and gives the exit code and how long that took. */
+async function terminate(server: Run) {
+  const start = performance.now();
+  const code = await stop(server);
+  return { code, milliseconds: performance.now() - start };
+}
+
+test('under load, readiness turns first, and every request that was taken is answered', async () => {
+  const { server, base } = await startServer();
+  const everything = new AbortController();
+  const load = crowd(addressOf(base), 20, '/api/outfits/', everything.signal);
+  const probes: number[] = [];
+  const probing = (async () => {
+    for (;;) {
+      const response = await fetch(`${base}/health/ready`).catch(() => undefined);
+      if (!response) return;
+      await response.text();
+      probes.push(response.status);
+      await sleep(20);
+    }
+  })();
+  await sleep(1_000);
+  const { code, milliseconds } = await terminate(server);
+  const { answers, broken } = await load;
+  await probing;
+  expect(code).toBe(0);
+  expect(milliseconds).toBeLessThan(limit);
+  expect(probes[0]).toBe(200);
+  expect(probes.at(-1)).toBe(503);
+  expect(answers.length).toBeGreaterThan(100);
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+  expect(broken).toBe(0);
+  // Requests are taken while readiness already says no, each on a connection of its own.
+  expect(answers.filter(({ head }) => /connection: close/i.test(head)).length).toBeGreaterThan(20);
+});
+
+test('a running request is finished', async () => {
+  const { server, base, lock } = await startServer();
+  const unlock = await lock();
+  const running = fetch(`${base}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"query":"{ outfits { count } }"}',
+  });
+  await sleep(300);
+  const ended = terminate(server);
+  await sleep(2_000);
+  await unlock();
+  const response = await running;
+  expect(await response.json()).toEqual({ data: { outfits: { count: 500 } } });
+  expect(response.headers.get('connection')).toBe('close');
+  const { code, milliseconds } = await ended;
+  expect(code).toBe(0);
+  expect(milliseconds).toBeLessThan(limit);
+});
+
+test('clients that are slow, read nothing or wait for a stuck database do not hold it up', async () => {
+  const { server, base, lock } = await startServer({ PAGE_SIZE: '1000' });
+  const address = addressOf(base);
+  const kept = await fetch(`${base}/api/outfits/`, { headers: { connection: 'keep-alive' } });
+  await kept.text();
+  const sockets = await Promise.all([
+    sendPart(address, ''),
+    sendPart(address, 'GET /api/outfits/ HT'),
+    sendPart(address, 'GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nX-Slow: '),
+    sendPart(
+      address,
+      'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"query"',
+    ),
+    readNothing(address),
+  ]);
+  const unlock = await lock();
+  const stuck = await sendPart(
+    address,
+    'GET /graphql?query={outfits{count}} HTTP/1.1\r\nHost: shop.test\r\nAccept: text/event-stream\r\n\r\n',
+  );
+  await sleep(500);
+  try {
+    const { code, milliseconds } = await terminate(server);
+    expect(code).toBe(0);
+    expect(milliseconds).toBeLessThan(limit);
+  } finally {
+    for (const socket of [...sockets, stuck]) socket.destroy();
+    await unlock();
+  }
+});
+
+test('a second signal ends it at once', async () => {
+  const { server, base, lock } = await startServer();
+  const unlock = await lock();
+  const stuck = await sendPart(
+    addressOf(base),
+    'GET /graphql?query={outfits{count}} HTTP/1.1\r\nHost: shop.test\r\n\r\n',
+  );
+  await sleep(300);
+  server.child.kill('SIGTERM');
+  await server.until(/SIGTERM: closing/);
+  const start = performance.now();
+  server.child.kill('SIGINT');
+  expect(await server.ended).toBe(1);
+  // The notice and the grace that it cuts short would take longer.
+  expect(performance.now() - start).toBeLessThan(3_000);
+  stuck.destroy();
+  await unlock();
+});
+
+test('the embedded database is closed, let go of, and opens again with the same data', async () => {
+  const environment = {
+    ...(await migratedEnvironmentOf('embedded')),
+    HOST: '127.0.0.1',
+    // Or else pictures are at the port of each process.
+    MEDIA_URL: 'https://media.test',
+    PAGE_SIZE: '300',
+  };
+  const server = runServer(environment);
+  const base = await baseOf(server);
+  const before = await (await fetch(`${base}/api/outfits/`)).json();
+  const everything = new AbortController();
+  const load = crowd(addressOf(base), 10, '/api/outfits/?page=7', everything.signal);
+  const slow = await readNothing(addressOf(base));
+  await sleep(500);
+  const { code, milliseconds } = await terminate(server);
+  slow.destroy();
+  expect(code).toBe(0);
+  expect(milliseconds).toBeLessThan(limit);
+  const { answers, broken } = await load;
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+  expect(broken).toBe(0);
+
+  const again = runServer(environment);
+  const after = await (await fetch(`${await baseOf(again)}/api/outfits/`)).json();
+  expect(after.count).toBe(before.count);
+  expect(after.results).toEqual(before.results);
+  expect(await stop(again)).toBe(0);
+});

@@ -1,0 +1,226 @@
+// WORKERS: restarts, kills and hangs of the processes of one gateway, under load.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { addressOf, crowd } from '../support/faults/clients.ts';
+import { send } from '../support/faults/load.ts';
+import { findFreePort, listing, type Run, stop } from '../support/process.ts';
+import { isAlive, startTwo } from '../support/workers.ts';
+
+/** Milliseconds for whatever needs new processes: beside a load they take long to start. */
+const patience = 150_000;
+const timeout = 4 * patience;
+/** Milliseconds of a busy client between two requests: processes start beside it. */
+const breath = 5;
+
+const startDemo = (settings: Record<string, string> = {}) =>
+  startTwo({ HOST: '127.0.0.1', SEED: 'demo', ...settings });
+
+/** Those that were started since the first ones. */
+const startedBy = (server: Run) =>
+  [...server.output().matchAll(/"worker (\d+) serves"/g)].map(([, id]) => Number(id));
+
+test('SIGHUP replaces all workers: no request is refused or lost, whether its connection is kept, new or seldom used', {
+  timeout,
+}, async () => {
+  const { server, base, workers } = await startDemo();
+  const everything = new AbortController();
+  const { signal } = everything;
+  const busy = crowd(addressOf(base), 2, '/api/outfits/', signal, breath);
+  const statuses: number[] = [];
+  const repeat = async (pause: number, path: string, headers?: Record<string, string>) => {
+    while (!signal.aborted) {
+      const { status } = await send(base, path, undefined, undefined, headers);
+      statuses.push(status);
+      await sleep(pause);
+    }
+  };
+  const others = [
+    ...Array.from({ length: 4 }, () => repeat(5, '/api/outfits/', { connection: 'close' })),
+    // Whoever asks for readiness notices nothing.
+    repeat(20, '/health/ready'),
+  ];
+  const seldom = Array.from({ length: 6 }, async (_, client) => {
+    const answers = await crowdOfOne(base, 500 * (client + 1), signal);
+    statuses.push(...answers);
+  });
+  server.child.kill('SIGHUP');
+  await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(2);
+  // A second one while the first is under way comes to its turn.
+  server.child.kill('SIGHUP');
+  await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(4);
+  const [third = 0, fourth = 0] = startedBy(server);
+  await expect
+    .poll(() => [...workers, third, fourth].filter(isAlive), { timeout: patience })
+    .toEqual([]);
+  everything.abort();
+  const { answers, broken, unanswered } = await busy;
+  await Promise.all([...others, ...seldom]);
+  expect(answers.length).toBeGreaterThan(500);
+  expect(statuses.length).toBeGreaterThan(500);
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+  expect(statuses.filter((status) => status !== 200)).toEqual([]);
+  expect({ broken, unanswered }).toEqual({ broken: 0, unanswered: 0 });
+  expect(await stop(server)).toBe(0);
+});
+
+/** Asks on one kept connection, with pauses of so many milliseconds. Gives the statuses; 0: no answer. */
+async function crowdOfOne(base: string, pause: number, signal: AbortSignal): Promise<number[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const statuses: number[] = [];
+  while (!signal.aborted) {
+    const { status } = await send(base, '/api/outfits/', undefined, agent);
+    statuses.push(status);
+    await sleep(pause);
+  }
+  agent.destroy();
+  return statuses;
+}
+
+test('killed workers come back, and the other one answers meanwhile', { timeout }, async () => {
+  const { server, base, workers } = await startDemo();
+  const everything = new AbortController();
+  const load = crowd(addressOf(base), 4, '/api/outfits/', everything.signal, breath);
+  let victim = workers[0] ?? 0;
+  for (let time = 1; time <= 3; time += 1) {
+    await sleep(1_000);
+    process.kill(victim, 'SIGKILL');
+    // One may still be handed to the one that has gone: it is told at once, and asks again.
+    const answers = [await send(base, '/api/outfits/'), await send(base, '/api/outfits/')];
+    expect(answers.some(({ status }) => status === 200)).toBe(true);
+    await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(time);
+    victim = startedBy(server).at(-1) ?? 0;
+  }
+  everything.abort();
+  const { answers, broken, unanswered } = await load;
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+  // Of those that the killed one had begun, or was being handed.
+  expect(broken + unanswered).toBeLessThanOrEqual(3 * 4);
+  expect(isAlive(workers[1] ?? 0)).toBe(true);
+  expect(await stop(server)).toBe(0);
+});
+
+test('a connection that was handed to a worker that dies is closed, and its client can ask again', {
+  timeout,
+}, async () => {
+  const { server, base, workers } = await startDemo();
+  const [first = 0] = workers;
+  process.kill(first, 'SIGSTOP');
+  let answered = 0;
+  const requests = Array.from({ length: 6 }, async () => {
+    const { status } = await send(base, '/api/outfits/');
+    answered += 1;
+    return status;
+  });
+  // All but the one that waits for the worker that is stopped.
+  await expect.poll(() => answered, { timeout: patience }).toBe(5);
+  process.kill(first, 'SIGKILL');
+  const statuses = await Promise.all(requests);
+  expect(statuses.toSorted()).toEqual([0, 200, 200, 200, 200, 200]);
+  expect((await send(base, '/api/outfits/')).status).toBe(200);
+  expect(await stop(server)).toBe(0);
+});
+
+test('a worker that hangs is replaced', { timeout }, async () => {
+  const { server, base, workers } = await startDemo();
+  const [first = 0] = workers;
+  process.kill(first, 'SIGSTOP');
+  await server.until(new RegExp(`worker ${first} hangs: it is killed`));
+  await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(1);
+  for (let time = 0; time < 4; time += 1) await listing(base);
+  expect(await stop(server)).toBe(0);
+});
+
+test('a worker that hangs does not hold up the end', { timeout }, async () => {
+  const { server, workers } = await startDemo();
+  process.kill(workers[0] ?? 0, 'SIGSTOP');
+  const start = performance.now();
+  expect(await stop(server)).toBe(0);
+  expect(performance.now() - start).toBeLessThan(6_000);
+  await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
+});
+
+/** A file of trusted documents, which a test may break. */
+function makeDocuments(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'documents.json');
+  writeFileSync(file, '{"first":"{ __typename }"}');
+  return file;
+}
+
+test('a restart that cannot succeed leaves the old workers, and the next one replaces them', {
+  timeout,
+}, async () => {
+  const TRUSTED_DOCUMENTS = makeDocuments();
+  const { server, base, workers } = await startDemo({ TRUSTED_DOCUMENTS });
+  writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
+  server.child.kill('SIGHUP');
+  await server.until(/a new worker cannot serve: the old ones stay/);
+  expect(server.output()).toContain('TRUSTED_DOCUMENTS is ');
+  expect(workers.filter(isAlive)).toEqual(workers);
+  await listing(base);
+  writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+  server.child.kill('SIGHUP');
+  await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
+  await listing(base);
+  expect(await stop(server)).toBe(0);
+});
+
+test('with fewer than half of its workers it is not ready, until there are others, and metrics say how many there are', {
+  timeout,
+}, async () => {
+  const TRUSTED_DOCUMENTS = makeDocuments();
+  const METRICS_PORT = String(await findFreePort());
+  const { server, base, workers } = await startDemo({
+    WORKERS: '4',
+    TRUSTED_DOCUMENTS,
+    METRICS_PORT,
+  });
+  const ready = async () => (await fetch(`${base}/health/ready`)).status;
+  const measured = async () => {
+    const text = await (await fetch(`http://localhost:${METRICS_PORT}/metrics`)).text();
+    return ['gateway_workers', 'gateway_workers_wanted'].map((name) =>
+      Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]),
+    );
+  };
+  expect(await ready()).toBe(200);
+  expect(await measured()).toEqual([4, 4]);
+  // No other one can start.
+  writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
+  for (const worker of workers.slice(0, 2)) process.kill(worker, 'SIGKILL');
+  await expect.poll(measured, { timeout: patience }).toEqual([2, 4]);
+  expect(await ready()).toBe(200);
+  process.kill(workers[2] ?? 0, 'SIGKILL');
+  await expect.poll(ready, { timeout: patience }).toBe(503);
+  const answer = await fetch(`${base}/health/ready`);
+  expect(await answer.json()).toEqual({
+    status: 'unavailable',
+    detail: 'Only 1 of 4 workers serve.',
+  });
+  expect(await measured()).toEqual([1, 4]);
+  await listing(base);
+  writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+  await expect.poll(ready, { timeout: patience }).toBe(200);
+  await expect.poll(measured, { timeout: patience }).toEqual([4, 4]);
+  expect(await stop(server)).toBe(0);
+});
+
+test('a gateway whose workers cannot live any more ends, with what they said', {
+  timeout,
+}, async () => {
+  const { server, databaseUrl, workers } = await startDemo();
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  await client.query(`UPDATE _prisma_migrations SET checksum = 'x'`);
+  await client.end();
+  for (const worker of workers) process.kill(worker, 'SIGKILL');
+  expect(await server.ended).toBe(1);
+  expect(server.errors()).toMatch(
+    /^All workers end as soon as they have started, 6 times in a row: Migration 1000_no_older_database is not the text .*\.\n$/,
+  );
+});

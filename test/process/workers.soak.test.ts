@@ -1,0 +1,213 @@
+// WORKERS: several processes that are one gateway to whoever runs it.
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { countWorkers, shareOut } from '../../src/process/cluster/parent.ts';
+import {
+  baseOf,
+  environmentOf,
+  failure,
+  findFreePort,
+  migratedEnvironmentOf,
+  type Run,
+  runServer,
+  stop,
+} from '../support/process.ts';
+import { isAlive, startTwo } from '../support/workers.ts';
+
+const browser = 'text/html,*/*;q=0.8';
+
+/** A gateway of two workers with some outfits, and its metrics. */
+async function startMeasured(settings: Record<string, string> = {}) {
+  const metricsPort = await findFreePort();
+  const gateway = await startTwo({ METRICS_PORT: String(metricsPort), ...settings });
+  const metricsBase = `http://localhost:${metricsPort}`;
+  return {
+    ...gateway,
+    /** Of one series; 0 when there is none. */
+    metric: async (series: string) => {
+      const text = await (await fetch(`${metricsBase}/metrics`)).text();
+      const line = text.split('\n').find((one) => one.startsWith(`${series} `));
+      return Number(line?.split(' ').at(-1) ?? 0);
+    },
+    usage: async (accept = '*/*') => fetch(`${metricsBase}/usage`, { headers: { accept } }),
+  };
+}
+
+/** On a connection of its own, so that the next worker takes it. */
+async function ask(base: string, path = '/api/outfits/') {
+  const response = await fetch(base + path, {
+    headers: { connection: 'close', 'x-client-name': 'kiosk' },
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** What of the output are lines with these words. */
+const linesWith = (server: Run, words: string) =>
+  server
+    .output()
+    .split('\n')
+    .filter((line) => line.includes(words));
+
+// Each start is that of three processes.
+const timeout = 120_000;
+
+describe('WORKERS=2', { timeout }, () => {
+  test('is one gateway: both answer, the start and the end are said once, and all is counted together', async () => {
+    const gateway = await startMeasured({ SEED: 'demo', LOG_LEVEL: 'debug' });
+    const { server, base, workers } = gateway;
+    expect(new Set(workers).size).toBe(2);
+    for (let time = 0; time < 10; time += 1) expect(await ask(base)).toBe(200);
+    expect(await ask(base, '/health/ready')).toBe(200);
+
+    const answering = linesWith(server, '"answered"').map((line) => JSON.parse(line).pid);
+    expect(new Set(answering)).toEqual(new Set(workers));
+    for (const words of ['Outfit gateway', ' outfits"', 'REST: ', 'Metrics: ', 'filling it']) {
+      expect(linesWith(server, words), words).toHaveLength(1);
+    }
+
+    const rest =
+      'gateway_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
+    expect(await gateway.metric(rest)).toBe(10);
+    expect(
+      await gateway.metric('gateway_client_requests_total{client="kiosk",interface="rest"}'),
+    ).toBe(10);
+    expect(await gateway.metric('gateway_workers')).toBe(2);
+    expect(await gateway.metric('gateway_build_info{version="0.1.0"}')).toBe(1);
+    expect(await gateway.metric('process_start_time_seconds')).toBeCloseTo(Date.now() / 1000, -3);
+    const { usage } = await (await gateway.usage()).json();
+    expect(usage).toMatchObject([
+      { client: 'kiosk', route: '/api/outfits/', requests: 10, statuses: { '2xx': 10 } },
+    ]);
+    expect(await (await gateway.usage(browser)).text()).toContain('What this one gateway');
+
+    // A terminal sends it to all of them.
+    for (const worker of workers) process.kill(worker, 'SIGINT');
+    server.child.kill('SIGINT');
+    expect(await server.ended).toBe(0);
+    expect(linesWith(server, 'good-bye')).toHaveLength(1);
+    expect(server.errors()).toBe('');
+    expect(workers.filter(isAlive)).toEqual([]);
+  });
+
+  test('takes no more connections than DATABASE_POOL_MAX, and those that watch', async () => {
+    const { server, base, databaseUrl } = await startMeasured({
+      DATABASE_POOL_MAX: '3',
+      CACHE_MAX_BYTES: '0',
+    });
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    const counting = async () => {
+      const { rows } = await client.query(
+        `SELECT count(*)::int AS open FROM pg_stat_activity
+        WHERE application_name = 'outfit-gateway' AND datname = current_database()`,
+      );
+      return rows[0].open as number;
+    };
+    const asking = Array.from({ length: 200 }, () => ask(base));
+    const open: number[] = [];
+    for (let time = 0; time < 20; time += 1) {
+      open.push(await counting());
+      await sleep(10);
+    }
+    expect(new Set(await Promise.all(asking))).toEqual(new Set([200]));
+    await client.end();
+    // The pools, a probe and a monitor for each worker, the monitor of the parent and what it began with.
+    expect(Math.max(...open)).toBeLessThanOrEqual(3 + 2 * 2 + 2);
+    expect(Math.max(...open)).toBeGreaterThan(4);
+    expect(await stop(server)).toBe(0);
+  });
+
+  test('goes on when a worker is killed, starts another one, and forgets nothing that was told', async () => {
+    const { server, base, workers, metric } = await startMeasured();
+    const [first = 0, second = 0] = workers;
+    const rest =
+      'gateway_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
+    for (let time = 0; time < 6; time += 1) await ask(base);
+    expect(await metric(rest)).toBe(6);
+    process.kill(first, 'SIGKILL');
+    await server.until(new RegExp(`worker ${first} has ended \\(SIGKILL\\)`));
+    expect(await ask(base)).toBe(200);
+    const [, other = ''] = await server.until(/worker (\d+) serves/);
+    expect(workers).not.toContain(Number(other));
+    for (let time = 0; time < 4; time += 1) expect(await ask(base)).toBe(200);
+    expect(await metric(rest)).toBe(11);
+    expect(await metric('gateway_worker_ends_total')).toBe(1);
+    expect(await metric('gateway_workers')).toBe(2);
+    expect(isAlive(second)).toBe(true);
+    expect(await stop(server)).toBe(0);
+  });
+
+  test('replaces a worker that somebody asks to end, without an error', async () => {
+    const { server, base, workers, metric } = await startMeasured();
+    const [first = 0] = workers;
+    process.kill(first, 'SIGTERM');
+    await server.until(/worker \d+ serves/);
+    await expect.poll(() => isAlive(first), { timeout: 20_000 }).toBe(false);
+    expect(linesWith(server, 'has ended')).toEqual([]);
+    expect(await ask(base)).toBe(200);
+    expect(await metric('gateway_worker_ends_total')).toBe(0);
+    expect(await stop(server)).toBe(0);
+  });
+
+  test('leaves no worker behind when the parent is killed', async () => {
+    const { server, workers } = await startMeasured();
+    expect(workers.filter(isAlive)).toHaveLength(2);
+    server.child.kill('SIGKILL');
+    await expect.poll(() => workers.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+  });
+
+  test('waits for a database that is not migrated, and says so once', async () => {
+    const server = runServer({ ...(await environmentOf('PostgreSQL')), WORKERS: '2' });
+    const base = await baseOf(server);
+    expect(await ask(base, '/health/live')).toBe(200);
+    expect(await ask(base, '/health/ready')).toBe(503);
+    expect(await ask(base)).toBe(503);
+    expect(linesWith(server, 'npm run migrate')).toHaveLength(1);
+    expect(await stop(server)).toBe(0);
+  });
+});
+
+describe('what cannot start', { timeout }, () => {
+  test('as the embedded database with workers is refused with one sentence', async () => {
+    for (const WORKERS of ['2', 'auto']) {
+      expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', WORKERS }))).toBe(
+        `WORKERS is "${WORKERS}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
+      );
+    }
+  });
+
+  test('ends with the sentence of the worker that found it', async () => {
+    const environment = { ...(await migratedEnvironmentOf('PostgreSQL')), WORKERS: '2' };
+    const documents = { ...environment, TRUSTED_DOCUMENTS: '/nonexistent/documents.json' };
+    expect(await failure(runServer(documents))).toMatch(/^TRUSTED_DOCUMENTS is /);
+    expect(await failure(runServer({ ...environment, HOST: '192.0.2.1', PORT: '4000' }))).toMatch(
+      /EADDRNOTAVAIL.*set HOST and PORT/,
+    );
+  });
+});
+
+describe('the limits of the gateway', () => {
+  test('are shared out: together the workers keep them, and each can work', () => {
+    const config = readConfig({ MAX_STREAMS: '0', MAX_CONCURRENT_REQUESTS: '2', WORKERS: '4' });
+    const shares = shareOut(config, 4);
+    expect(shares.map(({ databasePoolMax }) => databasePoolMax)).toEqual([3, 3, 2, 2]);
+    expect(shares.map(({ cacheMaxBytes }) => cacheMaxBytes)).toEqual(Array(4).fill(2 ** 24));
+    expect(shares.map(({ maxConcurrentRequests }) => maxConcurrentRequests)).toEqual([1, 1, 1, 1]);
+    expect(shares.map(({ maxStreams }) => maxStreams)).toEqual([0, 0, 0, 0]);
+  });
+
+  test.each([
+    ['auto', 8, undefined, 8],
+    ['auto', 8, 'max 100000\n', 8],
+    ['auto', 8, '250000 100000\n', 2],
+    ['auto', 8, '50000 100000\n', 1],
+    ['auto', 2, '800000 100000\n', 2],
+    [5, 2, '100000 100000\n', 5],
+  ] as const)('%s workers on %s processors with a quota of %j are %s', (...given) => {
+    const [wanted, processors, quota, workers] = given;
+    expect(countWorkers(wanted, processors, quota)).toBe(workers);
+  });
+});

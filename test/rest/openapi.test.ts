@@ -1,0 +1,308 @@
+// /api/openapi.json: valid, with examples that are real answers, for any settings and paths.
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { parse } from 'graphql';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { unavailable } from '../../src/errors.ts';
+import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
+import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { laneKinds } from '../support/lane.ts';
+import { startLegacyService } from '../support/legacy-service.ts';
+import { openBefore } from '../support/old-side.ts';
+import { createChecker, type Json } from '../support/openapi-answers.ts';
+import { extend } from '../support/schema-extension.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+const path = '/api/outfits/';
+const image = `https://media.example.com/${rows[0]?.imageKey}`;
+
+const documentOf = async (gateway: TestGateway, headers = {}): Promise<Json> => {
+  const response = await gateway.get('/api/openapi.json', headers);
+  expect(response.statusCode).toBe(200);
+  return response.json();
+};
+
+/** A gateway for one test. */
+async function open(environment: Record<string, string>, options = {}): Promise<TestGateway> {
+  const gateway = await openGateway('PostgreSQL', rows, environment, options);
+  onTestFinished(() => gateway.close());
+  return gateway;
+}
+
+const exampleOf = (document: Json, method: string, status: string) =>
+  document['paths']?.[path]?.[method]?.['responses']?.[status]?.['content']?.['application/json']?.[
+    'example'
+  ];
+
+describe.each(laneKinds)('the document on %s', (kind) => {
+  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret });
+  let document: Json;
+  let signedIn: Record<string, string>;
+  beforeAll(async () => {
+    document = await documentOf(gateway);
+    signedIn = await signIn(rows[0]?.userId);
+  });
+
+  test('is valid OpenAPI 3.1, and has what linters ask for', async () => {
+    expect(await new Validator().validate(document)).toEqual({ valid: true });
+    expect(document).toMatchObject({
+      openapi: '3.1.0',
+      info: { license: { identifier: 'MIT' }, contact: { name: expect.any(String) } },
+      servers: [{ url: '/' }],
+    });
+    expect(Object.keys(document['paths'] ?? {})).toEqual([path]);
+    const { get, post } = document['paths']?.[path] ?? {};
+    expect(Object.keys(document['paths']?.[path] ?? {})).toEqual(['get', 'post']);
+    const tags = ['Outfit List'];
+    const summary = 'The outfits that users have published, page by page.';
+    const security = [{}, { bearer: [] }];
+    expect(get).toMatchObject({ operationId: 'listOutfits', tags, summary, security });
+    expect(post).toMatchObject({
+      operationId: 'createOutfit',
+      tags,
+      summary: 'Publishes an outfit of the viewer.',
+      security: [{ bearer: [] }],
+    });
+  });
+
+  test('has real answers for its examples, as they are now', async () => {
+    const headers = { ...signedIn, 'content-type': 'application/json' };
+    const payload = { image_key: image, title: 'A 👗' };
+    const posted = await gateway.app.inject({ method: 'POST', url: path, headers, payload });
+    expect(posted.statusCode).toBe(201);
+    const now = await documentOf(gateway);
+    const page = (await gateway.get(path)).json();
+    expect(page.results.some(({ title }: { title: string }) => title === 'A 👗')).toBe(true);
+    expect(exampleOf(now, 'get', '200')).toEqual(page);
+    expect(exampleOf(now, 'post', '201')).toEqual(page.results[0]);
+  });
+
+  test('has an example of a body that is taken, in both types', async () => {
+    const { content = {} } = document['paths']?.[path]?.['post']?.['requestBody'] ?? {};
+    expect(Object.keys(content)).toEqual(['application/json', 'application/x-www-form-urlencoded']);
+    for (const [type, { example }] of Object.entries(content)) {
+      const given = example as unknown as Record<string, string>;
+      const payload = type.endsWith('json')
+        ? JSON.stringify(given)
+        : `${new URLSearchParams(given)}`;
+      const headers = { ...signedIn, 'content-type': type };
+      const response = await gateway.app.inject({ method: 'POST', url: path, headers, payload });
+      expect(response.statusCode).toBe(201);
+      expect(response.json()).toMatchObject(given);
+    }
+  });
+});
+
+test('has no examples while there are no answers', async () => {
+  const fail = () => {
+    throw unavailable();
+  };
+  const schema = extend('extend type Query { unused: Int }', { 'Query.outfits': fail });
+  const document = await documentOf(await open({}, { schema }));
+  expect(exampleOf(document, 'get', '200')).toBeUndefined();
+});
+
+test('counts as a request of whoever asks for it', async () => {
+  const { get } = await open({ RATE_LIMIT: '1/day' });
+  expect((await get('/api/openapi.json')).statusCode).toBe(200);
+  expect((await get('/api/openapi.json')).statusCode).toBe(429);
+});
+
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const unknown = `Bearer ${part({ alg: 'RS256', kid: 'a' })}.${part({ sub: '1' })}.AA`;
+
+test.each([
+  ['nobody can sign in', {}, {}, ['POST'], 401],
+  ['WRITES=off', { WRITES: 'off', AUTH_JWT_SECRET: secret }, {}, ['POST'], 503],
+  [
+    'keys cannot be fetched',
+    { AUTH_JWKS_URL: 'http://127.0.0.1:1/jwks.json' },
+    { authorization: unknown },
+    ['GET', 'POST', 'OPTIONS', 'DELETE'],
+    503,
+  ],
+])('no answer contradicts it where %s', async (_case, settings, headers, methods, status) => {
+  const gateway = await open(settings);
+  const check = createChecker(await documentOf(gateway));
+  for (const method of methods) {
+    const response = await gateway.app.inject({ method: method as 'GET', url: path, headers });
+    expect(response.statusCode).toBe(status);
+    check(method, path, response);
+  }
+});
+
+test('says where the paths are, and that they are deprecated', async () => {
+  const settings = { REST_DEPRECATED: '2027-01-31', PUBLIC_URL: 'https://shop.example' };
+  const document = await documentOf(await open(settings));
+  expect(document['servers']).toEqual([{ url: 'https://shop.example' }]);
+  const operations = Object.values(document['paths']?.[path] ?? {});
+  expect(operations.map(({ deprecated }) => deprecated)).toEqual([true, true]);
+});
+
+test('never shows what only its owner sees, whoever asks', async () => {
+  const settings = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret, PAGE_SIZE: '1000' };
+  const gateway = await open(settings);
+  for (const { userId } of rows.filter((row) => row.private)) {
+    const headers = await signIn(userId);
+    const own = await gateway.get(path, headers);
+    expect(own.body).toContain('"private":true');
+    expect(own.headers['cache-control']).toBe('private, no-cache');
+    const document = await gateway.get('/api/openapi.json', headers);
+    createChecker(document.json())('GET', path, own);
+    expect(document.body).not.toContain('"private":true');
+  }
+});
+
+test('is a file like others: links to its own host, 304, HEAD, and no other method', async () => {
+  const { app, get } = await open({});
+  const here = await get('/api/openapi.json', { host: 'one.test' });
+  const there = await get('/api/openapi.json', { host: 'two.test:81' });
+  expect(here.body).toContain('"next":"http://one.test/api/outfits/?page=2"');
+  expect(there.body).toBe(here.body.replaceAll('http://one.test', 'http://two.test:81'));
+  expect(here.headers).toMatchObject({
+    'content-type': 'application/json',
+    'cache-control': 'no-cache',
+  });
+  const etag = String(here.headers['etag']);
+  const again = await get('/api/openapi.json', { host: 'one.test', 'if-none-match': etag });
+  expect(again.statusCode).toBe(304);
+  const url = '/api/openapi.json';
+  const head = await app.inject({ method: 'HEAD', url, headers: { host: 'one.test' } });
+  expect(head.headers).toMatchObject({ etag, 'content-length': here.headers['content-length'] });
+  for (const method of ['POST', 'DELETE', 'OPTIONS'] as const) {
+    const response = await app.inject({ method, url });
+    expect(response.statusCode).toBe(405);
+    expect(response.headers['allow']).toBe('GET, HEAD');
+    expect(response.json()).toEqual({ detail: `Method "${method}" not allowed.` });
+  }
+  expect((await get(url, { host: 'a b' })).statusCode).toBe(400);
+  expect((await get(url, { authorization: 'Bearer nobody' })).statusCode).toBe(401);
+});
+
+test('describes paths of any documents', async () => {
+  const documentOfText = (text: string) => parse(text) as never;
+  const routes: readonly Route[] = [
+    {
+      path: '/api/told/',
+      name: 'Told',
+      description: 'A list.',
+      list: documentOfText(
+        `query ($needed: Int!, $size: Int! = 3, $flag: Boolean, $word: [String!], $moment: DateTime,
+           $orderings: [OutfitOrdering!]) {
+           page: told(number: $needed, size: $size, flag: $flag, words: $word, moment: $moment,
+             orderings: $orderings) { count next: nextPage previous: previousPage results }
+         }`,
+      ),
+    },
+    {
+      path: '/api/outfits/',
+      name: 'Outfits',
+      description: 'Another list.',
+      list: documentOfText(
+        `query List($page: Int, $flag: Boolean = true) {
+           page: outfits(page: $page) {
+             count next: nextPage previous: previousPage
+             results { id: databaseId ... on Outfit { title @include(if: $flag) } ... on Node { key: id } __typename video }
+           }
+         }`,
+      ),
+    },
+    {
+      path: '/api/outfits/:id/',
+      name: 'Outfit',
+      description: 'One outfit.',
+      record: documentOfText(
+        'query ($id: Int!) { record: outfit(databaseId: $id) { id: databaseId title owner: user { id: databaseId } } }',
+      ),
+    },
+  ];
+  const schema = extend(
+    `extend type Query {
+       "What was told."
+       told("How often." number: Int, size: Int, flag: Boolean, words: [String!], moment: DateTime,
+         orderings: [OutfitOrdering!]): Told!
+     }
+     type Told { count: Int! nextPage: Int previousPage: Int results: [[String!]]! }`,
+    { 'Query.told': () => ({ count: 1, results: [['a'], null] }) },
+  );
+  const gateway = await open({}, { schema, routes });
+  const document = await documentOf(gateway);
+  expect(await new Validator().validate(document)).toEqual({ valid: true });
+  const check = createChecker(document);
+  const told = document['paths']?.['/api/told/']?.['get'];
+  expect(told?.['operationId']).toBe('getApiTold');
+  expect(told?.['parameters']).toMatchObject([
+    { name: 'needed', in: 'query', required: true, description: 'How often.' },
+    { name: 'size', schema: { type: 'integer', default: 3 } },
+    { name: 'flag', schema: { type: 'boolean' } },
+    { name: 'word', schema: { type: 'array', items: { type: 'string' } } },
+    { name: 'moment', schema: { $ref: '#/components/schemas/DateTime' } },
+    { name: 'orderings', schema: { type: 'array', items: { type: 'string' } } },
+    { name: 'If-None-Match', in: 'header' },
+  ]);
+  const one = document['paths']?.['/api/outfits/{id}/'];
+  expect(one?.['get']?.['parameters']?.[0]).toMatchObject({ in: 'path', required: true });
+  const first = rows[0]?.id;
+  for (const [name, url, status] of [
+    ['/api/told/', '/api/told/?needed=1', '200'],
+    ['/api/told/', '/api/told/', '400'],
+    ['/api/told/', '/api/told/?needed=1&flag=nope', '400'],
+    ['/api/outfits/', '/api/outfits/', '200'],
+    ['/api/outfits/', '/api/outfits/?flag=0', '200'],
+    ['/api/outfits/{id}/', `/api/outfits/${first}/`, '200'],
+    ['/api/outfits/{id}/', '/api/outfits/0/', '404'],
+    ['/api/outfits/{id}/', `/api/outfits/${'0'.repeat(200)}/`, '404'],
+    ['/api/outfits/{id}', `/api/outfits/${first}`, '301'],
+    ['/api/outfits/{id}', `/api/outfits/${'0'.repeat(200)}`, '404'],
+  ] as const) {
+    const response = await gateway.get(url);
+    expect([url, `${response.statusCode}`]).toEqual([url, status]);
+    check('GET', name, response);
+  }
+});
+
+test('tells paths apart that ask the same document, or have the same name', async () => {
+  const [own] = ownRoutes;
+  if (!own) throw new Error('There is no path.');
+  const routes = [own, { ...own, path: '/api/looks/', description: 'The same.' }];
+  const document = await documentOf(await open({}, { routes }));
+  expect(await new Validator().validate(document)).toEqual({ valid: true });
+  const ids = Object.values(document['paths'] ?? {}).flatMap((item) =>
+    ['get', 'post'].map((method) => item[method]?.['operationId']),
+  );
+  expect(ids).toEqual(['listOutfits', 'createOutfit', 'listOutfits2', 'createOutfit2']);
+  expect(document['tags']).toEqual([{ name: own.name, description: own.description }]);
+});
+
+test.each([
+  ['shadow', 'legacy'],
+  ['canary:0', 'legacy'],
+  ['canary:100', 'gateway'],
+  ['mirror', 'gateway'],
+])('in LEGACY_MODE=%s it is given by whoever answers the listing: the %s', async (mode, server) => {
+  const service = await startLegacyService([]);
+  const gateway = await openBefore('PostgreSQL', service.base, { LEGACY_MODE: mode });
+  try {
+    for (const url of [path, '/api/openapi.json']) {
+      expect((await gateway.get(url)).headers['x-served-by']).toBe(server);
+    }
+    if (server === 'legacy') return;
+    const { body } = await gateway.get('/api/openapi.json');
+    expect(body).not.toMatch(/legacy|served-by|old service/i);
+    if (mode === 'mirror') return;
+    service.fault = 'closing early';
+    const write = await gateway.app.inject({ method: 'POST', url: path });
+    const { 'x-served-by': _side, ...headers } = write.headers;
+    expect(write.statusCode).toBe(502);
+    createChecker(JSON.parse(body))(
+      'POST',
+      path,
+      { ...write, body: write.body, headers },
+      'default',
+    );
+  } finally {
+    await gateway.close();
+    await service.close();
+  }
+});

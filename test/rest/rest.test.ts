@@ -1,0 +1,333 @@
+// The listing at the front door: every row of the decided table, on both databases.
+import type { LightMyRequestResponse } from 'fastify';
+import { describe, expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { databaseKinds, openGateway, useGateway } from '../support/gateway.ts';
+import { sendRaw } from '../support/raw-http.ts';
+
+const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+const allow = 'GET, POST, HEAD, OPTIONS';
+
+/** Status line, the headers that the contract names, and the body, byte for byte. */
+function wire(response: LightMyRequestResponse): string {
+  const names = ['allow', 'content-length', 'content-type', 'location', 'vary'];
+  const headers = names.flatMap((name) =>
+    name in response.headers ? [`${name}: ${response.headers[name]}`] : [],
+  );
+  return `${response.statusCode}\n${headers.join('\n')}\n\n${response.rawPayload.toString('utf8')}\n`;
+}
+
+function expectRefusal(response: LightMyRequestResponse, status: number, detail: string): void {
+  expect([response.statusCode, response.body]).toEqual([status, JSON.stringify({ detail })]);
+  const headers = { allow, vary: 'Accept', 'content-type': 'application/json' };
+  expect(response.headers).toMatchObject(headers);
+}
+
+describe.each(databaseKinds)('the listing on %s', (kind) => {
+  const gateway = useGateway(kind, rows);
+
+  describe('answers exactly the golden bytes and headers', () => {
+    test.each([
+      ['first-page', '/api/outfits/'],
+      ['middle-page', '/api/outfits/?page=2'],
+      ['last-page', '/api/outfits/?page=last'],
+      ['like-count', '/api/outfits/?ordering=like_count'],
+      ['like-count-descending', '/api/outfits/?ordering=-like_count&page=3'],
+      ['unknown-parameters', '/api/outfits/?b=%20&page=2&a=~*!&a=%C3%A9&blank='],
+      ['bad-ordering', '/api/outfits/?ordering=nope'],
+      ['bad-page', '/api/outfits/?page=4'],
+    ])('%s', async (name, url) => {
+      await expect(wire(await gateway.get(url))).toMatchFileSnapshot(`../golden/${name}.http`);
+    });
+    test('options', async () => {
+      const response = await gateway.app.inject({ method: 'OPTIONS', url: '/api/outfits/' });
+      await expect(wire(response)).toMatchFileSnapshot('../golden/options.http');
+    });
+  });
+
+  const idsOf = (response: LightMyRequestResponse): number[] =>
+    response.json().results.map((record: { id: number }) => record.id);
+
+  test('the default order is newest first, then highest id first', async () => {
+    const expected = rows
+      .toSorted((a, b) => Number(b.created - a.created) || b.id - a.id)
+      .map((row) => row.id);
+    expect(idsOf(await gateway.get('/api/outfits/'))).toEqual(expected.slice(0, 20));
+    expect(idsOf(await gateway.get('/api/outfits/?ordering='))).toEqual(expected.slice(0, 20));
+    expect(idsOf(await gateway.get('/api/outfits/?ordering=nope&ordering=-created'))).toEqual(
+      expected.slice(0, 20),
+    );
+  });
+
+  test.each([
+    ['created', (a, b) => Number(a.created - b.created)],
+    ['id', (a, b) => a.id - b.id],
+    ['like_count', (a, b) => a.likes - b.likes],
+    ['modified', (a, b) => Number(a.modified - b.modified)],
+  ] as [string, (a: (typeof rows)[0], b: (typeof rows)[0]) => number][])(
+    'orders by %s in both directions, ties by id in the same direction',
+    async (name, compare) => {
+      const ascending = rows.toSorted((a, b) => compare(a, b) || a.id - b.id).map((row) => row.id);
+      expect(idsOf(await gateway.get(`/api/outfits/?ordering=${name}&page=2`))).toEqual(
+        ascending.slice(20, 40),
+      );
+      expect(idsOf(await gateway.get(`/api/outfits/?ordering=-${name}&page=2`))).toEqual(
+        ascending.toReversed().slice(20, 40),
+      );
+    },
+  );
+
+  test.each(['', '1', '1#page=2', '%201%20', '+1', '%2B1', '0001', '2&page=1', '%0A1'])(
+    'page=%s is the first page',
+    async (page) => {
+      const response = await gateway.get(`/api/outfits/?page=${page}`);
+      expect(response.statusCode).toBe(200);
+      expect(response.json().previous).toBeNull();
+      expect(response.json().next).toBe('http://shop.test/api/outfits/?page=2');
+    },
+  );
+
+  test.each([
+    '0',
+    '-1',
+    '1.0',
+    '1e1',
+    'LAST',
+    '+last',
+    '%201%2',
+    '1,2',
+    '4',
+    '%D9%A1',
+    '+',
+    '1+1',
+    '9'.repeat(400),
+  ])('page=%s is 404', async (page) => {
+    expectRefusal(await gateway.get(`/api/outfits/?page=${page}`), 404, 'Invalid page.');
+  });
+
+  test('a bad ordering wins over a bad page', async () => {
+    expect((await gateway.get('/api/outfits/?page=0&ordering=title')).statusCode).toBe(400);
+  });
+
+  test('HEAD gives the headers of GET, without the body', async () => {
+    const { host: _host, ...head } = (
+      await gateway.app.inject({
+        method: 'HEAD',
+        url: '/api/outfits/?page=2',
+        headers: { host: 'shop.test', 'x-request-id': 'head-or-get' },
+      })
+    ).headers;
+    const get = (await gateway.get('/api/outfits/?page=2', { 'x-request-id': 'head-or-get' }))
+      .headers;
+    expect({ ...head, date: '' }).toEqual({ ...get, date: '' });
+    expect(Number(head['content-length'])).toBeGreaterThan(1000);
+  });
+
+  test.each(['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND'] as const)(
+    '%s is not allowed, whatever its body',
+    async (method) => {
+      const response = await gateway.app.inject({
+        method: method as 'PUT',
+        url: '/api/outfits/',
+        headers: { 'content-type': 'text/plain' },
+        payload: '{',
+      });
+      expectRefusal(response, 405, `Method "${method}" not allowed.`);
+    },
+  );
+
+  test.each([
+    '',
+    '*/*',
+    'application/*',
+    'application/json',
+    'Application/JSON; indent=4',
+    'text/html, */*',
+    'text/html;q=0.5, */*;q=0.6',
+    'application/json;q=0',
+  ])('Accept: %s gives JSON', async (accept) => {
+    expect((await gateway.get('/api/outfits/', { accept })).statusCode).toBe(200);
+  });
+
+  test.each([
+    'application/xml',
+    'application/xml, text/*',
+    '*',
+    'application/',
+    ',',
+    'application/vnd.api+json',
+  ])('Accept: %s is 406', async (accept) => {
+    const response = await gateway.get('/api/outfits/', { accept });
+    expectRefusal(response, 406, 'Could not satisfy the request Accept header.');
+  });
+
+  test.each(['evil.test/path', 'a b', 'user@host', '<x>', '[::1', 'host:port', 'a_b'])(
+    'Host: %s is 400',
+    async (host) => {
+      for (const url of ['/api/outfits', '/api/nope']) {
+        const response = await gateway.get(url, { host });
+        expect(response.statusCode).toBe(400);
+        expect(response.body).toBe('{"detail":"Invalid Host header."}');
+      }
+      const response = await gateway.get('/api/outfits/?ordering=nope', {
+        host,
+        accept: 'application/xml',
+      });
+      expectRefusal(response, 400, 'Invalid Host header.');
+    },
+  );
+
+  test.each(['[::1]:8000', '10.0.0.1', 'shop.test:8080', 'SHOP.test'])(
+    'links repeat Host: %s',
+    async (host) => {
+      const response = await gateway.get('/api/outfits/', { host });
+      expect(response.json().next).toBe(`http://${host}/api/outfits/?page=2`);
+    },
+  );
+
+  test('forwarded headers do not count unless a proxy is trusted', async () => {
+    const forwarded = { 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'https' };
+    const response = await gateway.get('/api/outfits/', forwarded);
+    expect(response.json().next).toBe('http://shop.test/api/outfits/?page=2');
+  });
+
+  test('the path without its slash redirects, with the query as it was', async () => {
+    for (const [method, status] of [
+      ['GET', 301],
+      ['HEAD', 301],
+      ['POST', 308],
+    ] as const) {
+      const response = await gateway.app.inject({ method, url: '/api/outfits?page=2&a=%zz' });
+      expect(response.statusCode).toBe(status);
+      expect(response.headers.location).toBe('/api/outfits/?page=2&a=%zz');
+    }
+  });
+
+  test.each([
+    '/api/',
+    '/api/nope',
+    '/api/outfits/1/',
+    '/api/outfits//',
+    '/API/outfits/',
+    '/api/%zz',
+    '/nope',
+  ])('%s is not found', async (url) => {
+    const response = await gateway.get(url, { accept: 'application/xml' });
+    expect(response.statusCode).toBe(404);
+    expect(response.body).toBe('{"detail":"Not found."}');
+    expect(response.headers['content-type']).toBe('application/json');
+  });
+
+  test.each(['/api/outfits/', '/api/outfits', '/api/nope'])(
+    'two Host lines for %s are 400, as it is not known which one is meant',
+    async (path) => {
+      const line = 'Host: shop.test\r\n';
+      for (const lines of [line + line, `${line}hOST: evil.test\r\n`]) {
+        const answer = await sendRaw(
+          gateway.app,
+          `GET ${path} HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`,
+        );
+        expect(answer).toMatch(/^HTTP\/1.1 400 [\s\S]*\r\n\r\n{"detail":"Invalid Host header\."}$/);
+      }
+    },
+  );
+
+  test('a target in absolute form is routed, and its authority replaces Host', async () => {
+    const send = (target: string, host = 'Host: shop.test\r\n', version = '1.1') =>
+      sendRaw(gateway.app, `GET ${target} HTTP/${version}\r\n${host}Connection: close\r\n\r\n`);
+    const path = '/api/outfits/?ordering=id&page=2';
+    const next = (authority: string) =>
+      `"next":"http://${authority}/api/outfits/?ordering=id&page=3"`;
+    expect(await send(path)).toContain(next('shop.test'));
+    for (const authority of ['other.example', 'OTHER.example:8080', '[::1]:80']) {
+      expect(await send(`http://${authority}${path}`)).toContain(next(authority));
+      expect(await send(`http://${authority}${path}`, 'Host: <bad>\r\n')).toContain(
+        next(authority),
+      );
+      expect(await send(`HTTP://${authority}${path}`, '', '1.0')).toContain(next(authority));
+    }
+    expect(await send('http://other.example')).toMatch(/"listing":"http:\/\/other\.example\/api\//);
+    expect(await send('http://other.example?a=/api/outfits/')).toContain('"name":"outfit-gateway"');
+    expect(await send('http://other.example/graphql?query={__typename}')).toContain('"Query"');
+    for (const bad of ['', 'user@shop.test', 'user:word@shop.test', 'a_b', 'shop.test:', '%41']) {
+      expect(await send(`http://${bad}${path}`)).toMatch(
+        /^HTTP\/1.1 400 [\s\S]*\r\n\r\n{"detail":"Invalid Host header\."}$/,
+      );
+    }
+    expect(await send(`http://shop.test${path}`, 'Host: a\r\nHost: a\r\n')).toMatch(
+      /^HTTP\/1.1 400 /,
+    );
+    expect(await send(`ftp://shop.test${path}`)).toMatch(/^HTTP\/1.1 404 /);
+  });
+
+  test('an expectation that nobody knows does not keep a request from being answered', async () => {
+    const head = 'Host: a\r\nConnection: close\r\nExpect: foo\r\n';
+    const answer = await sendRaw(gateway.app, `GET /api/outfits/ HTTP/1.1\r\n${head}\r\n`);
+    expect(answer).toMatch(/^HTTP\/1.1 200 [\s\S]*{"count":45,/);
+  });
+
+  test('requests without Host, with raw bytes or a huge target get a clear error over a socket', async () => {
+    expect(
+      await sendRaw(gateway.app, 'GET /api/outfits/ HTTP/1.1\r\nConnection: close\r\n\r\n'),
+    ).toMatch(/^HTTP\/1.1 400 /);
+    for (const target of ['/api/outfits/?q=\xc3\xa9', `/api/outfits/?q=${'x'.repeat(20_000)}`]) {
+      const answer = await sendRaw(
+        gateway.app,
+        `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      expect(answer).toMatch(/^HTTP\/1.1 4(00|31) [\s\S]*"detail":"The request/);
+    }
+  });
+});
+
+describe('settings of the listing', () => {
+  const gateway = useGateway('PostgreSQL', rows, {
+    PUBLIC_URL: 'https://shop.test/base/',
+    MEDIA_URL: 'https://new-media.test/m',
+    VIDEO_URL: 'https://new-video.test',
+    PAGE_SIZE: '7',
+    TRUST_PROXY: '127.0.0.1',
+  });
+
+  test('PUBLIC_URL is the base of links, whatever the Host header says', async () => {
+    const response = await gateway.get('/api/outfits/?page=2', { host: '<bad>' });
+    expect(response.json()).toMatchObject({
+      next: 'https://shop.test/base/api/outfits/?page=3',
+      previous: 'https://shop.test/base/api/outfits/?page=1',
+    });
+  });
+
+  test('PAGE_SIZE, MEDIA_URL and VIDEO_URL shape every answer, with no change of the data', async () => {
+    const { results } = (await gateway.get('/api/outfits/?ordering=id')).json();
+    expect(results).toHaveLength(7);
+    for (const [index, record] of results.entries()) {
+      expect(record.image_key).toBe(`https://new-media.test/m/${rows[index]?.imageKey}`);
+      const videoKey = rows[index]?.videoKey;
+      expect(record.video).toBe(videoKey ? `https://new-video.test/${videoKey}` : null);
+    }
+  });
+
+  test('an empty list has one page', async () => {
+    const empty = await openGateway('PostgreSQL');
+    try {
+      for (const page of ['', '1', 'last']) {
+        const response = await empty.get(`/api/outfits/?page=${page}`);
+        expect(response.body).toBe('{"count":0,"next":null,"previous":null,"results":[]}');
+      }
+      expect((await empty.get('/api/outfits/?page=2')).statusCode).toBe(404);
+    } finally {
+      await empty.close();
+    }
+  });
+});
+
+test('a trusted proxy names scheme and host of the links', async () => {
+  const gateway = await openGateway('PostgreSQL', rows, { TRUST_PROXY: '127.0.0.1' });
+  try {
+    const forwarded = { 'x-forwarded-host': 'shop.example', 'x-forwarded-proto': 'https' };
+    const response = await gateway.get('/api/outfits/', forwarded);
+    expect(response.json().next).toBe('https://shop.example/api/outfits/?page=2');
+  } finally {
+    await gateway.close();
+  }
+});

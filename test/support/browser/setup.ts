@@ -1,0 +1,85 @@
+// One Chromium and one gateway with the demonstration set, for all tests of the lane.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BrowserServer, chromium } from 'playwright-core';
+import type { TestProject } from 'vitest/node';
+import { secret } from '../tokens.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where the gateway is, such as http://localhost:4000. */
+    base: string;
+    /** Where the browser is controlled. */
+    browser: string;
+  }
+}
+
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const browser = await launch();
+  const gateway = await startGateway().catch(async (error) => {
+    await browser.close();
+    throw error;
+  });
+  project.provide('browser', browser.wsEndpoint());
+  project.provide('base', gateway.base);
+  return async () => {
+    await browser.close();
+    await gateway.stop();
+  };
+}
+
+async function launch(): Promise<BrowserServer> {
+  const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+  if (!existsSync(executablePath)) {
+    throw new Error(
+      `There is no Chromium at ${executablePath}: install it ("apt-get install chromium"), or set CHROMIUM to its path.`,
+    );
+  }
+  return chromium.launchServer({
+    executablePath,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'].concat([
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ]),
+  });
+}
+
+/** The built gateway, as whoever tries it starts it; with a secret, so that viewers can sign in. */
+async function startGateway(): Promise<{ readonly base: string; stop(): Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-browser-'));
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../../../dist/server.js', import.meta.url))],
+    {
+      // Not where a developer's .env may be.
+      cwd: folder,
+      env: { PATH: process.env['PATH'], PORT: '0', DATA_DIR: folder, AUTH_JWT_SECRET: secret },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  const stop = async () => {
+    child.kill('SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    rmSync(folder, { recursive: true, force: true });
+  };
+  let output = '';
+  const base = await new Promise<string>((settle, reject) => {
+    const read = (chunk: Buffer) => {
+      output += chunk;
+      const [, found] = /(http:\/\/[^/\s"]+)\/graphql/.exec(output) ?? [];
+      if (found) settle(found);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.once('exit', () => reject(new Error(`The gateway has ended: ${output}`)));
+  }).catch(async (error) => {
+    await stop();
+    throw error;
+  });
+  return { base, stop };
+}

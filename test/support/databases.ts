@@ -1,0 +1,79 @@
+// What the databases of a whole test run are made from: a real PostgreSQL, unless TEST_DATABASE_URL names
+// one, with a migrated database to be copied, and folders of the embedded database to be copied, because making
+// and migrating one takes seconds of computing.
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import type { TestProject } from 'vitest/node';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { migrate } from '../../src/database/migrations.ts';
+import { makeDatabaseFolder } from './database-folder.js';
+import { startEmbeddedPostgres } from './embedded-postgres.js';
+import { makeDatabase } from './places.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgresUrl: string;
+    /** Name of a migrated database of that server: a template of others. */
+    postgresTemplate: string;
+    /** Files of an embedded database without a migration. */
+    embeddedEmpty: string;
+    /** The same, migrated. */
+    embeddedTemplate: string;
+  }
+}
+
+/** Makes both at the same time, and gives what removes them. */
+export default async function makeDatabases(project: TestProject): Promise<() => Promise<void>> {
+  const folder = makeDatabaseFolder('template');
+  project.provide('embeddedEmpty', join(folder, 'empty'));
+  project.provide('embeddedTemplate', join(folder, 'pgdata'));
+  const [close] = await Promise.all([startPostgres(project), makeTemplates(folder)]);
+  return async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await close();
+  };
+}
+
+async function startPostgres(project: TestProject): Promise<() => Promise<void>> {
+  const given = process.env['TEST_DATABASE_URL'];
+  // Its databases go with it: there is nothing to be made sure of.
+  const postgres = given
+    ? undefined
+    : await startEmbeddedPostgres(['-c', 'fsync=off', '-c', 'max_prepared_transactions=10']);
+  const url = given || (postgres?.url ?? '');
+  const remove = await providePostgres(project, url);
+  return async () => {
+    await remove();
+    await postgres?.close();
+  };
+}
+
+/** Names a server to the tests, with a migrated database in it; gives what removes that. */
+export async function providePostgres(
+  project: TestProject,
+  server: string,
+): Promise<() => Promise<void>> {
+  const place = await makeDatabase(server);
+  const opened = await openDatabase(readConfig(place.environment));
+  await migrate(opened.pool, () => {});
+  await opened.close();
+  project.provide('postgresUrl', server);
+  project.provide('postgresTemplate', place.name);
+  return place.remove;
+}
+
+async function makeTemplates(folder: string): Promise<void> {
+  // Not by the gateway, which would begin with a migrated one.
+  const made = await PGlite.create(join(folder, 'pgdata'));
+  // Two thirds of its files, which no test needs copied.
+  await made.query("UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'");
+  await made.query('DROP DATABASE template0');
+  await made.query('DROP DATABASE template1');
+  await made.close();
+  cpSync(join(folder, 'pgdata'), join(folder, 'empty'), { recursive: true });
+  const opened = await openDatabase(readConfig({ DATA_DIR: folder }));
+  await migrate(opened.pool, () => {});
+  await opened.close();
+}

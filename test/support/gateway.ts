@@ -1,0 +1,164 @@
+// The one helper of the tests: databases, and gateways on them.
+import { cpSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { print } from 'graphql';
+import { afterAll, beforeAll, inject } from 'vitest';
+import { type AppOptions, buildApp } from '../../src/app.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import { type Database, openDatabase } from '../../src/database/database.ts';
+import { migrate } from '../../src/database/migrations.ts';
+import { createLog } from '../../src/observability/log.ts';
+import type { OutfitRow } from '../../src/outfits/row.ts';
+import { raiseSequences, saveOutfits } from '../../src/outfits/writes/bulk.ts';
+import { makeDatabaseFolder } from './database-folder.js';
+import { makeDatabase, type TestPlace } from './places.ts';
+
+export const databaseKinds = ['PostgreSQL', 'embedded'] as const;
+export type DatabaseKind = (typeof databaseKinds)[number];
+
+/** @param server URL of the PostgreSQL server; that of all tests, unless one needs its own */
+export async function makePlace(
+  kind: DatabaseKind,
+  server = inject('postgresUrl'),
+): Promise<TestPlace> {
+  if (kind === 'embedded') {
+    const folder = makeDatabaseFolder('test');
+    return {
+      environment: { DATA_DIR: folder },
+      remove: async () => rmSync(folder, { recursive: true, force: true }),
+    };
+  }
+  return makeDatabase(server);
+}
+
+/** The same, with an embedded database that need not be made any more, but has no migration. */
+export async function makeUnmigratedPlace(kind: DatabaseKind): Promise<TestPlace> {
+  const place = await makePlace(kind);
+  if (kind === 'embedded') await copyEmbedded(inject('embeddedEmpty'), place);
+  return place;
+}
+
+/** The same, already migrated. */
+export async function makeMigratedPlace(kind: DatabaseKind, server?: string): Promise<TestPlace> {
+  if (kind === 'PostgreSQL' && server === undefined) {
+    return makeDatabase(inject('postgresUrl'), inject('postgresTemplate'));
+  }
+  const place = await makePlace(kind, server);
+  if (kind === 'embedded') {
+    await copyEmbedded(inject('embeddedTemplate'), place);
+    return place;
+  }
+  const database = await openDatabase(readConfig(place.environment));
+  await migrate(database.pool, () => {});
+  await database.close();
+  return place;
+}
+
+/** Compiled once: the thread of each embedded database gets what V8 still has of the same bytes. */
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+async function copyEmbedded(files: string, { environment }: TestPlace): Promise<void> {
+  cpSync(files, join(environment['DATA_DIR'] ?? '', 'pgdata'), { recursive: true });
+  const pglite = createRequire(import.meta.url).resolve('@electric-sql/pglite');
+  compiled ??= WebAssembly.compile(readFileSync(join(pglite, '../pglite.wasm')));
+  await compiled;
+}
+
+export interface TestGateway {
+  readonly app: FastifyInstance;
+  readonly database: Database;
+  readonly config: Config;
+  get(url: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
+  /** Runs a document and gives `data`; throws on errors. */
+  query<Data, Variables>(
+    document: TypedDocumentNode<Data, Variables>,
+    variables: Variables,
+  ): Promise<Data>;
+  /** Runs any document and gives the whole answer. */
+  post(
+    query: string,
+    variables?: object,
+    headers?: Record<string, string>,
+  ): Promise<{ data?: unknown; errors?: GraphQLErrorShape[] }>;
+  close(): Promise<void>;
+}
+
+export interface GraphQLErrorShape {
+  readonly message: string;
+  readonly extensions?: { readonly code?: string };
+}
+
+/** The global id of an outfit, as GraphQL has it. */
+export function outfitId(id: number): string {
+  return Buffer.from(`Outfit:${id}`).toString('base64');
+}
+
+/** A migrated database of the given kind with `rows` in it, and a gateway on it. */
+export async function openGateway(
+  kind: DatabaseKind,
+  rows: readonly OutfitRow[] = [],
+  environment: Record<string, string> = {},
+  { server, ...options }: AppOptions & { readonly server?: string } = {},
+): Promise<TestGateway> {
+  const place = await makeMigratedPlace(kind, server);
+  const config = readConfig({ ...place.environment, ...environment });
+  const database = await openDatabase(config, config.requestTimeout * 1000);
+  if (rows.length > 0) await saveOutfits(database.pool, rows);
+  await raiseSequences(database.pool);
+  const app = await buildApp(config, database, options);
+  const post = async (query: string, variables = {}, headers: Record<string, string> = {}) => {
+    const payload = { query, variables };
+    return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
+  };
+  return {
+    app,
+    database,
+    config,
+    get: (url, headers = {}) =>
+      app.inject({ method: 'GET', url, headers: { host: 'shop.test', ...headers } }),
+    post,
+    async query(document, variables) {
+      const { data, errors } = await post(print(document), variables as object);
+      if (errors) throw new Error(JSON.stringify(errors));
+      return data;
+    },
+    async close() {
+      await app.close();
+      await database.close();
+      await place.remove();
+    },
+  };
+}
+
+/** A log whose lines are kept. */
+export function keepLog(level: 'debug' | 'info' = 'info') {
+  let text = '';
+  return {
+    logger: createLog(level, {
+      write(chunk) {
+        text += chunk;
+      },
+    }),
+    text: () => text,
+    lines: () =>
+      text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line)),
+  };
+}
+
+/** The same for all tests of a file or group: open from before the first one until after the last one. */
+export function useGateway(...given: Parameters<typeof openGateway>): TestGateway {
+  let opened: TestGateway | undefined;
+  beforeAll(async () => {
+    opened = await openGateway(...given);
+  });
+  afterAll(() => opened?.close());
+  return new Proxy({} as TestGateway, {
+    get: (_target, name) => opened && Reflect.get(opened, name),
+  });
+}

@@ -1,0 +1,24 @@
+// The order of test files where no earlier run has left its times, as in CI: the longest begin, or one worker
+// would be left with one of them at the end while the other has nothing to do.
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Files of all lanes that take longer than their size lets expect, longest first. */
+const longest = [
+  ...['clients/clients', 'graphql/differential', 'legacy/switching', 'documents/documents'],
+  ...['graphql/costly-documents', 'outfits/visibility', 'transfer/follow', 'process/workers'],
+  ...['process/first-start', 'graphql/live', 'outfits/filter-plans', 'outfits/walks'],
+  ...['tracing/tracing', 'graphql/invalidation', 'graphql/answer-cache', 'transfer/import'],
+  ...['commands/command-line', 'process/server', 'database/kills', 'admission/identity'],
+  ...['database/migrations'],
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const [, name = ''] = /test\/(.*?)(?:\.\w+)?\.test\.ts$/.exec(moduleId) ?? [];
+      const index = longest.indexOf(name);
+      return index < 0 ? longest.length : index;
+    };
+    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b));
+  }
+}

@@ -1,0 +1,121 @@
+// The built commands as processes of their own; test/setup.ts ends them after each test.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { type DatabaseKind, makeMigratedPlace, makePlace } from './gateway.ts';
+import type { TestPlace } from './places.ts';
+
+export const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
+const places: TestPlace[] = [];
+const processes: ChildProcess[] = [];
+
+/** Ends the processes of a test, and removes its databases. */
+export async function clearAway(): Promise<void> {
+  for (const child of processes.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+  for (const place of places.splice(0)) await place.remove();
+}
+
+async function keep(making: Promise<TestPlace>): Promise<TestPlace['environment']> {
+  const place = await making;
+  places.push(place);
+  return place.environment;
+}
+
+export const environmentOf = (kind: DatabaseKind) => keep(makePlace(kind));
+
+/** The same, migrated already: making an embedded database takes seconds. */
+export const migratedEnvironmentOf = (kind: DatabaseKind) => keep(makeMigratedPlace(kind));
+
+export interface Run {
+  readonly child: ChildProcess;
+  /** What it has written so far. */
+  output(): string;
+  errors(): string;
+  /** Resolves when it has ended: with its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>;
+  /** Resolves when its output matches; rejects when it ends before. */
+  until(pattern: RegExp): Promise<RegExpExecArray>;
+}
+
+export function run(
+  args: readonly string[],
+  environment: Record<string, string>,
+  folder?: string,
+): Run {
+  const child = spawn(process.execPath, args, {
+    // Not this folder: a developer may have a .env in it.
+    cwd: folder ?? dist,
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  processes.push(child);
+  let output = '';
+  let errors = '';
+  child.stdout?.setEncoding('utf8').on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (chunk) => {
+    errors += chunk;
+  });
+  const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
+  return {
+    child,
+    output: () => output,
+    errors: () => errors,
+    ended,
+    until: (pattern) =>
+      new Promise((settle, reject) => {
+        const look = () => {
+          const match = pattern.exec(output);
+          if (match) settle(match);
+        };
+        child.stdout?.on('data', look);
+        ended.then((code) => reject(new Error(`ended with ${code}: ${errors}${output}`)));
+        look();
+      }),
+  };
+}
+
+export const runServer = (environment: Record<string, string>) =>
+  run([`${dist}server.js`], { PORT: '0', ...environment });
+
+/** Waits until a server listens, and gives the base of its addresses. */
+export async function baseOf(server: Run): Promise<string> {
+  const [, base = ''] = await server.until(/REST: +(http:\/\/[^/\s]+)\/api\/outfits\//);
+  await server.until(/Graphi?QL: /);
+  return base;
+}
+
+export async function stop(server: Run): Promise<number | string> {
+  server.child.kill('SIGTERM');
+  return server.ended;
+}
+
+/** A page of a gateway that runs. */
+export async function listing(base: string, query = '') {
+  const response = await fetch(`${base}/api/outfits/${query}`);
+  expect(response.status).toBe(200);
+  return (await response.json()) as { count: number; results: { id: number }[] };
+}
+
+/** A failed start says one sentence, and no trace of the inside. */
+export async function failure(server: Run): Promise<string> {
+  expect(await server.ended).toBe(1);
+  expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
+  expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
+  return server.errors().trim();
+}
+
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address ? address.port : 0;
+}

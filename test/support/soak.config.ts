@@ -1,0 +1,30 @@
+// npm run test:soak: storms, random inputs and long walks, in amounts that npm test has no time for.
+import { defineConfig, mergeConfig } from 'vitest/config';
+import base from '../../vitest.config.ts';
+
+const files = [
+  ...['graphql/answer-cache', 'graphql/differential', 'http/fuzz'],
+  ...['outfits/counts', 'outfits/dependencies'],
+  // Their twins on the embedded database.
+  ...['admission/rate-limit', 'database/migrations', 'graphql/nodes', 'graphql/shared-answers'],
+  ...['http/conditional', 'transfer/export', 'transfer/import'],
+  ...['outfits/filters', 'outfits/statements', 'outfits/timestamps', 'outfits/visibility'],
+  ...['outfits/walks'],
+];
+
+export default mergeConfig(
+  { ...base, test: { ...base.test, include: [], exclude: [], provide: {} } },
+  defineConfig({
+    test: {
+      include: [
+        ...files.map((name) => `test/${name}.test.ts`),
+        'test/clients/*.test.ts',
+        'test/**/*.soak.test.ts',
+      ],
+      provide: { lane: 'soak' },
+      // Two cores: one file more than in npm test, since more of it waits.
+      maxWorkers: 5,
+      testTimeout: 600_000 * Number(process.env['SOAK_TIMES'] ?? 1),
+    },
+  }),
+);

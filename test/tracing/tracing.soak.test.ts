@@ -1,0 +1,299 @@
+// Traces: what a collector is sent by a gateway that runs, and what it costs when there is none.
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Collector, startCollector } from '../support/collector.ts';
+import { makeLegacyRecords, startLegacyService } from '../support/legacy-service.ts';
+import {
+  baseOf,
+  dist,
+  findFreePort,
+  listing,
+  migratedEnvironmentOf,
+  run,
+  runServer,
+  stop,
+} from '../support/process.ts';
+import { secret, signIn } from '../support/tokens.ts';
+
+const traceId = '0af7651916cd43dd8448eb211c80319c';
+const spanId = 'b7ad6b7169203331';
+const traceparent = `00-${traceId}-${spanId}-01`;
+
+let collector: Collector | undefined;
+afterEach(async () => {
+  await collector?.close();
+  collector = undefined;
+});
+
+/** A gateway with demonstration outfits, and a collector that it sends its traces to. */
+async function startTraced(
+  kind: 'PostgreSQL' | 'embedded',
+  environment: Record<string, string> = {},
+) {
+  collector = await startCollector();
+  const server = runServer({
+    ...(await migratedEnvironmentOf(kind)),
+    SEED: 'demo',
+    AUTH_JWT_SECRET: secret,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+    OTEL_BSP_SCHEDULE_DELAY: '50',
+    ...environment,
+  });
+  return { server, collector, base: await baseOf(server) };
+}
+
+describe.each(['PostgreSQL', 'embedded'] as const)('on %s, a trace', (kind) => {
+  test('goes from the request to its operation and its statements, and on with traceparent', async () => {
+    const { base, server, collector } = await startTraced(kind);
+    const response = await fetch(`${base}/api/outfits/?page=2&page_token=hidden-1`, {
+      headers: { traceparent, 'x-request-id': 'one', 'x-client-name': 'shop' },
+    });
+    await response.bytes();
+    expect(response.status).toBe(200);
+    expect(response.headers.get('traceparent')).toBeNull();
+
+    const [request] = await collector.find({ 'gateway.request.id': 'one' });
+    expect(request).toMatchObject({
+      traceId,
+      parentSpanId: spanId,
+      name: 'GET /api/outfits/',
+      kind: 2,
+      attributes: {
+        'http.request.method': 'GET',
+        'http.route': '/api/outfits/',
+        'http.response.status_code': 200,
+        'url.path': '/api/outfits/',
+        'gateway.client.name': 'shop',
+      },
+    });
+    const inTrace = () => collector.spans().filter((span) => span.traceId === traceId);
+    const [operation] = inTrace().filter(({ name }) => name === 'query ListOutfits');
+    expect(operation).toMatchObject({
+      parentSpanId: request?.spanId,
+      attributes: {
+        'graphql.operation.type': 'query',
+        'graphql.operation.name': 'ListOutfits',
+        'gateway.cache': 'miss',
+      },
+    });
+    // The page of outfits and their owners is one statement.
+    const statements = inTrace().filter(({ attributes }) => attributes['db.query.text']);
+    expect(statements).toMatchObject([
+      {
+        parentSpanId: operation?.spanId,
+        kind: 3,
+        attributes: { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' },
+      },
+    ]);
+    expect(inTrace()).toHaveLength(3);
+    // One probe answers many requests, so it is a trace of its own.
+    const [probe] = collector.spans().filter(({ name }) => name === 'snapshot probe');
+    expect(probe?.parentSpanId).toBeUndefined();
+    expect(probe?.links).toMatchObject([{ traceId, spanId: operation?.spanId }]);
+    expect(operation?.links).toMatchObject([{ traceId: probe?.traceId, spanId: probe?.spanId }]);
+
+    expect(collector.resource()).toMatchObject({ 'service.name': 'outfit-gateway' });
+    expect(collector.text()).not.toContain('hidden');
+    expect(await stop(server)).toBe(0);
+  });
+});
+
+describe('traces', () => {
+  test('hold no variable, no literal, no token, no query string and no word of an error', async () => {
+    const { base, collector } = await startTraced('PostgreSQL');
+    const token = (await signIn(1))['authorization'] ?? '';
+    const headers = { 'content-type': 'application/json', authorization: token };
+    const ask = async (id: string, query: string, variables: object = {}) => {
+      const body = JSON.stringify({ query, variables });
+      const sent = { ...headers, 'x-request-id': id };
+      return (await fetch(`${base}/graphql`, { method: 'POST', headers: sent, body })).json();
+    };
+    await ask('variable', 'query Find($name: String) { user(username: $name) { id } }', {
+      name: 'hidden-1',
+    });
+    await ask('literal', '{ outfits(filter: { search: "hidden-2" }) { count } }');
+    const created = await ask(
+      'write',
+      'mutation Add($input: CreateOutfitInput!) { createOutfit(input: $input) { outfit { title } errors { field messages } } }',
+      {
+        input: { title: 'hidden-3', imageKey: 'outfits/770fa6b0-4523-43a9-a112-20a2eb647933.jpeg' },
+      },
+    );
+    expect(created).toMatchObject({ data: { createOutfit: { outfit: { title: 'hidden-3' } } } });
+    await ask('invalid', '{ hidden5 }');
+    await ask('wrong', 'query Find($name: String) { user(username: $name) { id } }', {
+      name: ['hidden-6'],
+    });
+    await fetch(`${base}/api/outfits/?page=hidden-7`, {
+      headers: { authorization: 'Bearer hidden-8', cookie: 'hidden-9' },
+    });
+    const [write] = await collector.find({ 'gateway.request.id': 'write' });
+    await collector.find({ 'http.response.status_code': 401 });
+    const ofWrite = collector.spans().filter((span) => span.traceId === write?.traceId);
+    expect(ofWrite).toContainEqual(expect.objectContaining({ name: 'mutation Add' }));
+    expect(ofWrite.filter(({ attributes }) => attributes['db.query.text']).length).toBeGreaterThan(
+      0,
+    );
+    expect(collector.text()).not.toContain('hidden');
+    for (const part of token.split('.')) {
+      expect(collector.text()).not.toContain(part);
+    }
+  });
+
+  test('tell an answer from memory, and an error by its code', async () => {
+    const { base, collector } = await startTraced('embedded');
+    for (let time = 0; time < 2; time += 1) await listing(base);
+    const [hit] = await collector.find({
+      'graphql.operation.name': 'ListOutfits',
+      'gateway.cache': 'hit',
+    });
+    const inTrace = collector.spans().filter((span) => span.traceId === hit?.traceId);
+    expect(inTrace.filter(({ attributes }) => attributes['db.query.text'])).toEqual([]);
+
+    await fetch(`${base}/graphql?query={outfits(page:9999){count}}`);
+    const failed = await collector.find({ 'graphql.operation.type': 'query' }, 3);
+    expect(failed.at(-1)?.attributes['gateway.graphql.error.codes']).toEqual(['PAGE_NOT_FOUND']);
+  });
+
+  test('have no failure for what REST refuses', async () => {
+    const { base, collector } = await startTraced('PostgreSQL');
+    const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
+    const statusOf = async (id: string, query: string, more: RequestInit = {}) => {
+      const sent = { ...headers, traceparent: `00-${id.padStart(32, '0')}-${spanId}-01` };
+      return (await fetch(`${base}/api/outfits/${query}`, { ...more, headers: sent })).status;
+    };
+    expect(await statusOf('1', '?page=9999')).toBe(404);
+    expect(await statusOf('2', '', { method: 'POST', body: '{"image_key":"x"}' })).toBe(400);
+    const codes = { '1': ['PAGE_NOT_FOUND'], '2': undefined };
+    await collector.find({ 'http.response.status_code': 404 });
+    await collector.find({ 'http.response.status_code': 400 });
+    for (const [id, expected] of Object.entries(codes)) {
+      const spans = collector.spans().filter(({ traceId }) => traceId === id.padStart(32, '0'));
+      const operation = spans.find(({ attributes }) => attributes['graphql.operation.type']);
+      expect(operation?.attributes['gateway.graphql.error.codes']).toEqual(expected);
+      for (const { status, attributes } of spans) {
+        expect(status).toEqual({ code: 0 });
+        expect(attributes).not.toHaveProperty('error.type');
+      }
+    }
+  });
+
+  test('stay apart when requests wait for each other, and end when a client leaves', async () => {
+    const { base, collector } = await startTraced('PostgreSQL', {
+      DATABASE_POOL_MAX: '2',
+      CACHE_MAX_BYTES: '0',
+    });
+    const ids = Array.from({ length: 30 }, (_, page) => String(page + 1).padStart(32, '0'));
+    await Promise.all(
+      ids.map(async (id, index) => {
+        const headers = { traceparent: `00-${id}-${spanId}-01` };
+        await (await fetch(`${base}/api/outfits/?page=${index + 1}`, { headers })).bytes();
+      }),
+    );
+    await collector.find({ 'graphql.operation.name': 'ListOutfits' }, ids.length);
+    await collector.find({ 'http.route': '/api/outfits/' }, ids.length);
+    for (const id of ids) {
+      const spans = collector.spans().filter((span) => span.traceId === id);
+      const operation = spans.find(({ name }) => name === 'query ListOutfits');
+      const statements = spans.filter(({ attributes }) => attributes['db.query.text']);
+      expect(statements).toMatchObject([{ parentSpanId: operation?.spanId }]);
+    }
+
+    const leaving = new AbortController();
+    const stream = await fetch(`${base}/graphql?query=subscription{outfits{count}}`, {
+      headers: { accept: 'text/event-stream' },
+      signal: leaving.signal,
+    });
+    expect(stream.status).toBe(200);
+    leaving.abort();
+    await collector.find({ 'http.route': '/graphql', 'gateway.client.left': true });
+  });
+
+  test('are sent at the end, obey the environment, name log lines, and have no health probes', async () => {
+    const { base, collector, server } = await startTraced('embedded', {
+      LOG_LEVEL: 'debug',
+      OTEL_BSP_SCHEDULE_DELAY: '60000',
+      OTEL_SERVICE_NAME: 'shop',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=staging',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-key=of-the-collector',
+      OTEL_TRACES_SAMPLER: 'parentbased_always_off',
+    });
+    const headers = { traceparent };
+    await fetch(`${base}/health/ready`, { headers });
+    await listing(base);
+    await fetch(`${base}/nothing`, { headers });
+    const [line] = await server.until(/^.*"path":"\/nothing".*$/m);
+    expect(collector.spans()).toEqual([]);
+    expect(await stop(server)).toBe(0);
+
+    const [span, ...others] = collector.spans();
+    expect(others).toEqual([]);
+    expect(JSON.parse(line)).toMatchObject({ trace_id: traceId, span_id: span?.spanId });
+    expect(collector.resource()).toMatchObject({
+      'service.name': 'shop',
+      'deployment.environment.name': 'staging',
+    });
+    expect(collector.headers()[0]?.['x-key']).toBe('of-the-collector');
+  });
+
+  test('go on in the old service, which gets traceparent of this gateway instead of the client’s', async () => {
+    const legacy = await startLegacyService(makeLegacyRecords(3));
+    try {
+      const { base, collector } = await startTraced('embedded', {
+        LEGACY_MODE: 'shadow',
+        LEGACY_URL: legacy.base,
+        LEGACY_SAMPLE: '0',
+      });
+      await listing(base);
+      const headers = { traceparent, tracestate: 'shop=1', 'x-request-id': 'passed' };
+      await (await fetch(`${base}/api/outfits/`, { headers })).bytes();
+      const [request] = await collector.find({ 'gateway.request.id': 'passed' });
+      const passed = { traceId, parentSpanId: request?.spanId, kind: 3 };
+      const [outgoing] = await collector
+        .find({ 'server.address': new URL(legacy.base).host }, 2)
+        .then((spans) => spans.filter((span) => span.traceId === traceId));
+      expect(outgoing).toMatchObject(passed);
+      const received = legacy.requests.at(-1)?.headers;
+      expect(received?.['traceparent']).toBe(`00-${traceId}-${outgoing?.spanId}-01`);
+      expect(received?.['tracestate']).toBe('shop=1');
+    } finally {
+      await legacy.close();
+    }
+  });
+
+  test('that the collector does not take cost one line, and nothing else', async () => {
+    const server = runServer({
+      ...(await migratedEnvironmentOf('embedded')),
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await findFreePort()}`,
+      OTEL_EXPORTER_OTLP_TIMEOUT: '200',
+      OTEL_BSP_SCHEDULE_DELAY: '20',
+    });
+    const base = await baseOf(server);
+    await listing(base);
+    await server.until(/traces are lost/);
+    for (let time = 0; time < 50; time += 1) await listing(base);
+    expect(await stop(server)).toBe(0);
+    expect(server.output().match(/traces are lost/g)).toHaveLength(1);
+    expect(server.errors()).toBe('');
+  });
+});
+
+describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+  const forbid = fileURLToPath(new URL('../support/forbid-opentelemetry.js', import.meta.url));
+  const start = async (environment: Record<string, string>) =>
+    run(['--import', forbid, `${dist}server.js`], {
+      PORT: '0',
+      ...(await migratedEnvironmentOf('embedded')),
+      ...environment,
+    });
+
+  test('nothing that traces is loaded', async () => {
+    const server = await start({});
+    await listing(await baseOf(server));
+    expect(await stop(server)).toBe(0);
+    // The same trap does shut when it is set.
+    const traced = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
+    expect(await traced.ended).toBe(1);
+    expect(traced.errors()).toContain('OpenTelemetry was loaded');
+  });
+});

@@ -1,0 +1,801 @@
+// `npm run import` and `npm run verify`, on real databases and a real HTTP server. What is about the
+// process (signals, its standard input) runs as one; all else is called as a function.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Command } from '../../src/commands/command.ts';
+import * as importCommand from '../../src/commands/import.ts';
+import * as verifyCommand from '../../src/commands/verify.ts';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { formatNumber } from '../../src/transfer/reporter.ts';
+import { createFetchPage } from '../../src/transfer/source/fetch-page.ts';
+import { callCommand } from '../support/commands.ts';
+import { type DatabaseKind, makeMigratedPlace, makePlace } from '../support/gateway.ts';
+import { describeInSoak, describeOnce, laneKinds } from '../support/lane.ts';
+import {
+  makeRecord,
+  makeRecords,
+  makeUser,
+  serveListing,
+  toLines,
+  uuid,
+} from '../support/listing.ts';
+import type { TestPlace } from '../support/places.ts';
+import { dist } from '../support/process.ts';
+
+/** Records of a file whose import takes some seconds. */
+const many = 12_000;
+
+let folder: string;
+let place: TestPlace;
+/** One for all tests on PostgreSQL, emptied before each: making it takes longer than most of them. */
+let shared: TestPlace | undefined;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'outfit-import-test-'));
+});
+afterEach(async () => {
+  if (place !== shared) await place.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+afterAll(() => shared?.remove());
+
+function save(name: string, content: string | Buffer): string {
+  const path = join(folder, name);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+}
+
+async function openPlace(kind: DatabaseKind): Promise<void> {
+  if (kind === 'embedded') {
+    place = await makeMigratedPlace(kind);
+    return;
+  }
+  shared ??= await makeMigratedPlace(kind);
+  place = shared;
+  await query('TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY');
+}
+
+type Pool = Awaited<ReturnType<typeof openDatabase>>['pool'];
+
+async function withPool<Result>(work: (pool: Pool) => Promise<Result>): Promise<Result> {
+  const database = await openDatabase(readConfig(place.environment));
+  try {
+    return await work(database.pool);
+  } finally {
+    await database.close();
+  }
+}
+
+const query = (sql: string) => withPool(async (pool) => (await pool.query(sql)).rows);
+
+interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(command: string, args: readonly string[], input?: string | Buffer) {
+  const child = spawn(process.execPath, [`${dist}commands/cli.js`, command, ...args], {
+    cwd: dist,
+    env: { PATH: process.env['PATH'], DATA_DIR: join(folder, 'data'), ...place.environment },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  child.stdin.on('error', () => {}).end(input);
+  const ended = once(child, 'close').then(
+    ([code]): Run => ({ code: code as number | null, stdout, stderr }),
+  );
+  return { child, ended };
+}
+
+const call = (command: Command, args: readonly string[], input?: string | Buffer): Promise<Run> =>
+  callCommand(
+    command,
+    args,
+    { DATA_DIR: join(folder, 'data'), PAGE_SIZE: '10', ...place.environment },
+    input,
+  );
+
+const runImport = (args: readonly string[], input?: string | Buffer) =>
+  call(importCommand, args, input);
+
+/** In what the listing of these tests differs: its links name another host, as behind a proxy. */
+const accepted = [
+  'fraction',
+  'previous-page-1',
+  'unknown-ordering',
+  'ignored-ordering',
+  'next',
+  'previous',
+];
+const runVerify = (...args: string[]) =>
+  call(verifyCommand, ['--wait', '0', ...accepted.flatMap((kind) => ['--accept', kind]), ...args]);
+
+describe.each(laneKinds)('on %s', (kind) => {
+  beforeEach(() => openPlace(kind));
+
+  test('a live listing is read to the end, again without effect, and then verified', async () => {
+    const listing = await serveListing(makeRecords(45));
+    const first = await runImport([listing.url]);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout).toContain('45 created, 0 updated, 0 unchanged, 0 broken');
+    const again = await runImport([listing.url]);
+    expect(again.stdout).toContain('0 created, 0 updated, 45 unchanged, 0 broken');
+    expect(await runVerify(listing.url)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^In the order like_count, .+\nAccepted: .+\n45 records in 3 orders, \d+ answers compared: nothing differs but what was accepted\.\n$/,
+      ),
+    });
+
+    listing.records[3] = makeRecord(42, { likes: 900, user: makeUser(3, { username: 'új_név' }) });
+    const updated = await runImport([listing.url]);
+    expect(updated).toMatchObject({ code: 0 });
+    expect(updated.stdout).toContain('0 created');
+    const difference = await runVerify(listing.url);
+    // The other records of user 3 still have the old name in the source, and the last one wins.
+    expect(difference.code).toBe(1);
+    expect(difference.stdout).toContain(
+      'Outfit 42: user.username is "új_név" in the source, "ann_3" here.',
+    );
+  });
+
+  test('new outfits get ids behind the imported ones', async () => {
+    const source = save(
+      'records.ndjson',
+      toLines([makeRecord(-7), makeRecord(0), makeRecord(812)]),
+    );
+    expect(await runImport([source])).toMatchObject({ code: 0 });
+    expect(await query(`SELECT nextval('outfits_id_seq')::int AS id`)).toEqual([{ id: 813 }]);
+  });
+
+  test('a source that uses the last id there is leaves ids for new outfits', async () => {
+    const source = save('records.ndjson', toLines([makeRecord(12), makeRecord(2147483647)]));
+    expect(await runImport([source])).toMatchObject({ code: 0 });
+    expect(await query(`SELECT nextval('outfits_id_seq')::int AS id`)).toEqual([{ id: 13 }]);
+  });
+
+  test('--replace empties the database first, and only once there is something to put in', async () => {
+    await runImport([save('old.ndjson', toLines(makeRecords(3)))]);
+    const broken = await runImport([save('broken.ndjson', '{"id":1}\n'), '--replace']);
+    expect(broken.code).toBe(1);
+    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 3 }]);
+
+    const source = save('new.ndjson', toLines([makeRecord(50)]));
+    expect((await runImport([source])).stdout).toContain(
+      '3 more outfits that are not in this source',
+    );
+    expect((await runImport([source, '--replace'])).stdout).toContain('1 created');
+    expect(await query('SELECT id FROM outfits')).toEqual([{ id: 50 }]);
+    expect(await query('SELECT count(*)::int FROM users')).toEqual([{ count: 1 }]);
+  });
+});
+
+describeOnce('files', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('saved pages in folders are read in natural order, plain or compressed', async () => {
+    const records = makeRecords(120);
+    const page = (number: number) =>
+      JSON.stringify({
+        count: 120,
+        next: number < 12 ? `http://x/api/outfits/?page=${number + 1}` : null,
+        previous: null,
+        results: records.slice(number * 10 - 10, number * 10),
+      });
+    for (let number = 1; number <= 12; number++) {
+      if (number % 2) save(`pages/page${number}.json`, page(number));
+      else save(`pages/page${number}.json.gz`, gzipSync(page(number)));
+    }
+    save('pages/README', 'not a page');
+    const result = await runImport([join(folder, 'pages')]);
+    expect(result.stdout).toContain('120 created');
+    expect(result.stderr).toContain('left out');
+  });
+
+  test.each([
+    ['records per line', toLines(makeRecords(4))],
+    ['an array', JSON.stringify(makeRecords(4), null, 2)],
+    ['a page', JSON.stringify({ next: null, results: makeRecords(4) }, null, 2)],
+    ['a page per line', toLines([{ next: null, results: makeRecords(4) }])],
+    ['lines that end in CR LF', toLines(makeRecords(4)).replaceAll('\n', '\r\n')],
+    ['a byte order mark', `\uFEFF${toLines(makeRecords(4))}`],
+    ['a broken first line', `{"id":\n${toLines(makeRecords(4))}`],
+  ])('standard input may be %s', async (_name, input) => {
+    const result = await runImport(['-'], input);
+    expect(result.stdout).toContain('4 created');
+  });
+
+  test('what cannot be read is reported with its place, and nothing else is lost', async () => {
+    const [first = '', second = '', third = ''] = toLines(makeRecords(3)).split('\n');
+    const source = save(
+      'records.ndjson',
+      Buffer.concat([
+        Buffer.from(`${first}\n{"id": 9, "ti\n\n`),
+        Buffer.from([0x22, 0xff, 0x22, 0x0a]),
+        Buffer.from(`${second}\n${third}`),
+      ]),
+    );
+    const truncated = save('pages/1.json', '{"count": 1, "next": null, "results": [');
+    const result = await runImport([source, truncated]);
+    expect(result.code).toBe(1);
+    expect(result.stdout).toContain('3 created, 0 updated, 0 unchanged, 3 broken');
+    expect(result.stderr).toContain(`${source}:2: it is not JSON`);
+    expect(result.stderr).toContain(`${source}:4: it is not UTF-8`);
+    expect(result.stderr).toContain(`${truncated}: it is not JSON`);
+  });
+
+  test('only a hundred broken records are printed, all are counted', async () => {
+    const records = makeRecords(250).map((record) => ({ ...record, likes: -1 }));
+    const result = await runImport(['-'], toLines([...records, makeRecord(900)]));
+    expect(result.code).toBe(1);
+    expect(result.stderr.match(/^Outfit /gm)).toHaveLength(100);
+    expect(result.stderr).toContain('150 more');
+    expect(result.stdout).toContain('1 created, 0 updated, 0 unchanged, 250 broken');
+  });
+
+  test('the most common base is that of the source, and the settings for it are named', async () => {
+    const legacy = 'https://cdn.legacy.test/files';
+    const records = makeRecords(3).map((record) => ({
+      ...record,
+      image_key: record.image_key.replace('https://media.example.com', legacy),
+      image_original_url: record.image_original_url.replace('https://media.example.com', legacy),
+    }));
+    const result = await runImport(['-'], toLines([makeRecord(9), ...records]));
+    expect(result.stdout).toContain('3 created, 0 updated, 0 unchanged, 1 broken');
+    expect(result.stdout).toContain(`set MEDIA_URL=${legacy}.`);
+    expect(result.stderr).toContain(
+      `Outfit 9 (-:1): image_key is "https://media.example.com/outfits/${uuid(9)}.jpeg", but must be "${legacy}/outfits/<uuid>.<jpeg|png>"`,
+    );
+    const other = await runImport(
+      ['-', '--media-url', 'https://media.example.com/'],
+      toLines([makeRecord(9)]),
+    );
+    expect(other.stdout).toContain('1 created');
+  });
+});
+
+describeOnce('a record', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  const asJson = (text: string, field: string, json: string) =>
+    text.replace(new RegExp(`"${field}":("[^"]*"|[^,}]*)`), `"${field}":${json}`);
+  const line = JSON.stringify(makeRecord(1));
+
+  test.each([
+    ['id', '1.0'],
+    ['id', '-2147483648'],
+    ['likes', '2147483647'],
+    ['quality', '17'],
+    ['title', '""'],
+    ['title', '"\\u2028 \\u001f \\ud83d\\ude00"'],
+    ['background_color', '"#00ff7f"'],
+    ['created', '"0001-01-01T00:00:00Z"'],
+    ['created', '"9999-12-31T23:59:59.999999Z"'],
+    ['modification_device', '"web"'],
+    ['username', '"שרה_９95-é"'],
+    ['video', 'null'],
+  ])('may have %s %s, and is unchanged then', async (field, json) => {
+    const source = save('record.ndjson', asJson(line, field, json));
+    expect(await runImport([source])).toMatchObject({ code: 0, stderr: '' });
+    expect((await runImport([source, '--dry-run'])).stdout).toContain('0 updated, 1 unchanged (');
+  });
+
+  test.each([
+    ['id', '2147483648', 'id is 2147483648, but must be a whole number'],
+    ['id', '"1"', 'id is "1", but must be a whole number'],
+    ['likes', '-1', 'likes is -1, but must be a whole number from 0 to 2147483647'],
+    ['likes', '1.5', 'likes is 1.5, but'],
+    ['likes', '1e400', 'likes is Infinity, but'],
+    ['quality', 'null', 'quality is null, but'],
+    ['complete', '"true"', 'complete is "true", but must be true or false'],
+    ['background_image', '""', 'background_image is "", but must be null'],
+    ['background_color', '"#0A9"', 'background_color is "#0A9", but'],
+    ['title', '"a\\u0000b"', 'title is "a\\u0000b", but must be text without NUL'],
+    ['title', '"a\\ud83db"', 'title is "a\\ud83db", but must be text without NUL'],
+    ['username', '""', 'user.username is "", but must be letters, digits'],
+    ['username', '"a b"', 'user.username is "a b", but'],
+    ['avatar_key', '"http://x/a.png"', 'user.avatar_key is "http://x/a.png", but'],
+    ['created', '"2023-02-29T00:00:00Z"', 'created is "2023-02-29T00:00:00Z", but must be a UTC'],
+    ['modified', '"2023-02-28T00:00:00+00:00"', 'modified is'],
+    ['creation_device', '""', 'creation_device is "", but must be "ios", "android" or "web"'],
+    ['image_key', '"outfits/x.jpeg"', 'image_key is "outfits/x.jpeg", but must be "https://media'],
+    ['user', '7,"x":{}', 'user is 7, but must be an object'],
+  ])('that has %s %s is refused with the reason', async (field, json, reason) => {
+    const broken =
+      field === 'user'
+        ? line.replace('"user":{', `"user":${json.slice(0, -1)}`)
+        : asJson(line, field, json);
+    const result = await runImport(['-'], `${broken}\n${toLines([makeRecord(2)])}`);
+    expect(result.stderr).toContain(reason);
+    expect(result.stdout).toContain('1 created, 0 updated, 0 unchanged, 1 broken');
+    expect(result.code).toBe(1);
+  });
+});
+
+describeOnce('a live listing', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('that fails now and then is read all the same', async () => {
+    const listing = await serveListing(makeRecords(45));
+    // Of which page, and how.
+    const failures: [string, (response: ServerResponse) => void][] = [
+      ['2', (response) => response.writeHead(503).end('busy')],
+      ['3', (response) => response.socket?.destroy()],
+      ['3', (response) => response.end('{"count": 45, "resul')],
+      ['4', (response) => response.writeHead(429, { 'retry-after': '1' }).end()],
+    ];
+    listing.intercept = ({ url }, response) => {
+      const [page, fail] = failures[0] ?? [];
+      if (!page || !url.endsWith(`page=${page}`)) return false;
+      failures.shift();
+      fail?.(response);
+      return true;
+    };
+    const result = await runImport([listing.url]);
+    expect(result.code).toBe(0);
+    expect(result.stdout).toContain('45 created');
+    expect(result.stderr.match(/trying again in/g)).toHaveLength(4);
+  });
+
+  test('that refuses a page ends the import in a sentence, and the next run goes on there', async () => {
+    const listing = await serveListing(makeRecords(45));
+    listing.intercept = ({ page }, response) => {
+      if (page !== 4) return false;
+      response.writeHead(403).end('{"detail":"No."}');
+      return true;
+    };
+    const refused = await runImport([listing.url]);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('?page=4 answered 403: {"detail":"No."}.');
+    expect(refused.stderr).toContain('goes on from there');
+    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 30 }]);
+
+    listing.intercept = () => false;
+    listing.requests.length = 0;
+    const resumed = await runImport([listing.url]);
+    expect(resumed).toMatchObject({ code: 0 });
+    expect(resumed.stdout).toContain('45 records read');
+    expect(listing.requests).toEqual(['/api/outfits/?page=4', '/api/outfits/?page=5']);
+
+    listing.requests.length = 0;
+    await runImport([listing.url]);
+    expect(listing.requests).toHaveLength(5);
+  });
+
+  test('that falls silent in the middle of a page is given up on after a time-out', async () => {
+    const listing = await serveListing([]);
+    listing.intercept = (_asked, response) => response.write('{"count":') || true;
+    const { signal } = new AbortController();
+    const fetchPage = createFetchPage({ listing: listing.url, timeout: 300 });
+    await expect(fetchPage(listing.url, signal)).rejects.toThrow('no whole answer in 0.3 s');
+  });
+
+  test('whose links go in a circle does not keep the import running', async () => {
+    const listing = await serveListing(makeRecords(10));
+    listing.intercept = (_asked, response) => {
+      response.end(JSON.stringify({ count: 1, next: 'http://x/?page=2', results: [] }));
+      return true;
+    };
+    const result = await runImport([listing.url]);
+    expect(result).toMatchObject({ code: 2 });
+    expect(result.stderr).toContain('go in a circle');
+  });
+
+  test('is resumed after SIGINT, unless --restart says otherwise', async () => {
+    const listing = await serveListing(makeRecords(60));
+    listing.intercept = ({ page }) => page === 4;
+    const { child, ended } = start('import', [listing.url]);
+    while (!listing.requests.some((url) => url.includes('page=4'))) {
+      await new Promise((settle) => setTimeout(settle, 20));
+    }
+    child.kill('SIGINT');
+    const interrupted = await ended;
+    expect(interrupted.code).toBe(130);
+    expect(interrupted.stdout).toContain('30 created');
+    expect(interrupted.stdout).toContain('The same command goes on from there');
+
+    listing.intercept = () => false;
+    listing.requests.length = 0;
+    const resumed = await runImport([listing.url]);
+    expect(resumed.stderr).toContain('Going on behind the 30 records');
+    expect(resumed.stdout).toContain('60 records read');
+    expect(listing.requests[0]).toBe('/api/outfits/?page=4');
+    expect(await runVerify(listing.url)).toMatchObject({ code: 0 });
+  });
+});
+
+describeInSoak('a file', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('is resumed where a killed import had saved it, and read anew once it was changed', async () => {
+    const source = save('records.ndjson', toLines(makeRecords(many)));
+    const killed = start('import', [source]);
+    const countSaved = async () => Number((await query('SELECT count(*) FROM outfits'))[0]?.count);
+    while ((await countSaved()) < 3_000) await new Promise((settle) => setTimeout(settle, 20));
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    const saved = await countSaved();
+    expect(saved).toBeLessThan(many);
+
+    const stopped = start('import', [source]);
+    while ((await countSaved()) < saved + 2_000)
+      await new Promise((settle) => setTimeout(settle, 20));
+    stopped.child.kill('SIGINT');
+    const interrupted = await stopped.ended;
+    expect(interrupted.code).toBe(130);
+    expect(interrupted.stderr).toContain('Going on behind the');
+
+    appendFileSync(source, toLines([makeRecord(70_000)]));
+    const anew = await runImport([source]);
+    expect(anew.stderr).not.toContain('Going on');
+    expect(anew.stdout).toContain(`${formatNumber(many + 1)} records read`);
+    expect(await countSaved()).toBe(many + 1);
+  });
+});
+
+describeInSoak('a database', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('that goes away ends the import in a sentence, and the next run goes on', async () => {
+    const source = save('records.ndjson', toLines(makeRecords(many)));
+    const { ended } = start('import', [source]);
+    const result = await withPool(async (pool) => {
+      const countSaved = async () => (await pool.query('SELECT FROM outfits')).rowCount ?? 0;
+      while ((await countSaved()) < 3_000) await new Promise((settle) => setTimeout(settle, 20));
+      // Again and again, because a connection that is idle just then is replaced unnoticed.
+      let isOver = false;
+      const result = ended.finally(() => (isOver = true));
+      while (!isOver) {
+        await pool.query(
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+        );
+      }
+      return result;
+    });
+    expect(result.code).toBe(2);
+    expect(result.stderr).toMatch(/The database failed: .*\.\n$/);
+    expect((await runImport([source])).stdout).toContain(`${formatNumber(many)} records read`);
+  });
+});
+
+describeOnce('what would take too much memory', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+  const blanks = (mebibytes: number) => Buffer.alloc(mebibytes * 1024 * 1024, ' ');
+  const oneMore = `${JSON.stringify(makeRecord(1))}\n`;
+
+  test.each([
+    ['plain', {}, blanks(65)],
+    ['compressed', { 'content-encoding': 'gzip' }, gzipSync(blanks(65))],
+  ])('is not read of a %s page', async (_name, headers, body) => {
+    const listing = await serveListing([]);
+    listing.intercept = (_asked, response) => {
+      response.writeHead(200, headers).end(body);
+      return true;
+    };
+    const sentence = `${listing.url} answered more than 64 MiB for one page.\n`;
+    expect(await runImport([listing.url])).toMatchObject({ code: 2, stderr: sentence });
+    expect(await runVerify(listing.url)).toMatchObject({ code: 2, stderr: sentence });
+    expect(listing.requests).toHaveLength(2);
+  });
+
+  test.each([
+    ['document', 'large.json', Buffer.concat([Buffer.from('[\n'), blanks(65), Buffer.from('\n]')])],
+    [
+      'compressed document',
+      'large.json.gz',
+      gzipSync(`[\n${`${' '.repeat(999)}\n`.repeat(68_000)}]`),
+    ],
+    ['line', 'large.ndjson', Buffer.concat([blanks(65), Buffer.from(`\n${oneMore}`)])],
+  ])(
+    'is left out of a file with a large %s, and the rest is read',
+    async (_name, name, content) => {
+      const large = save(name, content);
+      const rest = save('rest.ndjson', oneMore);
+      const result = await runImport([large, rest]);
+      expect(result.code).toBe(1);
+      expect(result.stderr).toMatch(/large\.\S+: it is (?:longer|larger) than 64 MiB/);
+      expect(result.stdout).toMatch(/1 created, 0 updated, [01] unchanged, 1 broken/);
+    },
+  );
+
+  test('is left out of standard input that begins with a broken record', async () => {
+    const lines = Buffer.from(toLines(makeRecords(3)));
+    const input = Buffer.concat([
+      Buffer.from('{"id":\n'),
+      lines,
+      blanks(65),
+      Buffer.from('\n'),
+      lines,
+    ]);
+    const result = await runImport(['-'], input);
+    expect(result.stdout).toContain('3 created, 0 updated, 3 unchanged, 2 broken');
+    expect(result.stderr).toContain('-:5: it is longer than 64 MiB');
+  });
+
+  test('is not made of millions of objects', async () => {
+    const source = save('objects.json', `[${'{},'.repeat(2_000_000)}{}]`);
+    const result = await runImport([source]);
+    expect(result.stderr).toContain(`${source}: it has more than 2000000 objects and lists`);
+  });
+
+  test('is one broken record when that is nested 200,000 deep', async () => {
+    const deep = `{"id":2,"title":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+    const page = `{"next":null,"results":[${JSON.stringify(makeRecord(3))},${deep},${JSON.stringify(makeRecord(1))}]}`;
+    const listing = await serveListing([]);
+    listing.intercept = (_asked, response) => Boolean(response.end(page));
+    for (const source of [listing.url, save('deep.json', page)]) {
+      const result = await runImport([source]);
+      expect(result.code).toBe(1);
+      expect(result.stderr).toMatch(/, record 2: it is nested deeper than 16 levels\n$/);
+      expect(result.stdout).toContain('3 records read');
+    }
+    expect((await runVerify(listing.url)).stdout).toContain('record-number (results) 1');
+  });
+});
+
+describeOnce('a listing without an end', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test.each([
+    ['without records', 0, /^The last 10 pages had no records, and there is a link to one more/m],
+    ['with more than it counts', 1_000, /^The listing counts 5 records, but 11000 have come/m],
+  ])('%s ends in a sentence', async (_name, size, sentence) => {
+    const listing = await serveListing([]);
+    const results = makeRecords(size);
+    listing.intercept = ({ page }, response) => {
+      response.end(JSON.stringify({ count: 5, next: `http://x/?page=${page + 1}`, results }));
+      return true;
+    };
+    const result = await runImport([listing.url]);
+    expect(result.code).toBe(2);
+    expect(result.stderr).toMatch(sentence);
+  });
+});
+
+describeOnce('--header', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+  const header = ['--header', 'Authorization: Token s3cret', '--header', 'x-shop: 7'];
+
+  /** A listing that is shown only with both headers, and repeats what it was sent. */
+  async function serveGuarded() {
+    const listing = await serveListing(makeRecords(12));
+    listing.intercept = ({ headers }, response) => {
+      if (headers.authorization === 'Token s3cret' && headers['x-shop'] === '7') return false;
+      response.writeHead(401).end(`No: ${headers.authorization}, ${headers['x-shop']}.`);
+      return true;
+    };
+    return listing;
+  }
+
+  test('is sent with every page that import and verify ask for', async () => {
+    const listing = await serveGuarded();
+    expect((await runImport([listing.url])).code).toBe(2);
+    expect(await runImport([...header, listing.url])).toMatchObject({ code: 0, stderr: '' });
+    expect(await runVerify(...header, listing.url)).toMatchObject({ code: 0 });
+  });
+
+  test('is not sent to another host that a redirect leads to, and no error repeats it', async () => {
+    const elsewhere = await serveGuarded();
+    const listing = await serveListing([]);
+    listing.intercept = (_asked, response) => {
+      response.writeHead(302, { location: elsewhere.url }).end();
+      return true;
+    };
+    const redirected = await runImport([...header, listing.url]);
+    expect(redirected.stderr).toBe(`${listing.url} answered 401: No: undefined, undefined..\n`);
+
+    const wrong = await runImport(['--header', 'Authorization: Token wr0ng', elsewhere.url]);
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain('answered 401: No: …');
+    expect(wrong.stderr).not.toContain('wr0ng');
+  });
+
+  test.each([
+    ['s3cret', 'is not of the form "Name: value"'],
+    [': s3cret', 'is not of the form "Name: value"'],
+    ['X-Key: s3cret\r\nX-Other: 1', 'is not of the form "Name: value"'],
+    ['X-Key: s3cretü', 'is not of the form "Name: value"'],
+    ['Content-Length: 5', 'must not be Content-Length'],
+  ])('that is %j is refused without being repeated', async (line, sentence) => {
+    const result = await runImport(['--header', line, 'http://127.0.0.1:1/']);
+    expect(result.code).toBe(2);
+    expect(result.stderr).toContain(`--header ${sentence}`);
+    expect(result.stderr).not.toContain('s3cret');
+  });
+
+  test('is refused for files', async () => {
+    const { code, stderr } = await runImport([...header, '-']);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: '--header needs a live listing as SOURCE.\n',
+    });
+  });
+});
+
+describeOnce('fields that are not kept', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('are named once, with the number of records that have them', async () => {
+    const records = [
+      makeRecord(1, { comments_count: 3, user: makeUser(1, { badge: 'x' }) }),
+      makeRecord(2, { comments_count: 0, 'odd\nname': 1 }),
+      makeRecord(3),
+      makeRecord(4, { likes: -1, comments_count: 3 }),
+    ];
+    const { stdout } = await runImport(['-'], toLines(records));
+    expect(stdout).toContain(
+      '\nFields that are not kept: comments_count (2 records), user.badge (1 record), "odd\\nname" (1 record).\n',
+    );
+    const many = Array.from({ length: 30 }, (_, index) => [`field_${index}`, 1]);
+    const other = await runImport(['-'], toLines([makeRecord(1, Object.fromEntries(many))]));
+    expect(other.stdout).toContain('field_19 (1 record) and 10 more.\n');
+    expect(other.stdout).not.toContain('field_20');
+  });
+});
+
+describeOnce('a dry run', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('says what an import would do, names the first records, and writes nothing', async () => {
+    await runImport([save('old.ndjson', toLines(makeRecords(2_005)))]);
+    const likes = 'INSERT INTO outfit_likes (outfit_id, user_id) VALUES (7, 1), (7, 2)';
+    await query(`${likes}; UPDATE outfit_like_counts SET likes = likes + 2 WHERE id = 7`);
+    const content = () =>
+      query('SELECT (SELECT sum(xmin::text::bigint) FROM outfits), max(id) FROM outfits');
+    const before = await content();
+
+    const [changed, renamed] = [makeRecord(5, { likes: 900, title: 'Other' }), makeUser(1)];
+    const records = [
+      ...[3_004, 3_003, 3_002, 3_001].map((id) => makeRecord(id)),
+      ...makeRecords(1_990).map((record) => (record.id === 5 ? changed : record)),
+      makeRecord(8, { likes: -1 }),
+      makeRecord(3_004),
+      makeRecord(5_000, { user: { ...renamed, username: 'új_név' }, extra: 1 }),
+    ];
+    const source = save('new.ndjson', toLines(records));
+    const result = await runImport([source, '--dry-run']);
+    expect(result.code).toBe(1);
+    expect(result.stderr).toMatch(/^Outfit 8 \(.*\): likes is -1, but must be [^\n]+\n$/);
+    expect(result.stdout).toMatch(
+      /^1,997 records read in [^\n]+, nothing is saved: 5 would be created \(3004, 3003, 3002 and 2 more\), [^\n]+, 15 removed by --replace \(1991, 1992, 1993 and 12 more\), 1 broken\.\nFields that are not kept: extra \(1 record\)\.\n$/,
+    );
+    expect(result.stdout).toContain('198 updated (990: user.username, 985: user.username, ');
+    expect(await content()).toEqual(before);
+
+    const whole = await runImport([save('old.ndjson', toLines(makeRecords(2_005))), '--dry-run']);
+    expect(whole).toMatchObject({ code: 0, stderr: '' });
+    expect(whole.stdout).toContain(
+      '0 would be created, 0 updated, 2,005 unchanged (2005, 2004, 2003 and 2,002 more), 0 removed by --replace, 0 broken.\n',
+    );
+    const emptied = await runImport([source, '--dry-run', '--replace']);
+    expect(emptied.stdout).toContain('199 updated');
+  });
+
+  test('keeps none waiting: it takes no lock, and no transaction outlasts a batch', async () => {
+    const listing = await serveListing(makeRecords(15));
+    await runImport([listing.url]);
+    let open: unknown;
+    listing.intercept = ({ page }, response) => {
+      if (page !== 2) return false;
+      const ofOthers = `datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'`;
+      void query(`SELECT count(*)::int FROM pg_stat_activity WHERE ${ofOthers}`).then((rows) => {
+        open = rows[0]?.count;
+        response.writeHead(403).end();
+      });
+      return true;
+    };
+    expect(await runImport([listing.url, '--dry-run'])).toMatchObject({ code: 2 });
+    expect(open).toBe(0);
+  });
+
+  test.each(['--follow=5', '--prune', '--restart'])('goes without %s', async (option) => {
+    const result = await runImport(['http://127.0.0.1:1/', '--dry-run', option]);
+    expect(result).toMatchObject({ code: 2 });
+    expect(result.stderr).toContain("'--dry-run' cannot be used with option '--");
+  });
+});
+
+describeOnce('verify', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('takes none of the limits that the operator sets for others', async () => {
+    const listing = await serveListing(makeRecords(15));
+    await runImport([listing.url]);
+    const { environment } = place;
+    const limits = { RATE_LIMIT: '1/day', PRIVATE_OUTFITS: 'owner' };
+    place = { environment: { ...environment, ...limits }, remove: async () => {} };
+    expect(await runVerify(listing.url)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test('of files is a dry run of the import, which it says', async () => {
+    expect(await runVerify('saved/')).toMatchObject({
+      code: 2,
+      stderr:
+        'verify compares a live listing, by its URL. For saved files, type "outfit-gateway import saved/ --dry-run" (in a checkout "npm run import -- saved/ --dry-run").\n',
+    });
+  });
+});
+
+describeOnce('what differs is printed by verify', () => {
+  beforeEach(() => openPlace('PostgreSQL'));
+
+  test('record by record, field by field, in order, and at most twenty lines', async () => {
+    const listing = await serveListing(makeRecords(45));
+    await runImport([listing.url]);
+    listing.records[0] = makeRecord(45, { title: 'Other', extra: 1 });
+    listing.records.splice(10, 1);
+    listing.records.push(makeRecord(99));
+    listing.records.splice(20, 0, ...listing.records.splice(30, 1));
+    const result = await runVerify(listing.url);
+    expect(result.code).toBe(1);
+    for (const sentence of [
+      'Outfit 45: title is "Other" in the source, "Outfit 45 👗" here',
+      'Outfit 45: extra is 1 in the source, missing here.',
+      'Outfit 99 is missing here.',
+      'Outfit 35 is not in the source.',
+      'Order (default): outfit 24 comes behind outfit 14 in the source, but not here.',
+    ]) {
+      expect(result.stdout).toContain(`\n  ${sentence}`);
+    }
+    expect(result.stdout.split('\n').length).toBeLessThan(22);
+
+    await query("UPDATE outfits SET quality = 9, description = ''");
+    const many = await runVerify(listing.url);
+    expect(many.stdout.split('\n').length).toBeLessThan(22);
+    expect(many.stdout).toContain('value (results.quality): ');
+  });
+
+  test('a service that is away or a listing that is none ends it in a sentence', async () => {
+    const listing = await serveListing(makeRecords(1));
+    const away = await runVerify(listing.url, '--against', listing.url);
+    expect(away).toMatchObject({ code: 0 });
+    listing.intercept = (_asked, response) => {
+      response.writeHead(401).end('{"detail":"Who?"}');
+      return true;
+    };
+    expect(await runVerify(listing.url)).toMatchObject({
+      code: 2,
+      stderr: `${listing.url} answered 401: {"detail":"Who?"}.\n`,
+    });
+  });
+});
+
+describeOnce('a mistake ends in one sentence and exit code 2', () => {
+  let unmigrated: TestPlace;
+  beforeAll(async () => {
+    unmigrated = await makePlace('PostgreSQL');
+  });
+  afterAll(() => unmigrated.remove());
+
+  test.each([
+    [[], {}, "Missing required argument 'SOURCE'"],
+    [['/nowhere.json'], {}, '/nowhere.json cannot be read'],
+    [['-', '--nope'], {}, "Unknown option '--nope'"],
+    [['-', '--media-url', 'x'], {}, '--media-url is "x"'],
+    [['-'], { PAGE_SIZE: '0' }, 'PAGE_SIZE is "0"'],
+    [['-'], { DATABASE_URL: 'postgresql://127.0.0.1:1/x' }, 'cannot be reached'],
+    [['-'], {}, 'npm run migrate'],
+  ])('%j %j', async (args, environment, sentence) => {
+    place = {
+      environment: { ...unmigrated.environment, ...environment },
+      remove: async () => {},
+    };
+    const result = await runImport(args, toLines([makeRecord(1)]));
+    expect(result.code).toBe(2);
+    expect(result.stderr).toContain(sentence);
+    expect(result.stderr.trim().split('\n')).toHaveLength(1);
+  });
+});
