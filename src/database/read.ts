@@ -1,7 +1,7 @@
 // Runs a statement of our own, prepared unless it must not be; records what answers are made of.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { type MadeOf, madeOfAll } from './changes/change-log.ts';
+import { type Dependencies, dependenciesOfAll } from './changes/change-log.ts';
 
 /** How a statement finds its rows: by an index as many as are asked for, or all matches; or without an index. */
 export type Access = 'bounded' | 'unbounded' | 'scan';
@@ -22,7 +22,7 @@ export interface ReadOptions<Row> {
   /** `bounded` when it does not say. */
   readonly access?: Access;
   /** Cache dependencies of these rows. A statement without them is invalidated by every commit: safe, only slower. */
-  readonly madeOf?: (rows: readonly Row[]) => MadeOf | undefined;
+  readonly dependencies?: (rows: readonly Row[]) => Dependencies | undefined;
 }
 
 /** Runs a prepared statement, in half the time of Prisma's raw queries, which convert each value twice. */
@@ -98,7 +98,7 @@ export type RecordedReads = ReturnType<typeof recordReads>;
 
 /** Tracks the cache dependencies of what is read. */
 export function recordReads(read: ReadRows) {
-  const all: (MadeOf | undefined)[] = [];
+  const all: (Dependencies | undefined)[] = [];
   return {
     async read<Row extends object>(
       text: string,
@@ -108,12 +108,12 @@ export function recordReads(read: ReadRows) {
       // Until it is known; and for good when the reading fails.
       const place = all.push(undefined) - 1;
       const rows = await read(text, values, options);
-      all[place] = options.madeOf?.(rows);
+      all[place] = options.dependencies?.(rows);
       return rows;
     },
     /** Something is read in another way. */
     noteAnything: () => void all.push(undefined),
     /** What has been read; undefined: something that does not say what it is of. */
-    madeOf: () => madeOfAll(all),
+    dependencies: () => dependenciesOfAll(all),
   };
 }

@@ -317,7 +317,13 @@ describe('what waits for an expensive list', () => {
   });
 
   test('is not paid by a sender that is busy, where another follows the same', () => {
-    const feed = new LiveFeed({} as never, true, undefined, { isTouched: () => true, now: 0 }, 0);
+    const feed = new LiveFeed(
+      {} as never,
+      true,
+      undefined,
+      { isInvalidated: () => true, now: 0 },
+      0,
+    );
     for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Follower);
     expect(feed.findPayer((sender) => (sender === 'busy' ? 60 : 0))).toBe('idle');
     expect(feed.findPayer((sender) => (sender === 'other' ? 1 : 2))).toBe('other');

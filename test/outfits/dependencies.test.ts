@@ -5,17 +5,17 @@ import { describe, expect, test } from 'vitest';
 import {
   ChangeLog,
   changeOf,
-  type MadeOf,
+  type Dependencies,
   type OutfitChange,
   type OutfitKeys,
   type ToldKeys,
 } from '../../src/database/changes/change-log.ts';
 import type { OutfitFilter } from '../../src/outfits/filter.ts';
 import {
-  madeOfCount,
-  madeOfPage,
-  madeOfRange,
-  madeOfRecords,
+  dependenciesOfCount,
+  dependenciesOfPage,
+  dependenciesOfRange,
+  dependenciesOfRecords,
   membersOf,
 } from '../../src/outfits/lists/dependencies.ts';
 import { beyond, type KeysetPageRequest } from '../../src/outfits/lists/statements.ts';
@@ -146,7 +146,10 @@ const textOf = (value: unknown): string =>
   JSON.stringify([value], (_name, part) => (typeof part === 'bigint' ? `${part}n` : part));
 
 /** Reads as the service does, and gives what is shown and what that was made of. */
-function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | undefined } {
+function read(
+  reading: Reading,
+  data: Data,
+): { shown: string; dependencies: Dependencies | undefined } {
   const { visibility, filter, owner, ordering, kind, page, limit, from } = reading;
   const { field, direction } = ordering;
   const members = membersOf(visibility, filter, owner);
@@ -172,25 +175,31 @@ function read(reading: Reading, data: Data): { shown: string; madeOf: MadeOf | u
   const before = placeIn(ordering, reading.before);
   switch (kind) {
     case 'count':
-      return { shown: show([], list.length), madeOf: madeOfCount(members) };
+      return { shown: show([], list.length), dependencies: dependenciesOfCount(members) };
     case 'page': {
       const rows = list.slice((page - 1) * limit, page * limit);
-      return { shown: show(rows, list.length), madeOf: madeOfPage(members, ordering, rows) };
+      return {
+        shown: show(rows, list.length),
+        dependencies: dependenciesOfPage(members, ordering, rows),
+      };
     }
     case 'range': {
       const request = { ordering, after, before, limit, from };
       const rows = slice(request);
-      return { shown: show(rows), madeOf: madeOfRange(members, request, rows) };
+      return { shown: show(rows), dependencies: dependenciesOfRange(members, request, rows) };
     }
     case 'beyond': {
       const key = after ?? { value: 3n, id: 3 };
       const request = beyond(ordering, key, from === 'start' ? 'before' : 'after');
       const rows = slice(request);
-      return { shown: show([], rows.length > 0), madeOf: madeOfRange(members, request, rows) };
+      return {
+        shown: show([], rows.length > 0),
+        dependencies: dependenciesOfRange(members, request, rows),
+      };
     }
     case 'record': {
       const rows = list.filter(({ id }) => id === page);
-      return { shown: show(rows), madeOf: madeOfRecords([page], rows) };
+      return { shown: show(rows), dependencies: dependenciesOfRecords([page], rows) };
     }
   }
 }
@@ -289,15 +298,15 @@ describe('what was read', () => {
           for (const step of transaction) data = take(step, data, (told) => all.push(told));
         };
         for (const transaction of during) commit(transaction);
-        const { shown, madeOf } = read(reading, data);
+        const { shown, dependencies } = read(reading, data);
         for (const transaction of later) commit(transaction);
         // A probe tells of what was committed before it and after the one before, whenever an answer was read.
         tellAll(log, all, order, atOnce);
         const isOther = read(reading, data).shown !== shown;
-        const isTouched = log.isTouched(madeOf, since);
-        if (isOther) expect(isTouched).toBe(true);
+        const isInvalidated = log.isInvalidated(dependencies, since);
+        if (isOther) expect(isInvalidated).toBe(true);
         if (during.length > 0) return;
-        figures[isOther ? 'other' : isTouched ? 'touched' : 'same']++;
+        figures[isOther ? 'other' : isInvalidated ? 'touched' : 'same']++;
       },
     );
     fc.assert(property, { numRuns: amount(10_000, 100_000) });
@@ -317,12 +326,12 @@ describe('what was read', () => {
     like(1);
     const since = log.now;
     for (let id = 2; id <= 5; id++) like(id);
-    expect(log.isTouched(madeOfRecords([1], []), since)).toBe(false);
-    expect(log.isTouched(madeOfRecords([5], []), since)).toBe(true);
+    expect(log.isInvalidated(dependenciesOfRecords([1], []), since)).toBe(false);
+    expect(log.isInvalidated(dependenciesOfRecords([5], []), since)).toBe(true);
     for (let id = 6; id <= 8; id++) like(...Array(4_000).fill(id));
-    expect(log.isTouched(madeOfRecords([1], []), since)).toBe(true);
-    expect(log.isTouched(madeOfRecords([1], []), log.now - 1)).toBe(false);
+    expect(log.isInvalidated(dependenciesOfRecords([1], []), since)).toBe(true);
+    expect(log.isInvalidated(dependenciesOfRecords([1], []), log.now - 1)).toBe(false);
     log.add(undefined);
-    expect(log.isTouched(madeOfRecords([1], []), log.now - 1)).toBe(true);
+    expect(log.isInvalidated(dependenciesOfRecords([1], []), log.now - 1)).toBe(true);
   });
 });

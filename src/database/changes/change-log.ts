@@ -94,11 +94,11 @@ export interface ListPart {
   /** Which aspects of outfits it depends on; a change of others is not asked about. */
   readonly aspects: number;
   /** Whether one change invalidates it. Changes are never netted: an answer may have been read between two of them. */
-  readonly isTouched: (before: ToldKeys | undefined, after: ToldKeys | undefined) => boolean;
+  readonly invalidates: (before: ToldKeys | undefined, after: ToldKeys | undefined) => boolean;
 }
 
 /** Cache dependencies of an answer: as long as nothing of that changes, it is the same answer. */
-export interface MadeOf {
+export interface Dependencies {
   /** Outfits, or numbers that no outfit had. */
   readonly outfits?: Iterable<number>;
   readonly users?: Iterable<number>;
@@ -108,8 +108,10 @@ export interface MadeOf {
 }
 
 /** Of several readings; undefined (any commit invalidates it) if one of them is. */
-export function madeOfAll(all: readonly (MadeOf | undefined)[]): MadeOf | undefined {
-  const known = all.filter((madeOf) => madeOf !== undefined);
+export function dependenciesOfAll(
+  all: readonly (Dependencies | undefined)[],
+): Dependencies | undefined {
+  const known = all.filter((dependencies) => dependencies !== undefined);
   if (known.length < all.length) return undefined;
   return {
     outfits: new Set(known.flatMap(({ outfits = [] }) => [...outfits])),
@@ -119,9 +121,9 @@ export function madeOfAll(all: readonly (MadeOf | undefined)[]): MadeOf | undefi
   };
 }
 
-export function sizeOf(madeOf: MadeOf | undefined): number {
-  if (!madeOf) return 0;
-  const { outfits = [], users = [], lists = [] } = madeOf;
+export function sizeOf(dependencies: Dependencies | undefined): number {
+  if (!dependencies) return 0;
+  const { outfits = [], users = [], lists = [] } = dependencies;
   return 16 * ([...outfits].length + [...users].length) + 500 * lists.length;
 }
 
@@ -162,21 +164,21 @@ export class ChangeLog {
   }
 
   /** Whether what was read may differ by now. @param since no later than the reading's begin, or when this was false */
-  isTouched(madeOf: MadeOf | undefined, since: number): boolean {
+  isInvalidated(dependencies: Dependencies | undefined, since: number): boolean {
     if (since === this.now) return false;
-    if (since < this.start || !madeOf) return true;
-    const { outfits = [], users = [], lists = [], anyUser = false } = madeOf;
+    if (since < this.start || !dependencies) return true;
+    const { outfits = [], users = [], lists = [], anyUser = false } = dependencies;
     if (anyUser && this.#anyUser > since) return true;
     for (const id of outfits) if ((this.#outfits.get(id) ?? 0) > since) return true;
     for (const id of users) if ((this.#users.get(id) ?? 0) > since) return true;
-    return lists.some((list) => this.#isListTouched(list, since));
+    return lists.some((list) => this.#isListInvalidated(list, since));
   }
 
-  #isListTouched({ aspects, isTouched }: ListPart, since: number): boolean {
+  #isListInvalidated({ aspects, invalidates }: ListPart, since: number): boolean {
     for (let index = this.#outfitChanges.length - 1; index >= 0; index--) {
       const change = this.#outfitChanges[index] as Noted;
       if (change.moment <= since) return false;
-      if (change.aspects & aspects && isTouched(change.before, change.after)) return true;
+      if (change.aspects & aspects && invalidates(change.before, change.after)) return true;
     }
     return false;
   }

@@ -1,6 +1,6 @@
 // Keeps answers until a commit invalidates what they were made of.
 import { LRUCache } from 'lru-cache';
-import { type MadeOf, sizeOf } from '../../database/changes/change-log.ts';
+import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
 import type { Snapshots } from '../../database/changes/snapshots.ts';
 import type { SharedTask, StartTask, Waiter } from '../../database/task.ts';
@@ -11,7 +11,7 @@ export interface Answer {
   /** Whether it may be given to others at all: not an error, and nothing of one viewer's own. */
   readonly shareable: boolean;
   /** Its dependencies; undefined: any commit may have invalidated it. */
-  madeOf?: MadeOf | undefined;
+  dependencies?: Dependencies | undefined;
   /** Whether reading it took the lane of expensive statements. */
   isExpensive?: boolean;
 }
@@ -158,7 +158,7 @@ export class AnswerCache {
     const kept = this.#kept?.get(key);
     if (!kept) return undefined;
     const { changes } = this.snapshots;
-    if (changes.isTouched(kept.answer.madeOf, kept.moment)) {
+    if (changes.isInvalidated(kept.answer.dependencies, kept.moment)) {
       this.#kept?.delete(key);
       this.touched += 1;
       return undefined;
@@ -170,8 +170,9 @@ export class AnswerCache {
   /** @param before the state that the answer has seen at least: later changes are checked, seen or not */
   #keep(key: string, answer: Answer, before: DatabaseState | undefined): void {
     const { changes } = this.snapshots;
-    if (!answer.shareable || !before || changes.isTouched(answer.madeOf, before.moment)) return;
-    const size = answer.size + key.length + sizeOf(answer.madeOf);
+    if (!answer.shareable || !before || changes.isInvalidated(answer.dependencies, before.moment))
+      return;
+    const size = answer.size + key.length + sizeOf(answer.dependencies);
     this.#kept?.set(key, { answer, moment: changes.now }, { size });
   }
 

@@ -117,7 +117,7 @@ export function createEngine(options: EngineOptions): Engine {
           return personal;
         }
         const answer = toAnswer(settle(result, operation, asker.log), true);
-        if (!result.errors) answer.madeOf = shared.recorded.madeOf();
+        if (!result.errors) answer.dependencies = shared.recorded.dependencies();
         return noteExpense(answer);
       };
       const answer = await cache.get<Answer>(key, answerAll, asker, asker.mayBeOld);

@@ -1,6 +1,6 @@
 // One question and all who follow it: read for all of them at once, one reading after the other.
 import type { Viewer } from '../../admission/viewer.ts';
-import type { ChangeLog, MadeOf } from '../../database/changes/change-log.ts';
+import type { ChangeLog, Dependencies } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
 import type { Answer } from '../engine/answer-cache.ts';
 import type { Asker, Question } from '../engine/engine.ts';
@@ -38,7 +38,7 @@ export class LiveFeed {
   #readings = 0;
   /** A version of the database before the last answer was read; undefined: there is none. */
   #moment: number | undefined;
-  #madeOf: MadeOf | undefined;
+  #dependencies: Dependencies | undefined;
   #isReading = false;
   /** Whether the next reading is needed whatever has changed: a follower came during the last one, say. */
   #mustRead = true;
@@ -53,12 +53,12 @@ export class LiveFeed {
     readonly question: LiveQuestion,
     readonly isForAll: boolean,
     private readonly viewer: Viewer | undefined,
-    private readonly changes: Pick<ChangeLog, 'isTouched' | 'now'>,
+    private readonly changes: Pick<ChangeLog, 'isInvalidated' | 'now'>,
     private readonly expensivePause: number,
   ) {}
 
   get isDue(): boolean {
-    return !this.#isReading && this.pauseLeft === 0 && (this.#mustRead || this.#isTouched());
+    return !this.#isReading && this.pauseLeft === 0 && (this.#mustRead || this.#isInvalidated());
   }
 
   get pauseLeft(): number {
@@ -96,8 +96,10 @@ export class LiveFeed {
     this.#mustRead = true;
   }
 
-  #isTouched(): boolean {
-    return this.#moment === undefined || this.changes.isTouched(this.#madeOf, this.#moment);
+  #isInvalidated(): boolean {
+    return (
+      this.#moment === undefined || this.changes.isInvalidated(this.#dependencies, this.#moment)
+    );
   }
 
   /** @throws what the reading fails with: followers keep the answer that they have */
@@ -114,7 +116,7 @@ export class LiveFeed {
       const answer = await read(this.question, asker);
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
       this.#moment = moment;
-      this.#madeOf = answer.madeOf;
+      this.#dependencies = answer.dependencies;
       if (answer.isExpensive) this.#pause(this.expensivePause);
       for (const follower of this.followers) {
         if (follower.firstReading > number) continue;
@@ -144,7 +146,7 @@ export class LiveFeed {
   /** Does not read again until something is committed after `moment`, a version before the failed reading. */
   giveUp(moment: number): void {
     this.#moment = moment;
-    this.#madeOf = undefined;
+    this.#dependencies = undefined;
     this.#mustRead = false;
   }
 }

@@ -5,7 +5,7 @@ import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
 import { type FlatRow, joinedRow, rowColumns, rowOf, userColumns } from '../row.ts';
 import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
-import { madeOfRecords } from './dependencies.ts';
+import { dependenciesOfRecords } from './dependencies.ts';
 
 type Loader<Row> = Pick<DataLoader<number, Row | undefined>, 'load'>;
 
@@ -21,19 +21,19 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
         () =>
           `SELECT ${rowColumns} FROM (SELECT * FROM outfits s WHERE ${condition}) o ${joinedRow}`,
       );
-      const madeOf = (rows: readonly FlatRow[]) => madeOfRecords(ids, rows);
-      return (await read<FlatRow>(statement, list, { madeOf })).map(rowOf);
+      const dependencies = (rows: readonly FlatRow[]) => dependenciesOfRecords(ids, rows);
+      return (await read<FlatRow>(statement, list, { dependencies })).map(rowOf);
     }),
     users: createLoader((ids) => {
       const { list, add } = createValues();
-      const madeOf = () => ({ users: ids });
-      return read<User>(usersStatement(`id ${among(ids, add)}`), list, { madeOf });
+      const dependencies = () => ({ users: ids });
+      return read<User>(usersStatement(`id ${among(ids, add)}`), list, { dependencies });
     }),
     /** Should several have the name, the one with the lowest id. */
     async userNamed(username: string): Promise<User | undefined> {
       const statement = `${usersStatement('username = $1')} ORDER BY id LIMIT 1`;
-      const madeOf = () => ({ anyUser: true });
-      const [user] = await read<User>(statement, [username], { madeOf });
+      const dependencies = () => ({ anyUser: true });
+      const [user] = await read<User>(statement, [username], { dependencies });
       return user;
     },
   };

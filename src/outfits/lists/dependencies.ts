@@ -1,8 +1,8 @@
 // What a reading of outfits was made of: which changes can make it another, and which cannot.
 import {
   aspects,
+  type Dependencies,
   type ListPart,
-  type MadeOf,
   type OutfitKeys,
   type ToldKeys,
 } from '../../database/changes/change-log.ts';
@@ -90,22 +90,22 @@ export function membersOf(
 type Row = OutfitKeys;
 
 /** @param ids that were asked for, whether there were such outfits or not */
-export function madeOfRecords(ids: readonly number[], rows: readonly Row[]): MadeOf {
+export function dependenciesOfRecords(ids: readonly number[], rows: readonly Row[]): Dependencies {
   return { outfits: ids, users: rows.map(({ userId }) => userId) };
 }
 
-export function madeOfCount(members: Members): MadeOf | undefined {
-  return madeOfList(members, [], {
+export function dependenciesOfCount(members: Members): Dependencies | undefined {
+  return dependenciesOfList(members, [], {
     aspects: 0,
-    isTouched: (before, after) => !before !== !after,
+    invalidates: (before, after) => !before !== !after,
   });
 }
 
-export function madeOfPage(
+export function dependenciesOfPage(
   members: Members,
   { field, direction }: Ordering,
   rows: readonly Row[],
-): MadeOf | undefined {
+): Dependencies | undefined {
   const [first, last] = endsOf(rows, field);
   // What is before it in the list moves it: in a descending one, that is what has higher keys.
   const isBefore = (key: Place) =>
@@ -113,9 +113,9 @@ export function madeOfPage(
     first !== undefined &&
     (direction === 'asc' ? compareKeys(key, first) < 0 : compareKeys(key, first) > 0);
   const [low, high] = direction === 'asc' ? [first, last] : [last, first];
-  return madeOfList(members, rows, {
+  return dependenciesOfList(members, rows, {
     aspects: aspectOf(field),
-    isTouched(before, after) {
+    invalidates(before, after) {
       if (!before !== !after) return true;
       const [from, to] = [placeOf(before, field), placeOf(after, field)];
       return isBefore(from) !== isBefore(to) || isMoveWithin(from, to, low, high);
@@ -123,11 +123,11 @@ export function madeOfPage(
   });
 }
 
-export function madeOfRange(
+export function dependenciesOfRange(
   members: Members,
   { ordering, after, before, limit, from }: KeysetPageRequest,
   rows: readonly Row[],
-): MadeOf | undefined {
+): Dependencies | undefined {
   const { field, direction } = ordering;
   const [first, last] = endsOf(rows, field);
   // As many as were wanted: what is further on was not looked at.
@@ -135,29 +135,30 @@ export function madeOfRange(
   const start = from === 'end' && isFull ? first : after;
   const end = from === 'start' && isFull ? last : before;
   const [low, high] = direction === 'asc' ? [start, end] : [end, start];
-  return madeOfList(members, rows, {
+  return dependenciesOfList(members, rows, {
     aspects: aspectOf(field),
-    isTouched: (one, other) => isMoveWithin(placeOf(one, field), placeOf(other, field), low, high),
+    invalidates: (one, other) =>
+      isMoveWithin(placeOf(one, field), placeOf(other, field), low, high),
   });
 }
 
 /** @param part is asked about members only */
-function madeOfList(
+function dependenciesOfList(
   { has, isExact, isOfOthers, aspects: decisive }: Members,
   rows: readonly Row[],
   part: ListPart,
-): MadeOf | undefined {
+): Dependencies | undefined {
   if (isOfOthers) return undefined;
   const member = (outfit: ToldKeys | undefined) => (outfit && has(outfit) ? outfit : undefined);
   const list: ListPart = {
     aspects: withOwner(decisive | part.aspects),
-    isTouched(outfitBefore, outfitAfter) {
+    invalidates(outfitBefore, outfitAfter) {
       const [before, after] = [member(outfitBefore), member(outfitAfter)];
-      return (before ?? after) !== undefined && (!isExact || part.isTouched(before, after));
+      return (before ?? after) !== undefined && (!isExact || part.invalidates(before, after));
     },
   };
   const ids = rows.map(({ id }) => id);
-  return { ...madeOfRecords(ids, rows), lists: [list] };
+  return { ...dependenciesOfRecords(ids, rows), lists: [list] };
 }
 
 /** Of a list that only likes order and narrow, the changes of likes tell all; of any other, those of outfits. */

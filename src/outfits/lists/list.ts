@@ -1,12 +1,18 @@
 // Lists of outfits: of everyone, or of a user; with numbered pages, and to scroll.
 import DataLoader from 'dataloader';
-import { type MadeOf, madeOfAll } from '../../database/changes/change-log.ts';
+import { type Dependencies, dependenciesOfAll } from '../../database/changes/change-log.ts';
 import type { ReadRows } from '../../database/read.ts';
 import { accessOf, isSelective, type OutfitFilter, rangeOf, simplify } from '../filter.ts';
 import type { Ordering, SortKey } from '../ordering.ts';
 import { type FlatRow, type OutfitRow, rowOf } from '../row.ts';
 import type { Visibility } from '../visibility.ts';
-import { type Members, madeOfCount, madeOfPage, madeOfRange, membersOf } from './dependencies.ts';
+import {
+  dependenciesOfCount,
+  dependenciesOfPage,
+  dependenciesOfRange,
+  type Members,
+  membersOf,
+} from './dependencies.ts';
 import {
   beyond,
   countStatement,
@@ -143,34 +149,34 @@ type PageRow = Counted & (FlatRow | { readonly id: null });
 
 function readPage(read: ReadRows, scope: Scope, request: PageRequest): Promise<PageRow[]> {
   return run(read, pageStatement(scope, request), scope, (members, rows: PageRow[]) =>
-    madeOfPage(members, request.ordering, outfitsIn(rows)),
+    dependenciesOfPage(members, request.ordering, outfitsIn(rows)),
   );
 }
 
 function readRange(read: ReadRows, scope: Scope, request: KeysetPageRequest): Promise<FlatRow[]> {
   return run(read, rangeStatement(scope, request), scope, (members, rows: FlatRow[]) =>
-    madeOfRange(members, request, inOrder(rows, request.from)),
+    dependenciesOfRange(members, request, inOrder(rows, request.from)),
   );
 }
 
 function readCounts(read: ReadRows, scope: Scope): Promise<Counted[]> {
-  return run(read, countStatement(scope), scope, madeOfCount);
+  return run(read, countStatement(scope), scope, dependenciesOfCount);
 }
 
 function run<Row extends Owned>(
   read: ReadRows,
   { text, values, planForValues, access }: Statement,
   { visibility, filter, users }: Scope,
-  madeOf: (members: Members, rows: Row[]) => MadeOf | undefined,
+  dependenciesOf: (members: Members, rows: Row[]) => Dependencies | undefined,
 ): Promise<Row[]> {
   return read<Row>(text, values, {
     planForValues,
     access,
-    madeOf(rows) {
-      if (!users) return madeOf(membersOf(visibility, filter), [...rows]);
+    dependencies(rows) {
+      if (!users) return dependenciesOf(membersOf(visibility, filter), [...rows]);
       const lists = groupBy(rows, ownerOf);
-      return madeOfAll(
-        users.map((id) => madeOf(membersOf(visibility, filter, id), lists.get(id) ?? [])),
+      return dependenciesOfAll(
+        users.map((id) => dependenciesOf(membersOf(visibility, filter, id), lists.get(id) ?? [])),
       );
     },
   });
