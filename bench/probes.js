@@ -99,7 +99,7 @@ async function measure(url, database, { gateways, rate }) {
       waited += milliseconds;
     });
   }
-  await Promise.all(all.map((snapshots) => snapshots.takeNext()));
+  await Promise.all(all.map((snapshots) => snapshots.next()));
   probes = 0;
   waited = 0;
   const before = readFamilyTime(database);
@@ -130,7 +130,7 @@ async function ask(snapshots, rate, end) {
     if (at >= end) break;
     const pause = at - performance.now();
     if (pause > 0) await new Promise((settle) => setTimeout(settle, pause));
-    answered.push(snapshots.takeNext());
+    answered.push(snapshots.next());
   }
   await Promise.all(answered);
 }

@@ -1,7 +1,7 @@
 // The one door of REST and GraphQL: who asks, 401, 429; and whether anyone may write.
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import { findOtherOwner, type WriteConfig } from '../config.ts';
-import type { Waiter } from '../database/task.ts';
+import type { Caller } from '../database/task.ts';
 import {
   HttpError,
   invalidToken,
@@ -66,7 +66,7 @@ export function createAdmission(
  * All that the engine knows of a request that was let in. Signal and sender are made when read: answers from memory
  * need neither. A class: V8 keeps what an object literal with getters holds until a full garbage collection.
  */
-export class Asker implements Waiter {
+export class Asker implements Caller {
   readonly viewer: Viewer | undefined;
   readonly idempotencyKey: string | undefined;
   readonly log: FastifyBaseLogger;

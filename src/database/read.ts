@@ -94,26 +94,31 @@ export function renewName(text: string, name: string): string {
   return nameStatement(text);
 }
 
-export type RecordedReads = ReturnType<typeof recordReads>;
+/** Tracks the cache dependencies of every statement that is read through it. */
+export class DependencyTracker {
+  readonly #all: (Dependencies | undefined)[] = [];
 
-/** Tracks the cache dependencies of what is read. */
-export function recordReads(read: ReadRows) {
-  const all: (Dependencies | undefined)[] = [];
-  return {
-    async read<Row extends object>(
-      text: string,
-      values: readonly unknown[],
-      options: ReadOptions<Row> = {},
-    ) {
-      // Until it is known; and for good when the reading fails.
-      const place = all.push(undefined) - 1;
-      const rows = await read(text, values, options);
-      all[place] = options.dependencies?.(rows);
-      return rows;
-    },
-    /** Something is read in another way. */
-    noteAnything: () => void all.push(undefined),
-    /** What has been read; undefined: something that does not say what it is of. */
-    dependencies: () => dependenciesOfAll(all),
+  constructor(private readonly readRows: ReadRows) {}
+
+  readonly read: ReadRows = async <Row extends object>(
+    text: string,
+    values: readonly unknown[],
+    options: ReadOptions<Row> = {},
+  ) => {
+    // Unknown until the rows are there, and for good when the statement fails.
+    const index = this.#all.push(undefined) - 1;
+    const rows = await this.readRows(text, values, options);
+    this.#all[index] = options.dependencies?.(rows);
+    return rows;
   };
+
+  /** For data read in another way, such as with Prisma: any commit invalidates the result. */
+  markUnknown(): void {
+    this.#all.push(undefined);
+  }
+
+  /** Of all statements together; undefined: any commit invalidates the result. */
+  dependencies(): Dependencies | undefined {
+    return dependenciesOfAll(this.#all);
+  }
 }

@@ -41,7 +41,7 @@ export class Stop implements StopSignal {
 }
 
 /** Who waits for a result: a request, say. Its signal may be made when it is first read. */
-export interface Waiter {
+export interface Caller {
   readonly signal: AbortSignal;
   /** Who is charged for the work: connections and slots are given to senders in turn. */
   readonly sender: string;
@@ -139,8 +139,8 @@ export class SharedTask<Result> {
     this.#result.then(callback, callback);
   }
 
-  /** @throws HttpError 503 when the waiter has left, the time is over, or the database fails */
-  wait({ signal }: Pick<Waiter, 'signal'>): Promise<Result> {
+  /** @throws HttpError 503 when the caller has left, the time is over, or the database fails */
+  wait({ signal }: Pick<Caller, 'signal'>): Promise<Result> {
     this.#waiting++;
     return new Promise((settle, reject) => {
       const leave = () => {

@@ -2,7 +2,7 @@
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
-import { type ReadRows, type RecordedReads, recordReads } from '../database/read.ts';
+import { DependencyTracker, type ReadRows } from '../database/read.ts';
 import { holdScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/lists/by-id.ts';
@@ -48,7 +48,7 @@ export function createContextFactory(
     forOne: (personal: Personal, read: ReadRows = readPrimary): Context =>
       new OwnContext(parts, held(read), visibilityFor(privateOutfits, personal.viewer), personal),
     forAll: (read: ReadRows = readPrimary) =>
-      new SharedContext(parts, recordReads(held(read)), visibleToAll),
+      new SharedContext(parts, new DependencyTracker(held(read)), visibleToAll),
     /** Whether viewers see what everyone sees, and no more. */
     sharesWithViewers: isShareable(visibilityFor(privateOutfits, { userId: 0 })),
   };
@@ -113,10 +113,10 @@ export class SharedContext extends Loaders implements Context {
 
   constructor(
     parts: Parts,
-    readonly recorded: RecordedReads,
+    readonly tracker: DependencyTracker,
     visibility: Visibility,
   ) {
-    super(parts, recorded.read, visibility);
+    super(parts, tracker.read, visibility);
     this.client = parts.prisma;
     Object.defineProperties(this, noted);
   }
@@ -128,7 +128,7 @@ function notePersonal(this: SharedContext): undefined {
 
 /** Nothing tells what is read with it. */
 function notePrisma(this: SharedContext): PrismaClient {
-  this.recorded.noteAnything();
+  this.tracker.markUnknown();
   return this.client;
 }
 

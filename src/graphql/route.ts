@@ -3,12 +3,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { type Admit, Asker } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
+import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
 import type { Documents } from './documents.ts';
-import type { Answer, Probes } from './engine/answer-cache.ts';
+import type { Answer } from './engine/answer-cache.ts';
 import type { Engine } from './engine/engine.ts';
 import { countObjects, type LimitConfig } from './engine/limits.ts';
 import type { Invalid, Operation } from './engine/operations.ts';
@@ -40,7 +41,7 @@ export interface GraphQLOptions {
   readonly documents: Documents;
   readonly admit: Admit;
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
-  readonly snapshots: Probes;
+  readonly snapshots: StateSource;
   readonly streams: EventStreams;
   readonly sendPage?:
     | ((request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>)

@@ -163,7 +163,9 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
         { aggregator: 'max' },
       );
     },
-    followReplicas(replicas: Pick<Replicas, 'lagOf' | 'primaryReads' | 'reads' | 'standbys'>) {
+    followReplicas(
+      replicas: Pick<Replicas, 'replicationLag' | 'primaryReads' | 'reads' | 'standbys'>,
+    ) {
       const ofStandbys = (read: (standby: Replicas['standbys'][number]) => number) => () =>
         replicas.standbys.map((standby) => [{ standby: standby.name }, read(standby)] as const);
       const labelNames = ['standby'];
@@ -176,7 +178,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
       gauge(
         'gateway_standby_lag_seconds',
         'For how long the standby has lacked what was to be read.',
-        ofStandbys((standby) => replicas.lagOf(standby) / 1000),
+        ofStandbys((standby) => replicas.replicationLag(standby) / 1000),
         { labelNames, aggregator: 'max' },
       );
       counter(

@@ -12,8 +12,9 @@ import {
 } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
+import type { StateSource } from '../database/changes/snapshots.ts';
 import { HttpError } from '../errors.ts';
-import type { AnswerCache, Probes } from '../graphql/engine/answer-cache.ts';
+import type { AnswerCache } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
 import { maxNameLength } from '../observability/log.ts';
@@ -132,12 +133,12 @@ export function followCache(cache: AnswerCache): void {
 }
 
 /** One probe answers many requests: so it is a trace of its own, linked to and from those that wait for it. */
-export function traceSnapshots(snapshots: Probes, tracer: Tracer): Probes {
+export function traceSnapshots(snapshots: StateSource, tracer: Tracer): StateSource {
   const probes = new WeakMap<Promise<unknown>, Span>();
   return {
     changes: snapshots.changes,
-    takeNext() {
-      const taken = context.with(ROOT_CONTEXT, () => snapshots.takeNext());
+    next() {
+      const taken = context.with(ROOT_CONTEXT, () => snapshots.next());
       const asker = trace.getActiveSpan();
       if (!asker?.isRecording()) return taken;
       const probe = probes.get(taken) ?? startProbe(taken, tracer);

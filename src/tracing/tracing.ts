@@ -15,8 +15,8 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { StateSource } from '../database/changes/snapshots.ts';
 import type { Database } from '../database/database.ts';
-import type { Probes } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
 import { followCache, followRequests, traceEngine, traceSnapshots } from './requests.ts';
@@ -46,7 +46,7 @@ export function startTracing(endpoint: string, log: FastifyBaseLogger) {
     /** To be called before the first statement is sent. */
     followStatements: (pool: Database['pool']) => followStatements(pool, tracer),
     followCache,
-    traceSnapshots: (snapshots: Probes) => traceSnapshots(snapshots, tracer),
+    traceSnapshots: (snapshots: StateSource) => traceSnapshots(snapshots, tracer),
     traceEngine: (engine: Engine) => traceEngine(engine, tracer),
     traceUpstream: <Sender extends Parameters<typeof traceUpstream>[0]>(upstream: Sender): Sender =>
       traceUpstream(upstream, tracer),

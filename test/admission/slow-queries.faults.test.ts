@@ -161,7 +161,7 @@ test('a client that leaves while the database is asked what it shows has nothing
   const base = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
   for (const [, what] of requests) expect((await send(base, what)).status).toBe(200);
   const query = vi.spyOn(pool, 'query');
-  const take = snapshots.takeNext.bind(snapshots);
+  const take = snapshots.next.bind(snapshots);
   for (const [, what] of requests) {
     await pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     let ask = () => {};
@@ -172,7 +172,7 @@ test('a client that leaves while the database is asked what it shows has nothing
     const held = new Promise<void>((settle) => {
       answer = settle;
     });
-    const probe = vi.spyOn(snapshots, 'takeNext').mockImplementationOnce(async () => {
+    const probe = vi.spyOn(snapshots, 'next').mockImplementationOnce(async () => {
       ask();
       await held;
       return take();

@@ -321,7 +321,7 @@ describe('what waits for an expensive list', () => {
       {} as never,
       true,
       undefined,
-      { isInvalidated: () => true, now: 0 },
+      { isInvalidated: () => true, current: 0 },
       0,
     );
     for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Follower);

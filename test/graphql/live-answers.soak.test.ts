@@ -46,7 +46,7 @@ type Gateway = Awaited<ReturnType<typeof open>>;
 
 /** Waits until the gateway has looked at the database some more times. */
 async function untilLooked({ database }: Gateway, times = 3): Promise<void> {
-  const take = vi.spyOn(database.snapshots, 'takeNext');
+  const take = vi.spyOn(database.snapshots, 'next');
   await expect.poll(() => take.mock.calls.length, { timeout: 20_000 }).toBeGreaterThan(times);
   take.mockRestore();
 }
@@ -258,7 +258,7 @@ describe('a live answer', () => {
 
   test('is asked for once for all who follow it, and never while nobody does', async () => {
     const gateway = await open('PostgreSQL', { CACHE_MAX_BYTES: '0' });
-    const take = vi.spyOn(gateway.database.snapshots, 'takeNext');
+    const take = vi.spyOn(gateway.database.snapshots, 'next');
     const query = vi.spyOn(gateway.database.pool, 'query');
     const lists = () =>
       query.mock.calls.filter(([statement]) => /FROM outfits/.test(JSON.stringify(statement)))

@@ -35,7 +35,7 @@ beforeAll(async () => {
     primaryReads: Object.fromEntries(
       reasons.map((reason) => [reason, 1]),
     ) as Replicas['primaryReads'],
-    lagOf: () => 0,
+    replicationLag: () => 0,
   });
   const settings = { LEGACY_URL: legacy.base, LEGACY_MODE: 'mirror', LEGACY_SAMPLE: '100' };
   const { legacyMode, legacySample, legacyUrl } = readConfig(settings);

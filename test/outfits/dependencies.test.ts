@@ -8,7 +8,7 @@ import {
   type Dependencies,
   type OutfitChange,
   type OutfitKeys,
-  type ToldKeys,
+  type RowImage,
 } from '../../src/database/changes/change-log.ts';
 import type { OutfitFilter } from '../../src/outfits/filter.ts';
 import {
@@ -204,10 +204,10 @@ function read(
   }
 }
 
-const outfitKeys = ({ id, userId, private: hidden, created, modified }: Outfit): ToldKeys => ({
+const outfitKeys = ({ id, userId, private: hidden, created, modified }: Outfit): RowImage => ({
   ...{ id, userId, private: hidden, created, modified },
 });
-const likesKeys = ({ id, userId, private: hidden, likes }: Outfit): ToldKeys => ({
+const likesKeys = ({ id, userId, private: hidden, likes }: Outfit): RowImage => ({
   ...{ id, userId, private: hidden, likes },
 });
 
@@ -224,7 +224,7 @@ function take(step: Step, data: Data, tell: (told: Told) => void): Data {
   const outfits = new Map(data.outfits);
   if (after) outfits.set(id, after);
   else outfits.delete(id);
-  const note = (keysOf: (outfit: Outfit) => ToldKeys) =>
+  const note = (keysOf: (outfit: Outfit) => RowImage) =>
     tell({ outfit: changeOf(id, before && keysOf(before), after && keysOf(after)) });
   const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other);
   // Each table notes the rows that are other ones: the outfit without its likes, and the likes with what they copy.
@@ -292,7 +292,7 @@ describe('what was read', () => {
           outfits: new Map(start.map((outfit) => [outfit.id, outfit])),
           names: ['Ann', 'Ben', 'Cem'],
         };
-        const since = log.now;
+        const since = log.current;
         const all: Told[] = [];
         const commit = (transaction: Transaction) => {
           for (const step of transaction) data = take(step, data, (told) => all.push(told));
@@ -324,14 +324,14 @@ describe('what was read', () => {
         users: [],
       });
     like(1);
-    const since = log.now;
+    const since = log.current;
     for (let id = 2; id <= 5; id++) like(id);
     expect(log.isInvalidated(dependenciesOfRecords([1], []), since)).toBe(false);
     expect(log.isInvalidated(dependenciesOfRecords([5], []), since)).toBe(true);
     for (let id = 6; id <= 8; id++) like(...Array(4_000).fill(id));
     expect(log.isInvalidated(dependenciesOfRecords([1], []), since)).toBe(true);
-    expect(log.isInvalidated(dependenciesOfRecords([1], []), log.now - 1)).toBe(false);
+    expect(log.isInvalidated(dependenciesOfRecords([1], []), log.current - 1)).toBe(false);
     log.add(undefined);
-    expect(log.isInvalidated(dependenciesOfRecords([1], []), log.now - 1)).toBe(true);
+    expect(log.isInvalidated(dependenciesOfRecords([1], []), log.current - 1)).toBe(true);
   });
 });

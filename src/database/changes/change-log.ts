@@ -10,24 +10,27 @@ export interface OutfitKeys {
   readonly modified: bigint;
 }
 
-/** What a change tells: outfits and their likes are two rows, and a change of one tells nothing of the other. */
-export type ToldKeys = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
+/** Row image before or after a change. Outfits and their likes are two tables: a change has the columns of one of them. */
+export type RowImage = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
   readonly [Field in 'created' | 'likes' | 'modified']?: OutfitKeys[Field] | undefined;
 };
 
-/** What may change, as bits. `others` is always set for an outfit itself; `likesOwner` is the owner that likes tell. */
-export const aspects = {
-  ...{ owner: 1, created: 2, modified: 4, others: 8 },
+/**
+ * Columns as the bits of a mask. `owner` is the user and the privacy, `likesOwner` the same in the row of the likes;
+ * `content` stands for all other columns of an outfit, and is set by each change of it.
+ */
+export const columnBits = {
+  ...{ owner: 1, created: 2, modified: 4, content: 8 },
   ...{ likesOwner: 16, likes: 32 },
 } as const;
 
 /** One outfit, or its number of likes, that was inserted (no `before`), deleted (no `after`) or updated. */
 export interface OutfitChange {
   readonly id: number;
-  readonly before: ToldKeys | undefined;
-  readonly after: ToldKeys | undefined;
-  /** What has changed of it, of `aspects`. */
-  readonly aspects: number;
+  readonly before: RowImage | undefined;
+  readonly after: RowImage | undefined;
+  /** Mask of `columnBits`. */
+  readonly changedColumns: number;
 }
 
 export interface Changes {
@@ -59,7 +62,7 @@ export function readChanges(rows: readonly ChangeRow[]): Changes | undefined {
   return { outfits, users };
 }
 
-function keysOf(row: ChangeRow, side: 'old' | 'new'): ToldKeys | undefined {
+function keysOf(row: ChangeRow, side: 'old' | 'new'): RowImage | undefined {
   const userId = row[`${side}_user_id`];
   if (userId === null) return undefined;
   return {
@@ -74,27 +77,27 @@ function keysOf(row: ChangeRow, side: 'old' | 'new'): ToldKeys | undefined {
 
 export function changeOf(
   id: number,
-  before: ToldKeys | undefined,
-  after: ToldKeys | undefined,
+  before: RowImage | undefined,
+  after: RowImage | undefined,
 ): OutfitChange {
-  const bitIf = (field: keyof ToldKeys, bit: number) =>
+  const bitIf = (field: keyof RowImage, bit: number) =>
     before?.[field] === after?.[field] ? 0 : bit;
   const owner = (bit: number) => bitIf('userId', bit) | bitIf('private', bit);
-  const changed =
+  const changedColumns =
     (before ?? after)?.likes === undefined
-      ? aspects.others |
-        owner(aspects.owner) |
-        bitIf('created', aspects.created) |
-        bitIf('modified', aspects.modified)
-      : owner(aspects.likesOwner) | bitIf('likes', aspects.likes);
-  return { id, before, after, aspects: changed };
+      ? columnBits.content |
+        owner(columnBits.owner) |
+        bitIf('created', columnBits.created) |
+        bitIf('modified', columnBits.modified)
+      : owner(columnBits.likesOwner) | bitIf('likes', columnBits.likes);
+  return { id, before, after, changedColumns };
 }
 
 export interface ListPart {
-  /** Which aspects of outfits it depends on; a change of others is not asked about. */
-  readonly aspects: number;
+  /** Mask of the columns that it depends on: `invalidates` is called only for a change of one of them. */
+  readonly columns: number;
   /** Whether one change invalidates it. Changes are never netted: an answer may have been read between two of them. */
-  readonly invalidates: (before: ToldKeys | undefined, after: ToldKeys | undefined) => boolean;
+  readonly invalidates: (before: RowImage | undefined, after: RowImage | undefined) => boolean;
 }
 
 /** Cache dependencies of an answer: as long as nothing of that changes, it is the same answer. */
@@ -131,42 +134,42 @@ export function sizeOf(dependencies: Dependencies | undefined): number {
 const maxChanges = 10_000;
 
 interface Noted extends OutfitChange {
-  readonly moment: number;
+  readonly version: number;
 }
 
 /** Keeps what was committed. Answers ask when they are wanted: a change costs the same however many there are. */
 export class ChangeLog {
-  /** The latest moment. */
-  now = 0;
-  /** What was read before this moment may have been changed by anything. */
-  start = 0;
+  /** The latest version. */
+  current = 0;
+  /** What was read before this version may have been changed by anything. */
+  oldestKnown = 0;
   #outfitChanges: Noted[] = [];
   /** When an outfit or a user was last seen to have changed. */
   readonly #outfits = new Map<number, number>();
   readonly #users = new Map<number, number>();
   #anyUser = 0;
 
-  /** @param changes what was committed since the latest moment; undefined: nobody knows what */
+  /** @param changes what was committed since the latest version; undefined: nobody knows what */
   add(changes: Changes | undefined): void {
-    this.now += 1;
-    if (!changes) this.#forget(this.now);
+    this.current += 1;
+    if (!changes) this.#forget(this.current);
     for (const change of changes?.outfits ?? []) {
-      this.#outfitChanges.push({ ...change, moment: this.now });
-      this.#outfits.set(change.id, this.now);
+      this.#outfitChanges.push({ ...change, version: this.current });
+      this.#outfits.set(change.id, this.current);
     }
     for (const id of changes?.users ?? []) {
-      this.#users.set(id, this.now);
-      this.#anyUser = this.now;
+      this.#users.set(id, this.current);
+      this.#anyUser = this.current;
     }
     if (this.#outfitChanges.length > maxChanges || this.#users.size > maxChanges) {
-      this.#forget(this.#outfitChanges.at(-maxChanges / 2)?.moment ?? this.now);
+      this.#forget(this.#outfitChanges.at(-maxChanges / 2)?.version ?? this.current);
     }
   }
 
   /** Whether what was read may differ by now. @param since no later than the reading's begin, or when this was false */
   isInvalidated(dependencies: Dependencies | undefined, since: number): boolean {
-    if (since === this.now) return false;
-    if (since < this.start || !dependencies) return true;
+    if (since === this.current) return false;
+    if (since < this.oldestKnown || !dependencies) return true;
     const { outfits = [], users = [], lists = [], anyUser = false } = dependencies;
     if (anyUser && this.#anyUser > since) return true;
     for (const id of outfits) if ((this.#outfits.get(id) ?? 0) > since) return true;
@@ -174,20 +177,20 @@ export class ChangeLog {
     return lists.some((list) => this.#isListInvalidated(list, since));
   }
 
-  #isListInvalidated({ aspects, invalidates }: ListPart, since: number): boolean {
+  #isListInvalidated({ columns, invalidates }: ListPart, since: number): boolean {
     for (let index = this.#outfitChanges.length - 1; index >= 0; index--) {
       const change = this.#outfitChanges[index] as Noted;
-      if (change.moment <= since) return false;
-      if (change.aspects & aspects && invalidates(change.before, change.after)) return true;
+      if (change.version <= since) return false;
+      if (change.changedColumns & columns && invalidates(change.before, change.after)) return true;
     }
     return false;
   }
 
   #forget(until: number): void {
-    this.start = until;
-    this.#outfitChanges = this.#outfitChanges.filter(({ moment }) => moment > until);
+    this.oldestKnown = until;
+    this.#outfitChanges = this.#outfitChanges.filter(({ version }) => version > until);
     for (const moments of [this.#outfits, this.#users]) {
-      for (const [id, moment] of moments) if (moment <= until) moments.delete(id);
+      for (const [id, version] of moments) if (version <= until) moments.delete(id);
     }
   }
 }

@@ -3,8 +3,8 @@
 export interface DatabaseState {
   /** That of the snapshot, with its server: while two are equal, nothing has been committed in between, by whomever. */
   readonly name: string;
-  /** The moment of `changes`: all that was committed by then is shown. */
-  readonly moment: number;
+  /** The version of `changes`: all that was committed by then is shown. */
+  readonly version: number;
   /** Which server it is, as `serverIdentity` says it. Not of the embedded database. */
   readonly identity?: string;
   /** Where the log of the server was then: all that is shown was written before. Not of the embedded database. */

@@ -104,7 +104,7 @@ export function createProbe(
     const isSame = known !== undefined && row !== undefined && identityOf(row) === known.identity;
     changes.add(isSame ? changesIn(rows) : undefined);
     known = row && {
-      shown: { name: nameOf(row), moment: changes.now, ...positionOf(row) },
+      shown: { name: nameOf(row), version: changes.current, ...positionOf(row) },
       snapshot: row.snapshot,
       identity: identityOf(row),
     };

@@ -13,7 +13,10 @@ interface Source {
   close(): Promise<void>;
 }
 
-/** Tells what the database shows now, and what was committed since it was last asked. */
+/** Source of the current database state, for caches that invalidate by it. */
+export type StateSource = Pick<Snapshots, 'changes' | 'next'>;
+
+/** Takes snapshots: the current state of the database, and into `changes` what was committed since the last one. */
 export class Snapshots {
   #onTaken: ((milliseconds: number) => void) | undefined;
   #underWay: Promise<unknown> = Promise.resolve();
@@ -27,7 +30,7 @@ export class Snapshots {
   ) {}
 
   /** A snapshot taken after this call, shared by all calls that come while one is under way; undefined on a standby. */
-  takeNext(): Promise<DatabaseState | undefined> {
+  next(): Promise<DatabaseState | undefined> {
     if (!this.#next) {
       const started = this.#underWay
         .then(() => new Promise<void>(setImmediate))
@@ -57,7 +60,7 @@ export class Snapshots {
 
   renew(): Promise<unknown> {
     this.source.reset();
-    return this.takeNext();
+    return this.next();
   }
 
   close(): Promise<void> {

@@ -105,7 +105,7 @@ export class Replicas {
   };
 
   /** Milliseconds for which a standby has lacked what was to be read: those since the oldest mark that it lacks. */
-  lagOf(standby: Standby): number {
+  replicationLag(standby: Standby): number {
     const reached = this.#marks.findLastIndex(({ position }) => standby.hasReached(position));
     const oldest = this.#marks[reached + 1];
     return oldest ? performance.now() - oldest.at : 0;

@@ -2,8 +2,8 @@
 import { LRUCache } from 'lru-cache';
 import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
-import type { Snapshots } from '../../database/changes/snapshots.ts';
-import type { SharedTask, StartTask, Waiter } from '../../database/task.ts';
+import type { StateSource } from '../../database/changes/snapshots.ts';
+import type { Caller, SharedTask, StartTask } from '../../database/task.ts';
 import { HttpError } from '../../errors.ts';
 
 export interface Answer {
@@ -19,7 +19,7 @@ export interface Answer {
 interface Kept {
   readonly answer: Answer;
   /** The version of the database up to which it is known to be valid. */
-  moment: number;
+  version: number;
 }
 
 /** Whether an answer was kept, was read for this call, or by a read that others wait for too. */
@@ -33,8 +33,6 @@ interface Reads {
   underWay?: Promise<void> | undefined;
   next?: SharedTask<Answer> | undefined;
 }
-
-export type Probes = Pick<Snapshots, 'changes' | 'takeNext'>;
 
 /** Every call learns what was committed before it, from a snapshot taken after it: no answer is ever stale. */
 export class AnswerCache {
@@ -63,7 +61,7 @@ export class AnswerCache {
    * @param tellsReads whether reads need the state of the database, also when nothing is kept
    */
   constructor(
-    private readonly snapshots: Probes,
+    private readonly snapshots: StateSource,
     private readonly startTask: StartTask,
     maxBytes: number,
     private readonly maxAge = 0,
@@ -83,11 +81,11 @@ export class AnswerCache {
   async get<Value extends Answer>(
     key: string,
     read: Read<Value>,
-    waiter: Waiter,
+    caller: Caller,
     mayBeOld = false,
   ): Promise<Value> {
     const shown = await this.#findShown(mayBeOld);
-    if (!this.#kept || !shown) return this.startTask(() => read(shown), waiter.sender).wait(waiter);
+    if (!this.#kept || !shown) return this.startTask(() => read(shown), caller.sender).wait(caller);
     const kept = this.#findKept(key);
     if (kept) {
       this.hits += 1;
@@ -95,11 +93,11 @@ export class AnswerCache {
       return kept as Value;
     }
     this.misses += 1;
-    return this.#share(key, read, waiter).wait(waiter) as Promise<Value>;
+    return this.#share(key, read, caller).wait(caller) as Promise<Value>;
   }
 
   /** For a read that is not kept. @throws HttpError 503 when that took as long as a request may take */
-  async tell(): Promise<DatabaseState | undefined> {
+  async currentState(): Promise<DatabaseState | undefined> {
     return this.tellsReads ? this.#takeSnapshot() : undefined;
   }
 
@@ -113,7 +111,7 @@ export class AnswerCache {
   }
 
   /** The next read that has not begun: one that has may have missed what was committed before this call. */
-  #share(key: string, read: Read<Answer>, { sender }: Waiter): SharedTask<Answer> {
+  #share(key: string, read: Read<Answer>, { sender }: Caller): SharedTask<Answer> {
     const reads = this.#reads.get(key) ?? {};
     if (reads.next && !reads.next.isStopped) {
       this.onLookup?.('shared');
@@ -158,27 +156,27 @@ export class AnswerCache {
     const kept = this.#kept?.get(key);
     if (!kept) return undefined;
     const { changes } = this.snapshots;
-    if (changes.isInvalidated(kept.answer.dependencies, kept.moment)) {
+    if (changes.isInvalidated(kept.answer.dependencies, kept.version)) {
       this.#kept?.delete(key);
       this.touched += 1;
       return undefined;
     }
-    kept.moment = changes.now;
+    kept.version = changes.current;
     return kept.answer;
   }
 
   /** @param before the state that the answer has seen at least: later changes are checked, seen or not */
   #keep(key: string, answer: Answer, before: DatabaseState | undefined): void {
     const { changes } = this.snapshots;
-    if (!answer.shareable || !before || changes.isInvalidated(answer.dependencies, before.moment))
+    if (!answer.shareable || !before || changes.isInvalidated(answer.dependencies, before.version))
       return;
     const size = answer.size + key.length + sizeOf(answer.dependencies);
-    this.#kept?.set(key, { answer, moment: changes.now }, { size });
+    this.#kept?.set(key, { answer, version: changes.current }, { size });
   }
 
   /** Undefined when it cannot be known. @throws HttpError 503 when that took as long as a request may take */
   #takeSnapshot(): Promise<DatabaseState | undefined> {
-    const taken = this.snapshots.takeNext();
+    const taken = this.snapshots.next();
     if (this.#probe?.taken !== taken) {
       const askedAt = performance.now();
       const shown = taken.then(
@@ -202,9 +200,9 @@ export class AnswerCache {
 
   /** Clears the cache when every entry is invalid: the change log was truncated. */
   #clear(): void {
-    const { now, start } = this.snapshots.changes;
-    if (start !== now || this.#clearedAt === now) return;
-    this.#clearedAt = now;
+    const { current, oldestKnown } = this.snapshots.changes;
+    if (oldestKnown !== current || this.#clearedAt === current) return;
+    this.#clearedAt = current;
     if (this.#kept?.size) this.cleared += 1;
     this.#kept?.clear();
   }

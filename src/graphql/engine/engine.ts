@@ -7,7 +7,7 @@ import type { Viewer } from '../../admission/viewer.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
 import { httpErrorFor } from '../../database/errors.ts';
 import type { ReadAt } from '../../database/standby/replicas.ts';
-import { currentTask, type StartTask, type Waiter } from '../../database/task.ts';
+import { type Caller, currentTask, type StartTask } from '../../database/task.ts';
 import type { HttpError } from '../../errors.ts';
 import type { Context, ContextFactory, Personal } from '../context.ts';
 import type { Answer, AnswerCache } from './answer-cache.ts';
@@ -26,7 +26,7 @@ export interface EngineOptions {
   readonly guardWrite: GuardWrite;
 }
 
-export interface Asker extends Personal, Waiter {
+export interface Asker extends Personal, Caller {
   readonly log: FastifyBaseLogger;
   readonly mayBeOld?: boolean;
 }
@@ -102,7 +102,7 @@ export function createEngine(options: EngineOptions): Engine {
       const isWrite = operation.type === 'mutation';
       if (isWrite) guardWrite();
       const answerOne = async () => {
-        const read = isWrite ? undefined : readAt?.(await cache.tell());
+        const read = isWrite ? undefined : readAt?.(await cache.currentState());
         const result = await run(operation, variables, contexts.forOne(asker, read));
         return noteExpense(toAnswer(settle(result, operation, asker.log), false));
       };
@@ -117,7 +117,7 @@ export function createEngine(options: EngineOptions): Engine {
           return personal;
         }
         const answer = toAnswer(settle(result, operation, asker.log), true);
-        if (!result.errors) answer.dependencies = shared.recorded.dependencies();
+        if (!result.errors) answer.dependencies = shared.tracker.dependencies();
         return noteExpense(answer);
       };
       const answer = await cache.get<Answer>(key, answerAll, asker, asker.mayBeOld);

@@ -37,7 +37,7 @@ export class LiveFeed {
   readonly #left = new AbortController();
   #readings = 0;
   /** A version of the database before the last answer was read; undefined: there is none. */
-  #moment: number | undefined;
+  #version: number | undefined;
   #dependencies: Dependencies | undefined;
   #isReading = false;
   /** Whether the next reading is needed whatever has changed: a follower came during the last one, say. */
@@ -53,7 +53,7 @@ export class LiveFeed {
     readonly question: LiveQuestion,
     readonly isForAll: boolean,
     private readonly viewer: Viewer | undefined,
-    private readonly changes: Pick<ChangeLog, 'isInvalidated' | 'now'>,
+    private readonly changes: Pick<ChangeLog, 'isInvalidated' | 'current'>,
     private readonly expensivePause: number,
   ) {}
 
@@ -98,14 +98,14 @@ export class LiveFeed {
 
   #isInvalidated(): boolean {
     return (
-      this.#moment === undefined || this.changes.isInvalidated(this.#dependencies, this.#moment)
+      this.#version === undefined || this.changes.isInvalidated(this.#dependencies, this.#version)
     );
   }
 
   /** @throws what the reading fails with: followers keep the answer that they have */
   async read(read: Read, sender: string): Promise<void> {
     // What is committed during the reading will be known to have come after this.
-    const moment = this.changes.now;
+    const version = this.changes.current;
     this.#isReading = true;
     this.#mustRead = false;
     this.#readings += 1;
@@ -115,7 +115,7 @@ export class LiveFeed {
       const asker = { viewer, signal: this.left, sender };
       const answer = await read(this.question, asker);
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
-      this.#moment = moment;
+      this.#version = version;
       this.#dependencies = answer.dependencies;
       if (answer.isExpensive) this.#pause(this.expensivePause);
       for (const follower of this.followers) {
@@ -143,9 +143,9 @@ export class LiveFeed {
     }
   }
 
-  /** Does not read again until something is committed after `moment`, a version before the failed reading. */
-  giveUp(moment: number): void {
-    this.#moment = moment;
+  /** Does not read again until something is committed after `version`, a version before the failed reading. */
+  giveUp(version: number): void {
+    this.#version = version;
     this.#dependencies = undefined;
     this.#mustRead = false;
   }

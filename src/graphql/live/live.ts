@@ -2,10 +2,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Viewer } from '../../admission/viewer.ts';
+import type { StateSource } from '../../database/changes/snapshots.ts';
 import { Lane } from '../../database/connection/lane.ts';
 import { httpErrorFor } from '../../database/errors.ts';
 import { timedOut } from '../../errors.ts';
-import type { Probes } from '../engine/answer-cache.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
   type Follower,
@@ -36,7 +36,7 @@ export class LiveAnswers {
   /** @param expensivePause least milliseconds between an expensive reading of a question and its next one */
   constructor(
     private readonly engine: Engine,
-    private readonly snapshots: Probes,
+    private readonly snapshots: StateSource,
     private readonly log: FastifyBaseLogger,
     private readonly expensivePause: number,
   ) {}
@@ -114,7 +114,7 @@ export class LiveAnswers {
   async #look(): Promise<void> {
     const timer = this.#timer;
     try {
-      const isKnown = (await this.snapshots.takeNext()) !== undefined;
+      const isKnown = (await this.snapshots.next()) !== undefined;
       for (const feed of this.#feeds.values()) {
         if (!isKnown) feed.markUnknown();
         if (feed.isDue) this.#enqueue(feed);
@@ -165,7 +165,7 @@ export class LiveAnswers {
     this.engine.answer(question, { ...asker, idempotencyKey: undefined, log: this.log });
 
   async #readOne(feed: LiveFeed, sender: string): Promise<void> {
-    const moment = this.snapshots.changes.now;
+    const version = this.snapshots.changes.current;
     try {
       await feed.read(this.#ask, sender);
       if (feed.isDue) this.#enqueue(feed);
@@ -174,7 +174,7 @@ export class LiveAnswers {
       feed.fail(error);
       if (httpErrorFor(error)) return;
       this.log.error({ err: error }, 'unexpected error');
-      feed.giveUp(moment);
+      feed.giveUp(version);
     }
   }
 

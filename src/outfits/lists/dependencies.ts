@@ -1,10 +1,10 @@
 // What a reading of outfits was made of: which changes can make it another, and which cannot.
 import {
-  aspects,
+  columnBits,
   type Dependencies,
   type ListPart,
   type OutfitKeys,
-  type ToldKeys,
+  type RowImage,
 } from '../../database/changes/change-log.ts';
 import type { OutfitFilter } from '../filter.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../ordering.ts';
@@ -12,9 +12,9 @@ import type { Visibility } from '../visibility.ts';
 import type { KeysetPageRequest } from './statements.ts';
 
 export interface Members {
-  readonly has: (outfit: ToldKeys) => boolean;
+  readonly has: (outfit: RowImage) => boolean;
   /** What of an outfit decides it, beside its owner. */
-  readonly aspects: number;
+  readonly columns: number;
   /** Whether that is all that decides it. If not, any change of an outfit it might have can change it. */
   readonly isExact: boolean;
   /** Whether other tables than those of outfits and users decide it, too. */
@@ -23,41 +23,41 @@ export interface Members {
 
 type Condition<Field extends keyof OutfitFilter> = (
   value: NonNullable<OutfitFilter[Field]>,
-) => (outfit: ToldKeys) => boolean;
+) => (outfit: RowImage) => boolean;
 
 interface Known<Field extends keyof OutfitFilter> {
-  readonly aspect: number;
+  readonly column: number;
   readonly condition: Condition<Field>;
 }
 
 const tellable: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field> } = {
-  ids: { aspect: 0, condition: (ids) => oneOf('id', ids) },
-  userIds: { aspect: 0, condition: (ids) => oneOf('userId', ids) },
+  ids: { column: 0, condition: (ids) => oneOf('id', ids) },
+  userIds: { column: 0, condition: (ids) => oneOf('userId', ids) },
   createdFrom: atLeast('created'),
   createdBefore: below('created'),
   likesFrom: atLeast('likes'),
   likesBelow: below('likes'),
-  private: { aspect: 0, condition: (isPrivate) => (outfit) => outfit.private === isPrivate },
+  private: { column: 0, condition: (isPrivate) => (outfit) => outfit.private === isPrivate },
 };
 
 /** What a change does not tell may be anything. */
 function atLeast(field: 'created' | 'likes') {
-  const condition = (from: bigint | number) => (outfit: ToldKeys) =>
+  const condition = (from: bigint | number) => (outfit: RowImage) =>
     (outfit[field] ?? from) >= from;
-  return { aspect: aspects[field], condition };
+  return { column: columnBits[field], condition };
 }
 
 function below(field: 'created' | 'likes') {
-  const condition = (end: bigint | number) => (outfit: ToldKeys) => {
+  const condition = (end: bigint | number) => (outfit: RowImage) => {
     const value = outfit[field];
     return value === undefined || value < end;
   };
-  return { aspect: aspects[field], condition };
+  return { column: columnBits[field], condition };
 }
 
 function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
   const all = new Set(ids);
-  return (outfit: ToldKeys) => all.has(outfit[field]);
+  return (outfit: RowImage) => all.has(outfit[field]);
 }
 
 /** @param filter what changes say nothing about may hold of any outfit @param owner undefined: everyone's */
@@ -67,7 +67,7 @@ export function membersOf(
   owner?: number,
 ): Members {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  const conditions: ((outfit: ToldKeys) => boolean)[] = [];
+  const conditions: ((outfit: RowImage) => boolean)[] = [];
   if (owner !== undefined) conditions.push((outfit) => outfit.userId === owner);
   let decisive = 0;
   let isExact = true;
@@ -76,12 +76,12 @@ export function membersOf(
     const found = tellable[field as keyof OutfitFilter] as Known<keyof OutfitFilter> | undefined;
     if (found) {
       conditions.push(found.condition(value as never));
-      decisive |= found.aspect;
+      decisive |= found.column;
     } else isExact = false;
   }
   return {
     has: (outfit) => conditions.every((holds) => holds(outfit)),
-    aspects: isExact ? decisive : decisive | aspects.others,
+    columns: isExact ? decisive : decisive | columnBits.content,
     isExact,
     isOfOthers: visibility.private === 'own' || filter.likedBy !== undefined,
   };
@@ -96,7 +96,7 @@ export function dependenciesOfRecords(ids: readonly number[], rows: readonly Row
 
 export function dependenciesOfCount(members: Members): Dependencies | undefined {
   return dependenciesOfList(members, [], {
-    aspects: 0,
+    columns: 0,
     invalidates: (before, after) => !before !== !after,
   });
 }
@@ -114,7 +114,7 @@ export function dependenciesOfPage(
     (direction === 'asc' ? compareKeys(key, first) < 0 : compareKeys(key, first) > 0);
   const [low, high] = direction === 'asc' ? [first, last] : [last, first];
   return dependenciesOfList(members, rows, {
-    aspects: aspectOf(field),
+    columns: columnOf(field),
     invalidates(before, after) {
       if (!before !== !after) return true;
       const [from, to] = [placeOf(before, field), placeOf(after, field)];
@@ -136,7 +136,7 @@ export function dependenciesOfRange(
   const end = from === 'start' && isFull ? last : before;
   const [low, high] = direction === 'asc' ? [start, end] : [end, start];
   return dependenciesOfList(members, rows, {
-    aspects: aspectOf(field),
+    columns: columnOf(field),
     invalidates: (one, other) =>
       isMoveWithin(placeOf(one, field), placeOf(other, field), low, high),
   });
@@ -144,14 +144,14 @@ export function dependenciesOfRange(
 
 /** @param part is asked about members only */
 function dependenciesOfList(
-  { has, isExact, isOfOthers, aspects: decisive }: Members,
+  { has, isExact, isOfOthers, columns: decisive }: Members,
   rows: readonly Row[],
   part: ListPart,
 ): Dependencies | undefined {
   if (isOfOthers) return undefined;
-  const member = (outfit: ToldKeys | undefined) => (outfit && has(outfit) ? outfit : undefined);
+  const member = (outfit: RowImage | undefined) => (outfit && has(outfit) ? outfit : undefined);
   const list: ListPart = {
-    aspects: withOwner(decisive | part.aspects),
+    columns: withOwner(decisive | part.columns),
     invalidates(outfitBefore, outfitAfter) {
       const [before, after] = [member(outfitBefore), member(outfitAfter)];
       return (before ?? after) !== undefined && (!isExact || part.invalidates(before, after));
@@ -163,7 +163,7 @@ function dependenciesOfList(
 
 /** Of a list that only likes order and narrow, the changes of likes tell all; of any other, those of outfits. */
 function withOwner(decisive: number): number {
-  return decisive | (decisive === aspects.likes ? aspects.likesOwner : aspects.owner);
+  return decisive | (decisive === columnBits.likes ? columnBits.likesOwner : columnBits.owner);
 }
 
 function endsOf(rows: readonly Row[], field: Ordering['field']) {
@@ -174,15 +174,15 @@ function endsOf(rows: readonly Row[], field: Ordering['field']) {
 /** The place of an outfit in an order; null: the change does not tell it, nor move it there. */
 type Place = SortKey | null | undefined;
 
-function placeOf(outfit: ToldKeys | undefined, field: Ordering['field']): Place {
+function placeOf(outfit: RowImage | undefined, field: Ordering['field']): Place {
   if (!outfit) return undefined;
   const { id, [field]: value } = outfit;
   return value === undefined ? null : { value: BigInt(value), id };
 }
 
 /** Ids do not change: an outfit with another one is another outfit. */
-function aspectOf(field: Ordering['field']): number {
-  return field === 'id' ? 0 : aspects[field];
+function columnOf(field: Ordering['field']): number {
+  return field === 'id' ? 0 : columnBits[field];
 }
 
 /** Whether an outfit has come to, left, or changed its place in a range; an end that is undefined is none. */
