@@ -9,7 +9,7 @@ import Fastify, {
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createAdmission, createWriteGuard } from './admission/admission.ts';
-import { createConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
+import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
 import { createViewerReader } from './admission/viewer.ts';
 import type { Config } from './config.ts';
@@ -131,7 +131,7 @@ export async function buildApp(
           config,
           metrics,
           shutdown,
-          clientOf: (request) => clients.peek(request).name,
+          clientOf: (request) => clients.lookup(request).name,
           traceUpstream: tracing?.traceUpstream,
         });
   app.addHook('onRequest', setSecurityHeaders);
@@ -139,7 +139,7 @@ export async function buildApp(
 
   const { maxConcurrentRequests, rateLimit, requestTimeout } = config;
   const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
-  const limit = createConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
+  const limit = new ConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
   // What waits for a lane keeps its place: with a quarter for each lane, half are left for others.
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));

@@ -1,4 +1,4 @@
-// The one door of REST and GraphQL: who asks, 401, 429; and whether anyone may write.
+// Authentication and rate limit of every request, REST and GraphQL alike; and the switch for writes.
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import { findOtherOwner, type WriteConfig } from '../config.ts';
 import type { Caller } from '../database/task.ts';
@@ -16,15 +16,15 @@ import type { ReadViewer, Viewer } from './viewer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who sends it, once it has been let in; undefined: nobody in particular. */
+    /** The authenticated user, set once the request is admitted; undefined: anonymous. */
     viewer: Viewer | undefined;
   }
 }
 
 /**
- * Lets a request in and says who sends it; undefined without a token, where none is needed.
- * @throws HttpError 401 or 429, in this order, but 429 for an invalid token whose address has used up
- *   its window; 503 when either cannot be known now
+ * Authenticates a request, then applies the rate limit. Undefined: an anonymous request that needs no token.
+ * @throws HttpError 401 or 429, in this order, but 429 for an invalid token whose address is over its rate limit;
+ *   503 when the keys or the database are unavailable
  */
 export type Admit = (
   request: FastifyRequest,
@@ -43,7 +43,7 @@ export function createAdmission(
       if (isRepeated(request, 'authorization')) throw invalidToken();
       return await readViewer(request.headers.authorization);
     } catch (error) {
-      // It counts for its address. It is verified even when that window is used up: a valid one has its viewer's.
+      // An invalid token counts for its address. Verified first: a valid token has the rate limit of its viewer.
       if (error instanceof HttpError && error.status === 401) await count(request, undefined);
       throw error;
     }
@@ -56,28 +56,36 @@ export function createAdmission(
     return viewer;
   };
   return (request, needsViewer) => {
-    // Most requests have no token, and nothing to wait for.
+    // Most requests have no token: they get no promise.
     const isOpen = !countRequest && !needsViewer && request.headers.authorization === undefined;
     return isOpen ? undefined : admit(request, needsViewer);
   };
 }
 
-/**
- * All that the engine knows of a request that was let in. Signal and sender are made when read: answers from memory
- * need neither. A class: V8 keeps what an object literal with getters holds until a full garbage collection.
- */
-export class Asker implements Caller {
+/** What the engine needs of the sender of an operation. */
+export interface OperationCaller extends Caller {
   readonly viewer: Viewer | undefined;
   readonly idempotencyKey: string | undefined;
   readonly log: FastifyBaseLogger;
-  /** Whether READ_MAX_STALENESS holds: a viewer reads all that has been written, through whichever gateway. */
-  readonly mayBeOld: boolean;
+  /** Whether a cached answer may be stale by READ_MAX_STALENESS. Not for a viewer, who reads their own writes. */
+  readonly allowsStale?: boolean;
+}
+
+/**
+ * The caller of an admitted request. Signal and sender are computed on first use: answers from memory need neither.
+ * A class: V8 keeps what an object literal with getters holds until a full garbage collection.
+ */
+export class RequestCaller implements OperationCaller {
+  readonly viewer: Viewer | undefined;
+  readonly idempotencyKey: string | undefined;
+  readonly log: FastifyBaseLogger;
+  readonly allowsStale: boolean;
 
   constructor(private readonly request: FastifyRequest) {
     this.viewer = request.viewer;
     this.idempotencyKey = request.headers['idempotency-key']?.toString();
     this.log = request.log;
-    this.mayBeOld = request.viewer === undefined;
+    this.allowsStale = request.viewer === undefined;
   }
 
   get signal(): AbortSignal {
@@ -93,7 +101,7 @@ function senderOf(viewer: Viewer | undefined, address: string): string {
   return viewer ? `user ${viewer.userId}` : `address ${groupAddress(address)}`;
 }
 
-/** @throws HttpError 503 while nobody may write, 403 while the old service owns the data */
+/** @throws HttpError 503 while writes are switched off, 403 while the old service owns the data */
 export type GuardWrite = () => void;
 
 export function createWriteGuard(config: WriteConfig): GuardWrite {

@@ -1,66 +1,104 @@
-// How much work is done at a time, who waits for a turn, and who is refused.
+// Concurrency limit with a fair queue and load shedding (CoDel): requests run, wait for a slot, or are refused with 503.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FairQueue, type Origin } from '../database/fair-queue.ts';
 import type { StopSignal } from '../database/task.ts';
 import { SharedTask, type StartTask, type TaskScope } from '../database/task.ts';
 import { overloaded } from '../errors.ts';
 
-/** Bounds the work that is done at a time. What needs none, such as a cached answer, passes by. */
-export type ConcurrencyLimit = ReturnType<typeof createConcurrencyLimit>;
-
 interface Waiting extends Origin {
   readonly signal: StopSignal;
-  /** Whether the work was refused: then the end of it is delayed, outside the limit. */
+  /** Whether the work was refused: then its end is delayed, after its slot is released. */
   readonly isRefused: boolean;
 }
 
-/** How many times the work that is done at a time a burst may bring to the queue. */
+/** Size of a burst that may be queued, in multiples of the limit. */
 const burst = 8;
+/** Weight of the moving average of durations: 1 / 20. */
 const averaged = 20;
 
 /**
- * A queue that tells a burst from an overload (as in controlled delay, CoDel): an overload is a queue that does not
- * get empty. Since it was last empty, one burst is let in; from then on half as many may wait as are worked on, so
- * that an answer takes one and a half times its usual time. The sender with the most waiting is refused first.
- * @param timeout milliseconds that work may take together with waiting for it
+ * A fair queue that tells a burst from an overload, as CoDel does: an overload is a queue that does not drain. Since it
+ * was last empty, one burst is admitted; from then on half as many may wait as may run, so that an answer takes one and
+ * a half times its usual time. The sender with the most waiting requests is refused first. Work that needs no
+ * database, such as a cached answer, is not limited.
+ * @see https://www.rfc-editor.org/rfc/rfc8289 (CoDel)
  */
-export function createConcurrencyLimit(max: number, timeout: number) {
-  const queue = new FairQueue<{ begin(): void; refuse(): void }>();
-  let running = 0;
-  const refusals = new Refusals(750, 500);
-  // Of documents that were parsed, or even begun, which takes three times as long.
-  const lateRefusals = new Refusals(250, 2000);
-  /** Work that had to wait since the queue was last empty. */
-  let queued = 0;
-  let usual = 0;
-  let lastChange = 0;
+export class ConcurrencyLimit {
+  running = 0;
+  readonly #queue = new FairQueue<{ begin(): void; refuse(): void }>();
+  readonly #refusals = new Refusals(750, 500);
+  /** For documents that were parsed or even started, which takes three times as long. */
+  readonly #lateRefusals = new Refusals(250, 2000);
+  /** Requests queued since the queue was last empty. */
+  #queued = 0;
+  /** Moving average of the milliseconds that work takes. */
+  #usual = 0;
+  #lastChange = 0;
 
-  const isInVain = () => {
-    if (queued >= burst * max && queue.size >= max / 2) return true;
-    // When nothing ends, the database hangs, and what was usual says nothing.
-    const oneTurn = Math.max(usual, performance.now() - lastChange);
-    return (queue.size / max + 1) * oneTurn > timeout;
-  };
+  /** @param timeout milliseconds that a request may wait and run together */
+  constructor(
+    private readonly max: number,
+    private readonly timeout: number,
+  ) {}
 
-  const takeTurn = async (request: Waiting): Promise<void> => {
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /** @throws HttpError 503 as soon as waiting would exceed the timeout */
+  async run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result> {
     const { signal } = request;
-    if (running < max) {
-      running += 1;
-      // At once: many may come before the first of them goes on, after hours without any work.
-      lastChange = performance.now();
+    signal.throwIfAborted();
+    await this.#acquire(request);
+    if (signal.aborted) {
+      // Aborted in the same tick: work that never began has no duration to average.
+      this.#release();
+      throw signal.reason;
+    }
+    const begun = performance.now();
+    this.#lastChange = begun;
+    try {
+      return await work();
+    } finally {
+      this.#lastChange = performance.now();
+      if (!request.isRefused) this.#usual += (this.#lastChange - begun - this.#usual) / averaged;
+      this.#release();
+      if (request.isRefused) await this.#lateRefusals.delay();
+    }
+  }
+
+  async #acquire(request: Waiting): Promise<void> {
+    if (this.running < this.max) {
+      this.running += 1;
+      // Before the first of a burst runs: after hours without work, `lastChange` is old.
+      this.#lastChange = performance.now();
       return;
     }
-    if (isInVain()) {
-      const evicted = queue.evictFor(request);
-      if (!evicted) return refusals.refuse();
+    if (this.#isOverloaded()) {
+      const evicted = this.#queue.evictFor(request);
+      if (!evicted) return this.#refusals.refuse();
       evicted.refuse();
     }
-    queued += 1;
-    await new Promise<void>((settle, reject) => {
+    this.#queued += 1;
+    await this.#wait(request);
+  }
+
+  #isOverloaded(): boolean {
+    const { max } = this;
+    const { size } = this.#queue;
+    if (this.#queued >= burst * max && size >= max / 2) return true;
+    // While nothing ends, the database hangs, and the average says nothing.
+    const oneTurn = Math.max(this.#usual, performance.now() - this.#lastChange);
+    return (size / max + 1) * oneTurn > this.timeout;
+  }
+
+  #wait(request: Waiting): Promise<void> {
+    const { signal } = request;
+    return new Promise<void>((settle, reject) => {
       const leave = () => {
         signal.removeEventListener('abort', onAbort);
-        queue.remove(request, turn);
-        if (queue.size === 0) queued = 0;
+        this.#queue.remove(request, turn);
+        if (this.#queue.size === 0) this.#queued = 0;
       };
       const onAbort = () => {
         leave();
@@ -71,55 +109,25 @@ export function createConcurrencyLimit(max: number, timeout: number) {
           leave();
           settle();
         },
-        refuse() {
+        refuse: () => {
           leave();
-          refusals.refuse().catch(reject);
+          this.#refusals.refuse().catch(reject);
         },
       };
       signal.addEventListener('abort', onAbort, { once: true });
-      queue.add(request, turn);
+      this.#queue.add(request, turn);
     });
-  };
+  }
 
-  const endTurn = () => {
-    const next = queue.next();
-    // Handed on, so that a request that has just come is not faster.
+  #release(): void {
+    const next = this.#queue.next();
+    // The slot is passed on, so that a new request cannot overtake the queue.
     if (next) next.begin();
-    else running -= 1;
-  };
-
-  return {
-    get running() {
-      return running;
-    },
-    get waiting() {
-      return queue.size;
-    },
-    /** @throws HttpError 503 as soon as waiting would be in vain */
-    async run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result> {
-      const { signal } = request;
-      signal.throwIfAborted();
-      await takeTurn(request);
-      if (signal.aborted) {
-        // It has left as its turn came: what never began says nothing about how long work takes.
-        endTurn();
-        throw signal.reason;
-      }
-      const begun = performance.now();
-      lastChange = begun;
-      try {
-        return await work();
-      } finally {
-        lastChange = performance.now();
-        if (!request.isRefused) usual += (lastChange - begun - usual) / averaged;
-        endTurn();
-        if (request.isRefused) await lateRefusals.delay();
-      }
-    },
-  };
+    else this.running -= 1;
+  }
 }
 
-/** @param checkServers throws when statements of a task ran on a server that is not the current one */
+/** @param checkServers throws when a statement of the task ran on a server that is no longer the primary */
 export function createTaskStarter(
   limit: ConcurrencyLimit,
   timeout: number,
@@ -137,15 +145,15 @@ export function createTaskStarter(
 }
 
 /**
- * Backpressure: the more are being refused, the later each is, since clients may retry at once. Without it, 1,280
- * clients of which 128 were let in made an answer take 1,200 ms instead of 8.
+ * Backpressure: the more refusals are pending, the longer each is delayed, since clients may retry at once. Without
+ * it, 1,280 clients of which 128 were admitted made an answer take 1,200 ms instead of 8.
  */
 class Refusals {
-  #underWay = 0;
+  #pending = 0;
 
   /**
-   * @param rate refusals per second that leave most of the time for work
-   * @param maxDelay milliseconds that a client waits at most to be refused
+   * @param rate refusals per second, low enough to leave most of the processor for work
+   * @param maxDelay milliseconds of delay at most
    */
   constructor(
     private readonly rate: number,
@@ -153,9 +161,9 @@ class Refusals {
   ) {}
 
   async delay(): Promise<void> {
-    this.#underWay += 1;
-    await sleep(Math.min((this.#underWay * 1000) / this.rate, this.maxDelay));
-    this.#underWay -= 1;
+    this.#pending += 1;
+    await sleep(Math.min((this.#pending * 1000) / this.rate, this.maxDelay));
+    this.#pending -= 1;
   }
 
   async refuse(): Promise<never> {

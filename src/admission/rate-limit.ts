@@ -1,4 +1,4 @@
-// Counts requests of a sender in the database, in leases that gateways share.
+// Rate limit: counts the requests of each sender in the database, in leases, for all gateways together.
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
@@ -6,20 +6,20 @@ import { SharedTask, startOutside } from '../database/task.ts';
 import { throttled } from '../errors.ts';
 
 /**
- * Gives nothing when the database was not asked.
- * @throws HttpError 429 when the sender has used up its window, 503 when the database cannot say
+ * Undefined when a local lease covers the request.
+ * @throws HttpError 429 when the sender is over its rate limit, 503 when the database is unavailable
  */
 export type CountRequest = (sender: string) => Promise<void> | undefined;
 
-/** The window of a sender: it begins with its first request, and is the same for all gateways on one database. */
+/** The window of a sender: starts with its first request, and is shared by all gateways on one database. */
 class Window {
-  /** Requests that were leased and may still be used here, as long as the window lasts. */
+  /** Leased requests that this process may still admit within the window. */
   left = 0;
   isUsedUp = false;
-  /** By `performance.now()`, its end is between these two: the database took so long to answer. */
+  /** Bounds of the end of the window, by `performance.now()`: the round trip to the database lies between them. */
   endsAfter = 0;
   endsBefore = 0;
-  isAsking = false;
+  isLeasing = false;
   readonly waiting: { admit(): void; refuse(error: unknown): void }[] = [];
 }
 
@@ -27,17 +27,17 @@ const maxSenders = 50_000;
 const clearingInterval = 60_000;
 
 /**
- * All gateways on a database share one limit. They lease several requests at a time: one write per request would cost
- * more than most answers. What is leased and never used is lost, so together they never admit more than the limit.
+ * All gateways on a database share one rate limit. Each leases several requests at a time: one write per request would
+ * cost more than most answers. Unused leases are lost, so together they never admit more than the limit.
  * @param timeout seconds that a lease may take
  */
 export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: number): CountRequest {
   const windows = new LRUCache<string, Window>({ max: maxSenders });
   const leaseNow = createLessor(limit, read);
-  // Never aborted: a lease that one client waits for serves the next requests of its sender.
-  const patience = new AbortController();
+  // Never aborted: a lease also serves later requests of the sender, when its first client has left.
+  const neverAborted = new AbortController();
   const lease = (sender: string, wanted: number) =>
-    new SharedTask(timeout, () => leaseNow(sender, wanted), sender).wait(patience);
+    new SharedTask(timeout, () => leaseNow(sender, wanted), sender).wait(neverAborted);
   return (sender) => {
     let window = windows.get(sender);
     if (!window) {
@@ -54,7 +54,7 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
     }
     return new Promise((admit, refuse) => {
       window.waiting.push({ admit, refuse });
-      if (!window.isAsking) serveWaiting(window, (wanted) => lease(sender, wanted));
+      if (!window.isLeasing) serveWaiting(window, (wanted) => lease(sender, wanted));
     });
   };
 }
@@ -63,13 +63,13 @@ async function serveWaiting(
   window: Window,
   lease: (wanted: number) => Promise<Lease>,
 ): Promise<void> {
-  window.isAsking = true;
+  window.isLeasing = true;
   try {
     while (window.waiting.length > 0) {
       const sent = performance.now();
       const { leased, isUsedUp, milliseconds } = await lease(window.waiting.length);
       const now = performance.now();
-      // Served even if the window has ended meanwhile: the lease was for them.
+      // Admitted even if the window has ended meanwhile: the lease was taken for them.
       const served = window.waiting.splice(0, leased);
       for (const { admit } of served) admit();
       window.left = leased - served.length;
@@ -84,13 +84,13 @@ async function serveWaiting(
   } catch (error) {
     for (const { refuse } of window.waiting.splice(0)) refuse(error);
   } finally {
-    window.isAsking = false;
+    window.isLeasing = false;
   }
 }
 
-function throttledUntil(moment: number, now: number) {
-  // What is below a microsecond comes from the arithmetic, and must not become a second.
-  return throttled(Math.ceil(Math.round((moment - now) * 1000) / 1_000_000));
+function throttledUntil(end: number, now: number) {
+  // Rounded to microseconds first: an error of floating point must not become a second.
+  return throttled(Math.ceil(Math.round((end - now) * 1000) / 1_000_000));
 }
 
 interface Lease {
@@ -99,27 +99,27 @@ interface Lease {
   readonly milliseconds: number;
 }
 
-// One clock for all gateways. It stands still during a statement.
+// The clock of the database, for all gateways. Constant within a statement.
 const now = '(extract(epoch FROM now()) * 1000000)::bigint';
 
-// What was wanted, or else a tenth of what is left.
+// The requests that wait, or a tenth of what is left, whichever is more.
 const leaseOf = (left: string) => `least(${left}, greatest($3, ${left} / 10))`;
 
 const leaseStatement = `
-  INSERT INTO rate_limits AS known (sender, ends, used, leased)
+  INSERT INTO rate_limits AS current (sender, ends, used, leased)
   SELECT $1, ${now} + $4 * 1000000::bigint, lease, lease FROM (SELECT ${leaseOf('$2::int')}) AS first (lease)
   ON CONFLICT (sender) DO UPDATE SET (ends, used, leased) = (
     SELECT w.ends, w.used + l.lease, l.lease
     FROM (
-      SELECT known.ends, known.used WHERE known.ends > ${now}
+      SELECT current.ends, current.used WHERE current.ends > ${now}
       UNION ALL
-      SELECT excluded.ends, 0 WHERE known.ends <= ${now}
+      SELECT excluded.ends, 0 WHERE current.ends <= ${now}
     ) AS w (ends, used)
     CROSS JOIN LATERAL (SELECT ${leaseOf('($2 - w.used)')}) AS l (lease)
   )
   RETURNING leased, used = $2 AS "isUsedUp", (ends - ${now})::float8 / 1000 AS milliseconds`;
 
-// Never waits for a window that is being leased from: that could become a circle.
+// Skips windows that are being leased from: waiting for them could deadlock.
 const clearStatement = `
   DELETE FROM rate_limits WHERE sender IN (
     SELECT sender FROM rate_limits WHERE ends <= ${now} FOR UPDATE SKIP LOCKED
@@ -132,7 +132,7 @@ function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
       cleared = performance.now();
       startOutside(() => read(clearStatement, [])).catch(() => {});
     }
-    // With another limit every sender begins anew.
+    // The limit is part of the key: changing it starts new windows.
     const key = `${requests}/${seconds} ${sender}`;
     const [lease] = await read<Lease>(leaseStatement, [key, requests, wanted, seconds]);
     if (!lease) throw new Error('The rate limit gave no lease.');

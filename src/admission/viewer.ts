@@ -1,4 +1,4 @@
-// Bearer token -> viewer, by secret or by key set.
+// Authentication: a bearer token (a JWT) is verified by a shared secret or by a key set (JWKS).
 import { createSecretKey } from 'node:crypto';
 import {
   createLocalJWKSet,
@@ -18,14 +18,14 @@ import { HttpClient } from '../http/client.ts';
 
 export interface Viewer {
   readonly userId: number;
-  /** When the token ends, in seconds since 1970; undefined: it does not. */
+  /** Claim `exp`: seconds since 1970 at which the token expires; undefined: never. */
   readonly expiresAt?: number | undefined;
 }
 
-/** @throws HttpError 401 for a token that does not hold, 503 when the keys cannot be fetched */
+/** @throws HttpError 401 for an invalid token, 503 when the key set cannot be fetched */
 export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
 
-/** Makes the one place where tokens are checked. Fetches nothing until a token comes. */
+/** The only place that verifies tokens. The key set is fetched when the first token arrives. */
 export function createViewerReader(config: IdentityConfig): ReadViewer {
   const verify = createVerifier(config);
   return async (authorization) => {
@@ -53,7 +53,7 @@ function createVerifier(config: IdentityConfig): Verify {
   };
 }
 
-// Never shared: or else a token could be signed with a public key as if that were the secret.
+// Disjoint: otherwise a token could be signed with a public key as if that were the secret. @see RFC 8725 §3.1
 const secretAlgorithms = ['HS256', 'HS384', 'HS512'];
 const keyAlgorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
@@ -63,16 +63,16 @@ const keyAlgorithms = [
 function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
   const secret = createSecretKey(Buffer.from(text));
   const options = { ...claims, algorithms: secretAlgorithms };
-  // Checking a signature takes a fifth of the time of a mutation. With one secret, a token is valid until it expires.
+  // Verifying a signature takes a fifth of the time of a mutation. The secret never changes, so `exp` alone invalidates.
   const verified = new LRUCache<string, JWTPayload>({
     maxSize: 1_000_000,
     sizeCalculation: (_, token) => token.length,
   });
   return async (token) => {
-    const known = verified.get(token);
-    // As jose takes it: in whole seconds.
-    if (known && (known.exp ?? Number.POSITIVE_INFINITY) > Math.floor(Date.now() / 1000))
-      return known;
+    const cached = verified.get(token);
+    // In whole seconds, as jose compares them.
+    if (cached && (cached.exp ?? Number.POSITIVE_INFINITY) > Math.floor(Date.now() / 1000))
+      return cached;
     try {
       const { payload } = await jwtVerify(token, secret, options);
       verified.set(token, payload);
@@ -83,9 +83,9 @@ function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
   };
 }
 
-/** Milliseconds between two fetches of a key set. */
+/** Throttle: milliseconds between two fetches of a key set. */
 const fetchInterval = 1_000;
-/** Milliseconds without a fetch after which a server is no longer taken to be away. */
+/** Milliseconds without a fetch after which the key server is no longer assumed to be down. */
 const outageMemory = 4_000;
 
 function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
@@ -96,22 +96,22 @@ function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
       return (await jwtVerify(token, keys, options)).payload;
     } catch (error) {
       if (error instanceof errors.JWKSMultipleMatchingKeys) {
-        // A token that does not say which key: any may be it.
+        // The token has no `kid`: any matching key may have signed it.
         for await (const key of error) {
           const verified = await jwtVerify(token, key, options).catch(() => undefined);
           if (verified) return verified.payload;
         }
         throw invalidToken();
       }
-      // Anything else is about the token or its key, such as the TypeError for an RSA key below 2,048 bits.
+      // Any other error concerns the token or its key, such as the TypeError for an RSA key below 2,048 bits.
       throw error instanceof HttpError ? error : invalidToken();
     }
   };
 }
 
-/** The keys of a set: fetched anew when they are ten minutes old, the last ones if that fails. */
+/** A cached key set: fetched again after ten minutes; while the key server is down, the last one is used (stale). */
 function createKeySet(url: URL): JWTVerifyGetKey {
-  // A key that is not known is looked for again soon: keys are rotated without notice.
+  // An unknown key is looked up again after a second: keys are rotated without notice.
   const current = createRemoteJWKSet(url, {
     cooldownDuration: fetchInterval,
     timeoutDuration: 1_500,
@@ -119,7 +119,7 @@ function createKeySet(url: URL): JWTVerifyGetKey {
   });
   let outage: Outage | undefined;
 
-  const fetchAgain = async (begun: Outage) => {
+  const retry = async (begun: Outage) => {
     begun.nextFetch = Date.now() + fetchInterval;
     try {
       await current.reload();
@@ -131,7 +131,7 @@ function createKeySet(url: URL): JWTVerifyGetKey {
 
   return async (header, token) => {
     const now = Date.now();
-    // After a pause nothing is known of the server: it may have been back for long.
+    // The last retry was long ago: the server may be up again.
     if (outage && now > outage.nextFetch + outageMemory) outage = undefined;
     if (!outage) {
       try {
@@ -142,8 +142,8 @@ function createKeySet(url: URL): JWTVerifyGetKey {
         outage = { keys: createLocalJWKSet(last), error, nextFetch: Date.now() + fetchInterval };
       }
     } else if (now >= outage.nextFetch) {
-      // Nobody waits for it: a server that hangs must not hold up those whose keys are known.
-      fetchAgain(outage);
+      // Not awaited: a key server that hangs must not delay tokens whose keys are cached.
+      retry(outage);
     }
     const { keys, error } = outage;
     try {
@@ -154,7 +154,7 @@ function createKeySet(url: URL): JWTVerifyGetKey {
   };
 }
 
-/** Makes what throws HttpError 503 whenever the answer is not a key set: that says nothing about a token. */
+/** A fetch that throws HttpError 503 unless the answer is a key set: a fault of the server, not of the token. */
 function createFetch(): FetchImplementation {
   const client = new HttpClient();
   return async (url, { headers, signal }) => {

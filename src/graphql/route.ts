@@ -1,7 +1,7 @@
 // /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
-import { type Admit, Asker } from '../admission/admission.ts';
+import { type Admit, type OperationCaller, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
@@ -89,7 +89,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
         return sendPage(request, reply);
       }
-      const asker = new Asker(request);
+      const caller = new RequestCaller(request);
       const asked = readRequest(request);
       const operation = engine.find(
         documents.textOf(asked.reference),
@@ -107,9 +107,9 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       const isLive = 'isLive' in operation && operation.isLive;
       if (asked.events === 'preferred' || (asked.events && isLive)) {
         const means = { engine, live, streams };
-        return answerWithEvents(means, request, reply, operation, asked, asker);
+        return answerWithEvents(means, request, reply, operation, asked, caller);
       }
-      const answer = await answerRequest(engine, operation, asked, request, asker);
+      const answer = await answerRequest(engine, operation, asked, request, caller);
       const { status, contentType, body, shareable } = answer;
       if (status === 405) reply.header('Allow', 'POST');
       const form = await findForm(answer, request, compresses && shareable);
@@ -156,7 +156,7 @@ async function answerRequest(
   operation: Operation | Invalid,
   { variables, answerType, key }: GraphQLRequest,
   request: FastifyRequest,
-  asker: Asker,
+  caller: OperationCaller,
 ): Promise<HttpAnswer> {
   if ('errors' in operation) return toAnswer(operation, answerType, false);
   if (operation.isLive) {
@@ -165,7 +165,7 @@ async function answerRequest(
   request.operationName = operation.name;
   const toTypedAnswer = (result: ExecutionResult, isForAll: boolean) =>
     toAnswer(result, answerType, isForAll);
-  return engine.answer({ operation, variables, key, toAnswer: toTypedAnswer }, asker);
+  return engine.answer({ operation, variables, key, toAnswer: toTypedAnswer }, caller);
 }
 
 function toAnswer(result: ExecutionResult, answerType: AnswerType, isForAll: boolean): HttpAnswer {

@@ -1,11 +1,13 @@
-// Names that clients choose, told apart up to a bound: each costs memory, and a line of the metrics.
+// Bounded cardinality: names that clients choose are counted separately up to a limit, since each costs memory and a
+// line of the metrics.
 
+/** The name under which names beyond the limit are counted together. */
 export const other = 'other';
 
-/** From how many requests on a name is in use, and no passing rubbish. */
+/** Requests from which on a name counts as established, not as noise. */
 const established = 100;
-/** Milliseconds of quiet after which a name gives way to a new one, when there is no place left. */
-const patience = { passing: 60_000, established: 86_400_000 };
+/** Milliseconds without a request after which a name may be evicted for a new one. */
+const idleTimeout = { passing: 60_000, established: 86_400_000 };
 
 interface Entry<Value> {
   readonly value: Value;
@@ -13,13 +15,13 @@ interface Entry<Value> {
   lastSeen: number;
 }
 
-/** A value for each of so many names; the rest share one. A quiet name gives way, after a day, or a minute if rare. */
+/** One value per name up to a maximum; other names share one. Evicts idle names: after a day, or a minute if rare. */
 export class BoundedNames<Value> {
   readonly #entries = new Map<string, Entry<Value>>();
   #other: Value | undefined;
-  /** How many names have given way. */
-  forgotten = 0;
-  /** Before this moment none of them can give way: so a flood is not searched for each request. */
+  /** Names that were evicted. */
+  evicted = 0;
+  /** Time of the next possible eviction, so that a flood of names does not cost a search per request. */
   #fullUntil = 0;
 
   constructor(
@@ -27,15 +29,24 @@ export class BoundedNames<Value> {
     private readonly create: (name: string) => Value,
   ) {}
 
-  /** The value of a name, seen now. @param requests 0 for one that is counted elsewhere, as when it is logged */
-  take(name: string, now: number, requests = 1): Value {
-    const known = this.#entries.get(name);
-    if (known) {
-      known.requests += requests;
-      known.lastSeen = now;
-      return known.value;
+  /** The value of a name, and counts a request. */
+  count(name: string, now: number): Value {
+    return this.#find(name, now, 1);
+  }
+
+  /** The value of a name whose request is counted elsewhere, as when it is logged. */
+  lookup(name: string, now: number): Value {
+    return this.#find(name, now, 0);
+  }
+
+  #find(name: string, now: number, requests: number): Value {
+    const entry = this.#entries.get(name);
+    if (entry) {
+      entry.requests += requests;
+      entry.lastSeen = now;
+      return entry.value;
     }
-    if (name === other || !this.#hasPlace(now)) {
+    if (name === other || !this.#makeRoom(now)) {
       this.#other ??= this.create(other);
       return this.#other;
     }
@@ -49,21 +60,21 @@ export class BoundedNames<Value> {
     if (this.#other !== undefined) yield this.#other;
   }
 
-  #hasPlace(now: number): boolean {
+  #makeRoom(now: number): boolean {
     if (this.#entries.size < this.max) return true;
     if (now < this.#fullUntil) return false;
-    let next: string | undefined;
-    let moment = Number.POSITIVE_INFINITY;
+    let idlest: string | undefined;
+    let earliest = Number.POSITIVE_INFINITY;
     for (const [name, { requests, lastSeen }] of this.#entries) {
-      const until = lastSeen + patience[requests < established ? 'passing' : 'established'];
-      if (until < moment) [next, moment] = [name, until];
+      const until = lastSeen + idleTimeout[requests < established ? 'passing' : 'established'];
+      if (until < earliest) [idlest, earliest] = [name, until];
     }
-    if (next === undefined || now < moment) {
-      this.#fullUntil = moment;
+    if (idlest === undefined || now < earliest) {
+      this.#fullUntil = earliest;
       return false;
     }
-    this.#entries.delete(next);
-    this.forgotten += 1;
+    this.#entries.delete(idlest);
+    this.evicted += 1;
     return true;
   }
 }

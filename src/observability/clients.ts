@@ -1,12 +1,12 @@
-// Which client sends a request: name and version, from headers that nobody has checked.
+// Client identification: name and version of the app that sends a request, from headers that are not authenticated.
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { BoundedNames, other } from './bounded-names.ts';
 
-/** A client that is told apart; always the same object for as long as it is. */
+/** A client, one object until it is evicted: counters may use it as a key. */
 export interface Client {
-  /** `unknown` when the request does not say; `other` for those that are not told apart. */
+  /** `unknown` without a header; `other` beyond the limit of names. */
   readonly name: string;
   readonly version: string;
 }
@@ -15,10 +15,10 @@ const unknown = 'unknown';
 export const maxNames = 50;
 const maxVersions = 10;
 const maxLength = 64;
-/** Bytes that remembered headers may take, about. */
+/** Bytes of the cache of parsed headers, roughly. */
 const maxMemory = 1_000_000;
 
-/** Tells clients apart by what they claim in headers: for counting, never for deciding who may do what. */
+/** Identifies clients by their headers: for statistics, never for authorization. */
 export class Clients {
   readonly #names = new BoundedNames(maxNames, (name) => ({
     name,
@@ -26,23 +26,25 @@ export class Clients {
       return { name, version };
     }),
   }));
-  /** Headers are few and come again: reading them anew took longer than all the counting. */
-  readonly #remembered = new LRUCache<string, Client | false>({ maxSize: maxMemory });
+  /** Headers repeat: parsing them per request took longer than all the counting. */
+  readonly #parsed = new LRUCache<string, Client | false>({ maxSize: maxMemory });
 
-  /** Counts a request. At most 51 names, each with at most 11 versions, at a time. */
-  of({ headers }: { readonly headers: IncomingHttpHeaders }, requests = 1): Client {
+  /** The client of a request, which is counted. At most 51 names with at most 11 versions each. */
+  count({ headers }: { readonly headers: IncomingHttpHeaders }): Client {
     const now = Date.now();
     const { name, version } = this.#identify(headers);
-    return this.#names.take(name, now, requests).versions.take(version, now, requests);
+    return this.#names.count(name, now).versions.count(version, now);
   }
 
-  /** The same, when the request is not to be counted, or has been. */
-  peek(request: { readonly headers: IncomingHttpHeaders }): Client {
-    return this.of(request, 0);
+  /** The client of a request that is counted elsewhere. */
+  lookup({ headers }: { readonly headers: IncomingHttpHeaders }): Client {
+    const now = Date.now();
+    const { name, version } = this.#identify(headers);
+    return this.#names.lookup(name, now).versions.lookup(version, now);
   }
 
-  get forgotten(): number {
-    return this.#names.forgotten;
+  get evicted(): number {
+    return this.#names.evicted;
   }
 
   *[Symbol.iterator](): Generator<Client> {
@@ -59,40 +61,40 @@ export class Clients {
 
   #named(name: string | string[] | undefined, version: string | string[] = ''): Client | false {
     if (typeof name !== 'string') return false;
-    return this.#remember(`${name}\n${version}`, () => identityOf(name, String(version)));
+    return this.#parse(`${name}\n${version}`, () => identityOf(name, String(version)));
   }
 
   #product(userAgent: string | undefined): Client | false {
     if (userAgent === undefined) return false;
-    return this.#remember(userAgent, () => {
+    return this.#parse(userAgent, () => {
       const [, name = '', version = ''] = /^\s*([^\s/()]+)(?:\/([^\s()]+))?/.exec(userAgent) ?? [];
       return identityOf(name, version);
     });
   }
 
-  #remember(key: string, read: () => Client | false): Client | false {
-    const remembered = this.#remembered.get(key);
-    if (remembered !== undefined) return remembered;
+  #parse(key: string, read: () => Client | false): Client | false {
+    const cached = this.#parsed.get(key);
+    if (cached !== undefined) return cached;
     const identity = read();
-    this.#remembered.set(key, identity, { size: 500 + 2 * key.length });
+    this.#parsed.set(key, identity, { size: 500 + 2 * key.length });
     return identity;
   }
 }
 
 function identityOf(name: string, version: string): Client | false {
-  const shown = showable(decode(name)).trim();
-  return shown !== '' && { name: shown, version: showable(decode(version)).trim() || unknown };
+  const shown = sanitizeName(decode(name)).trim();
+  return shown !== '' && { name: shown, version: sanitizeName(decode(version)).trim() || unknown };
 }
 
-/** Node reads headers as Latin-1; apps write UTF-8. */
+/** Node decodes headers as Latin-1; apps send UTF-8. */
 function decode(header: string): string {
   const bytes = Buffer.from(header, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : header;
 }
 
-/** At most 64 letters, digits and printable ASCII; what could control a terminal or turn a line becomes U+FFFD. */
-export function showable(name: string): string {
-  // Cut first, as a header may have 16 KiB; and by code points, so that none is left in halves.
+/** Sanitizes a name for a log: 64 characters at most; control and formatting characters become U+FFFD. */
+export function sanitizeName(name: string): string {
+  // Truncated first, as a header may have 16 KiB; by code points, so that no surrogate pair is split.
   const start = [...name.slice(0, 2 * maxLength)].slice(0, maxLength).join('');
   return start.replace(/[^\p{L}\p{M}\p{N}\x20-\x7e]/gu, '\ufffd');
 }

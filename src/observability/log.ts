@@ -1,4 +1,4 @@
-// The log, what it says of each answer, and what of an error may be in it.
+// The log: one line per answer at debug, throttled warnings, and errors without the values of clients.
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../config.ts';
@@ -7,11 +7,11 @@ import type { Clients } from './clients.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Name of the GraphQL operation that was executed; undefined: none, or it has no name. */
+    /** Name of the executed GraphQL operation; undefined: none was executed, or it is anonymous. */
     operationName: string | undefined;
   }
   interface FastifyInstance {
-    /** Logs why a request was refused, if there is a cause: at most once a second. */
+    /** Logs the cause of a refused request, if it has one. Throttled to one line a second. */
     logHttpError: (log: FastifyBaseLogger, error: HttpError) => void;
   }
 }
@@ -26,7 +26,7 @@ export function createLog(level: Config['logLevel'], destination?: DestinationSt
   return destination ? pino(options, destination) : pino(options);
 }
 
-/** For `setChildLoggerFactory`. Most say nothing: a child of pino's for each took a fiftieth of an answer from memory. */
+/** For `setChildLoggerFactory`. Lazy: a pino child per request took 2% of an answer from memory; most log nothing. */
 export function createRequestLog(
   parent: FastifyBaseLogger,
   bindings: Record<string, unknown>,
@@ -37,7 +37,7 @@ export function createRequestLog(
 class RequestLog {
   readonly #parent: FastifyBaseLogger;
   readonly #bindings: Record<string, unknown>;
-  #made: FastifyBaseLogger | undefined;
+  #logger: FastifyBaseLogger | undefined;
 
   constructor(parent: FastifyBaseLogger, bindings: Record<string, unknown>) {
     this.#parent = parent;
@@ -48,61 +48,62 @@ class RequestLog {
     return this.#parent.level;
   }
 
-  get made(): FastifyBaseLogger {
-    this.#made ??= this.#parent.child(this.#bindings);
-    return this.#made;
+  get logger(): FastifyBaseLogger {
+    this.#logger ??= this.#parent.child(this.#bindings);
+    return this.#logger;
   }
 }
 
 for (const name of ['child', 'fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']) {
   Object.defineProperty(RequestLog.prototype, name, {
     value(this: RequestLog, ...given: unknown[]) {
-      const { made } = this;
-      return Reflect.get(made, name).apply(made, given);
+      const { logger } = this;
+      return Reflect.get(logger, name).apply(logger, given);
     },
   });
 }
 
-/** Characters of an operation name that are kept: a client may send a megabyte. */
+/** Characters of an operation name that are logged: a client may send a megabyte. */
 export const maxNameLength = 64;
 
+/** Milliseconds from which an answer is logged as slow. */
 const slow = 1_000;
 
-/** Milliseconds between two lines of a kind that comes in floods. */
-const pause = 1_000;
+/** Milliseconds between two lines of a throttled kind. */
+const throttleInterval = 1_000;
 
-/** A line per answer, most at debug: two per request took a third of the throughput. Without the query string. */
+/** One line per answer, most at debug: two per request cost a third of the throughput. Without the query string. */
 export function logAnswers(app: FastifyInstance, clients: Clients): void {
-  const causes = createPacer();
-  const refused = createPacer();
-  const slowOnes = createPacer();
+  const throttleCauses = createLogThrottle();
+  const throttleRefused = createLogThrottle();
+  const throttleSlow = createLogThrottle();
 
   app.decorate('logHttpError', (log, { cause, message }) => {
-    if (cause) causes(log, (leftOut) => log.error({ err: cause, leftOut }, message));
+    if (cause) throttleCauses(log, (suppressed) => log.error({ err: cause, suppressed }, message));
   });
   app.decorateRequest('operationName', undefined);
   app.addHook('onResponse', (request, reply, done) => {
     const { statusCode } = reply;
-    // A stream is open for as long as its reader likes.
+    // Time to the first byte of a stream, which stays open until its reader leaves.
     const elapsedTime = request.streamedAfter ?? reply.elapsedTime;
     const { log } = request;
     const describe = () => ({
       method: request.method,
       path: request.url.split('?', 1)[0],
       operation: request.operationName?.slice(0, maxNameLength),
-      client: clients.peek(request),
-      // Who it is, is for whoever looks for a fault, and not to be kept with every slow answer.
+      client: clients.lookup(request),
+      // Personal data: only at debug, not with every slow answer.
       viewer: log.level === 'debug' ? request.viewer?.userId : undefined,
       status: statusCode,
       bytes: bytesOf(request, reply),
       milliseconds: Math.round(elapsedTime * 10) / 10,
     });
     if (statusCode > 500) {
-      refused(log, (leftOut) => log.warn({ ...describe(), leftOut }, 'refused'));
+      throttleRefused(log, (suppressed) => log.warn({ ...describe(), suppressed }, 'refused'));
     } else if (statusCode >= 500) {
       log.error(describe(), 'failed');
     } else if (elapsedTime >= slow) {
-      slowOnes(log, (leftOut) => log.warn({ ...describe(), leftOut }, 'slow'));
+      throttleSlow(log, (suppressed) => log.warn({ ...describe(), suppressed }, 'slow'));
     } else if (log.level === 'debug') {
       log.debug(describe(), 'answered');
     }
@@ -110,32 +111,32 @@ export function logAnswers(app: FastifyInstance, clients: Clients): void {
   });
 }
 
-/** Of the body that was sent; undefined for one that was sent piece by piece. */
+/** Bytes of the body; undefined for a streamed one. */
 function bytesOf({ method }: FastifyRequest, reply: FastifyReply): number | undefined {
   const length = reply.getHeader('content-length');
   if (method === 'HEAD') return 0;
   return length === undefined ? undefined : Number(length);
 }
 
-/** Throttles: one line of a kind in each pause, with the number left out before it. @param allAtDebug none at debug */
-export function createPacer(allAtDebug = true) {
+/** Throttle: one line per interval, with the number suppressed before it. @param allAtDebug no throttle at debug */
+export function createLogThrottle(allAtDebug = true) {
   let nextLine = 0;
-  let leftOut = 0;
-  return (log: FastifyBaseLogger, write: (leftOut: number) => void): void => {
+  let suppressed = 0;
+  return (log: FastifyBaseLogger, write: (suppressed: number) => void): void => {
     const now = Date.now();
     if (now < nextLine && !(allAtDebug && log.level === 'debug')) {
-      leftOut += 1;
+      suppressed += 1;
       return;
     }
-    write(leftOut);
-    nextLine = now + pause;
-    leftOut = 0;
+    write(suppressed);
+    nextLine = now + throttleInterval;
+    suppressed = 0;
   };
 }
 
 interface SerializedError {
   readonly type: string;
-  /** Left out when it may repeat what a client sent. */
+  /** Omitted when it may quote what a client sent. */
   readonly message?: string;
   readonly code?: string;
   /** The frames of the stack, without the message that Node puts before them. */
@@ -143,7 +144,7 @@ interface SerializedError {
   readonly cause?: SerializedError;
 }
 
-/** Never a value that came with a request: errors of the database carry such in `detail`, `where`, `meta` and messages. */
+/** Without values of a request, which errors of PostgreSQL carry in `detail`, `where`, `meta` and messages. */
 function serializeError(error: unknown): SerializedError {
   if (!(error instanceof Error)) return { type: typeof error };
   const fields = error as Error & ErrorFields;
@@ -163,18 +164,18 @@ function serializeError(error: unknown): SerializedError {
 
 interface ErrorFields {
   readonly code?: unknown;
-  /** In the causes that Prisma's driver gives. */
+  /** Set on causes by Prisma's driver adapter. */
   readonly originalCode?: unknown;
-  /** Set by PostgreSQL only. */
+  /** Set by PostgreSQL alone. */
   readonly severity?: unknown;
-  /** Of an error of GraphQL: the one that it wraps. */
+  /** Of a GraphQLError: the error that it wraps. */
   readonly originalError?: unknown;
   readonly meta?: { readonly driverAdapterError?: unknown };
 }
 
-/** Whether the message is made of fixed words and names alone. */
+/** Whether the message consists of fixed words and names, so that it may be logged. */
 function isFixedText(error: Error & ErrorFields): boolean {
-  // The message of what it wraps, or one about a value that does not fit.
+  // A wrapped message, or one that quotes a value which cannot be coerced.
   if (error.name === 'GraphQLError') {
     return !error.originalError && !error.message.includes('cannot represent');
   }

@@ -1,4 +1,4 @@
-// GET /metrics and GET /usage on a port of their own.
+// HTTP server of `GET /metrics` and `GET /usage` on METRICS_PORT.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,8 +6,8 @@ import { preferredType } from '../http/accept.ts';
 import { securityHeaders } from '../http/headers.ts';
 import type { UsageReport } from './usage.ts';
 
-/** What is served: of this process, or of several together. */
-export interface Measured {
+/** Metrics and usage of one process, or of a whole cluster. */
+export interface MetricsSource {
   print(): Promise<{ readonly contentType: string; readonly text: string }>;
   readUsage(): Promise<UsageReport>;
 }
@@ -17,17 +17,17 @@ export interface MetricsServer {
   close(): void;
 }
 
-/** Serves `GET /metrics`, and `GET /usage` as JSON or a page, on a port that the public does not reach. */
+/** Serves `GET /metrics` in the text format of Prometheus, and `GET /usage` as JSON or HTML. Not for the public. */
 export async function serveMetrics(
-  measured: Measured,
+  source: MetricsSource,
   { host, port }: { host: string; port: number },
 ): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     const path = request.method === 'GET' && request.url?.split('?', 1)[0];
     const answer = async () => {
-      if (path === '/usage') return sendUsage(measured, request, response);
+      if (path === '/usage') return sendUsage(source, request, response);
       if (path !== '/metrics') return response.writeHead(404).end();
-      const { contentType, text } = await measured.print();
+      const { contentType, text } = await source.print();
       return response.writeHead(200, { 'Content-Type': contentType }).end(text);
     };
     answer().catch(() => response.writeHead(500).end());
@@ -44,13 +44,13 @@ export async function serveMetrics(
 }
 
 async function sendUsage(
-  measured: Measured,
+  source: MetricsSource,
   { headers }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const { type } = preferredType(headers.accept ?? '', ['application/json', 'text/html']) ?? {};
   const page = type === 'text/html' ? await import('./usage-page.tsx') : undefined;
-  const usage = await measured.readUsage();
+  const usage = await source.readUsage();
   response.writeHead(200, {
     ...securityHeaders,
     Vary: 'Accept',

@@ -1,37 +1,37 @@
-// Names of query parameters, never values; and who sends those that no stored document reads, logged once.
+// Unknown query parameters: counted by client and logged once. Names only, never values.
 import type { FastifyInstance } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { BoundedNames } from './bounded-names.ts';
-import { type Clients, showable } from './clients.ts';
+import { type Clients, sanitizeName } from './clients.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Query parameters that the route reads; undefined: it reads none of its own. */
+    /** Query parameters that the route reads; undefined: unknown ones are not counted. */
     readonly knownParameters?: ReadonlySet<string>;
   }
 }
 
-/** Most names that are looked at in one query string. */
+/** Names read from one query string at most. */
 const maxRead = 50;
-/** Bytes that remembered addresses may take, about. */
+/** Bytes of the cache of parsed addresses, roughly. */
 const maxMemory = 1_000_000;
 const none: readonly string[] = [];
 
-/** Makes a function that gives the names in the query string of an address, each once, as they may be shown. */
+/** Returns a function: address -> distinct parameter names of its query string, sanitized. */
 export function createParameterReader(): (url: string) => readonly string[] {
-  const remembered = new LRUCache<string, readonly string[]>({ maxSize: maxMemory });
+  const parsed = new LRUCache<string, readonly string[]>({ maxSize: maxMemory });
   return (url) => {
     const start = url.indexOf('?');
     if (start === -1) return none;
-    const known = remembered.get(url);
-    if (known) return known;
+    const cached = parsed.get(url);
+    if (cached) return cached;
     const names = new Set<string>();
     for (const name of new URLSearchParams(url.slice(start).split('#', 1)[0]).keys()) {
-      names.add(showable(name));
+      names.add(sanitizeName(name));
       if (names.size === maxRead) break;
     }
     const list = [...names];
-    remembered.set(url, list, { size: 500 + 2 * url.length });
+    parsed.set(url, list, { size: 500 + 2 * url.length });
     return list;
   };
 }
@@ -46,7 +46,7 @@ const maxClients = 50;
 /** For each client. */
 const maxParameters = 20;
 
-/** Counts unknown parameters, and logs each once for each client; to be called before the routes are added. */
+/** Counts unknown parameters, and logs each once per client. To be called before the routes are added. */
 export function followUnknownParameters(
   app: FastifyInstance,
   clients: Clients,
@@ -65,9 +65,9 @@ export function followUnknownParameters(
       const unknown = parametersIn(request.url).filter((name) => !known.has(name));
       if (unknown.length > 0) {
         const now = Date.now();
-        const ofClient = counts.take(clients.peek(request).name, now);
-        // Names beyond the bound share one count: a request counts once in it.
-        for (const count of new Set(unknown.map((name) => ofClient.take(name, now)))) {
+        const ofClient = counts.count(clients.lookup(request).name, now);
+        // Names beyond the limit share one count, which a request increments once.
+        for (const count of new Set(unknown.map((name) => ofClient.count(name, now)))) {
           count.requests += 1;
           if (count.requests > 1) continue;
           const { client, parameter } = count;

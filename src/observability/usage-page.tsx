@@ -1,4 +1,4 @@
-// The table of who calls what, as a page for people: no script, nothing from elsewhere.
+// `GET /usage` as an HTML page: no script, no external resource.
 import { createHash } from 'node:crypto';
 import type { ComponentChildren } from 'preact';
 import { renderToString } from 'preact-render-to-string';
@@ -32,7 +32,7 @@ export const usagePageHeaders = {
   ].join('; '),
 };
 
-/** What is said of a row, beside its client. */
+/** Columns beside the client. */
 const columns: readonly (readonly [name: string, of: (row: UsageRow) => ComponentChildren])[] = [
   ['Version', ({ version }) => version],
   ['Route', ({ route }) => route],
@@ -70,7 +70,7 @@ export function usagePage({ since, namesForgotten, usage }: UsageReport): string
   )}\n`;
 }
 
-// On a phone it is wider than the screen, as tables of data may be: WCAG 2.2, 1.4.10.
+// Wider than the screen of a phone, which WCAG allows for data tables. @see https://www.w3.org/TR/WCAG22/#reflow
 const Table = ({ rows }: { readonly rows: readonly UsageRow[] }) => (
   <table>
     <caption>Requests by client, version and route</caption>

@@ -1,4 +1,4 @@
-// Who calls what: requests by client, version and route, as this process has seen them.
+// Usage statistics of this process: requests by client, version and route.
 import type { FastifyInstance } from 'fastify';
 import { BoundedNames } from './bounded-names.ts';
 import { type Client, Clients } from './clients.ts';
@@ -10,23 +10,23 @@ export interface UsageRow {
   readonly client: string;
   readonly version: string;
   readonly interface: Interface;
-  /** The path as the service knows it, such as `/api/outfits/`. */
+  /** Path pattern of the route, such as `/api/outfits/`. */
   readonly route: string;
   readonly requests: number;
   readonly statuses: Readonly<Record<(typeof statusClasses)[number], number>>;
   readonly parameters: readonly UsedParameter[];
   readonly firstSeen: Date;
   readonly lastSeen: Date;
-  /** Mean of the UTC days since the first request, today included; of the last 30 at most. */
+  /** Mean over the UTC days since the first request, today included; over 30 days at most. */
   readonly requestsADay: number;
-  /** Requests of each UTC day that had any, such as `2026-11-22`; of the last 30. */
+  /** Requests by UTC day, such as `2026-11-22`, days without requests omitted; of the last 30 days. */
   readonly days: Readonly<Record<string, number>>;
 }
 
 export interface UsedParameter {
   readonly name: string;
   readonly requests: number;
-  /** Whether nothing reads it: the answer is the same without it. */
+  /** Whether no route reads it: the answer is the same without it. */
   readonly unknown: boolean;
 }
 
@@ -41,11 +41,11 @@ const maxDays = 30;
 const dayLength = 86_400_000;
 export const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const;
 
-/** Bounded in memory by the names that are told apart, and by the routes there are. */
+/** Counts requests. Memory is bounded: by the limit of client names and the number of routes. */
 export class Usage {
   readonly since = new Date(Date.now());
   readonly clients = new Clients();
-  /** What has been counted of a client goes with it. */
+  /** Weak: the counts of a client are dropped when it is evicted. */
   readonly #counts = new WeakMap<Client, Map<string, Count>>();
   readonly #parametersIn = createParameterReader();
 
@@ -55,7 +55,7 @@ export class Usage {
       const { config, url: route } = request.routeOptions;
       const kind = interfaceOf(route);
       if (route !== undefined && kind !== undefined) {
-        const client = this.clients.of(request);
+        const client = this.clients.count(request);
         const count = this.#countOf(client, route, kind, config.knownParameters);
         const parameters = kind === 'rest' ? this.#parametersIn(request.url) : [];
         count.add(Date.now(), reply.statusCode, parameters);
@@ -64,7 +64,7 @@ export class Usage {
     });
   }
 
-  /** The bare numbers, some several times for one client: what is asked for every few seconds is cheap. */
+  /** Numbers for the metrics; a client may occur several times. Cheap, since scraped every few seconds. */
   *requests(): Generator<{ client: string; interface: Interface; requests: number }> {
     for (const client of this.clients) {
       for (const count of this.#counts.get(client)?.values() ?? []) {
@@ -78,26 +78,25 @@ export class Usage {
     const rows = [...this.clients].flatMap((client) =>
       [...(this.#counts.get(client)?.values() ?? [])].map((count) => count.toRow(client, now)),
     );
-    const namesForgotten = this.clients.forgotten;
-    return { since: this.since, namesForgotten, usage: sortUsage(rows) };
+    return { since: this.since, namesForgotten: this.clients.evicted, usage: sortUsage(rows) };
   }
 
   #countOf(
     client: Client,
     route: string,
     kind: Interface,
-    known: ReadonlySet<string> | undefined,
+    parameters: ReadonlySet<string> | undefined,
   ): Count {
     const routes = this.#counts.get(client) ?? new Map<string, Count>();
-    const counted = routes.get(route);
-    if (counted) return counted;
-    const count = new Count(route, kind, known);
+    const existing = routes.get(route);
+    if (existing) return existing;
+    const count = new Count(route, kind, parameters);
     this.#counts.set(client, routes.set(route, count));
     return count;
   }
 }
 
-/** REST first, then by requests. */
+/** Sorts: REST first, then by requests. */
 export function sortUsage(rows: readonly UsageRow[]): UsageRow[] {
   return rows.toSorted((a, b) => b.interface.localeCompare(a.interface) || b.requests - a.requests);
 }
@@ -121,7 +120,7 @@ export function meanOfDays(
 
 function interfaceOf(route: string | undefined): Interface | undefined {
   if (route?.startsWith('/api/')) return 'rest';
-  // The files of GraphiQL are no question of anyone.
+  // Assets of GraphiQL are not counted.
   return route?.startsWith('/graphql') && !route.startsWith('/graphql/assets/')
     ? 'graphql'
     : undefined;
@@ -138,7 +137,7 @@ class Count {
   constructor(
     private readonly route: string,
     readonly kind: Interface,
-    private readonly known: ReadonlySet<string> | undefined,
+    private readonly knownParameters: ReadonlySet<string> | undefined,
   ) {}
 
   get requests(): number {
@@ -148,7 +147,7 @@ class Count {
   add(now: number, status: number, parameters: readonly string[]): void {
     const index = Math.floor(status / 100) - 2;
     this.#statuses[index] = (this.#statuses[index] ?? 0) + 1;
-    for (const name of parameters) this.#parameters.take(name, now).requests += 1;
+    for (const name of parameters) this.#parameters.count(name, now).requests += 1;
     this.#lastSeen = now;
     const day = Math.floor(now / dayLength);
     this.#days.set(day, (this.#days.get(day) ?? 0) + 1);
@@ -169,7 +168,10 @@ class Count {
         statusClasses.map((name, index) => [name, this.#statuses[index] ?? 0]),
       ) as UsageRow['statuses'],
       parameters: [...this.#parameters.values()]
-        .map((parameter) => ({ ...parameter, unknown: this.known?.has(parameter.name) === false }))
+        .map((parameter) => ({
+          ...parameter,
+          unknown: this.knownParameters?.has(parameter.name) === false,
+        }))
         .sort((a, b) => b.requests - a.requests),
       firstSeen,
       lastSeen: new Date(this.#lastSeen),

@@ -1,7 +1,7 @@
 // `/`: what this service is, and where it leads. A page for people, JSON for programs.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'graphql';
-import { Asker } from '../admission/admission.ts';
+import { RequestCaller } from '../admission/admission.ts';
 import { HttpError } from '../errors.ts';
 import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
@@ -66,7 +66,7 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
             return { outfits, size: 1_000 * outfits.results.length, shareable: isForAll };
           },
         },
-        new Asker(request),
+        new RequestCaller(request),
       );
       return answer.outfits;
     } catch (error) {

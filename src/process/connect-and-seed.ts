@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { Monitor } from '../database/monitor.ts';
-import type { Measured } from '../observability/metrics-server.ts';
+import type { MetricsSource } from '../observability/metrics-server.ts';
 import { checkTriggers, foldFewChanges } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
@@ -24,7 +24,7 @@ export interface Opening {
 
 /** What answers requests, this process or several workers: built, and not listening. */
 export interface Serving {
-  readonly measured: Measured | undefined;
+  readonly measured: MetricsSource | undefined;
   listen(): Promise<void>;
   /** Closes its ground too. @param announce whether to wait until others have seen that it is not ready */
   close(announce: boolean): Promise<void>;

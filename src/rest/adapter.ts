@@ -1,6 +1,6 @@
 // The legacy paths over HTTP: the table becomes routes. The order of errors is the contract's.
 import type { FastifyInstance } from 'fastify';
-import { type Admit, Asker, type GuardWrite } from '../admission/admission.ts';
+import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 import { acceptsJson } from '../http/accept.ts';
 import { findForm, sendForm } from '../http/representation.ts';
@@ -85,7 +85,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         throw methodNotAllowed(request.method);
       }
-      const answer = await read(request, base, new Asker(request));
+      const answer = await read(request, base, new RequestCaller(request));
       const { shareable, tag } = answer;
       const form = await findForm(answer, request, compresses && shareable);
       return sendForm(request, reply, form, { contentType: 'application/json', tag, shareable });
@@ -93,7 +93,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     handler: async (request, reply) => {
       if (!create) throw internalError();
       const body = readBody(request.headers, request.body as Buffer | undefined);
-      return send(reply, 201, await create(body, new Asker(request)));
+      return send(reply, 201, await create(body, new RequestCaller(request)));
     },
   });
 }

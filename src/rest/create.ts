@@ -15,7 +15,8 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import type { Asker, Engine } from '../graphql/engine/engine.ts';
+import type { OperationCaller } from '../admission/admission.ts';
+import type { Engine } from '../graphql/engine/engine.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
 import {
@@ -96,7 +97,7 @@ export function storeCreate(
   });
 
   /** @throws RestError 400 with what is wrong with every field, HttpError */
-  return async ({ value, isForm }: Body, asker: Asker): Promise<unknown> => {
+  return async ({ value, isForm }: Body, caller: OperationCaller): Promise<unknown> => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw notAnObject(value);
     }
@@ -111,7 +112,7 @@ export function storeCreate(
     }
     // Wrong ones are left out, but the others are checked too: all errors are told at once.
     if (wrong.size > 0) variables['validate_only'] = true;
-    const { created } = await engine.answer({ operation, variables, key: '', toAnswer }, asker);
+    const { created } = await engine.answer({ operation, variables, key: '', toAnswer }, caller);
     for (const { field, messages } of created.errors) {
       const name = fields.find(({ input }) => input.name === field)?.name ?? field;
       if (!wrong.has(name)) wrong.set(name, messages);

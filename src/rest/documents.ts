@@ -2,9 +2,10 @@
 import type { FastifyRequest } from 'fastify';
 import { type ExecutionResult, type GraphQLSchema, getOperationAST } from 'graphql';
 import { LRUCache } from 'lru-cache';
+import type { OperationCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 import type { Answer } from '../graphql/engine/answer-cache.ts';
-import type { Asker, Engine } from '../graphql/engine/engine.ts';
+import type { Engine } from '../graphql/engine/engine.ts';
 import { encodeJson } from '../http/json.ts';
 import { type Compressible, entityTag } from '../http/representation.ts';
 import { dataOf, notFound, unknownParameters } from './errors.ts';
@@ -21,7 +22,7 @@ export interface RestAnswer extends Compressible {
 export type ReadAnswer = (
   request: FastifyRequest,
   base: string,
-  asker: Asker,
+  caller: OperationCaller,
 ) => Promise<RestAnswer>;
 
 export interface ReaderOptions {
@@ -86,11 +87,11 @@ function createPageReader(
     return request;
   };
 
-  return async ({ raw }, base, asker) => {
+  return async ({ raw }, base, caller) => {
     const query = rawQuery(raw);
     const request = requests.get(query) ?? readRequest(query);
     const { variables, key } = request;
-    const page = await engine.answer({ operation, variables, key, toAnswer: toKeptPage }, asker);
+    const page = await engine.answer({ operation, variables, key, toAnswer: toKeptPage }, caller);
     const path = `${base}${route.path}`;
     const address = `${path}?${query}`;
     if (page.latest?.address === address) return page.latest;
@@ -143,10 +144,10 @@ function createRecordReader(
   const operation = engine.store(route.record);
   const parse = createParser(options, route);
   const readVariables = createVariableReader(schema, operation.node, []);
-  return async ({ raw, params }, _base, asker) => {
+  return async ({ raw, params }, _base, caller) => {
     const variables = readVariables(parse(rawQuery(raw)), params as PathParameters);
     const key = `${route.path} ${JSON.stringify(variables)}`;
-    return engine.answer({ operation, variables, key, toAnswer: toKeptRecord }, asker);
+    return engine.answer({ operation, variables, key, toAnswer: toKeptRecord }, caller);
   };
 }
 

@@ -60,7 +60,7 @@ function nameOf({ method, routeOptions: { url }, is404 }: FastifyRequest): strin
 /** No query string, which may hold variables, and no header but who the client says it is. */
 function describe(request: FastifyRequest, clients: Clients) {
   const { id, method, is404, protocol, raw, routeOptions, url } = request;
-  const client = clients.peek(request);
+  const client = clients.lookup(request);
   return {
     'http.request.method': method,
     'url.scheme': protocol,

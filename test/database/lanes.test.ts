@@ -3,7 +3,7 @@
 import { parse } from 'graphql';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { createConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
+import { ConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
 import type { AppOptions } from '../../src/app.ts';
 import { Lane } from '../../src/database/connection/lane.ts';
 import { SharedTask } from '../../src/database/task.ts';
@@ -354,7 +354,7 @@ test('a live answer that failed once is read again soon, whatever EXPENSIVE_QUER
 }, 30_000);
 
 test('a refused request has no place while its refusal is delayed', async () => {
-  const limit = createConcurrencyLimit(1, 1000);
+  const limit = new ConcurrencyLimit(1, 1000);
   const { signal } = new AbortController();
   const task = { sender: 'a', signal, isRefused: false };
   const order: string[] = [];

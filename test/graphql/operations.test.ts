@@ -186,7 +186,7 @@ describe('the log', () => {
     });
     expect(listing.statusCode).toBe(503);
     expect(lines()).toContainEqual(
-      expect.objectContaining({ level: 'error', requestId: 'four', leftOut: 0 }),
+      expect.objectContaining({ level: 'error', requestId: 'four', suppressed: 0 }),
     );
     // What says which relation is missing is no secret, and what an operator needs.
     expect(text()).toContain('does not exist');
@@ -243,16 +243,16 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
     const isCause = expect.objectContaining({ type: 'Error', stack: expect.any(String) });
     const msg = 'Service temporarily unavailable, try again later.';
     const firstOnes = [
-      { level: 'error', msg, err: isCause, leftOut: 0 },
-      { level: 'warn', msg: 'refused', status: 503, leftOut: 0 },
+      { level: 'error', msg, err: isCause, suppressed: 0 },
+      { level: 'warn', msg: 'refused', status: 503, suppressed: 0 },
     ];
     expect(lines()).toMatchObject(firstOnes);
     moment += 1_000;
     await askOften(app, 1);
     expect(lines()).toMatchObject([
       ...firstOnes,
-      { level: 'error', msg, err: isCause, leftOut: 9 },
-      { level: 'warn', msg: 'refused', status: 503, leftOut: 9 },
+      { level: 'error', msg, err: isCause, suppressed: 9 },
+      { level: 'warn', msg: 'refused', status: 503, suppressed: 9 },
     ]);
   });
 
@@ -273,7 +273,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
     await unlock();
     expect((await slow).statusCode).toBe(200);
     expect(lines()).toContainEqual(
-      expect.objectContaining({ level: 'warn', msg: 'slow', status: 200, leftOut: 0 }),
+      expect.objectContaining({ level: 'warn', msg: 'slow', status: 200, suppressed: 0 }),
     );
   });
 });

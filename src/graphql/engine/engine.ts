@@ -2,14 +2,14 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { type ExecutionResult, execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import { maskError } from 'graphql-yoga';
-import type { GuardWrite } from '../../admission/admission.ts';
+import type { GuardWrite, OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
 import { httpErrorFor } from '../../database/errors.ts';
 import type { ReadAt } from '../../database/standby/replicas.ts';
-import { type Caller, currentTask, type StartTask } from '../../database/task.ts';
+import { currentTask, type StartTask } from '../../database/task.ts';
 import type { HttpError } from '../../errors.ts';
-import type { Context, ContextFactory, Personal } from '../context.ts';
+import type { Context, ContextFactory } from '../context.ts';
 import type { Answer, AnswerCache } from './answer-cache.ts';
 import { type CompiledQuery, compileQuery } from './compiled-query.ts';
 import { type LimitConfig, refuseVariables } from './limits.ts';
@@ -26,11 +26,6 @@ export interface EngineOptions {
   readonly guardWrite: GuardWrite;
 }
 
-export interface Asker extends Personal, Caller {
-  readonly log: FastifyBaseLogger;
-  readonly mayBeOld?: boolean;
-}
-
 export interface Question<Value extends Answer> {
   readonly operation: Operation;
   readonly variables: Record<string, unknown>;
@@ -42,7 +37,7 @@ export interface Question<Value extends Answer> {
 
 export interface Engine extends Pick<Operations, 'find' | 'findUnanswerable' | 'store'> {
   /** @throws HttpError when the request as a whole is turned away: the database is away, say */
-  answer<Value extends Answer>(question: Question<Value>, asker: Asker): Promise<Value>;
+  answer<Value extends Answer>(question: Question<Value>, caller: OperationCaller): Promise<Value>;
   /** Whether this viewer gets the same answers as all others, as far as is known by now. */
   isForAll(operation: Operation, viewer: Viewer | undefined): boolean;
 }
@@ -97,17 +92,17 @@ export function createEngine(options: EngineOptions): Engine {
     findUnanswerable: (operation) => operations.findUnanswerable(operation),
     store: (document) => operations.store(document),
     isForAll,
-    async answer<Value extends Answer>(question: Question<Value>, asker: Asker) {
+    async answer<Value extends Answer>(question: Question<Value>, caller: OperationCaller) {
       const { operation, variables, key, toAnswer } = question;
       const isWrite = operation.type === 'mutation';
       if (isWrite) guardWrite();
       const answerOne = async () => {
         const read = isWrite ? undefined : readAt?.(await cache.currentState());
-        const result = await run(operation, variables, contexts.forOne(asker, read));
-        return noteExpense(toAnswer(settle(result, operation, asker.log), false));
+        const result = await run(operation, variables, contexts.forOne(caller, read));
+        return noteExpense(toAnswer(settle(result, operation, caller.log), false));
       };
-      const answerAlone = () => startTask(answerOne, asker.sender).wait(asker);
-      if (!isForAll(operation, asker.viewer)) return answerAlone();
+      const answerAlone = () => startTask(answerOne, caller.sender).wait(caller);
+      if (!isForAll(operation, caller.viewer)) return answerAlone();
 
       const answerAll = async (shown: DatabaseState | undefined) => {
         const shared = contexts.forAll(readAt?.(shown));
@@ -116,11 +111,11 @@ export function createEngine(options: EngineOptions): Engine {
           operation.isPersonal = true;
           return personal;
         }
-        const answer = toAnswer(settle(result, operation, asker.log), true);
+        const answer = toAnswer(settle(result, operation, caller.log), true);
         if (!result.errors) answer.dependencies = shared.tracker.dependencies();
         return noteExpense(answer);
       };
-      const answer = await cache.get<Answer>(key, answerAll, asker, asker.mayBeOld);
+      const answer = await cache.get<Answer>(key, answerAll, caller, caller.allowsStale);
       return answer === personal ? answerAlone() : (answer as Value);
     },
   };

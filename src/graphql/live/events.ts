@@ -1,9 +1,10 @@
 // Answers as server-sent events: the "distinct connections" mode of the GraphQL over SSE protocol.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ExecutionResult, GraphQLError } from 'graphql';
+import type { OperationCaller } from '../../admission/admission.ts';
 import { invalidToken } from '../../errors.ts';
 import { type EventStreams, formatEvent, sendEvents } from '../../http/event-stream.ts';
-import type { Asker, Engine } from '../engine/engine.ts';
+import type { Engine } from '../engine/engine.ts';
 import type { Invalid, Operation } from '../engine/operations.ts';
 import { encodeResult, type GraphQLRequest } from '../request.ts';
 import type { LiveAnswers } from './live.ts';
@@ -22,21 +23,21 @@ export async function answerWithEvents(
   reply: FastifyReply,
   operation: Operation | Invalid,
   { variables, key }: GraphQLRequest,
-  asker: Asker,
+  caller: OperationCaller,
 ): Promise<FastifyReply> {
   // What is wrong with a document is told in an event: EventSource would hide another status.
   if ('errors' in operation) return sendEvents(request, reply, onlyOne(operation));
   request.operationName = operation.name;
   if (!operation.isLive) {
     const question = { operation, variables, key: `events ${key}`, toAnswer: toLive };
-    const { events, isFinal } = await engine.answer(question, asker);
+    const { events, isFinal } = await engine.answer(question, caller);
     return sendEvents(request, reply, isFinal ? events : Buffer.concat([events, complete]));
   }
   const name = JSON.stringify([operation.name ?? null, operation.text]);
   const liveKey = `live ${name} ${writeCanonical(variables)}`;
   const question = { operation, variables, key: liveKey, toAnswer: toLive };
   const stream = streams.add(request.viewer?.expiresAt, expired);
-  const following = live.follow(question, request.viewer, asker.sender, ({ events, isFinal }) => {
+  const following = live.follow(question, request.viewer, caller.sender, ({ events, isFinal }) => {
     if (isFinal) stream.finish(events);
     else stream.offer(events);
   });

@@ -1,9 +1,10 @@
 // One question and all who follow it: read for all of them at once, one reading after the other.
+import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
 import type { ChangeLog, Dependencies } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
 import type { Answer } from '../engine/answer-cache.ts';
-import type { Asker, Question } from '../engine/engine.ts';
+import type { Question } from '../engine/engine.ts';
 
 export interface LiveAnswer extends Answer {
   readonly events: Buffer;
@@ -28,7 +29,7 @@ const failurePause = 1000;
 
 export type Read = (
   question: LiveQuestion,
-  asker: Pick<Asker, 'sender' | 'signal' | 'viewer'>,
+  caller: Pick<OperationCaller, 'sender' | 'signal' | 'viewer'>,
 ) => Promise<LiveAnswer>;
 
 /** Each reading begins when the one before has ended, and is given to those who came before it began. */
@@ -112,8 +113,8 @@ export class LiveFeed {
     const number = this.#readings;
     try {
       const viewer = this.isForAll ? undefined : this.viewer;
-      const asker = { viewer, signal: this.left, sender };
-      const answer = await read(this.question, asker);
+      const caller = { viewer, signal: this.left, sender };
+      const answer = await read(this.question, caller);
       if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
       this.#version = version;
       this.#dependencies = answer.dependencies;

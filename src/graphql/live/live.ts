@@ -161,8 +161,8 @@ export class LiveAnswers {
     else this.#load.delete(sender);
   }
 
-  readonly #ask: Read = (question, asker) =>
-    this.engine.answer(question, { ...asker, idempotencyKey: undefined, log: this.log });
+  readonly #ask: Read = (question, caller) =>
+    this.engine.answer(question, { ...caller, idempotencyKey: undefined, log: this.log });
 
   async #readOne(feed: LiveFeed, sender: string): Promise<void> {
     const version = this.snapshots.changes.current;

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { finished } from 'node:stream';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import { type Answer, createDecoder, readAtMost, toAnswer } from '../../http/client.ts';
-import { createPacer } from '../../observability/log.ts';
+import { createLogThrottle } from '../../observability/log.ts';
 import { createInnerApp, type InnerApp, type InnerQuestion } from '../../rest/inner-app.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import { type Accepted, isAccepted } from '../compare/difference.ts';
@@ -55,7 +55,7 @@ const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
 /** Differences are counted as they are seen: an import that is behind shows as values that differ. */
 export class Comparisons {
   readonly #turns = new Turns();
-  readonly #pace = createPacer(false);
+  readonly #logThrottle = createLogThrottle(false);
   #own: InnerApp | undefined;
   #overheard = 0;
 
@@ -152,8 +152,8 @@ export class Comparisons {
     const differences = different
       .slice(0, maxShown)
       .map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`));
-    this.#pace(log, (leftOut) => {
-      const told = { theirs: theirUrl, ours: ourUrl, differences, client, leftOut };
+    this.#logThrottle(log, (suppressed) => {
+      const told = { theirs: theirUrl, ours: ourUrl, differences, client, suppressed };
       log.warn(told, 'answers differ');
     });
     return 'different';

@@ -3,7 +3,7 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { other } from '../../observability/bounded-names.ts';
 import { maxNames } from '../../observability/clients.ts';
-import type { Measured } from '../../observability/metrics-server.ts';
+import type { MetricsSource } from '../../observability/metrics-server.ts';
 import {
   meanOfDays,
   recentDays,
@@ -21,7 +21,7 @@ function aggregatorOf({ name, aggregator }: Metric): Metric['aggregator'] {
   return name.includes('_min_') ? 'min' : 'max';
 }
 
-export class CombinedMetrics implements Measured {
+export class CombinedMetrics implements MetricsSource {
   readonly #members = new Set<Member>();
   /** What workers that have ended had counted: counters and histograms, added up. */
   #retired: readonly Metric[] = [];
