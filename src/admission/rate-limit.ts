@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';
-import { SharedTask, startOutside } from '../database/task.ts';
+import { runOutsideTask, SharedTask } from '../database/task.ts';
 import { throttled } from '../errors.ts';
 
 /**
@@ -130,7 +130,7 @@ function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
   return async (sender: string, wanted: number): Promise<Lease> => {
     if (performance.now() - cleared > clearingInterval) {
       cleared = performance.now();
-      startOutside(() => read(clearStatement, [])).catch(() => {});
+      runOutsideTask(() => read(clearStatement, [])).catch(() => {});
     }
     // The limit is part of the key: changing it starts new windows.
     const key = `${requests}/${seconds} ${sender}`;

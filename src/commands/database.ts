@@ -2,7 +2,7 @@
 import { type Config, ConfigError } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
-import { checkPrepared } from '../database/prepare.ts';
+import { checkReady } from '../database/readiness.ts';
 
 /** The embedded database is migrated before. @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError */
 export async function withDatabase<Result>(
@@ -12,7 +12,7 @@ export async function withDatabase<Result>(
   const database = await openDatabase(config);
   const prepareAndWork = async () => {
     if (database.kind === 'embedded') await migrate(database.pool, () => {});
-    else await checkPrepared(database.pool, database.description);
+    else await checkReady(database.pool, database.description);
     return work(database);
   };
   try {

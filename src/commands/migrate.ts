@@ -2,7 +2,7 @@
 import { readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
-import { checkServer } from '../database/prepare.ts';
+import { checkServer } from '../database/readiness.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession } from './database.ts';

@@ -8,7 +8,7 @@ import { TaskPool } from './connection/pool.ts';
 import { ServerWatch } from './connection/server-watch.ts';
 import { createSession, Sockets } from './connection/session.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded/embedded.ts';
-import { isOfSchema, isOfSharedNames } from './errors.ts';
+import { isPreparedNameError, isSchemaError } from './errors.ts';
 import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
 import type { TaskScope } from './task.ts';
@@ -25,8 +25,8 @@ export interface Database {
   /** Called at the end of a task, before its result is told. @throws DatabaseAwayError when its server was left */
   checkServers(task: Pick<TaskScope, 'servers'>): void;
   /** Looks which server new connections lead to, as another process has met this one. */
-  lookForServer(identity: string): Promise<void>;
-  onMove(callback: (identity: string) => void): void;
+  probeServer(identity: string): Promise<void>;
+  onFailover(callback: (identity: string) => void): void;
   /** Resolves if the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
   /** From now on, statements fail at once while PostgreSQL is away or not migrated. @throws when waiting cannot help */
@@ -67,8 +67,8 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
     read: readRows(pool),
     snapshots: watchEmbedded(pool, statementTimeout),
     checkServers: () => {},
-    lookForServer: async () => {},
-    onMove: () => {},
+    probeServer: async () => {},
+    onFailover: () => {},
     failed: embedded.failed,
     // It is migrated when it is opened, and goes away with the process only.
     monitor: async () => ({
@@ -119,10 +119,10 @@ function openServer(
   const prisma = createPrisma(pool);
   const snapshots = watchServer(
     () => heed(new session.Client(guarded)),
-    (identity) => watch.meet(identity),
+    (identity) => watch.observe(identity),
   );
   const noticePooler = () => {
-    session.stopNaming();
+    session.disablePreparedStatements();
     watch.isPerTransaction = true;
     warn?.(
       `The ${description} is behind a pooler that keeps only transactions together: set DATABASE_POOLER=transaction.`,
@@ -132,8 +132,8 @@ function openServer(
   /** What a connection fails with says more than that the statement did. */
   const heed = (client: pg.Client): pg.Client => {
     client.connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
-      if (isOfSchema(code)) monitor?.checkNow();
-      if (isOfSharedNames(code)) noticePooler();
+      if (isSchemaError(code)) monitor?.checkNow();
+      if (isPreparedNameError(code)) noticePooler();
     });
     return client;
   };
@@ -146,8 +146,8 @@ function openServer(
     read: readRows(pool),
     snapshots,
     checkServers: ({ servers }) => watch.check(servers),
-    lookForServer: (identity) => watch.look(identity),
-    onMove: (callback) => void moveCallbacks.push(callback),
+    probeServer: (identity) => watch.probe(identity),
+    onFailover: (callback) => void moveCallbacks.push(callback),
     failed: new Promise(() => {}),
     async monitor(onChange, onWarning) {
       warn = onWarning;
@@ -158,7 +158,7 @@ function openServer(
       );
       // Each connection has set what it needs, unless the role must: so a pooler has changed its session.
       const onUnset = pooling === 'session' ? noticePooler : undefined;
-      const onConnect = (client: pg.Client) => watch.join(client, sockets.isRefusing);
+      const onConnect = (client: pg.Client) => watch.register(client, sockets.isRefusing);
       monitor = await startMonitor(session, description, sockets, onChange, onConnect, onUnset);
       return monitor;
     },

@@ -37,7 +37,7 @@ export function isTimeLimit(error: unknown): boolean {
 /** A table, column, function, schema or right is missing: the database was exchanged for one that is not migrated. */
 const schemaStates = /^(?:42P01|42703|42883|3F000|42501)$/;
 
-export function isOfSchema(code: string | undefined): boolean {
+export function isSchemaError(code: string | undefined): boolean {
   return schemaStates.test(code ?? '');
 }
 
@@ -45,7 +45,7 @@ export function isOfSchema(code: string | undefined): boolean {
 const sharedNames = /^(?:26000|42P05)$/;
 
 /** Whether a pooler gives this connection the sessions of others, with what they have prepared. */
-export function isOfSharedNames(code: string | undefined): boolean {
+export function isPreparedNameError(code: string | undefined): boolean {
   return sharedNames.test(code ?? '');
 }
 

@@ -1,8 +1,8 @@
 // Knows at any time whether PostgreSQL can be used; cuts and refuses connections while not.
 import pg from 'pg';
-import { OwnConnection, type Session, type Sockets } from './connection/session.ts';
+import { DedicatedConnection, type Session, type Sockets } from './connection/session.ts';
 import { DatabaseAwayError } from './errors.ts';
-import { checkPrepared, DatabaseNotReadyError, explain } from './prepare.ts';
+import { checkReady, DatabaseNotReadyError, explain } from './readiness.ts';
 
 export type Monitor = Awaited<ReturnType<typeof startMonitor>>;
 
@@ -23,7 +23,7 @@ export async function startMonitor(
   onConnect: (client: pg.Client) => Promise<void>,
   onUnset?: () => void,
 ) {
-  const connection = new OwnConnection(session, limit, onConnect);
+  const connection = new DedicatedConnection(session, limit, onConnect);
   let problem: Error | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -45,7 +45,7 @@ export async function startMonitor(
   /** Gives what is wrong with the database; undefined when it can be used. */
   const check = async (): Promise<Error | undefined> => {
     try {
-      await connection.ask((client) => checkPrepared(client, description, onUnset), 3);
+      await connection.ask((client) => checkReady(client, description, onUnset), 3);
     } catch (error) {
       return explain(description, error);
     }

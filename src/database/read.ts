@@ -64,7 +64,7 @@ export const exactTypes: pg.CustomTypesConfig = {
 const texts = new Map<string, string>();
 
 /** The text of a statement, built once: V8 hashes a new one at each look-up. @param key of few values */
-export function builtOnce(key: string, build: () => string): string {
+export function memoizeText(key: string, build: () => string): string {
   const built = texts.get(key) ?? build();
   texts.set(key, built);
   return built;

@@ -81,7 +81,7 @@ function letGo(): void {
 }
 
 /** Does work that may outlast its task: what follows a statement still belongs to the task, and is stopped with it. */
-export async function holdScope<Result>(work: () => Promise<Result>): Promise<Result> {
+export async function keepTaskScope<Result>(work: () => Promise<Result>): Promise<Result> {
   holds++;
   try {
     return await work();
@@ -91,7 +91,7 @@ export async function holdScope<Result>(work: () => Promise<Result>): Promise<Re
 }
 
 /** Begins work that goes on when the task has ended that it is begun in: it belongs to none. */
-export function startOutside<Result>(work: () => Result): Result {
+export function runOutsideTask<Result>(work: () => Result): Result {
   return scopes.exit(work);
 }
 

@@ -3,7 +3,7 @@ import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { DependencyTracker, type ReadRows } from '../database/read.ts';
-import { holdScope } from '../database/task.ts';
+import { keepTaskScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/lists/by-id.ts';
 import { createUserLists, type UserLists } from '../outfits/lists/list.ts';
@@ -42,7 +42,7 @@ export function createContextFactory(
   const held =
     (read: ReadRows): ReadRows =>
     (...statement) =>
-      holdScope(() => read(...statement));
+      keepTaskScope(() => read(...statement));
   return {
     /** @param read how this execution reads; unset, as it writes */
     forOne: (personal: Personal, read: ReadRows = readPrimary): Context =>

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
-import { type Replicas, reasons } from '../database/standby/replicas.ts';
+import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { version } from '../package.ts';
 import { maxNameLength } from './log.ts';
@@ -190,7 +190,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
       counter(
         'gateway_primary_reads_total',
         'Queries that were read from the primary although there are standbys, by reason.',
-        () => reasons.map((reason) => [{ reason }, replicas.primaryReads[reason]] as const),
+        () => fallbackReasons.map((reason) => [{ reason }, replicas.primaryReads[reason]] as const),
         { labelNames: ['reason'] },
       );
     },

@@ -16,13 +16,13 @@ function clientOf(identity: string): pg.Client {
 
 /** @param where the server that new connections of the probe lead to */
 function openWatch(where: { server: string }) {
-  const onMove = vi.fn();
+  const onFailover = vi.fn();
   const probe = vi.fn(async () => {
     await setImmediate();
-    watch.meet(where.server);
+    watch.observe(where.server);
   });
-  const watch: ServerWatch = new ServerWatch(probe, onMove);
-  return { watch, probe, onMove };
+  const watch: ServerWatch = new ServerWatch(probe, onFailover);
+  return { watch, probe, onFailover };
 }
 
 describe('behind a pooler of transactions', () => {
@@ -30,20 +30,20 @@ describe('behind a pooler of transactions', () => {
     const where = { server: 'A' };
     const { watch } = openWatch(where);
     watch.isPerTransaction = true;
-    watch.use('A');
+    watch.useInTransaction('A');
     where.server = 'B';
-    expect(() => watch.use('B')).toThrow('another server');
-    await expect.poll(() => watch.use('B')).toBeUndefined();
+    expect(() => watch.useInTransaction('B')).toThrow('another server');
+    await expect.poll(() => watch.useInTransaction('B')).toBeUndefined();
   });
 
   test('a server that was left is not looked for while the current one answers', async () => {
     const where = { server: 'B' };
     const { watch, probe } = openWatch(where);
     watch.isPerTransaction = true;
-    watch.meet('A');
-    watch.meet('B');
-    watch.use('B');
-    expect(() => watch.use('A')).toThrow('another server');
+    watch.observe('A');
+    watch.observe('B');
+    watch.useInTransaction('B');
+    expect(() => watch.useInTransaction('A')).toThrow('another server');
     expect(probe).not.toHaveBeenCalled();
   });
 });
@@ -53,9 +53,9 @@ test('a connection that is cut while the probe gets no answer waits no longer', 
     () => new Promise(() => {}),
     () => {},
   );
-  watch.meet('A');
+  watch.observe('A');
   const client = clientOf('B');
-  const joined = watch.join(client);
+  const joined = watch.register(client);
   const failed = expect(joined).rejects.toThrow('another server');
   await expect.poll(() => client.listenerCount('end')).toBe(1);
   client.emit('end');
@@ -64,9 +64,9 @@ test('a connection that is cut while the probe gets no answer waits no longer', 
 
 test('a process that has met the new server already does not look for it', async () => {
   const { watch, probe } = openWatch({ server: 'B' });
-  watch.meet('A');
-  await watch.look('B');
-  await watch.look('B');
+  watch.observe('A');
+  await watch.probe('B');
+  await watch.probe('B');
   expect(probe).toHaveBeenCalledTimes(1);
 });
 

@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { type Replicas, reasons } from '../../src/database/standby/replicas.ts';
+import { fallbackReasons, type Replicas } from '../../src/database/standby/replicas.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { CombinedMetrics } from '../../src/process/cluster/combined-metrics.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
@@ -33,7 +33,7 @@ beforeAll(async () => {
     standbys: [standby],
     reads: new Map([[standby, 1]]),
     primaryReads: Object.fromEntries(
-      reasons.map((reason) => [reason, 1]),
+      fallbackReasons.map((reason) => [reason, 1]),
     ) as Replicas['primaryReads'],
     replicationLag: () => 0,
   });

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../../errors.ts';
-import { isOfSharedNames, isTimeLimit, sqlStateOf } from '../errors.ts';
+import { isPreparedNameError, isTimeLimit, sqlStateOf } from '../errors.ts';
 import type { Origin } from '../fair-queue.ts';
 import { type Access, renewName } from '../read.ts';
 import { currentTask, type StopSignal } from '../task.ts';
@@ -68,7 +68,7 @@ export class TaskPool extends pg.Pool {
         super({ ...session, ...(connectionTimeoutMillis ? { connectionTimeoutMillis } : {}) });
       }
     }
-    const onConnect = watch && ((client: pg.ClientBase) => watch.join(client as pg.PoolClient));
+    const onConnect = watch && ((client: pg.ClientBase) => watch.register(client as pg.PoolClient));
     super({ ...config, Client, ...(onConnect ? { onConnect } : {}) });
     this.#watch = watch;
     this.#canCut = expensiveTimeout !== undefined;
@@ -109,7 +109,7 @@ export class TaskPool extends pg.Pool {
         if (isStalePlan(error)) {
           return run({ ...unnamed, name: renewName(statement.text, name) }, values);
         }
-        if (isOfSharedNames(sqlStateOf(error))) return run(unnamed, values);
+        if (isPreparedNameError(sqlStateOf(error))) return run(unnamed, values);
         throw error;
       }
     };
@@ -190,7 +190,7 @@ export class TaskPool extends pg.Pool {
         const begun = await client.query(`${begin}; SELECT ${serverIdentity} AS identity`);
         // Of several statements, there are several results.
         const [{ identity }] = (begun as unknown as pg.QueryResult[]).at(-1)?.rows ?? [];
-        this.#watch.use(identity);
+        this.#watch.useInTransaction(identity);
       } else await client.query(begin);
       const result = await client.query<Row>(statement as pg.QueryConfig, values);
       await client.query('COMMIT');
@@ -240,7 +240,7 @@ export class TaskPool extends pg.Pool {
         const endCut = signal && this.#canCut ? cutOnStop(client, signal) : undefined;
         this.#uses.set(client, { origin, endCut });
         if (signal?.aborted) return release();
-        this.#watch?.note(client);
+        this.#watch?.recordUse(client);
         callback(error, client, release);
       });
     };

@@ -27,14 +27,14 @@ export class ServerWatch {
   /** Behind a pooler of transactions: connections have no identity, and each transaction asks for that of its server. */
   isPerTransaction = false;
 
-  /** @param probeAnew opens a new connection, and calls `meet` @param onMove called when that was another server */
+  /** @param probeAnew opens a new connection, and calls `observe` @param onFailover called when that was another server */
   constructor(
     private readonly probeAnew: () => Promise<unknown>,
-    private readonly onMove: (identity: string) => void,
+    private readonly onFailover: (identity: string) => void,
   ) {}
 
   /** The probe has met a server. @throws DatabaseAwayError when it is one that was left a moment ago */
-  meet(identity: string): void {
+  observe(identity: string): void {
     const before = this.#current;
     if (identity !== before && this.#isLeft(identity)) throw left();
     this.#current = identity;
@@ -46,7 +46,7 @@ export class ServerWatch {
       this.#connections.delete(client);
       client.connection.stream.destroy(left());
     }
-    this.onMove(identity);
+    this.onFailover(identity);
   }
 
   #isLeft(identity: string): boolean {
@@ -54,10 +54,10 @@ export class ServerWatch {
   }
 
   /** Looks where new connections lead. @param identity met by another process: the one before is left at once */
-  async look(identity?: string): Promise<void> {
+  async probe(identity?: string): Promise<void> {
     if (identity !== undefined) {
       if (identity === this.#current) return;
-      this.meet(identity);
+      this.observe(identity);
     }
     this.#probing ??= this.probeAnew().finally(() => {
       this.#probing = undefined;
@@ -66,15 +66,15 @@ export class ServerWatch {
   }
 
   /** Takes in a new connection. @param isAlone it decides itself: the probe cannot connect @throws DatabaseAwayError */
-  async join(client: Client, isAlone = false): Promise<void> {
+  async register(client: Client, isAlone = false): Promise<void> {
     if (this.isPerTransaction) return;
     const { rows } = await client.query<{ identity: string }>(
       `SELECT ${serverIdentity} AS identity`,
     );
     const identity = rows[0]?.identity ?? '';
     this.#current ??= identity;
-    if (isAlone) this.meet(identity);
-    else if (identity !== this.#current) await this.#lookFor(client);
+    if (isAlone) this.observe(identity);
+    else if (identity !== this.#current) await this.#probeFor(client);
     if (identity !== this.#current) throw left();
     this.#metAt = performance.now();
     this.#connections.set(client, identity);
@@ -82,25 +82,25 @@ export class ServerWatch {
   }
 
   /** Looks as long as the connection lasts: the monitor cuts it, and then that of the probe, when there is no answer. */
-  #lookFor(client: Client): Promise<void> {
+  #probeFor(client: Client): Promise<void> {
     return new Promise((settle, reject) => {
       client.once('end', () => reject(left()));
-      this.look().then(settle, reject);
+      this.probe().then(settle, reject);
     });
   }
 
-  note(client: Client): void {
+  recordUse(client: Client): void {
     const identity = this.#connections.get(client);
     if (identity !== undefined) currentTask()?.servers.add(identity);
   }
 
   /** The task has begun a transaction on this server. @throws DatabaseAwayError when that is not the current one */
-  use(identity: string): void {
+  useInTransaction(identity: string): void {
     currentTask()?.servers.add(identity);
     this.#current ??= identity;
     if (identity === this.#current) this.#metAt = performance.now();
     // Without memory nobody probes. Not waited for: this transaction may hold the only connection of the pooler.
-    else if (!this.#isLeft(identity)) this.look().catch(() => {});
+    else if (!this.#isLeft(identity)) this.probe().catch(() => {});
     this.check([identity]);
   }
 

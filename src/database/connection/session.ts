@@ -11,7 +11,7 @@ export interface Session {
   readonly config: pg.ClientConfig;
   readonly Client: new (config?: pg.ClientConfig) => pg.Client;
   /** From now on no statement is prepared under a name. */
-  stopNaming(): void;
+  disablePreparedStatements(): void;
 }
 
 const connectionTimeout = 5_000;
@@ -69,7 +69,7 @@ export function createSession(
   return {
     config,
     Client: SessionClient,
-    stopNaming: () => {
+    disablePreparedStatements: () => {
       hasNames = false;
     },
   };
@@ -121,7 +121,7 @@ export class Sockets {
 }
 
 /** A connection of its own for questions about a server, opened when there is none; the pool is not asked. */
-export class OwnConnection {
+export class DedicatedConnection {
   #client: pg.Client | undefined;
   #connectedAt = 0;
 

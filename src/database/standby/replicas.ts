@@ -4,17 +4,17 @@ import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
 import { startTime } from '../connection/server-watch.ts';
 import type { Database } from '../database.ts';
-import { DatabaseNotReadyError } from '../prepare.ts';
 import type { ReadRows } from '../read.ts';
-import { currentTask, startOutside } from '../task.ts';
+import { DatabaseNotReadyError } from '../readiness.ts';
+import { currentTask, runOutsideTask } from '../task.ts';
 import { Standby, type StandbyState } from './standby.ts';
 
 /** A way to read for one execution: at least as new as `shown`, and no statement sees less than those before it. */
 export type ReadAt = (shown: DatabaseState | undefined) => ReadRows;
 
 /** Why the primary was read: no standby could be used, none had replayed enough, or one failed. */
-export const reasons = ['unknown', 'away', 'behind', 'failed'] as const;
-export type Reason = (typeof reasons)[number];
+export const fallbackReasons = ['unknown', 'away', 'behind', 'failed'] as const;
+export type FallbackReason = (typeof fallbackReasons)[number];
 
 /** A primary: when it was started, and what it shares with its standbys alone. */
 interface Primary {
@@ -116,10 +116,10 @@ export class Replicas {
   }
 
   /** One that can be read from, or why none can. */
-  async #choose(position: LogPosition | undefined): Promise<Standby | Reason> {
+  async #choose(position: LogPosition | undefined): Promise<Standby | FallbackReason> {
     if (!position) return 'unknown';
     if (this.#primary?.server !== position.server) {
-      startOutside(() => this.#askPrimary()).catch(() => {});
+      runOutsideTask(() => this.#askPrimary()).catch(() => {});
       return 'unknown';
     }
     this.#mark(position);

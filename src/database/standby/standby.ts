@@ -4,10 +4,10 @@ import type pg from 'pg';
 import type { Config } from '../../config.ts';
 import type { LogPosition } from '../changes/database-state.ts';
 import { TaskPool } from '../connection/pool.ts';
-import { createSession, OwnConnection, Sockets } from '../connection/session.ts';
+import { createSession, DedicatedConnection, Sockets } from '../connection/session.ts';
 import { describeServer } from '../database.ts';
-import { reasonOf } from '../prepare.ts';
 import { type ReadRows, readRows } from '../read.ts';
+import { reasonOf } from '../readiness.ts';
 
 export interface StandbyOptions {
   readonly statementTimeout: number;
@@ -36,7 +36,7 @@ export class Standby {
   readonly read: ReadRows;
   readonly #options: StandbyOptions;
   readonly #sockets = new Sockets();
-  readonly #connection: OwnConnection;
+  readonly #connection: DedicatedConnection;
   #state: StandbyState | undefined;
   #problem: string | undefined = 'has not been asked yet';
   /** What it had not replayed in time: until it has, nobody waits for it. */
@@ -61,7 +61,7 @@ export class Standby {
     this.description = `standby ${describeServer(url)}`;
     this.#options = options;
     const session = createSession(url, 'session', options.statementTimeout);
-    this.#connection = new OwnConnection(session, limit);
+    this.#connection = new DedicatedConnection(session, limit);
     const stream = this.#sockets.open;
     this.pool = new TaskPool(
       {

@@ -1,6 +1,6 @@
 // Single records, all that a step of a request needs at once.
 import DataLoader from 'dataloader';
-import { builtOnce, type ReadRows } from '../../database/read.ts';
+import { memoizeText, type ReadRows } from '../../database/read.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
 import { type FlatRow, joinedRow, rowColumns, rowOf, userColumns } from '../row.ts';
@@ -16,7 +16,7 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
     outfits: createLoader(async (ids) => {
       const { list, add } = createValues();
       const condition = `s.id ${among(ids, add)} AND ${visibleOf(visibility, viewerOf(visibility, add))}`;
-      const statement = builtOnce(
+      const statement = memoizeText(
         `outfits ${condition}`,
         () =>
           `SELECT ${rowColumns} FROM (SELECT * FROM outfits s WHERE ${condition}) o ${joinedRow}`,
@@ -56,7 +56,7 @@ function among(ids: readonly number[], add: Values['add']): string {
 }
 
 function usersStatement(condition: string): string {
-  return builtOnce(
+  return memoizeText(
     `users ${condition}`,
     () => `SELECT ${columnsOfUser} FROM users WHERE ${condition}`,
   );

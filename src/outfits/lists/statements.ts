@@ -1,5 +1,5 @@
 // The statements of lists: a numbered page, a range, a count; of one list or those of several users (filters.md).
-import { type Access, builtOnce } from '../../database/read.ts';
+import { type Access, memoizeText } from '../../database/read.ts';
 import {
   accessOf,
   conditionsOf,
@@ -105,7 +105,7 @@ function countedPartsOf(scope: Scope): Parts {
 function prepared(parts: Parts, key: string, build: () => string): Statement {
   const { visibility, owners = '', range, list } = parts;
   const ends = range ? `${range.field} ${range.from} ${range.below}` : '';
-  const text = builtOnce(`${key} ${visibility.private} ${owners} ${ends}`, build);
+  const text = memoizeText(`${key} ${visibility.private} ${owners} ${ends}`, build);
   return { text, values: list, planForValues: false, access: 'bounded' };
 }
 
@@ -124,7 +124,7 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   // What is read most: its parts are made once, and here are its values in their order.
   const nearLimit = rangeLimit(pageSize);
   const near = skip !== null && skip + pageSize <= nearLimit ? nearLimit : undefined;
-  const text = builtOnce(
+  const text = memoizeText(
     `page ${near} ${ordering.field} ${ordering.direction} ${visibility.private}`,
     () => buildPage(scope, ordering, skip, pageSize, near).text,
   );

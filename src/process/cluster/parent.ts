@@ -32,7 +32,7 @@ export async function openWorkers(
     onHopeless: fail,
   });
   opened.then(() => workers.tellProblem());
-  ground.database.onMove((server) => workers.lookForServer(server));
+  ground.database.onFailover((server) => workers.probeServer(server));
   restartOnHangUp(() => workers.restart());
   const close = async (announce: boolean) => {
     await Promise.all([workers.close(announce), ground.close()]);

@@ -50,7 +50,7 @@ export function serve(process: NodeJS.Process, tell: (message: ToParent) => void
       case 'build':
         return attempt(async () => {
           worker = await build(message.assignment, () => problem);
-          worker.ground.database.onMove((server) => tell({ type: 'moved', server }));
+          worker.ground.database.onFailover((server) => tell({ type: 'moved', server }));
           tell({ type: 'built' });
         });
       case 'listen':
@@ -63,7 +63,7 @@ export function serve(process: NodeJS.Process, tell: (message: ToParent) => void
         return;
       case 'look':
         // One that is away is found out by others.
-        return worker?.ground.database.lookForServer(message.server).catch(() => {});
+        return worker?.ground.database.probeServer(message.server).catch(() => {});
       case 'leave':
         return end(({ app, shutdown }) => shutdown.leave(app));
       case 'close':

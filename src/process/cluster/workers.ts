@@ -85,7 +85,7 @@ export class Workers {
   }
 
   /** A process has met another database server than before: all look which one they are connected to. */
-  lookForServer(server: string): void {
+  probeServer(server: string): void {
     for (const member of this.#members) member.tell({ type: 'look', server });
   }
 
@@ -131,7 +131,7 @@ export class Workers {
       if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
       this.#replace(place);
     });
-    member.on('moved', ({ server }) => this.lookForServer(server));
+    member.on('moved', ({ server }) => this.probeServer(server));
     place.member = member;
     this.#members.add(member);
     this.#options.metrics.add(member);

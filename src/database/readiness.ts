@@ -22,7 +22,7 @@ export class DatabaseNotReadyError extends OperatorError {
 type Queryable = Pick<pg.Pool, 'query'>;
 
 /** @param onUnset told of a lacking setting, else an error @throws DatabaseNotReadyError, MigrationError */
-export async function checkPrepared(
+export async function checkReady(
   queryable: Queryable,
   description: string,
   onUnset?: () => void,
