@@ -101,10 +101,10 @@ export async function buildApp(
     ),
     // A path that cannot be decoded is just another unknown one.
     frameworkErrors: (_error, request, reply) => {
-      const answer = reply as unknown as FastifyReply;
-      if (legacy?.takeUnroutable(request as FastifyRequest, answer)) return;
+      const [unroutable, answer] = [request as FastifyRequest, reply as unknown as FastifyReply];
+      if (legacy?.takeUnroutable(unroutable, answer)) return;
       // No hook has set them.
-      answer.header(requestIdHeader, request.id).headers(securityHeaders);
+      answer.header(requestIdHeader, unroutable.id).headers(securityHeaders);
       sendError(answer, notFound());
     },
   });
@@ -123,7 +123,7 @@ export async function buildApp(
   metrics?.countAnswers(app);
   if (config.unknownParameters !== 'ignore') followUnknownParameters(app, clients, metrics);
   shutdown?.follow(app);
-  // Before whatever changes answers: those of the old service leave as they are.
+  // Registered before the hooks that change answers: forwarded answers pass unchanged.
   const legacy =
     config.legacyMode.kind === 'off'
       ? undefined
@@ -202,9 +202,10 @@ export async function buildApp(
       const { serveViewer } = await import('./pages/api-docs/viewer.ts');
       await scope.register(async (inner) => serveViewer(inner, config));
     }
-    // Comparing is no request of anyone: it uses up no rate limit.
-    const admitAll = createAdmission(readViewer, undefined);
-    await legacy?.compareWith((inner) => serveRest(inner, { ...rest, admit: admitAll }));
+    // Comparisons are no client's requests: they do not count against the rate limit.
+    await legacy?.compareWith((inner) =>
+      serveRest(inner, { ...rest, admit: createAdmission(readViewer, undefined) }),
+    );
   });
   return app;
 }

@@ -1,12 +1,13 @@
 // outfit-gateway verify: compares a live listing with this service.
+import { buildApp } from '../app.ts';
 import { type Config, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
+import { toAnswer } from '../http/client.ts';
 import { Report } from '../legacy/verify/report.ts';
 import { createOwnSide, type Side } from '../legacy/verify/side.ts';
 import { verifyListing } from '../legacy/verify/verify.ts';
 import { typed } from '../package.ts';
-import { openComparedService } from '../process/service.ts';
 import { createReporter, formatNumber } from '../transfer/reporter.ts';
 import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
@@ -106,4 +107,29 @@ async function withService<Result>(
       `${error.message}\nTo compare with a service that is running, give its URL with --against.`,
     );
   }
+}
+
+/** Settings of a compared service: they override those of the operator. */
+const comparedSettings = {
+  privateOutfits: 'listed',
+  publicUrl: undefined,
+  rateLimit: undefined,
+  unknownParameters: 'ignore',
+  legacyMode: { kind: 'off', percent: 100 },
+  cacheMaxBytes: 0,
+} as const;
+
+/** Builds a service without a port. `close()` leaves the database open. */
+async function openComparedService(config: Config, database: Database): Promise<Side> {
+  const app = await buildApp({ ...config, ...comparedSettings }, database);
+  return {
+    base: 'http://localhost',
+    path: '/api/outfits/',
+    async ask(method, target) {
+      const asked = { method, url: target, headers: { host: 'localhost' } };
+      const { statusCode, headers, rawPayload } = await app.inject(asked);
+      return toAnswer(statusCode, headers, rawPayload);
+    },
+    close: () => app.close(),
+  };
 }

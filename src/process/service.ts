@@ -4,7 +4,6 @@ import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
-import { type Answer, toAnswer } from '../http/client.ts';
 import { Shutdown } from '../http/server/connections.ts';
 import { listen } from '../http/server/server.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
@@ -83,29 +82,4 @@ function keepCounts({ pool }: Database, log: Logger): Upkeep {
       log.info(`${folded} changes folded, ${waiting} nodes of the counts are to be split`),
     onEnd: (folded) => log.info(`${folded} changes folded into the counts`),
   });
-}
-
-/** Settings of a service that is compared with another one, whatever those of the operator are. */
-const comparedSettings = {
-  privateOutfits: 'listed',
-  publicUrl: undefined,
-  rateLimit: undefined,
-  unknownParameters: 'ignore',
-  legacyMode: { kind: 'off', percent: 100 },
-  cacheMaxBytes: 0,
-} as const;
-
-/** A service without a port, for comparisons. The database stays open when it closes. */
-export async function openComparedService(config: Config, database: Database) {
-  const app = await buildApp({ ...config, ...comparedSettings }, database);
-  return {
-    base: 'http://localhost',
-    path: '/api/outfits/',
-    async ask(method: 'GET' | 'HEAD' | 'OPTIONS', target: string): Promise<Answer> {
-      const asked = { method, url: target, headers: { host: 'localhost' } };
-      const { statusCode, headers, rawPayload } = await app.inject(asked);
-      return toAnswer(statusCode, headers, rawPayload);
-    },
-    close: () => app.close(),
-  };
 }
