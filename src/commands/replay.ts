@@ -1,8 +1,8 @@
 // outfit-gateway replay: asks the old service and this one what apps have asked, and compares.
 import { ConfigError, decimal, wholeNumber } from '../config.ts';
+import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
 import { Report } from '../legacy/verify/report.ts';
-import { createHttpSide, createOwnSide } from '../legacy/verify/side.ts';
 import { createReporter, formatNumber, type Output } from '../transfer/reporter.ts';
 import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import type { Io } from './command.ts';
@@ -80,8 +80,8 @@ export async function run(io: Io, values: Values, files: readonly string[]): Pro
   );
 
   const { stdin, stdout, stderr, signal } = io;
-  const theirs = createHttpSide({ url: legacy, headers, timeout });
-  const ours = createOwnSide({ url: against, headers: ourHeaders, timeout });
+  const theirs = createHttpService({ url: legacy, headers, timeout });
+  const ours = createOwnService({ url: against, headers: ourHeaders, timeout });
   const reporter = createReporter(stderr);
   try {
     const outcome = await replay(

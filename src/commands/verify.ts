@@ -1,11 +1,11 @@
-// outfit-gateway verify: compares a live listing with this service.
+// outfit-gateway verify: compares a live listing with the answers of this service.
 import { buildApp } from '../app.ts';
 import { type Config, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
 import { toAnswer } from '../http/client.ts';
+import { type ComparedService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { Report } from '../legacy/verify/report.ts';
-import { createOwnSide, type Side } from '../legacy/verify/side.ts';
 import { verifyListing } from '../legacy/verify/verify.ts';
 import { typed } from '../package.ts';
 import { createReporter, formatNumber } from '../transfer/reporter.ts';
@@ -72,31 +72,31 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const options = { listing, headers, openOurs, report, signal, sample, ...times };
     return verifyListing(options, reporter).finally(reporter.finish);
   };
-  const side = against && createOwnSide({ url: against, timeout: times.timeout });
-  const facts = side
-    ? await verify(async () => side).finally(side.close)
+  const service = against && createOwnService({ url: against, timeout: times.timeout });
+  const facts = service
+    ? await verify(async () => service).finally(service.close)
     : await withService(readConfig(io.env), verify);
   const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
 
-type OpenOurs = (pageSize: number | undefined) => Promise<Side>;
+type OpenOurs = (pageSize: number | undefined) => Promise<ComparedService>;
 
-/** A service in this process, on the configured database, that answers whoever asks. */
+/** Compares with a service in this process, on the configured database. */
 async function withService<Result>(
   config: Config,
   verify: (openOurs: OpenOurs) => Promise<Result>,
 ): Promise<Result> {
-  const opened: Side[] = [];
+  const opened: ComparedService[] = [];
   const verifyWith = async (database: Database) => {
     try {
       return await verify(async (pageSize = config.pageSize) => {
-        const side = await openComparedService({ ...config, pageSize }, database);
-        opened.push(side);
-        return side;
+        const service = await openComparedService({ ...config, pageSize }, database);
+        opened.push(service);
+        return service;
       });
     } finally {
-      for (const side of opened) await side.close();
+      for (const service of opened) await service.close();
     }
   };
   try {
@@ -120,7 +120,7 @@ const comparedSettings = {
 } as const;
 
 /** Builds a service without a port. `close()` leaves the database open. */
-async function openComparedService(config: Config, database: Database): Promise<Side> {
+async function openComparedService(config: Config, database: Database): Promise<ComparedService> {
   const app = await buildApp({ ...config, ...comparedSettings }, database);
   return {
     base: 'http://localhost',

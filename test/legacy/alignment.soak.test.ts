@@ -9,8 +9,8 @@ function align(theirs: readonly PageRecord[], ours: readonly PageRecord[]) {
   const misplaced: string[] = [];
   const both = new Set<string>();
   const alignment = new Alignment({
-    both: (id) => both.add(id),
-    apart: () => {},
+    matched: (id) => both.add(id),
+    matchedAcrossPages: () => {},
     misplaced: ({ id }, before) => misplaced.push(`${id} behind ${before.id}`),
   });
   const length = Math.max(theirs.length, ours.length);
@@ -24,15 +24,15 @@ function align(theirs: readonly PageRecord[], ours: readonly PageRecord[]) {
       if (part.length > 0) alignment.add(side, part, page);
     }
   }
-  const { missing, additional, lostMissing, lostAdditional } = alignment.finish();
-  const { tied, lost } = alignment;
+  const { missing, additional, evictedMissing, evictedAdditional } = alignment.finish();
+  const { tied, untracked } = alignment;
   return {
     misplaced,
     tied,
-    lost,
+    untracked,
     both: both.size,
-    missing: [...missing.map(({ id }) => id), ...lostMissing],
-    additional: [...additional.map(({ id }) => id), ...lostAdditional],
+    missing: [...missing.map(({ id }) => id), ...evictedMissing],
+    additional: [...additional.map(({ id }) => id), ...evictedAdditional],
   };
 }
 
@@ -43,7 +43,7 @@ const make = (id: number, key = `${id}`): PageRecord => ({
 });
 const list = (count: number, keyOf?: (id: number) => string) =>
   Array.from({ length: count }, (_, index) => make(index + 1, keyOf?.(index + 1)));
-const nothing = { misplaced: [], tied: 0, lost: 0, missing: [], additional: [] };
+const nothing = { misplaced: [], tied: 0, untracked: 0, missing: [], additional: [] };
 
 /** The same list with one record at another place. */
 function move(records: readonly PageRecord[], from: number, to: number): PageRecord[] {
@@ -57,14 +57,14 @@ describe('a record that is out of order', () => {
 
   test.each([3, 9_000, 15_000, 24_000])('is told when it comes %i places later', (distance) => {
     const found = align(records, move(records, 50, 50 + distance));
-    expect(found).toMatchObject({ tied: 0, lost: 0, missing: [], additional: [], both: 25_000 });
+    expect(found).toMatchObject({ tied: 0, untracked: 0, missing: [], additional: [], both: 25_000 });
     expect(found.misplaced).toHaveLength(1);
     expect(found.misplaced[0]).toMatch(/ behind 51$/);
   });
 
   test.each([3, 9_000, 15_000, 24_000])('is told when it comes %i places sooner', (distance) => {
     const found = align(records, move(records, 50 + distance, 50));
-    expect(found).toMatchObject({ tied: 0, lost: 0, missing: [], additional: [] });
+    expect(found).toMatchObject({ tied: 0, untracked: 0, missing: [], additional: [] });
     expect(found.misplaced).toEqual([`${51 + distance} behind ${50 + distance}`]);
   });
 
@@ -79,7 +79,7 @@ describe('a record that is out of order', () => {
 test('records that only one side has move all others, and are no other order', () => {
   const records = list(25_000);
   const found = align(records, [make(100_001), ...records.slice(0, 20), ...records.slice(12_020)]);
-  expect(found).toMatchObject({ misplaced: [], tied: 0, lost: 0, additional: ['100001'] });
+  expect(found).toMatchObject({ misplaced: [], tied: 0, untracked: 0, additional: ['100001'] });
   expect(found.missing).toHaveLength(12_000);
 });
 
@@ -94,7 +94,7 @@ describe('more ties than can be held, in another direction', () => {
 
   test('and a record that only one side has is still told', () => {
     const found = align([make(300_001, 'same'), ...records], records.toReversed());
-    expect(found).toMatchObject({ missing: ['300001'], additional: [], lost: 0 });
+    expect(found).toMatchObject({ missing: ['300001'], additional: [], untracked: 0 });
   });
 });
 
@@ -104,5 +104,5 @@ test('what cannot be followed over so many records is counted', () => {
   expect(found).toMatchObject({ missing: [], additional: [] });
   const reversed = align(list(210_000), list(210_000).toReversed());
   expect(reversed).toMatchObject({ missing: [], additional: [], tied: 0 });
-  expect(reversed.lost).toBeGreaterThan(0);
+  expect(reversed.untracked).toBeGreaterThan(0);
 });

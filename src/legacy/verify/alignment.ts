@@ -1,16 +1,16 @@
-// Two listings, brought together record by record while they are read: a record that one of them
-// lacks moves all that follow it, and must be told once, not on every later page.
+// Merges two listings record by record while they are read. A record that one listing lacks shifts all
+// later records, and must be reported once, not on every later page.
 import { IdSet } from '../../transfer/source/id-set.ts';
 import type { PageRecord } from '../compare/listing-page.ts';
 
 interface AlignmentEvents {
-  both(id: string): void;
-  apart(theirs: Placed, ours: Placed): void;
-  /** It comes behind `before` in the source, but not here. */
+  matched(id: string): void;
+  matchedAcrossPages(theirs: Placed, ours: Placed): void;
+  /** The record comes after `before` in the source, but not here. */
   misplaced(theirs: Placed, before: Placed, ours: Placed): void;
 }
 
-/** Records whose order is held back until those before them are found. */
+/** Records whose order is checked later, because a record before them has no match yet. */
 const maxQueued = 10_000;
 
 interface Queued {
@@ -18,29 +18,29 @@ interface Queued {
   ours: Placed | undefined;
 }
 
-/** What only one of them has; of `lost` ones no place is known. */
+/** Records that only one listing has; of the evicted ones only the ids are kept. */
 interface OneSided {
   readonly missing: readonly Placed[];
   readonly additional: readonly Placed[];
-  readonly lostMissing: Iterable<string>;
-  readonly lostAdditional: Iterable<string>;
+  readonly evictedMissing: Iterable<string>;
+  readonly evictedAdditional: Iterable<string>;
 }
 
 export class Alignment {
-  /** Records that share what they are sorted by, and come in another order among themselves. */
+  /** Records with equal sort values that come in another order among themselves. */
   tied = 0;
-  /** Records that the other side had so much later that their order could not be followed. */
-  lost = 0;
-  /** How many places further our records come than theirs, at the moment. */
+  /** Records whose match came after their eviction, so that their order was not checked. */
+  untracked = 0;
+  /** Current offset between the places of matched records: ours minus theirs. */
   shift = 0;
   readonly #theirs = new RecordStream();
   readonly #ours = new RecordStream();
-  /** The source in its order, from the first record that is not found here yet. */
+  /** The source in its order, from the first record without a match. */
   readonly #queue = new Map<string, Queued>();
   #group: { key: string; last: Placed; max: number; before: number } | undefined;
-  /** Of the records whose order was looked at, the last one of the source. */
+  /** The last record of the source whose order was checked. */
   #furthest: { readonly theirs: Placed; readonly ours: Placed } | undefined;
-  /** Came when the other side had been given up; whether they are tied is not known yet. */
+  /** Matches of evicted records; `isTied` is known once the next record has come. */
   #late: Placed[] = [];
 
   constructor(private readonly events: AlignmentEvents) {}
@@ -53,37 +53,37 @@ export class Alignment {
       if (!placed) continue;
       if (side === 'theirs') this.#queue.set(placed.id, { theirs: placed, ours: undefined });
       const match = other.take(placed.id);
-      if (!match && other.takeGiven(placed.id)) {
+      if (!match && other.takeEvicted(placed.id)) {
         this.#queue.delete(placed.id);
         this.#late.push(placed);
-        this.events.both(placed.id);
+        this.events.matched(placed.id);
       } else if (!match) stream.wait(placed);
       else if (side === 'theirs') this.#match(placed, match);
       else this.#match(match, placed);
     }
-    for (const id of this.#theirs.giveUp()) this.#queue.delete(id);
-    this.#ours.giveUp();
+    for (const id of this.#theirs.evict()) this.#queue.delete(id);
+    this.#ours.evict();
     this.#advance();
-    this.#judgeLate([this.#theirs.last, this.#ours.last]);
+    this.#countLate([this.#theirs.last, this.#ours.last]);
   }
 
   finish(): OneSided {
     this.#advance(true);
-    this.#judgeLate([]);
+    this.#countLate([]);
     return {
       missing: this.#theirs.waiting(),
       additional: this.#ours.waiting(),
-      lostMissing: this.#theirs.given(),
-      lostAdditional: this.#ours.given(),
+      evictedMissing: this.#theirs.evicted(),
+      evictedAdditional: this.#ours.evicted(),
     };
   }
 
-  /** @param open those whose next neighbour has not come */
-  #judgeLate(open: readonly (Placed | undefined)[]): void {
+  /** @param open records whose next neighbour has not come */
+  #countLate(open: readonly (Placed | undefined)[]): void {
     for (const record of this.#late) {
       if (open.includes(record)) continue;
       if (record.isTied) this.tied++;
-      else this.lost++;
+      else this.untracked++;
     }
     this.#late = this.#late.filter((record) => open.includes(record));
   }
@@ -93,20 +93,20 @@ export class Alignment {
     if (queued) queued.ours = ours;
     else this.#followLate(theirs, ours);
     this.shift = ours.place - theirs.place;
-    this.events.both(theirs.id);
-    if (theirs.page !== ours.page) this.events.apart(theirs, ours);
+    this.events.matched(theirs.id);
+    if (theirs.page !== ours.page) this.events.matchedAcrossPages(theirs, ours);
   }
 
   #advance(isEnd = false): void {
     for (const [id, { theirs, ours }] of this.#queue) {
       if (!ours && !isEnd && this.#queue.size <= maxQueued) return;
       this.#queue.delete(id);
-      // Sorted by another value it stands elsewhere, and that value is the difference.
+      // With another sort value it belongs elsewhere; the value is reported as the difference.
       if (ours && ours.key === theirs.key) this.#follow(theirs, ours);
     }
   }
 
-  /** It comes here behind all that were looked at, and so it should there. */
+  /** Here it comes after all checked records; in the source it must, too. */
   #followLate(theirs: Placed, ours: Placed): void {
     if (theirs.key !== ours.key) return;
     const furthest = this.#furthest;
@@ -115,7 +115,7 @@ export class Alignment {
     else this.events.misplaced(furthest.theirs, theirs, furthest.ours);
   }
 
-  /** It is enough to look at neighbours: where each comes behind the one before it, all do. */
+  /** Comparing neighbours is enough: if each comes after the one before it, the order is the same. */
   #follow(theirs: Placed, ours: Placed): void {
     if ((this.#furthest?.theirs.place ?? -1) < theirs.place) this.#furthest = { theirs, ours };
     const group = this.#group;
@@ -134,27 +134,27 @@ export class Alignment {
 
 export interface Placed extends PageRecord {
   readonly page: number;
-  /** How many records of its listing came before it. */
+  /** Index in its listing. */
   readonly place: number;
-  /** Whether a neighbour has the same value to sort by; known once the next one has come. */
+  /** Whether a neighbour has the same sort value; known once the next record has come. */
   isTied: boolean;
 }
 
-/** Records of a side that wait for the other to have them too. */
+/** Unmatched records of a listing that are held; older ones are evicted. */
 const maxWaiting = 100_000;
-/** Records of a side that are known when they come again, because others were added before them. */
+/** Records of a listing that are recognised when insertions before them shift them onto the next page. */
 const maxRecent = 2_000;
 
+/** One listing: its unmatched records, and the ids of the evicted ones. */
 class RecordStream {
   readonly #waiting = new Map<string, Placed>();
   readonly #recent = new Set<string>();
-  /** Records that waited for too long; of them nothing is kept but their ids. */
-  readonly #given = new IdSet();
-  readonly #found = new IdSet();
+  readonly #evicted = new IdSet();
+  readonly #matchedLater = new IdSet();
   #places = 0;
   last: Placed | undefined;
 
-  /** Undefined for a record that came already: others were added before it, and have moved it on. */
+  /** Undefined for a repeated record: insertions before it shifted it onto this page. */
   place(record: PageRecord, page: number): Placed | undefined {
     if (this.#recent.has(record.id) || this.#waiting.has(record.id)) return undefined;
     this.#recent.add(record.id);
@@ -163,7 +163,7 @@ class RecordStream {
     const { id, key, text } = record;
     const isTied = this.last?.key === key;
     if (this.last && isTied) this.last.isTied = true;
-    // As they are, they may be parts of the text of a page, and would hold all of it.
+    // A substring would keep the text of its whole page in memory.
     this.last = { id, key: copy(key), text: copy(text), page, place: this.#places++, isTied };
     return this.last;
   }
@@ -178,38 +178,38 @@ class RecordStream {
     return record;
   }
 
-  /** Whether a record that the other side has now was given up here. */
-  takeGiven(id: string): boolean {
+  /** Whether a record that the other listing has now was evicted here. */
+  takeEvicted(id: string): boolean {
     const number = toNumber(id);
-    return number !== undefined && this.#given.has(number) && this.#found.add(number);
+    return number !== undefined && this.#evicted.has(number) && this.#matchedLater.add(number);
   }
 
-  /** Lets the first ones go where too many wait. @returns the ids that went */
-  giveUp(): string[] {
-    const gone: string[] = [];
+  /** Evicts the oldest unmatched records beyond the limit. @returns their ids */
+  evict(): string[] {
+    const evicted: string[] = [];
     for (const { id } of this.#waiting.values()) {
       if (this.#waiting.size <= maxWaiting) break;
       this.#waiting.delete(id);
       const number = toNumber(id);
-      if (number !== undefined) this.#given.add(number);
-      gone.push(id);
+      if (number !== undefined) this.#evicted.add(number);
+      evicted.push(id);
     }
-    return gone;
+    return evicted;
   }
 
   waiting(): Placed[] {
     return [...this.#waiting.values()];
   }
 
-  /** The ids of those that were given up, and never came on the other side. */
-  *given(): Generator<string> {
-    for (const id of this.#given.without(this.#found)) yield `${id}`;
+  /** Ids that were evicted, and never came in the other listing. */
+  *evicted(): Generator<string> {
+    for (const id of this.#evicted.without(this.#matchedLater)) yield `${id}`;
   }
 }
 
 const copy = (text: string) => Buffer.from(text).toString();
 
-/** An id as it is written, where it is the number of an outfit. */
+/** The number of an outfit, or undefined for any other id. */
 export function toNumber(id: string): number | undefined {
   const number = Number(id);
   return number === (number | 0) && number > 0 && `${number}` === id ? number : undefined;

@@ -1,40 +1,40 @@
-// Asks both services the same, compares, and asks again before anything is called different: both may
-// change while they are compared, and not at the same moment.
+// Sends a request to both services, compares the answers, and rechecks a difference before it is reported:
+// both services may change during the comparison, and not at the same moment.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../../http/client.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import type { Difference, Kind } from '../compare/difference.ts';
-import type { Answers, Inquiry, Select, Sides } from './questions.ts';
+import type { Answers, ComparedRequest, ComparedServices, Select } from './compared-requests.ts';
+import { type AskOptions, askWithRetry, NoAnswerError } from './compared-service.ts';
 import type { Report } from './report.ts';
-import { type AskAgainOptions, askAgain, NoAnswerError } from './side.ts';
 
-interface Doubt {
-  readonly inquiry: Inquiry;
+interface Suspect {
+  readonly request: ComparedRequest;
   readonly differences: readonly Difference[];
   readonly select: Select;
 }
 
-type Limits = Pick<AskAgainOptions, 'maxAttempts' | 'allowErrors'>;
+type AttemptLimits = Pick<AskOptions, 'maxAttempts' | 'allowErrors'>;
 
-interface CheckerOptions extends Sides {
+interface CheckerOptions extends ComparedServices {
   readonly report: Report;
   readonly signal: AbortSignal;
   readonly notify: (sentence: string) => void;
-  /** Milliseconds before a difference is looked at for the last time; a quarter of it before. */
+  /** Milliseconds before the last recheck of a difference; the first one comes after a quarter of it. */
   readonly wait: number;
 }
 
-/** Doubts that are held before they are settled. */
-const maxDoubts = 500;
-/** A difference that so many answers still had when asked again is one of the rule, not of the moment. */
-const maxSettled = 50;
-/** How often a side is asked that fails, where that is a difference and not the end. */
+/** Suspects that are collected before they are rechecked. */
+const maxSuspects = 500;
+/** Rechecks that confirmed a difference in one place: after so many, it is systematic and reported at once. */
+const maxRechecked = 50;
+/** Attempts of a request whose failure is a difference, and does not end the comparison. */
 const maxAttempts = 2;
-/** After so many questions in a row without answer nobody answers any more. */
-const maxUnreachable = 50;
+/** Consecutive failures after which a service counts as unreachable. */
+const maxFailuresInRow = 50;
 
-/** The kinds that a change of the data can cause while both sides are asked. */
-const passing: ReadonlySet<Kind> = new Set<Kind>([
+/** Kinds of difference that a change of the data during the comparison can cause. */
+const transientKinds: ReadonlySet<Kind> = new Set<Kind>([
   'status',
   'count',
   'next',
@@ -48,29 +48,32 @@ const passing: ReadonlySet<Kind> = new Set<Kind>([
 
 export class Checker {
   compared = 0;
-  /** Why it is in vain to ask more, when it is. */
-  dead: string | undefined;
-  #unreachable = 0;
-  readonly #settled = new Map<string, number>();
-  #doubts: Doubt[] = [];
+  /** Why no more requests are sent: a service is unreachable. */
+  unreachable: string | undefined;
+  #failuresInRow = 0;
+  readonly #confirmed = new Map<string, number>();
+  #suspects: Suspect[] = [];
 
   constructor(readonly options: CheckerOptions) {}
 
-  async ask({ method, there, here }: Inquiry, limits: Limits = {}): Promise<Answers> {
+  async ask(
+    { method, legacyTarget, ownTarget }: ComparedRequest,
+    limits: AttemptLimits = {},
+  ): Promise<Answers> {
     const options = { ...this.options, ...limits };
     const [theirs, ours] = await Promise.all([
-      askAgain(options.theirs, method, there, options),
-      askAgain(options.ours, method, here, options),
+      askWithRetry(options.theirs, method, legacyTarget, options),
+      askWithRetry(options.ours, method, ownTarget, options),
     ]);
     return { theirs, ours };
   }
 
-  askOne(side: 'theirs' | 'ours', target: string, limits: Limits = {}): Promise<Answer> {
-    return askAgain(this.options[side], 'GET', target, { ...this.options, ...limits });
+  askOne(side: 'theirs' | 'ours', target: string, limits: AttemptLimits = {}): Promise<Answer> {
+    return askWithRetry(this.options[side], 'GET', target, { ...this.options, ...limits });
   }
 
-  /** Nothing where it fails: that is found when it is compared. */
-  async askBriefly(side: 'theirs' | 'ours', target: string): Promise<Answer> {
+  /** Gives an empty answer for a failure: a later comparison of the same request reports it. */
+  async askOrEmpty(side: 'theirs' | 'ours', target: string): Promise<Answer> {
     try {
       return await this.askOne(side, target, { maxAttempts, allowErrors: true });
     } catch (error) {
@@ -79,103 +82,108 @@ export class Checker {
     }
   }
 
-  compare({ method, there }: Inquiry, { theirs, ours }: Answers): Difference[] {
+  compare({ method, legacyTarget }: ComparedRequest, { theirs, ours }: Answers): Difference[] {
     const bases = { theirs: this.options.theirs.base, ours: this.options.ours.base };
-    return compareAnswers({ method, target: there }, theirs, ours, bases);
+    return compareAnswers({ method, target: legacyTarget }, theirs, ours, bases);
   }
 
-  /** Asks and compares; what differs is reported, at once or when it has been asked again. */
+  /** Compares a request; differences are reported at once, or after a recheck. */
   async check(
-    inquiry: Inquiry,
+    request: ComparedRequest,
     select: Select = (differences) => differences,
   ): Promise<Partial<Answers>> {
-    const answers = await this.#tryBoth(inquiry);
+    const answers = await this.#askBoth(request);
     this.compared++;
-    const differences = this.#find(inquiry, answers, select);
-    if (differences.some((difference) => this.isDoubtful(difference))) {
-      await this.doubt(inquiry, differences, select);
-    } else this.report(inquiry, differences);
+    const differences = this.#find(request, answers, select);
+    if (differences.some((difference) => this.needsRecheck(difference))) {
+      await this.suspect(request, differences, select);
+    } else this.report(request, differences);
     return 'kind' in answers ? {} : answers;
   }
 
-  async doubt(inquiry: Inquiry, differences: readonly Difference[], select: Select): Promise<void> {
-    this.#doubts.push({ inquiry, differences, select });
-    if (this.#doubts.length >= maxDoubts) await this.settle();
+  async suspect(
+    request: ComparedRequest,
+    differences: readonly Difference[],
+    select: Select,
+  ): Promise<void> {
+    this.#suspects.push({ request, differences, select });
+    if (this.#suspects.length >= maxSuspects) await this.recheck();
   }
 
-  isDoubtful(difference: Difference): boolean {
-    if (!passing.has(difference.kind) || this.options.report.isAccepted(difference)) return false;
-    return (this.#settled.get(keyOf(difference)) ?? 0) < maxSettled;
+  needsRecheck(difference: Difference): boolean {
+    if (!transientKinds.has(difference.kind) || this.options.report.isAccepted(difference))
+      return false;
+    return (this.#confirmed.get(keyOf(difference)) ?? 0) < maxRechecked;
   }
 
-  report(inquiry: Inquiry, differences: readonly Difference[]): void {
+  report(request: ComparedRequest, differences: readonly Difference[]): void {
     const { theirs, ours, report } = this.options;
     const asked = {
-      there: `${inquiry.method === 'GET' ? '' : `${inquiry.method} `}${theirs.base}${inquiry.there}`,
-      here: `${ours.base}${inquiry.here}`,
+      there: `${request.method === 'GET' ? '' : `${request.method} `}${theirs.base}${request.legacyTarget}`,
+      here: `${ours.base}${request.ownTarget}`,
     };
-    for (const difference of differences) report.add(difference, asked, inquiry.times);
+    for (const difference of differences) report.add(difference, asked, request.times);
   }
 
-  /** Asks again for all that is in doubt, and reports what differs still. */
-  async settle(): Promise<void> {
-    let doubts = this.#doubts;
-    this.#doubts = [];
+  /** Sends the requests of all suspects again, and reports what still differs. */
+  async recheck(): Promise<void> {
+    let suspects = this.#suspects;
+    this.#suspects = [];
     const { wait, signal } = this.options;
     const delays = [wait / 4, wait];
     for (const [round, delay] of delays.entries()) {
-      if (doubts.length === 0) return;
-      if (this.dead === undefined) await sleep(delay, undefined, { signal });
-      const left: Doubt[] = [];
-      for (const [index, doubt] of doubts.entries()) {
-        const { inquiry, select } = doubt;
-        if (this.dead !== undefined) {
-          this.report(inquiry, doubt.differences);
+      if (suspects.length === 0) return;
+      if (this.unreachable === undefined) await sleep(delay, undefined, { signal });
+      const left: Suspect[] = [];
+      for (const [index, suspect] of suspects.entries()) {
+        const { request, select } = suspect;
+        if (this.unreachable !== undefined) {
+          this.report(request, suspect.differences);
           continue;
         }
-        const answers = await this.#tryBoth(inquiry).catch((error: unknown) => {
-          this.#doubts.push(...left, ...doubts.slice(index));
+        const answers = await this.#askBoth(request).catch((error: unknown) => {
+          this.#suspects.push(...left, ...suspects.slice(index));
           throw error;
         });
-        const differences = this.#find(inquiry, answers, select);
+        const differences = this.#find(request, answers, select);
         const isLast = round === delays.length - 1;
-        if (!isLast && differences.some((found) => this.isDoubtful(found))) {
-          left.push({ inquiry, differences, select });
-        } else this.#confirm(inquiry, differences);
+        if (!isLast && differences.some((found) => this.needsRecheck(found))) {
+          left.push({ request, differences, select });
+        } else this.#confirm(request, differences);
       }
-      doubts = left;
+      suspects = left;
     }
   }
 
-  giveUp(): void {
-    for (const { inquiry, differences } of this.#doubts.splice(0))
-      this.report(inquiry, differences);
+  reportUnconfirmed(): void {
+    for (const { request, differences } of this.#suspects.splice(0))
+      this.report(request, differences);
   }
 
-  #confirm(inquiry: Inquiry, differences: readonly Difference[]): void {
+  #confirm(request: ComparedRequest, differences: readonly Difference[]): void {
     for (const difference of differences) {
       const key = keyOf(difference);
-      this.#settled.set(key, (this.#settled.get(key) ?? 0) + 1);
+      this.#confirmed.set(key, (this.#confirmed.get(key) ?? 0) + 1);
     }
-    this.report(inquiry, differences);
+    this.report(request, differences);
   }
 
-  #find(inquiry: Inquiry, answers: Answers | Difference, select: Select): Difference[] {
+  #find(request: ComparedRequest, answers: Answers | Difference, select: Select): Difference[] {
     if ('kind' in answers) return [answers];
-    return select(this.compare(inquiry, answers));
+    return select(this.compare(request, answers));
   }
 
-  /** A side that does not answer is a difference, and an error of it is its answer. */
-  async #tryBoth(inquiry: Inquiry): Promise<Answers | Difference> {
-    if (inquiry.isPatient) return this.ask(inquiry);
+  /** A failure becomes a difference, and an error status an answer, unless the request is required. */
+  async #askBoth(request: ComparedRequest): Promise<Answers | Difference> {
+    if (request.isRequired) return this.ask(request);
     try {
-      const answers = await this.ask(inquiry, { maxAttempts, allowErrors: true });
-      this.#unreachable = 0;
+      const answers = await this.ask(request, { maxAttempts, allowErrors: true });
+      this.#failuresInRow = 0;
       return answers;
     } catch (error) {
       if (!(error instanceof NoAnswerError)) throw error;
-      if (++this.#unreachable >= maxUnreachable) {
-        this.dead = `${maxUnreachable} requests in a row had no answer. ${error.message}`;
+      if (++this.#failuresInRow >= maxFailuresInRow) {
+        this.unreachable = `${maxFailuresInRow} requests in a row had no answer. ${error.message}`;
       }
       return { kind: error.kind, sentence: error.message };
     }

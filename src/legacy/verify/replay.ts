@@ -1,17 +1,17 @@
-// The requests of access logs, asked of the old service and of this one.
+// Replays the requests of access logs against the old service and this one, and compares the answers.
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Reporter } from '../../transfer/reporter.ts';
 import { readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
+import { type ComparedService, limitRate, type Method } from './compared-service.ts';
 import type { Report } from './report.ts';
-import { type Method, paceSide, type Side } from './side.ts';
 
 interface ReplayOptions {
   readonly files: readonly string[];
   readonly stdin: Readable;
-  readonly theirs: Side;
-  readonly ours: Side;
+  readonly theirs: ComparedService;
+  readonly ours: ComparedService;
   readonly report: Report;
   readonly signal: AbortSignal;
   readonly prefix: string;
@@ -22,28 +22,28 @@ interface ReplayOptions {
 
 export interface ReplayOutcome {
   readonly lines: number;
-  /** Requests of the log that were asked; each distinct one only once. */
+  /** Requests of the log that were replayed; each distinct one is sent once. */
   readonly requests: number;
   readonly distinct: number;
   readonly left: Readonly<Record<'method' | 'path' | 'unreadable' | 'tooMany', number>>;
-  /** How many were asked before nobody answered any more, and who it was. */
+  /** How many were sent before a service became unreachable, and why. */
   readonly broken?: { readonly asked: number; readonly sentence: string };
 }
 
-/** Different requests that are held; most take some hundred bytes. */
+/** Distinct requests that are held; most take some hundred bytes. */
 const maxDistinct = 1_000_000;
 const maxHeldBytes = 256 * 1024 * 1024;
 const maxNamed = 3;
 
-/** Collects what the logs ask, then asks it of both sides. @throws SourceError for an unreadable log */
+/** Collects the distinct requests of the logs, then sends each to both services. @throws SourceError for an unreadable log */
 export async function replay(options: ReplayOptions, reporter: Reporter): Promise<ReplayOutcome> {
   const { report, signal, concurrency, rate, wait } = options;
-  // Each request listens to it, and more than ten would be taken for a leak.
+  // Each request adds a listener; Node.js reports more than ten as a leak.
   setMaxListeners(4 * concurrency + 10, signal);
   const { counts, outcome } = await collect(options, reporter);
   const checker = new Checker({
-    theirs: paceSide(options.theirs, rate),
-    ours: paceSide(options.ours, rate),
+    theirs: limitRate(options.theirs, rate),
+    ours: limitRate(options.ours, rate),
     report,
     signal,
     wait,
@@ -51,19 +51,24 @@ export async function replay(options: ReplayOptions, reporter: Reporter): Promis
   });
   const requests = counts.entries();
   let asked = 0;
-  const work = async () => {
+  const replayNext = async () => {
     for (const [key, times] of requests) {
       const [method = '', target = ''] = split(key);
-      await checker.check({ method: method as Method, there: target, here: target, times });
+      await checker.check({
+        method: method as Method,
+        legacyTarget: target,
+        ownTarget: target,
+        times,
+      });
       reporter.progress(++asked, counts.size);
-      if (checker.dead !== undefined) return;
+      if (checker.unreachable !== undefined) return;
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, work));
-  await checker.settle();
-  return checker.dead === undefined
+  await Promise.all(Array.from({ length: concurrency }, replayNext));
+  await checker.recheck();
+  return checker.unreachable === undefined
     ? outcome
-    : { ...outcome, broken: { asked, sentence: checker.dead } };
+    : { ...outcome, broken: { asked, sentence: checker.unreachable } };
 }
 
 async function collect(
@@ -99,7 +104,7 @@ async function collect(
   return { counts, outcome: { lines, requests, distinct: counts.size, left } };
 }
 
-/** Spaces and control characters would end the request line. */
+/** Without spaces and control characters, which would end the request line. */
 const isSendable = (target: string) => /^[\x21-\xff]+$/.test(target);
 
 function split(key: string): [string, string] {

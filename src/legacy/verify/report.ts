@@ -1,4 +1,4 @@
-// What a comparison has found: each kind in each place once, with how often, and a few examples.
+// The report of a comparison: differences grouped by kind and place, with counts and a few examples.
 
 import { type Accepted, type Difference, isAccepted, type Kind } from '../compare/difference.ts';
 
@@ -10,16 +10,16 @@ export interface Example {
 export interface Group {
   readonly kind: Kind;
   readonly where: string | undefined;
-  /** Answers that differ in this way; weighted by how often apps asked. */
+  /** Answers that differ in this way, weighted by how often apps sent the request. */
   readonly times: number;
-  /** A few; of records that only one side has, so many that a file with them is of use. */
+  /** A few; for `record-number` up to 10,000, since a file of them is useful. */
   readonly examples: readonly Example[];
 }
 
 const maxExamples = 10;
-/** Whoever mends a listing needs to know which records. */
+/** An operator who repairs a listing needs the ids. */
 const maxRecords = 10_000;
-/** Groups that are told apart: a source may have another extra field in each record. */
+/** Groups before the rest is counted by kind only: a source may have another extra field in each record. */
 const maxGroups = 1_000;
 
 interface Collected extends Pick<Group, 'kind' | 'where'> {
@@ -31,7 +31,7 @@ export class Report {
   readonly #groups = new Map<string, Collected>();
   readonly notes: string[] = [];
 
-  /** @param hide takes secrets out of what is quoted: some services repeat credentials */
+  /** @param hide removes secrets from quoted text: some services repeat credentials */
   constructor(
     private readonly accepting: Accepted,
     private readonly hide = (text: string) => text,
@@ -47,7 +47,7 @@ export class Report {
 
   add({ kind, where, sentence }: Difference, asked?: Example['asked'], times = 1): void {
     const own = `${kind} ${where}`;
-    // What is accepted in one place must not be among others.
+    // A place that is accepted is never merged with other places.
     const hasOwn =
       this.#groups.has(own) ||
       this.#groups.size < maxGroups ||
@@ -62,7 +62,7 @@ export class Report {
     this.#groups.set(key, group);
     group.times += times;
     const shown = this.hide(sentence);
-    // The same record in another order is no other example.
+    // The same sentence from another ordering is no new example.
     const most = kind === 'record-number' ? maxRecords : maxExamples;
     if (group.examples.has(shown) || group.examples.size >= most) return;
     group.examples.set(shown, { sentence: shown, asked });

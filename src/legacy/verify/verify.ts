@@ -1,4 +1,4 @@
-// A live listing against this service: every order that it has, and what apps ask beside.
+// Compares a live listing with this service: every ordering, and the edge cases of the contract.
 
 import type { Reporter } from '../../transfer/reporter.ts';
 import { SourceError } from '../../transfer/source/batch.ts';
@@ -8,21 +8,32 @@ import { readPage } from '../../transfer/source/listing.ts';
 import type { Difference } from '../compare/difference.ts';
 import { isOfRecordList, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
 import { Checker } from './checker.ts';
-import { askBeside, findOrderings, furtherPages, inquire } from './questions.ts';
+import {
+  contractRequests,
+  findOrderings,
+  laterPageQueries,
+  requestFor,
+} from './compared-requests.ts';
+import {
+  askWithRetry,
+  type ComparedService,
+  createHttpService,
+  ForwardedAnswerError,
+  NoAnswerError,
+} from './compared-service.ts';
 import type { Report } from './report.ts';
-import { askAgain, createHttpSide, NoAnswerError, PassedOnError, type Side } from './side.ts';
 import { samplePages, walkOrdering } from './walk.ts';
 
 interface VerifyOptions {
   readonly listing: string;
-  /** Sent to the host of the source only: they may hold a secret. */
+  /** Sent only to the host of the source: they may hold a secret. */
   readonly headers: Headers;
-  /** This service, with pages of that many records where that can be chosen. */
-  readonly openOurs: (pageSize: number | undefined) => Promise<Side>;
+  /** Opens this service, with the given page size where it can be chosen. */
+  readonly openOurs: (pageSize: number | undefined) => Promise<ComparedService>;
   readonly report: Report;
   readonly signal: AbortSignal;
   readonly timeout: number;
-  /** Milliseconds before a difference is looked at for the last time. */
+  /** Milliseconds before the last recheck of a difference. */
   readonly wait: number;
   readonly sample: number | undefined;
 }
@@ -34,7 +45,7 @@ interface VerifyOutcome {
   readonly broken: string | undefined;
 }
 
-/** Held is a bit for each id. A side that fails for good ends it. @throws SourceError when one cannot be read at all */
+/** Memory: a bit for each id. A failure after all retries ends it. @throws SourceError when a listing cannot be read at all */
 export async function verifyListing(
   options: VerifyOptions,
   reporter: Reporter,
@@ -48,19 +59,19 @@ export async function verifyListing(
   refuseQuery(first.url);
   const url = new URL(first.url);
   const isOwn = isSameHost(new URL(listing), url);
-  const theirs = createHttpSide({ url: url.href, timeout, ...(isOwn ? { headers } : {}) });
+  const theirs = createHttpService({ url: url.href, timeout, ...(isOwn ? { headers } : {}) });
   try {
     const { results, next, count = results.length } = first.envelope;
     const pageSize = next === null ? undefined : results.length;
-    const ours = await openWithPages(options, notify, theirs, pageSize);
+    const ours = await openWithPageSize(options, notify, theirs, pageSize);
     const checker = new Checker({ theirs, ours, report, signal, notify, wait });
     const done = { records: 0, orders: 0 };
     let broken: string | undefined;
     try {
       await compareAll(options, reporter, checker, { count, pageSize, done });
     } catch (error) {
-      if (!(error instanceof SourceError) || error instanceof PassedOnError) throw error;
-      checker.giveUp();
+      if (!(error instanceof SourceError) || error instanceof ForwardedAnswerError) throw error;
+      checker.reportUnconfirmed();
       if (error instanceof NoAnswerError) {
         report.add({ kind: error.kind, sentence: error.message });
       }
@@ -72,17 +83,17 @@ export async function verifyListing(
   }
 }
 
-/** Its own parameters would take the place of those. */
+/** Its parameters would override those that verify adds. */
 function refuseQuery(listing: string): void {
   if (!new URL(listing).search) return;
   throw new SourceError(`${listing} must be a listing without a query: verify asks with its own.`);
 }
 
-interface Found {
+interface ListingFacts {
   readonly count: number;
   /** Undefined when all records are on one page. */
   readonly pageSize: number | undefined;
-  /** What has been compared in whole orders so far. */
+  /** What was compared so far. */
   readonly done: { records: number; orders: number };
 }
 
@@ -90,24 +101,24 @@ async function compareAll(
   { sample }: VerifyOptions,
   reporter: Reporter,
   checker: Checker,
-  { count, pageSize, done }: Found,
+  { count, pageSize, done }: ListingFacts,
 ): Promise<void> {
   const size = Math.max(1, pageSize ?? count);
   const pages = Math.max(1, Math.ceil(count / size));
-  await askQuestions(checker, pages);
-  const inquireOrdering = (name: string) =>
-    inquire(checker.options, `?ordering=${encodeURIComponent(name)}`);
+  await checkContractRequests(checker, pages);
+  const requestForOrdering = (name: string) =>
+    requestFor(checker.options, `?ordering=${encodeURIComponent(name)}`);
   const { own, others, ignored } = await findOrderings((name) =>
-    checker.askBriefly('theirs', inquireOrdering(name).there),
+    checker.askOrEmpty('theirs', requestForOrdering(name).legacyTarget),
   );
   for (const name of [...others, ...ignored]) {
-    await checker.check(inquireOrdering(name), (differences) =>
+    await checker.check(requestForOrdering(name), (differences) =>
       ignored.includes(name) ? nameIgnored(name, differences) : differences,
     );
   }
-  await checker.settle();
+  await checker.recheck();
 
-  const [known, both] = [new Set<string>(), new IdSet()];
+  const [reported, common] = [new Set<string>(), new IdSet()];
   let read = 0;
   const compared = sample === undefined ? count : Math.min(count, sample * size);
   const onRecords = (number: number) => {
@@ -116,16 +127,16 @@ async function compareAll(
     done.records = Math.min(read, compared);
   };
   for (const ordering of own) {
-    const of = { checker, ordering, pageSize: size, known, both, onRecords };
-    if (sample === undefined) await walkOrdering(of);
-    else await samplePages(of, sample, pages);
-    if (checker.dead !== undefined) throw new SourceError(checker.dead);
+    const walk = { checker, ordering, pageSize: size, reported, common, onRecords };
+    if (sample === undefined) await walkOrdering(walk);
+    else await samplePages(walk, sample, pages);
+    if (checker.unreachable !== undefined) throw new SourceError(checker.unreachable);
     done.orders++;
   }
   done.records = compared;
 }
 
-/** Which records stand where is one difference then, and no record is lost. */
+/** Joins the differences of the record list into one: the source ignores the ordering. */
 function nameIgnored(name: string, differences: Difference[]): Difference[] {
   if (!differences.some(isOfRecordList)) return differences;
   const sentence = `The source passes over ordering=${name}, and here it sorts.`;
@@ -135,29 +146,29 @@ function nameIgnored(name: string, differences: Difference[]): Difference[] {
   ];
 }
 
-async function askQuestions(checker: Checker, pages: number): Promise<void> {
-  const plain = inquire(checker.options, '');
+async function checkContractRequests(checker: Checker, pages: number): Promise<void> {
+  const plain = requestFor(checker.options, '');
   const found = checker.compare(plain, await checker.ask(plain));
-  const said = new Set(found.filter(isOfRecordList).map(({ sentence }) => sentence));
-  for (const inquiry of askBeside(checker.options, pages)) {
-    await checker.check(inquiry, (differences) =>
-      differences.filter((found) => !isOfRecordList(found) || !said.has(found.sentence)),
+  const reported = new Set(found.filter(isOfRecordList).map(({ sentence }) => sentence));
+  for (const request of contractRequests(checker.options, pages)) {
+    await checker.check(request, (differences) =>
+      differences.filter((found) => !isOfRecordList(found) || !reported.has(found.sentence)),
     );
   }
-  for (const query of furtherPages) {
-    await checker.check(inquire(checker.options, query), withoutRecordLists);
+  for (const query of laterPageQueries) {
+    await checker.check(requestFor(checker.options, query), withoutRecordLists);
   }
 }
 
-/** Pages of another size would differ in everything: it is said once, and set right where it can be. */
-async function openWithPages(
+/** Reports another page size once, and opens the service again with that of the source: each page would differ. */
+async function openWithPageSize(
   { openOurs, report, signal }: VerifyOptions,
   notify: (sentence: string) => void,
-  theirs: Side,
+  theirs: ComparedService,
   pageSize: number | undefined,
-): Promise<Side> {
+): Promise<ComparedService> {
   const ours = await openOurs(undefined);
-  const answer = await askAgain(ours, 'GET', ours.path, { signal, notify, allowErrors: true });
+  const answer = await askWithRetry(ours, 'GET', ours.path, { signal, notify, allowErrors: true });
   const page = readListingPage(answer, 'id');
   if (answer.status === 200 && !page) {
     throw new SourceError(`${ours.base}${ours.path} answers, but with no page of a listing.`);

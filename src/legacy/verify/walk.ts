@@ -1,26 +1,30 @@
-// One order of a live listing, compared page by page, or in some of its pages.
+// Compares one ordering of a live listing page by page, or in a sample of its pages.
 import type { IdSet } from '../../transfer/source/id-set.ts';
 import { createEndWatch } from '../../transfer/source/listing.ts';
 import type { Difference } from '../compare/difference.ts';
 import { type ListingPage, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
 import { Alignment, type Placed, toNumber } from './alignment.ts';
 import type { Checker } from './checker.ts';
-import { type Inquiry, inquire, type Ordering } from './questions.ts';
+import { type ComparedRequest, type Ordering, requestFor } from './compared-requests.ts';
 
 interface WalkOptions {
   readonly checker: Checker;
   readonly ordering: Ordering;
   readonly pageSize: number;
-  /** Records of which it has been said already that only one side has them. */
-  readonly known: Set<string>;
-  /** Records that both sides have: the default order, which comes first, has shown them. */
-  readonly both: IdSet;
+  /** Ids of one-sided records that are in the report already: each is reported once, not per ordering. */
+  readonly reported: Set<string>;
+  /** Ids that both listings have, as the default ordering, which is walked first, has found. */
+  readonly common: IdSet;
   readonly onRecords: (number: number) => void;
 }
 
-function inquirePages({ checker, ordering }: WalkOptions, there: number, here: number): Inquiry {
-  const [theirs, ours] = [numberedQuery(ordering, there), numberedQuery(ordering, here)];
-  return { ...inquire(checker.options, theirs, ours), isPatient: true };
+function requestForPages(
+  { checker, ordering }: WalkOptions,
+  legacyPage: number,
+  ownPage: number,
+): ComparedRequest {
+  const [theirs, ours] = [numberedQuery(ordering, legacyPage), numberedQuery(ordering, ownPage)];
+  return { ...requestFor(checker.options, theirs, ours), isRequired: true };
 }
 
 function numberedQuery({ name }: Ordering, page: number | 'last'): string {
@@ -30,14 +34,15 @@ function numberedQuery({ name }: Ordering, page: number | 'last'): string {
 
 export async function walkOrdering(options: WalkOptions): Promise<void> {
   const { checker, ordering, onRecords } = options;
-  const apart = new Map<string, readonly [Placed, Placed]>();
+  const acrossPages = new Map<string, readonly [Placed, Placed]>();
   const misplaced: [Difference, number, number][] = [];
   const alignment = new Alignment({
-    both: (id) => {
+    matched: (id) => {
       const number = toNumber(id);
-      if (number !== undefined) options.both.add(number);
+      if (number !== undefined) options.common.add(number);
     },
-    apart: (theirs, ours) => apart.set(`${theirs.page} ${ours.page} ${theirs.id}`, [theirs, ours]),
+    matchedAcrossPages: (theirs, ours) =>
+      acrossPages.set(`${theirs.page} ${ours.page} ${theirs.id}`, [theirs, ours]),
     misplaced: ({ id, page }, before, ours) => {
       const sentence = `Order (${ordering.name || 'default'}): outfit ${id} comes behind outfit ${before.id} in the source, but not here.`;
       misplaced.push([{ kind: 'record-order', where: 'results', sentence }, page, ours.page]);
@@ -51,30 +56,33 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
 
   for (let page = 1; targets.theirs !== undefined || targets.ours !== undefined; page++) {
     const { theirs, ours } = await readBoth(options, targets);
-    // A page that only one side has given would make all its records additional ones.
+    // Both or none: the records of a page that only one service returned would all count as one-sided.
     if (theirs !== 'unread' && ours !== 'unread') {
       if (theirs) alignment.add('theirs', theirs.records, page);
       if (ours) alignment.add('ours', ours.records, page);
     }
     onRecords(isPage(theirs) ? theirs.records.length : 0);
-    await compareApart(options, apart);
-    for (const [difference, there, here] of misplaced.splice(0)) {
-      checker.report(inquirePages(options, there, here), [difference]);
+    await compareAcrossPages(options, acrossPages);
+    for (const [difference, legacyPage, ownPage] of misplaced.splice(0)) {
+      checker.report(requestForPages(options, legacyPage, ownPage), [difference]);
     }
     const following = numberedQuery(ordering, page + 1);
     targets.theirs = nextOf(theirs, ours, following);
     targets.ours = nextOf(ours, theirs, following);
-    for (const [side, read] of Object.entries({ theirs, ours }) as ['theirs' | 'ours', Read][]) {
+    for (const [side, read] of Object.entries({ theirs, ours }) as [
+      'theirs' | 'ours',
+      PageRead,
+    ][]) {
       const next = targets[side];
       if (next === undefined || !isPage(read)) continue;
       watches[side](next, { next, results: [...read.records], count: read.count });
     }
   }
   const tied = await reportOneSided(options, alignment);
-  await checker.settle();
+  await checker.recheck();
   if (alignment.tied + tied > 0) noteTies(options);
-  if (alignment.lost > 0) {
-    const sentence = `Order (${ordering.name || 'default'}): ${alignment.lost} records are further from their places than can be followed.`;
+  if (alignment.untracked > 0) {
+    const sentence = `Order (${ordering.name || 'default'}): ${alignment.untracked} records are further from their places than can be followed.`;
     checker.options.report.add({ kind: 'record-order', where: 'results', sentence });
   }
 }
@@ -87,13 +95,13 @@ function noteTies({ checker, ordering }: WalkOptions): void {
 
 type Targets = Record<'theirs' | 'ours', string | undefined>;
 
-/** A page, `unread` when the answer was none, or undefined behind the end. */
-type Read = ListingPage | 'unread' | undefined;
+/** A page, `unread` for an answer that is no page, or undefined after the last page. */
+type PageRead = ListingPage | 'unread' | undefined;
 
-const isPage = (read: Read): read is ListingPage => typeof read === 'object';
+const isPage = (read: PageRead): read is ListingPage => typeof read === 'object';
 
-/** The link of a page, or where the other side goes on when this one has given none. */
-function nextOf(read: Read, other: Read, following: string): string | undefined {
+/** The next link of a page. Without a page: the following number, while the other listing continues. */
+function nextOf(read: PageRead, other: PageRead, following: string): string | undefined {
   if (isPage(read)) return read.next;
   return read === 'unread' && isPage(other) && other.next !== undefined ? following : undefined;
 }
@@ -101,11 +109,11 @@ function nextOf(read: Read, other: Read, following: string): string | undefined 
 async function readBoth(
   { checker, ordering: { field } }: WalkOptions,
   targets: Targets,
-): Promise<{ theirs: Read; ours: Read }> {
+): Promise<{ theirs: PageRead; ours: PageRead }> {
   if (targets.theirs !== undefined && targets.ours !== undefined) {
-    const both = inquire(checker.options, targets.theirs, targets.ours);
-    const inquiry = { ...both, isPatient: true };
-    const { theirs, ours } = await checker.check(inquiry, withoutRecordLists);
+    const both = requestFor(checker.options, targets.theirs, targets.ours);
+    const request = { ...both, isRequired: true };
+    const { theirs, ours } = await checker.check(request, withoutRecordLists);
     return {
       theirs: (theirs && readListingPage(theirs, field)) ?? 'unread',
       ours: (ours && readListingPage(ours, field)) ?? 'unread',
@@ -116,24 +124,25 @@ async function readBoth(
   return { theirs: undefined, ours: undefined, [alone]: readListingPage(answer, field) };
 }
 
-async function compareApart(
+/** Records that stand on another page in each listing are compared one by one. */
+async function compareAcrossPages(
   options: WalkOptions,
-  apart: Map<string, readonly [Placed, Placed]>,
+  acrossPages: Map<string, readonly [Placed, Placed]>,
 ): Promise<void> {
   const { checker } = options;
-  const doubted = new Set<string>();
-  for (const [theirs, ours] of apart.values()) {
-    const inquiry = inquirePages(options, theirs.page, ours.page);
-    const differences = checker.compare(inquiry, { theirs: wrap(theirs), ours: wrap(ours) });
+  const suspected = new Set<string>();
+  for (const [theirs, ours] of acrossPages.values()) {
+    const request = requestForPages(options, theirs.page, ours.page);
+    const differences = checker.compare(request, { theirs: wrap(theirs), ours: wrap(ours) });
     const pages = `${theirs.page} ${ours.page}`;
-    if (!differences.some((difference) => checker.isDoubtful(difference))) {
-      checker.report(inquiry, differences);
-    } else if (!doubted.has(pages)) {
-      doubted.add(pages);
-      await checker.doubt(inquiry, differences, onlyFields);
+    if (!differences.some((difference) => checker.needsRecheck(difference))) {
+      checker.report(request, differences);
+    } else if (!suspected.has(pages)) {
+      suspected.add(pages);
+      await checker.suspect(request, differences, onlyFields);
     }
   }
-  apart.clear();
+  acrossPages.clear();
 }
 
 const wrap = ({ text }: Placed) => ({
@@ -155,68 +164,68 @@ export async function samplePages(
   const chosen = Math.min(number, pages);
   for (let index = 0; index < chosen; index++) {
     const page = 1 + Math.round((index * (pages - 1)) / (chosen - 1 || 1));
-    const inquiry = inquirePages(options, page, page);
-    await checker.check(inquiry, (differences) => {
+    const request = requestForPages(options, page, page);
+    await checker.check(request, (differences) => {
       const others = differences.filter(({ kind }) => kind !== 'tie-order');
       if (others.length < differences.length) noteTies(options);
       return others;
     });
     onRecords(pageSize);
   }
-  await checker.settle();
+  await checker.recheck();
 }
 
-/** Records of which it is made sure that only one side has them; the others are reported as found. */
-const maxConfirmed = 50;
-const maxKnown = 100_000;
+/** One-sided records that are looked up again before they are reported; the rest are reported at once. */
+const maxLookups = 50;
+const maxReported = 100_000;
 
-/** @returns how many were left out as tied: a source may repeat some of those on two pages, and leave out others */
+/** @returns the number of skipped ties: with equal sort values, a source may repeat one record and omit another */
 async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<number> {
-  const { ordering, known, both, checker, pageSize } = options;
-  const { missing, additional, lostMissing, lostAdditional } = alignment.finish();
+  const { ordering, reported, common, checker, pageSize } = options;
+  const { missing, additional, evictedMissing, evictedAdditional } = alignment.finish();
   const shift = Math.round(alignment.shift / Math.max(1, pageSize));
-  const isInBoth = (id: string) => both.has(toNumber(id) ?? 0);
-  let confirmed = 0;
+  const isCommon = (id: string) => common.has(toNumber(id) ?? 0);
+  let lookups = 0;
   let tied = 0;
 
-  async function judge(side: 'theirs' | 'ours', { id, page, isTied }: Placed): Promise<void> {
-    if (known.has(id)) return;
-    if (isInBoth(id) && isTied) {
+  async function reportOne(side: 'theirs' | 'ours', { id, page, isTied }: Placed): Promise<void> {
+    if (reported.has(id)) return;
+    if (isCommon(id) && isTied) {
       tied++;
       return;
     }
-    const there = side === 'theirs' ? page : Math.max(1, page - shift);
-    const here = side === 'ours' ? page : Math.max(1, page + shift);
-    if (confirmed < maxConfirmed) {
-      const isThere = await isAround(options, 'theirs', id, there);
-      const isHere = await isAround(options, 'ours', id, here);
-      if (isThere === isHere) return;
-      confirmed++;
+    const legacyPage = side === 'theirs' ? page : Math.max(1, page - shift);
+    const ownPage = side === 'ours' ? page : Math.max(1, page + shift);
+    if (lookups < maxLookups) {
+      const inSource = await isAround(options, 'theirs', id, legacyPage);
+      const isOwn = await isAround(options, 'ours', id, ownPage);
+      if (inSource === isOwn) return;
+      lookups++;
     }
-    checker.report(inquirePages(options, there, here), [name(side, id)]);
+    checker.report(requestForPages(options, legacyPage, ownPage), [differenceOf(side, id)]);
   }
 
-  function name(side: 'theirs' | 'ours', id: string): Difference {
-    if (isInBoth(id)) {
+  function differenceOf(side: 'theirs' | 'ours', id: string): Difference {
+    if (isCommon(id)) {
       const sentence = `Order (${ordering.name || 'default'}): outfit ${id} does not come where it should ${side === 'theirs' ? 'here' : 'in the source'}.`;
       return { kind: 'record-order', where: 'results', sentence };
     }
-    if (known.size < maxKnown) known.add(id);
+    if (reported.size < maxReported) reported.add(id);
     const sentence =
       side === 'theirs' ? `Outfit ${id} is missing here.` : `Outfit ${id} is not in the source.`;
     return { kind: 'record-number', where: 'results', sentence };
   }
 
-  for (const record of missing) await judge('theirs', record);
-  for (const record of additional) await judge('ours', record);
-  // More than can be held, and so more than can be looked at again.
+  for (const record of missing) await reportOne('theirs', record);
+  for (const record of additional) await reportOne('ours', record);
+  // Their places were evicted, so they cannot be looked up again.
   const { report } = checker.options;
-  for (const id of lostMissing) if (!known.has(id)) report.add(name('theirs', id));
-  for (const id of lostAdditional) if (!known.has(id)) report.add(name('ours', id));
+  for (const id of evictedMissing) if (!reported.has(id)) report.add(differenceOf('theirs', id));
+  for (const id of evictedAdditional) if (!reported.has(id)) report.add(differenceOf('ours', id));
   return tied;
 }
 
-/** One that was changed meanwhile may have gone to either end. */
+/** Also looks at the first and last page: a record that changed meanwhile may have moved to either end. */
 async function isAround(
   { checker, ordering }: WalkOptions,
   side: 'theirs' | 'ours',

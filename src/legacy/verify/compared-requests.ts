@@ -1,24 +1,24 @@
-// What a live listing is asked beside its pages, and the orders that it has: nothing in its answers names them all.
+// The requests that both services get, and the orderings of a live listing, which are found by trying.
 import type { Answer } from '../../http/client.ts';
 import { orderingFields } from '../../outfits/ordering.ts';
 import type { Difference } from '../compare/difference.ts';
 import { fieldOf, type ListingPage, readListingPage } from '../compare/listing-page.ts';
-import type { Method, Side } from './side.ts';
+import type { ComparedService, Method } from './compared-service.ts';
 
-export interface Inquiry {
+export interface ComparedRequest {
   readonly method: Method;
-  /** Path and query on the side of the source, and on ours. */
-  readonly there: string;
-  readonly here: string;
-  /** How often it was asked by apps. */
+  /** Path and query at the old service, and at this one. */
+  readonly legacyTarget: string;
+  readonly ownTarget: string;
+  /** How often apps sent it. */
   readonly times?: number;
-  /** A page of many: a side that fails is given longer, and then it is the end. */
-  readonly isPatient?: boolean;
+  /** A page of a walk: it is retried for longer, and its failure ends the comparison. */
+  readonly isRequired?: boolean;
 }
 
-export interface Sides {
-  readonly theirs: Side;
-  readonly ours: Side;
+export interface ComparedServices {
+  readonly theirs: ComparedService;
+  readonly ours: ComparedService;
 }
 
 export interface Answers {
@@ -26,21 +26,25 @@ export interface Answers {
   readonly ours: Answer;
 }
 
-/** Leaves out what is no difference, or is reported in another way. */
+/** Removes differences that do not count here, or are reported in another way. */
 export type Select = (differences: Difference[]) => Difference[];
 
-export const inquire = ({ theirs, ours }: Sides, there: string, here = there): Inquiry => ({
+export const requestFor = (
+  { theirs, ours }: ComparedServices,
+  legacyQuery: string,
+  ownQuery = legacyQuery,
+): ComparedRequest => ({
   method: 'GET',
-  there: theirs.path + there,
-  here: ours.path + here,
+  legacyTarget: theirs.path + legacyQuery,
+  ownTarget: ours.path + ownQuery,
 });
 
-/** No listing can have an ordering of this name. */
-const nonsense = 'no-such-ordering';
-const kept = 'zzz=1&a=%20b&zzz=2&%C3%A9=~*';
+/** An ordering that no listing has. */
+const unknownOrdering = 'no-such-ordering';
+const unknownParameters = 'zzz=1&a=%20b&zzz=2&%C3%A9=~*';
 
-/** Never a write: nothing that compares may change anything. */
-const questions: readonly (readonly [method: Method, query: string])[] = [
+/** Edge cases of the contract. Read-only methods: a comparison changes nothing. */
+const contractQueries: readonly (readonly [method: Method, query: string])[] = [
   ['GET', '?page=1'],
   ['GET', '?page=0'],
   ['GET', '?page=-1'],
@@ -48,47 +52,52 @@ const questions: readonly (readonly [method: Method, query: string])[] = [
   ['GET', '?page=1.0'],
   ['GET', '?page=2&page=1'],
   ['GET', '?ordering='],
-  ['GET', `?ordering=${nonsense}`],
-  ['GET', `?${kept}`],
+  ['GET', `?ordering=${unknownOrdering}`],
+  ['GET', `?${unknownParameters}`],
   ['HEAD', ''],
   ['HEAD', '?page=abc'],
   ['OPTIONS', ''],
 ];
 
-/** Pages behind the first: which records they have is judged with all pages. */
-export const furtherPages = ['?page=last', `?page=2&${kept}`];
+/** Later pages: which records they have is compared in the walk over all pages. */
+export const laterPageQueries = ['?page=last', `?page=2&${unknownParameters}`];
 
-export function askBeside(sides: Sides, pages: number): Inquiry[] {
-  const withoutSlash = ({ path }: Side) => `${path.replace(/\/+$/, '')}?${kept}`;
+export function contractRequests(services: ComparedServices, pages: number): ComparedRequest[] {
+  const withoutSlash = ({ path }: ComparedService) =>
+    `${path.replace(/\/+$/, '')}?${unknownParameters}`;
   return [
-    ...questions.map(([method, query]) => ({ ...inquire(sides, query), method })),
-    inquire(sides, `?page=${pages + 1}`),
-    { method: 'GET', there: withoutSlash(sides.theirs), here: withoutSlash(sides.ours) },
+    ...contractQueries.map(([method, query]) => ({ ...requestFor(services, query), method })),
+    requestFor(services, `?page=${pages + 1}`),
+    {
+      method: 'GET',
+      legacyTarget: withoutSlash(services.theirs),
+      ownTarget: withoutSlash(services.ours),
+    },
   ];
 }
 
 export interface Ordering {
-  /** The parameter, such as `-like_count`; empty for the default order. */
+  /** The parameter, such as `-like_count`; empty for the default ordering. */
   readonly name: string;
   /** The field of a record that it sorts by. */
   readonly field: string;
 }
 
 interface FoundOrderings {
-  /** Those of the contract that the source has, and the default one. */
+  /** Orderings of the contract that the source has, with the default one. */
   readonly own: readonly Ordering[];
-  /** Others that the source sorts by. */
+  /** Further orderings of the source. */
   readonly others: readonly string[];
-  /** Those of the contract that the source passes over or refuses. */
+  /** Orderings of the contract that the source ignores or refuses. */
   readonly ignored: readonly string[];
 }
 
-/** A source that passes over unknown orderings has those whose first page, either way, is another than that of nonsense. */
+/** A source that ignores unknown orderings has an ordering if its first page, in either direction, differs from that of an unknown one. */
 export async function findOrderings(
   askFirstPage: (ordering: string) => Promise<Answer>,
 ): Promise<FoundOrderings> {
   const readFirstPage = async (name: string) => readListingPage(await askFirstPage(name), 'id');
-  const plain = await readFirstPage(nonsense);
+  const plain = await readFirstPage(unknownOrdering);
   const candidates = new Set<string>(Object.keys(orderingFields));
   for (const name of fieldsOf(await readFirstPage(''))) candidates.add(name);
   const own: Ordering[] = [{ name: '', field: 'created' }];
@@ -114,7 +123,7 @@ function isOther(page: ListingPage | undefined, plain: ListingPage): boolean {
   return page !== undefined && ids(page) !== ids(plain);
 }
 
-/** Most listings that sort by more than the contract says sort by fields of their records. */
+/** Candidates for further orderings: most listings sort by fields of their records. */
 function fieldsOf(page: ListingPage | undefined): string[] {
   const record = page?.results[0];
   if (record?.type !== 'object') return [];

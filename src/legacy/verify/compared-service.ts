@@ -1,31 +1,34 @@
-// One of the two services that are compared, asked over HTTP: in exactly the words that are given, and
-// with what it answers left as it is.
+// One of the two compared services, over HTTP: targets are sent unchanged, and answers are not interpreted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, HttpClient } from '../../http/client.ts';
 import { maxPageBytes, SourceError } from '../../transfer/source/batch.ts';
-import { maxAttempts as patient, type RetryOptions, retry } from '../../transfer/source/retry.ts';
+import {
+  type RetryOptions,
+  maxAttempts as rateLimitedAttempts,
+  retry,
+} from '../../transfer/source/retry.ts';
 import type { Kind } from '../compare/difference.ts';
 import { servedByHeader } from '../proxy/forwarded-headers.ts';
 
-export interface Side {
+export interface ComparedService {
   /** Scheme, host and port. */
   readonly base: string;
   readonly path: string;
-  /** Asks for a target as it stands, and follows no redirect. @throws Error when there is no whole answer in time */
+  /** Sends a target unchanged, and follows no redirect. @throws Error without a whole answer in time */
   ask(method: Method, target: string, signal: AbortSignal): Promise<Answer>;
   close(): unknown;
 }
 
-/** Nothing that compares may change anything. */
+/** Read-only methods: a comparison changes nothing. */
 export type Method = 'GET' | 'HEAD' | 'OPTIONS';
 
-interface HttpSideOptions {
+interface HttpServiceOptions {
   readonly url: string;
   readonly headers?: Headers;
   readonly timeout: number;
 }
 
-export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side {
+export function createHttpService({ url, headers, timeout }: HttpServiceOptions): ComparedService {
   const { origin, pathname } = new URL(url);
   const client = new HttpClient();
   const accept = { accept: 'application/json', 'accept-encoding': 'identity' };
@@ -40,42 +43,42 @@ export function createHttpSide({ url, headers, timeout }: HttpSideOptions): Side
   };
 }
 
-/** Nothing that was compared says anything. */
-export class PassedOnError extends SourceError {}
+/** The compared gateway forwards to the old service: the whole comparison is void. */
+export class ForwardedAnswerError extends SourceError {}
 
-/** This service. One that passes requests on would have the old service compared with itself: PassedOnError. */
-export function createOwnSide(options: HttpSideOptions): Side {
-  const side = createHttpSide(options);
+/** This gateway. @throws ForwardedAnswerError where it forwards: the old service would be compared with itself */
+export function createOwnService(options: HttpServiceOptions): ComparedService {
+  const service = createHttpService(options);
   return {
-    ...side,
+    ...service,
     async ask(method, target, signal) {
-      const answer = await side.ask(method, target, signal);
+      const answer = await service.ask(method, target, signal);
       if (answer.headers[servedByHeader] !== 'legacy') return answer;
-      throw new PassedOnError(
-        `${side.base} passes requests on to the old service, which would be compared with itself: give --against a gateway that has LEGACY_MODE=off (or mirror).`,
+      throw new ForwardedAnswerError(
+        `${service.base} passes requests on to the old service, which would be compared with itself: give --against a gateway that has LEGACY_MODE=off (or mirror).`,
       );
     },
   };
 }
 
-/** Lets one request begin at a time, at equal distances. @param rate requests a second at most, retries included */
-export function paceSide(side: Side, rate: number): Side {
+/** Rate limit: starts requests at equal intervals. @param rate requests a second at most, retries included */
+export function limitRate(service: ComparedService, rate: number): ComparedService {
   let next = 0;
   return {
-    ...side,
+    ...service,
     async ask(method, target, signal) {
       signal.throwIfAborted();
       const now = performance.now();
       const begin = Math.max(now, next);
       next = begin + 1000 / rate;
       if (begin > now) await sleep(begin - now, undefined, { signal });
-      return side.ask(method, target, signal);
+      return service.ask(method, target, signal);
     },
   };
 }
 
-export interface AskAgainOptions extends RetryOptions {
-  /** An error of the service is its answer in the end; otherwise NoAnswerError. */
+export interface AskOptions extends RetryOptions {
+  /** Whether an error status counts as the answer after the last attempt; otherwise NoAnswerError. */
   readonly allowErrors?: boolean;
 }
 
@@ -88,27 +91,27 @@ export class NoAnswerError extends SourceError {
   }
 }
 
-export async function askAgain(
-  side: Side,
+export async function askWithRetry(
+  service: ComparedService,
   method: Method,
   target: string,
-  { allowErrors = false, ...options }: AskAgainOptions,
+  { allowErrors = false, ...options }: AskOptions,
 ): Promise<Answer> {
   let last: Answer | undefined;
   const attempt = async () => {
     last = undefined;
-    const answer = await side.ask(method, target, options.signal);
+    const answer = await service.ask(method, target, options.signal);
     const { status, headers } = answer;
     if (status !== 429 && status < 500) return { result: answer };
     last = answer;
     return {
       problem: `answered ${status}`,
       retryAfter: headers['retry-after'],
-      // It is about the asking, not about the answer.
-      ...(status === 429 ? { maxAttempts: patient } : {}),
+      // A rate limit says nothing about the answer, so it gets all attempts.
+      ...(status === 429 ? { maxAttempts: rateLimitedAttempts } : {}),
     };
   };
-  const outcome = await retry(`${side.base}${target}`, attempt, options);
+  const outcome = await retry(`${service.base}${target}`, attempt, options);
   if ('result' in outcome) return outcome.result;
   if (last && allowErrors) return last;
   throw new NoAnswerError(outcome.sentence, last ? 'status' : 'unreachable');
