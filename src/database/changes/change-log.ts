@@ -1,5 +1,6 @@
-// What commits have changed, as the table outfit_changes tells it, and which answers that invalidates.
+// Change log of committed changes, read from the table outfit_changes, and the cache dependencies that they invalidate.
 
+/** The columns by which lists of outfits are filtered and sorted. */
 export interface OutfitKeys {
   readonly id: number;
   readonly userId: number;
@@ -24,7 +25,7 @@ export const columnBits = {
   ...{ likesOwner: 16, likes: 32 },
 } as const;
 
-/** One outfit, or its number of likes, that was inserted (no `before`), deleted (no `after`) or updated. */
+/** Insert (no `before`), update or delete (no `after`) of an outfit, or of its number of likes. */
 export interface OutfitChange {
   readonly id: number;
   readonly before: RowImage | undefined;
@@ -33,45 +34,47 @@ export interface OutfitChange {
   readonly changedColumns: number;
 }
 
+/** Changes of one or several commits. */
 export interface Changes {
   readonly outfits: readonly OutfitChange[];
   /** Ids of users that were inserted, deleted or updated. */
   readonly users: readonly number[];
 }
 
-/** The columns of outfit_changes for an outfit before a change (`old_`) and after it (`new_`). */
-type Side<Prefix extends 'old' | 'new'> = {
+/** The columns of outfit_changes for the row image before a change (`old_`) and after it (`new_`). */
+type ImageColumns<Prefix extends 'old' | 'new'> = {
   readonly [Name in `${Prefix}_${'created' | 'modified'}`]: bigint | null;
 } & { readonly [Name in `${Prefix}_${'likes' | 'user_id'}`]: number | null } & {
   readonly [Name in `${Prefix}_private`]: boolean | null;
 };
 
-export type ChangeRow = { readonly outfit_id: number | null } & Side<'old'> & Side<'new'>;
+export type ChangeRow = { readonly outfit_id: number | null } & ImageColumns<'old'> &
+  ImageColumns<'new'>;
 
-/** @returns undefined when anything may have changed */
-export function readChanges(rows: readonly ChangeRow[]): Changes | undefined {
+/** @returns undefined for a row without an outfit or a user (TRUNCATE): anything may have changed */
+export function parseChanges(rows: readonly ChangeRow[]): Changes | undefined {
   const outfits: OutfitChange[] = [];
   const users: number[] = [];
   for (const row of rows) {
-    const { outfit_id: id, old_user_id: oldUser, new_user_id: newUser } = row;
-    const ofUsers = [oldUser, newUser].filter((user) => user !== null);
-    if (ofUsers.length === 0) return undefined;
-    if (id === null) users.push(...ofUsers);
-    else outfits.push(changeOf(id, keysOf(row, 'old'), keysOf(row, 'new')));
+    const { outfit_id: id } = row;
+    const userIds = [row.old_user_id, row.new_user_id].filter((user) => user !== null);
+    if (userIds.length === 0) return undefined;
+    if (id === null) users.push(...userIds);
+    else outfits.push(changeOf(id, imageOf(row, 'old'), imageOf(row, 'new')));
   }
   return { outfits, users };
 }
 
-function keysOf(row: ChangeRow, side: 'old' | 'new'): RowImage | undefined {
-  const userId = row[`${side}_user_id`];
+function imageOf(row: ChangeRow, prefix: 'old' | 'new'): RowImage | undefined {
+  const userId = row[`${prefix}_user_id`];
   if (userId === null) return undefined;
   return {
     id: row.outfit_id as number,
     userId,
-    private: row[`${side}_private`] as boolean,
-    likes: row[`${side}_likes`] ?? undefined,
-    created: row[`${side}_created`] ?? undefined,
-    modified: row[`${side}_modified`] ?? undefined,
+    private: row[`${prefix}_private`] as boolean,
+    likes: row[`${prefix}_likes`] ?? undefined,
+    created: row[`${prefix}_created`] ?? undefined,
+    modified: row[`${prefix}_modified`] ?? undefined,
   };
 }
 
@@ -93,66 +96,71 @@ export function changeOf(
   return { id, before, after, changedColumns };
 }
 
+/** Dependency of a query result on a part of a list. */
 export interface ListPart {
   /** Mask of the columns that it depends on: `invalidates` is called only for a change of one of them. */
   readonly columns: number;
-  /** Whether one change invalidates it. Changes are never netted: an answer may have been read between two of them. */
+  /** Whether a change invalidates it. Called per change, not with the net: a result may have been read between two. */
   readonly invalidates: (before: RowImage | undefined, after: RowImage | undefined) => boolean;
 }
 
-/** Cache dependencies of an answer: as long as nothing of that changes, it is the same answer. */
+/** Cache dependencies of a query result: it stays valid until a committed change invalidates one of them. */
 export interface Dependencies {
-  /** Outfits, or numbers that no outfit had. */
+  /** Ids of outfits, also of those that did not exist. */
   readonly outfits?: Iterable<number>;
   readonly users?: Iterable<number>;
-  /** Whether any user could have been meant: by a name, say. */
+  /** True for a look-up by something other than the id, such as a name: a change of any user invalidates it. */
   readonly anyUser?: boolean;
   readonly lists?: readonly ListPart[];
 }
 
-/** Of several readings; undefined (any commit invalidates it) if one of them is. */
+/** Union of the dependencies of several results; undefined (any commit invalidates it) if one of them is undefined. */
 export function dependenciesOfAll(
   all: readonly (Dependencies | undefined)[],
 ): Dependencies | undefined {
-  const known = all.filter((dependencies) => dependencies !== undefined);
-  if (known.length < all.length) return undefined;
+  const found = all.filter((dependencies) => dependencies !== undefined);
+  if (found.length < all.length) return undefined;
   return {
-    outfits: new Set(known.flatMap(({ outfits = [] }) => [...outfits])),
-    users: new Set(known.flatMap(({ users = [] }) => [...users])),
-    anyUser: known.some(({ anyUser }) => anyUser === true),
-    lists: known.flatMap(({ lists = [] }) => lists),
+    outfits: new Set(found.flatMap(({ outfits = [] }) => [...outfits])),
+    users: new Set(found.flatMap(({ users = [] }) => [...users])),
+    anyUser: found.some(({ anyUser }) => anyUser === true),
+    lists: found.flatMap(({ lists = [] }) => lists),
   };
 }
 
+/** Estimated bytes in memory, for the eviction of cache entries by size. */
 export function sizeOf(dependencies: Dependencies | undefined): number {
   if (!dependencies) return 0;
   const { outfits = [], users = [], lists = [] } = dependencies;
   return 16 * ([...outfits].length + [...users].length) + 500 * lists.length;
 }
 
-/** Most changes that are kept: asking about all of them takes some hundredths of a millisecond. */
+/** Capacity of the log: comparing one entry with this many changes takes some hundredths of a millisecond. */
 const maxChanges = 10_000;
 
-interface Noted extends OutfitChange {
+interface LoggedChange extends OutfitChange {
   readonly version: number;
 }
 
-/** Keeps what was committed. Answers ask when they are wanted: a change costs the same however many there are. */
+/**
+ * The latest committed changes, by version. Cache entries are compared with them when they are read (lazy invalidation),
+ * so the cost of a commit does not depend on the number of entries.
+ */
 export class ChangeLog {
-  /** The latest version. */
+  /** Current version: it increases when commits are added. */
   current = 0;
-  /** What was read before this version may have been changed by anything. */
+  /** The log is truncated before this version: results from before it count as invalidated. */
   oldestKnown = 0;
-  #outfitChanges: Noted[] = [];
-  /** When an outfit or a user was last seen to have changed. */
+  #outfitChanges: LoggedChange[] = [];
+  /** Version of the latest change of each outfit and each user. */
   readonly #outfits = new Map<number, number>();
   readonly #users = new Map<number, number>();
   #anyUser = 0;
 
-  /** @param changes what was committed since the latest version; undefined: nobody knows what */
+  /** Begins a new version. @param changes committed since the current one; undefined (unknown) truncates the log */
   add(changes: Changes | undefined): void {
     this.current += 1;
-    if (!changes) this.#forget(this.current);
+    if (!changes) this.#truncate(this.current);
     for (const change of changes?.outfits ?? []) {
       this.#outfitChanges.push({ ...change, version: this.current });
       this.#outfits.set(change.id, this.current);
@@ -162,11 +170,11 @@ export class ChangeLog {
       this.#anyUser = this.current;
     }
     if (this.#outfitChanges.length > maxChanges || this.#users.size > maxChanges) {
-      this.#forget(this.#outfitChanges.at(-maxChanges / 2)?.version ?? this.current);
+      this.#truncate(this.#outfitChanges.at(-maxChanges / 2)?.version ?? this.current);
     }
   }
 
-  /** Whether what was read may differ by now. @param since no later than the reading's begin, or when this was false */
+  /** Whether a result may be stale. @param since version before it was read, or at the last call that returned false */
   isInvalidated(dependencies: Dependencies | undefined, since: number): boolean {
     if (since === this.current) return false;
     if (since < this.oldestKnown || !dependencies) return true;
@@ -179,18 +187,18 @@ export class ChangeLog {
 
   #isListInvalidated({ columns, invalidates }: ListPart, since: number): boolean {
     for (let index = this.#outfitChanges.length - 1; index >= 0; index--) {
-      const change = this.#outfitChanges[index] as Noted;
+      const change = this.#outfitChanges[index] as LoggedChange;
       if (change.version <= since) return false;
       if (change.changedColumns & columns && invalidates(change.before, change.after)) return true;
     }
     return false;
   }
 
-  #forget(until: number): void {
+  #truncate(until: number): void {
     this.oldestKnown = until;
     this.#outfitChanges = this.#outfitChanges.filter(({ version }) => version > until);
-    for (const moments of [this.#outfits, this.#users]) {
-      for (const [id, version] of moments) if (version <= until) moments.delete(id);
+    for (const versions of [this.#outfits, this.#users]) {
+      for (const [id, version] of versions) if (version <= until) versions.delete(id);
     }
   }
 }

@@ -1,21 +1,20 @@
-// State of a database server at a snapshot: what is visible, and how much of the log had been written by then.
+// State of a database server at a snapshot: which commits are visible, and the log position (LSN) at that time.
 
 export interface DatabaseState {
-  /** That of the snapshot, with its server: while two are equal, nothing has been committed in between, by whomever. */
-  readonly name: string;
-  /** The version of `changes`: all that was committed by then is shown. */
+  /** Version of the change log: every commit up to it is visible in the snapshot. */
   readonly version: number;
-  /** Which server it is, as `serverIdentity` says it. Not of the embedded database. */
+  /** The server, in the form of `serverIdentity`. Absent for the embedded database. */
   readonly identity?: string;
-  /** Where the log of the server was then: all that is shown was written before. Not of the embedded database. */
+  /** Every visible commit was written to the log before this position. Absent for the embedded database. */
   readonly position?: LogPosition;
 }
 
-/** A place in the log of a server (WAL). */
+/** A position in the write-ahead log of a server. @see https://www.postgresql.org/docs/current/wal-internals.html */
 export interface LogPosition {
-  /** When the server was started: tells it from the one that takes its place. */
+  /** Start time of the server, which identifies it: another server may have the same timeline and LSN. */
   readonly server: string;
-  /** Another one begins with each promotion. */
+  /** Each promotion of a standby begins a new timeline. */
   readonly timeline: number;
+  /** The LSN, as the number of bytes before it. */
   readonly bytes: bigint;
 }

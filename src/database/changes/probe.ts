@@ -1,14 +1,14 @@
-// The statements of a probe: what the database shows, and if that is something new, what was committed.
+// State probe: reads the current snapshot of a server and, when it differs from the last one, the changes in between.
 import type pg from 'pg';
 import { startTime } from '../connection/server-watch.ts';
 import { exactTypes } from '../read.ts';
-import { type ChangeLog, type ChangeRow, type Changes, readChanges } from './change-log.ts';
+import { type ChangeLog, type ChangeRow, type Changes, parseChanges } from './change-log.ts';
 import type { DatabaseState } from './database-state.ts';
 
-/** Where the statements differ: the embedded database has no log that others read, and no standbys. */
+/** The embedded database has no log position, since it has no standbys. */
 type Kind = 'embedded' | 'server';
 
-// The position is asked for after the snapshot was taken, so it is past every commit in that. A standby gives no row.
+// The position is read after the snapshot was taken, so it is past every commit in it. A standby returns no row.
 const state = {
   embedded: `SELECT pg_current_snapshot()::text AS snapshot`,
   server: `
@@ -18,10 +18,10 @@ const state = {
     WHERE NOT pg_is_in_recovery()`,
 } as const;
 
-/** Most changes that are looked at: with more, anything may have changed. */
+/** Most changes that one probe reads. With more, the change log is truncated: every cached answer is invalid. */
 const maxChanges = 1_000;
 
-/** A trigger that was off for a while, a rewritten table, another server: each leaves another row in a catalog. */
+/** Digest of what makes the changes complete: a disabled trigger, a rewritten table or another server alters it. */
 const identity = `
   concat_ws(' ', ${startTime},
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class
@@ -30,17 +30,18 @@ const identity = `
      WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
 
 /**
- * $1 a snapshot. What is not visible in it began later, or was under way; only that is read, in the order of the index,
- * which the planner then takes. What was cleared away was visible in any snapshot that ends at `kept_from` or later.
+ * Changes since the snapshot $1: those whose transaction began after it or was in progress in it. They are read in the
+ * order of the index, so that the planner uses it. Changes that were deleted (retention) were visible in every snapshot
+ * that ends at `kept_from` or later.
  */
 const changesSince = (kind: Kind) => `
-  SELECT shown.*, c.*
+  SELECT latest.*, c.*
   FROM (
     SELECT state.*, ${identity} AS identity,
       NOT EXISTS (SELECT FROM check_outfit_triggers())
         AND (SELECT kept_from < pg_snapshot_xmax($1::pg_snapshot) FROM outfit_fold) AS "isWhole"
     FROM (${state[kind]}) state
-  ) shown
+  ) latest
   LEFT JOIN LATERAL (
     SELECT found.*
     FROM (
@@ -52,7 +53,7 @@ const changesSince = (kind: Kind) => `
       SELECT * FROM outfit_changes WHERE xid BETWEEN low AND high ORDER BY xid LIMIT ${maxChanges + 1}
     ) found
     LIMIT ${maxChanges + 1}
-  ) c ON shown."isWhole"`;
+  ) c ON latest."isWhole"`;
 
 interface StateRow {
   readonly snapshot: string;
@@ -68,53 +69,64 @@ interface Row extends StateRow, ChangeRow {
   readonly xid: string | null;
 }
 
-interface Known {
-  readonly shown: DatabaseState;
+interface Latest {
+  readonly state: DatabaseState;
   readonly snapshot: string;
+  /** Equal keys of two snapshots: nothing was committed between them. */
+  readonly key: string;
   readonly identity: string;
 }
 
-/** Makes a probe of one server, which tells `changes` what was committed. @param meet called first, with its name */
-export function createProbe(
-  changes: ChangeLog,
-  kind: Kind,
-  meet: (identity: string) => void = () => {},
-) {
-  let known: Known | undefined;
-  /** Nearly always nothing has changed: so this is all that is asked then. */
-  const askState = async (client: Client): Promise<StateRow | undefined> => {
-    const { rows } = await client.query<StateRow>({ name: 'snapshot', text: state[kind] });
+/** Reads the state of one server, and adds to `changes` what was committed since the last time. */
+export class StateProbe {
+  #latest: Latest | undefined;
+
+  /** @param onServer called first on each read, with the identity of the server */
+  constructor(
+    private readonly changes: ChangeLog,
+    private readonly kind: Kind,
+    private readonly onServer: (identity: string) => void = () => {},
+  ) {}
+
+  /** Undefined on a standby. */
+  async read(client: Client): Promise<DatabaseState | undefined> {
+    const before = this.#latest;
+    // A statement of its own, since nearly always nothing was committed.
+    const current = await this.#readState(client);
+    this.onServer(current ? `${current.server} ${current.timeline}` : 'standby');
+    if (before && current && keyOf(current) === before.key) return before.state;
+    const rows = await this.#readChanges(client, before?.snapshot);
+    const [row] = rows;
+    const isSame = before !== undefined && row !== undefined && identityOf(row) === before.identity;
+    this.changes.add(isSame ? changesIn(rows) : undefined);
+    this.#latest = row && {
+      state: { version: this.changes.current, ...positionOf(row) },
+      snapshot: row.snapshot,
+      key: keyOf(row),
+      identity: identityOf(row),
+    };
+    return this.#latest?.state;
+  }
+
+  async #readState(client: Client): Promise<StateRow | undefined> {
+    const { rows } = await client.query<StateRow>({ name: 'snapshot', text: state[this.kind] });
     return rows[0];
-  };
-  const askChanges = async (client: Client, since: string | undefined): Promise<Row[]> => {
+  }
+
+  async #readChanges(client: Client, since: string | undefined): Promise<Row[]> {
     const { rows } = await client.query<Row>({
       name: 'changes',
-      text: changesSince(kind),
+      text: changesSince(this.kind),
       values: [since ?? null],
       types: exactTypes,
     });
     return rows;
-  };
-  return async (client: Client): Promise<DatabaseState | undefined> => {
-    const now = await askState(client);
-    meet(now ? `${now.server} ${now.timeline}` : 'standby');
-    if (known && now && nameOf(now) === known.shown.name) return known.shown;
-    const rows = await askChanges(client, known?.snapshot);
-    const [row] = rows;
-    const isSame = known !== undefined && row !== undefined && identityOf(row) === known.identity;
-    changes.add(isSame ? changesIn(rows) : undefined);
-    known = row && {
-      shown: { name: nameOf(row), version: changes.current, ...positionOf(row) },
-      snapshot: row.snapshot,
-      identity: identityOf(row),
-    };
-    return known?.shown;
-  };
+  }
 }
 
 type Client = Pick<pg.ClientBase, 'query'>;
 
-function nameOf({ server, timeline, snapshot }: StateRow): string {
+function keyOf({ server, timeline, snapshot }: StateRow): string {
   return `${server} ${timeline} ${snapshot}`;
 }
 
@@ -132,8 +144,8 @@ function positionOf({
   return { identity: `${server} ${timeline}`, position };
 }
 
-/** @returns undefined when anything may have changed */
+/** @returns undefined when the changes are not complete: anything may have changed */
 function changesIn(rows: readonly Row[]): Changes | undefined {
   if (!rows[0]?.isWhole || rows.length > maxChanges) return undefined;
-  return readChanges(rows.filter(({ xid }) => xid !== null));
+  return parseChanges(rows.filter(({ xid }) => xid !== null));
 }

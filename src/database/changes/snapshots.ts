@@ -1,14 +1,14 @@
-// Tells what the database shows now, and what has changed, for the cache, live answers and standbys.
+// Snapshots of the database state, for cache invalidation, live answers and reads from standbys.
 import type pg from 'pg';
 import { timedOut } from '../../errors.ts';
 import { ChangeLog } from './change-log.ts';
 import type { DatabaseState } from './database-state.ts';
-import { createProbe } from './probe.ts';
+import { StateProbe } from './probe.ts';
 
-/** Where snapshots are taken: on one connection of its own, or the one session of the embedded database. */
+/** Reads the state on one connection: a dedicated one, or the one session of the embedded database. */
 interface Source {
-  take(): Promise<DatabaseState | undefined>;
-  /** Fails what is under way: it would say what is left behind. */
+  read(): Promise<DatabaseState | undefined>;
+  /** Fails the read under way, which may be that of a server that was left (failover). */
   reset(): void;
   close(): Promise<void>;
 }
@@ -22,14 +22,14 @@ export class Snapshots {
   #underWay: Promise<unknown> = Promise.resolve();
   #next: Promise<DatabaseState | undefined> | undefined;
 
-  /** @param limit milliseconds that a call may wait for a statement of others; undefined: there are none */
+  /** @param limit milliseconds; undefined where no statement of a request can delay a snapshot */
   constructor(
     readonly changes: ChangeLog,
     private readonly source: Source,
     private readonly limit?: number,
   ) {}
 
-  /** A snapshot taken after this call, shared by all calls that come while one is under way; undefined on a standby. */
+  /** A snapshot taken after this call; undefined on a standby. Calls that arrive during one share the one after it. */
   next(): Promise<DatabaseState | undefined> {
     if (!this.#next) {
       const started = this.#underWay
@@ -37,7 +37,7 @@ export class Snapshots {
         .then(() => this.#start());
       const limited = this.limit === undefined ? started : withLimit(started, this.limit);
       this.#next = limited;
-      // Whoever comes after its time waits anew.
+      // A call after the time limit begins a new wait.
       limited.catch(() => {
         if (this.#next === limited) this.#next = undefined;
       });
@@ -48,16 +48,18 @@ export class Snapshots {
   #start(): Promise<DatabaseState | undefined> {
     this.#next = undefined;
     const startedAt = performance.now();
-    const started = this.source.take();
+    const started = this.source.read();
     const report = () => this.#onTaken?.(performance.now() - startedAt);
     this.#underWay = started.then(report, report);
     return started;
   }
 
+  /** For metrics. @param onTaken called with the duration of each snapshot */
   observe(onTaken: (milliseconds: number) => void): void {
     this.#onTaken = onTaken;
   }
 
+  /** Takes a snapshot on a new connection. */
   renew(): Promise<unknown> {
     this.source.reset();
     return this.next();
@@ -68,55 +70,73 @@ export class Snapshots {
   }
 }
 
-/** Takes snapshots on a connection of their own, so that they never wait for a free one. */
+/** Snapshots on a dedicated connection, so that they never wait for a free one of the pool. */
 export function watchServer(
   createClient: () => pg.Client,
-  meet?: (identity: string) => void,
+  onServer?: (identity: string) => void,
 ): Snapshots {
-  // After a crash a server may give a name again: what was known on a connection is forgotten with it.
   const changes = new ChangeLog();
-  let probe = createProbe(changes, 'server', meet);
-  let client: Promise<pg.Client> | undefined;
-
-  const connect = () => {
-    probe = createProbe(changes, 'server', meet);
-    const fresh = createClient();
-    const opened = fresh.connect().then(() => fresh);
-    // A lost connection reports its end late, when the next one may have taken its place.
-    const forget = () => {
-      if (client === opened) client = undefined;
-    };
-    fresh.on('error', forget).on('end', forget);
-    return opened;
-  };
-
-  return new Snapshots(changes, {
-    async take() {
-      client ??= connect();
-      const used = client;
-      try {
-        return await probe(await used);
-      } catch (error) {
-        if (client === used) client = undefined;
-        used.then((broken) => broken.end()).catch(() => {});
-        throw error;
-      }
-    },
-    reset() {
-      client?.then((open) => open.connection.stream.destroy()).catch(() => {});
-      client = undefined;
-    },
-    close: async () => {
-      await client?.then((open) => open.end()).catch(() => {});
-    },
-  });
+  return new Snapshots(changes, new ServerSource(changes, createClient, onServer));
 }
 
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
   const changes = new ChangeLog();
-  const probe = createProbe(changes, 'embedded');
-  const source = { take: () => probe(pool), reset: () => {}, close: async () => {} };
+  const probe = new StateProbe(changes, 'embedded');
+  const source = { read: () => probe.read(pool), reset: () => {}, close: async () => {} };
   return new Snapshots(changes, source, limit);
+}
+
+/** A probe for each connection: after a crash, a server may use a transaction id again, and with it a snapshot. */
+interface Connection {
+  readonly client: Promise<pg.Client>;
+  readonly probe: StateProbe;
+}
+
+class ServerSource implements Source {
+  #connection: Connection | undefined;
+
+  constructor(
+    private readonly changes: ChangeLog,
+    private readonly createClient: () => pg.Client,
+    private readonly onServer: ((identity: string) => void) | undefined,
+  ) {}
+
+  async read(): Promise<DatabaseState | undefined> {
+    this.#connection ??= this.#connect();
+    const used = this.#connection;
+    try {
+      return await used.probe.read(await used.client);
+    } catch (error) {
+      this.#drop(used);
+      used.client.then((broken) => broken.end()).catch(() => {});
+      throw error;
+    }
+  }
+
+  #connect(): Connection {
+    const client = this.createClient();
+    const connection = {
+      client: client.connect().then(() => client),
+      probe: new StateProbe(this.changes, 'server', this.onServer),
+    };
+    const drop = () => this.#drop(connection);
+    client.on('error', drop).on('end', drop);
+    return connection;
+  }
+
+  /** A lost connection reports its end late, perhaps after the next one was opened. */
+  #drop(lost: Connection): void {
+    if (this.#connection === lost) this.#connection = undefined;
+  }
+
+  reset(): void {
+    this.#connection?.client.then((open) => open.connection.stream.destroy()).catch(() => {});
+    this.#connection = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#connection?.client.then((open) => open.end()).catch(() => {});
+  }
 }
 
 function withLimit<Result>(promise: Promise<Result>, limit: number): Promise<Result> {
