@@ -4,7 +4,7 @@ import { setCounting, setPeerIndexes, withClient } from './database.js';
 import { expensiveDocuments, startAsking } from './expensive.js';
 import { listLegacy } from './legacy.js';
 import { compareLikeCost } from './like-cost.js';
-import { openLikers, startFolding, startLiking } from './likes.js';
+import { openLikers, startLiking, startMaintenance } from './likes.js';
 import { compareProcessorTime } from './processor.js';
 import { compareRecords } from './records.js';
 import { graphqlConnection, graphqlList, restList } from './requests.js';
@@ -315,9 +315,9 @@ function compareLikes({ url }) {
     async measure(seconds) {
       await withClient(url, (client) => setCounting(client, counting));
       // As a gateway does beside it.
-      const folding = counting ? startFolding(url) : undefined;
+      const maintenance = counting ? startMaintenance(url) : undefined;
       const likes = await likers.measure(seconds);
-      await folding?.stop();
+      await maintenance?.stop();
       return likes;
     },
   });

@@ -166,7 +166,7 @@ async function takeOff(client) {
  * @param {boolean} on
  */
 export async function setCounting(client, on) {
-  if (on) await client.query('SELECT arm_outfit_triggers()');
+  if (on) await client.query('SELECT enable_outfit_triggers()');
   else await disableTriggers(client, 'note_');
 }
 
@@ -177,7 +177,7 @@ export async function setCounting(client, on) {
  */
 async function disableTriggers(client, prefix = '') {
   const { rows } = await client.query(
-    `SELECT format('ALTER TABLE %I DISABLE TRIGGER %I', holder, name) AS disable
+    `SELECT format('ALTER TABLE %I DISABLE TRIGGER %I', table_name, name) AS disable
      FROM outfit_triggers() WHERE starts_with(name, $1)`,
     [prefix],
   );

@@ -58,35 +58,35 @@ export async function startLiking(url, perSecond) {
 }
 
 /**
- * One client that folds changes into the counts until it is stopped, when there are as many as a gateway waits for;
- * then it folds what is left.
+ * Applies pending changes to the counts by one client, whenever there are as many as a gateway waits for, and the rest
+ * when it is stopped.
  * @param {string} url
  */
-export function startFolding(url) {
+export function startMaintenance(url) {
   let stopped = false;
-  const fold = async () => {
+  const maintain = async () => {
     const client = new pg.Client(url);
     await client.connect();
-    const foldAll = async () => {
+    const applyAll = async () => {
       for (let isDone = false; !isDone; ) {
-        const { rows } = await client.query('SELECT is_done FROM fold_outfit_changes()');
+        const { rows } = await client.query('SELECT is_done FROM apply_pending_outfit_changes()');
         isDone = rows[0].is_done;
       }
     };
     while (!stopped) {
       const { rows } = await client.query('SELECT count_pending_outfit_changes(500) AS pending');
-      if (rows[0].pending >= 500) await foldAll();
+      if (rows[0].pending >= 500) await applyAll();
       await sleep(250);
     }
-    await foldAll();
+    await applyAll();
     await client.end();
   };
-  const folded = fold();
-  folded.catch(() => {}); // a failure is thrown by stop
+  const ended = maintain();
+  ended.catch(() => {}); // a failure is thrown by stop
   return {
     stop: async () => {
       stopped = true;
-      await folded;
+      await ended;
     },
   };
 }

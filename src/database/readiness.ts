@@ -116,14 +116,14 @@ const missingGrants = `
   SELECT string_agg(format('GRANT %s ON %s TO %I', kind, object, current_user), '; ') FROM (
     SELECT 'USAGE' AS kind, format('SCHEMA %I', relnamespace::regnamespace) AS object
     FROM pg_class
-    WHERE relname = 'outfit_fold' AND to_regclass('outfit_fold') IS NULL
+    WHERE relname = 'outfit_counts_state' AND to_regclass('outfit_counts_state') IS NULL
       AND NOT has_schema_privilege(relnamespace, 'USAGE')
     UNION ALL
     SELECT string_agg(kind, ', '), object FROM (
       SELECT *, bool_or(has AND kind IN ('INSERT', 'UPDATE', 'DELETE')) OVER () AS is_writer FROM (
         SELECT kind, name AS object, writes, has_table_privilege(to_regclass(name), kind) AS has
         FROM (VALUES
-          ('SELECT', '{outfits,users,outfit_likes,outfit_like_counts,outfit_texts,outfit_changes,outfit_bucket_counts,outfit_split_queue,outfit_fold,_prisma_migrations}', false),
+          ('SELECT', '{outfits,users,outfit_likes,outfit_like_counts,outfit_texts,outfit_changes,outfit_bucket_counts,outfit_split_queue,outfit_counts_state,_prisma_migrations}', false),
           ('INSERT', '{outfits,outfit_like_counts,outfit_likes,idempotency_keys,rate_limits}', true),
           ('UPDATE', '{outfits,outfit_like_counts,rate_limits}', true),
           ('DELETE', '{outfits,outfit_likes,idempotency_keys,rate_limits}', true),
@@ -133,7 +133,7 @@ const missingGrants = `
         SELECT 'USAGE', 'SEQUENCE outfits_id_seq', true, has_sequence_privilege(to_regclass('outfits_id_seq'), 'USAGE')
         UNION ALL
         SELECT 'EXECUTE', 'FUNCTION ' || name, false, has_function_privilege(to_regprocedure(name), 'EXECUTE')
-        FROM (VALUES ('fold_outfit_changes(integer)'), ('count_outfits(bigint,bigint)')) AS functions (name)
+        FROM (VALUES ('apply_pending_outfit_changes(integer)'), ('count_outfits(bigint,bigint)')) AS functions (name)
       ) AS rights
     ) AS needed
     WHERE NOT has AND (is_writer OR NOT writes)

@@ -155,11 +155,11 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
       gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
       counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
     },
-    followCounts(upkeep: { wrongCounts(): number | undefined }) {
+    followCounts(maintenance: { readonly wrongCounts: number | undefined }) {
       gauge(
         'gateway_counts_wrong',
         'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
-        () => upkeep.wrongCounts() ?? 0,
+        () => maintenance.wrongCounts ?? 0,
         { aggregator: 'max' },
       );
     },

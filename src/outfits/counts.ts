@@ -1,51 +1,56 @@
-// Keeps the counts of this database: folds what was written into them, and audits samples (counting.md).
+// Maintains the counts: applies pending changes to them, and audits samples (counting.md).
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 
-/** Changes that are worth a fold at once, and milliseconds that fewer may wait: each fold is a commit. */
-const enough = 500;
+/** So many pending changes are applied at once; fewer wait up to `maxWait` milliseconds, as each batch is a commit. */
+const minBatch = 500;
 const maxWait = 5_000;
-/** Milliseconds between two looks at what is pending, and between two samples; both a little varied. */
-const foldPause = 250;
-const auditPause = 60_000;
+/** Milliseconds between two looks at pending changes, and between two audits; both with jitter. */
+const pollInterval = 250;
+const auditInterval = 60_000;
 
-/** Changes from which on a fold takes seconds: it never holds up a start, and the log says when it begins and ends. */
-const many = 5_000;
+/** To apply so many changes takes seconds: it does not delay a start, and it is logged. */
+const longBacklog = 5_000;
 
-export interface FoldObserver {
+export interface ApplyObserver {
   onBegin(pending: number): void;
-  /** After each batch that is not the last one. @param waiting nodes that are to be split */
-  onBatch(folded: number, waiting: number): void;
-  onEnd(folded: number): void;
+  /** Called after each batch except the last one. @param waiting nodes in the split queue */
+  onBatch(applied: number, waiting: number): void;
+  onEnd(applied: number): void;
 }
 
 interface Batch {
-  readonly folded: number;
-  /** Whether nothing is left, or another process is at it. */
+  readonly applied: number;
+  /** Nothing is left, or another process maintains the counts. */
   readonly isDone: boolean;
   readonly waiting: number;
 }
 
-/** Adds pending changes to the counts and splits crowded nodes, unless another process does. Gives how many. */
-export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promise<number> {
+const skipped: Batch = { applied: 0, isDone: true, waiting: 0 };
+
+/**
+ * Applies all pending changes to the counts and splits queued nodes, unless another process does so.
+ * @returns the number of changes
+ */
+export async function applyPendingChanges(
+  pool: pg.Pool,
+  observer?: ApplyObserver,
+): Promise<number> {
   let total = 0;
   let isLong = false;
   for (;;) {
-    const { folded, isDone, waiting } = await inTransaction(
-      pool,
-      async (client): Promise<Batch> => {
-        const counted = await client.query<{ pending: number }>(countAlone(isLong));
-        if (!counted.rows[0]) return { folded: 0, isDone: true, waiting: 0 };
-        const { pending } = counted.rows[0];
-        if (pending >= many && !isLong) {
-          isLong = true;
-          observer?.onBegin(pending);
-        }
-        const { rows } = await client.query<Batch>(foldBatch);
-        return rows[0] as Batch;
-      },
-    );
-    total += folded;
+    const { applied, isDone, waiting } = await inTransaction(pool, async (client) => {
+      const counted = await client.query<{ pending: number }>(lockAndCount(isLong));
+      if (!counted.rows[0]) return skipped;
+      const { pending } = counted.rows[0];
+      if (pending >= longBacklog && !isLong) {
+        isLong = true;
+        observer?.onBegin(pending);
+      }
+      const { rows } = await client.query<Batch>(applyBatch);
+      return rows[0] as Batch;
+    });
+    total += applied;
     if (isDone) break;
     if (isLong) observer?.onBatch(total, waiting);
   }
@@ -53,36 +58,36 @@ export async function foldChanges(pool: pg.Pool, observer?: FoldObserver): Promi
   return total;
 }
 
-/** No row while another process folds: it would be skipped, and must not be logged. @param isKnown known to be many */
-const countAlone = (isKnown: boolean) => `
-  SELECT count_pending_outfit_changes(${isKnown ? 0 : 2_147_483_647}) AS pending
+/** Returns no row while another process holds the lock. @param isLong the number is not needed again */
+const lockAndCount = (isLong: boolean) => `
+  SELECT count_pending_outfit_changes(${isLong ? 0 : 2_147_483_647}) AS pending
   FROM (SELECT pg_try_advisory_xact_lock(72707370) AS locked) mine WHERE locked`;
 
-const foldBatch = `
-  SELECT folded::int, is_done AS "isDone", (SELECT count(*)::int FROM outfit_split_queue) AS waiting
-  FROM fold_outfit_changes()`;
+const applyBatch = `
+  SELECT applied::int, is_done AS "isDone", (SELECT count(*)::int FROM outfit_split_queue) AS waiting
+  FROM apply_pending_outfit_changes()`;
 
-/** Folds what is pending, unless that may take seconds: for many changes, or to split nodes of many outfits. */
-export async function foldFewChanges(pool: pg.Pool): Promise<void> {
-  const { rowCount } = await pool.query(readShort);
-  if (rowCount !== 0) await foldChanges(pool);
+/** Applies pending changes unless that may take seconds: with a long backlog, or splits in a large table. */
+export async function applyFewPendingChanges(pool: pg.Pool): Promise<void> {
+  const { rowCount } = await pool.query(readIsShort);
+  if (rowCount !== 0) await applyPendingChanges(pool);
 }
 
-const isNothingQueued = 'NOT EXISTS (SELECT FROM outfit_split_queue)';
+const isQueueEmpty = 'NOT EXISTS (SELECT FROM outfit_split_queue)';
 
-const readShort = `
-  SELECT FROM outfit_fold
-  WHERE NOT pg_is_in_recovery() AND count_pending_outfit_changes(${many}) < ${many}
-    AND (${isNothingQueued} OR (SELECT count(*) < ${many} FROM (SELECT FROM outfits LIMIT ${many}) few))`;
+const readIsShort = `
+  SELECT FROM outfit_counts_state
+  WHERE NOT pg_is_in_recovery() AND count_pending_outfit_changes(${longBacklog}) < ${longBacklog}
+    AND (${isQueueEmpty} OR (SELECT count(*) < ${longBacklog} FROM (SELECT FROM outfits LIMIT ${longBacklog}) o))`;
 
-/** A node of the counts that is not what the table says. */
+/** A node whose count differs from the number of outfits in the table. */
 export interface WrongCount {
-  /** The user whose outfits they are; 2147483648: everyone's. */
+  /** The user whose outfits are counted; 2147483648: all users. */
   readonly owner: string;
   readonly ordering: string;
   readonly low: string;
   readonly high: string;
-  /** Public ones, and private ones. */
+  /** Of public outfits, and of private ones. */
   readonly counted: readonly string[];
   readonly found: readonly string[];
 }
@@ -94,68 +99,71 @@ export async function checkTriggers(pool: Pick<pg.Pool, 'query'>): Promise<strin
   return rows.map(({ problem }) => problem);
 }
 
-export type Upkeep = ReturnType<typeof createUpkeep>;
+/** Applies pending changes as they come, and audits one node of each ordering every minute. Errors are retried. */
+export class CountsMaintenance {
+  /** Wrong nodes in the last audit; undefined before the first one. */
+  wrongCounts: number | undefined;
+  #pendingSince: number | undefined;
+  #snapshot: string | undefined;
+  #loops: readonly { close(): void }[] = [];
 
-/** Folds changes as they come, and audits a node of each ordering every minute. An error ends neither. */
-export function createUpkeep(
-  pool: pg.Pool,
-  onWrong: (wrong: readonly WrongCount[]) => void,
-  observer: FoldObserver,
-) {
-  let waitingSince: number | undefined;
-  let folded: string | undefined;
-  const foldWhenDue = async () => {
-    const { rows } = await pool.query<FoldState>(readState);
-    const { pending = 0, crowded = false, snapshot } = rows[0] ?? {};
+  constructor(
+    private readonly pool: pg.Pool,
+    private readonly onWrong: (wrong: readonly WrongCount[]) => void,
+    private readonly observer: ApplyObserver,
+  ) {}
+
+  start(): void {
+    this.#loops = [
+      repeat(() => this.#applyWhenDue(), pollInterval),
+      repeat(() => this.#audit(), auditInterval),
+    ];
+  }
+
+  close(): void {
+    for (const loop of this.#loops) loop.close();
+  }
+
+  async #applyWhenDue(): Promise<void> {
+    const { rows } = await this.pool.query<CountsState>(readState);
+    const { pending = 0, hasQueue = false, snapshot } = rows[0] ?? {};
     const now = performance.now();
-    // Another gateway has folded: what is pending came later.
-    if (snapshot !== folded) waitingSince = undefined;
-    folded = snapshot;
-    if (pending === 0) waitingSince = undefined;
-    else waitingSince ??= now;
-    const isDue = waitingSince !== undefined && now - waitingSince >= maxWait;
-    if (pending < enough && !isDue && !crowded) return;
-    await foldChanges(pool, observer);
-    waitingSince = undefined;
-  };
-  let wrongCounts: number | undefined;
-  const audit = async () => {
-    const { rows } = await pool.query<WrongCount>(readSample);
-    wrongCounts = rows.length;
-    if (rows.length > 0) onWrong(rows);
-  };
-  const loops: { close(): void }[] = [];
-  return {
-    /** Nodes that the last sample found to be wrong; undefined before the first one. */
-    wrongCounts: () => wrongCounts,
-    start: () => {
-      loops.push(repeat(foldWhenDue, foldPause), repeat(audit, auditPause));
-    },
-    close: () => {
-      for (const loop of loops) loop.close();
-    },
-  };
+    // Another process has applied changes: those that are pending now are younger.
+    if (snapshot !== this.#snapshot || pending === 0) this.#pendingSince = undefined;
+    this.#snapshot = snapshot;
+    if (pending > 0) this.#pendingSince ??= now;
+    const isDue = this.#pendingSince !== undefined && now - this.#pendingSince >= maxWait;
+    if (pending < minBatch && !isDue && !hasQueue) return;
+    await applyPendingChanges(this.pool, this.observer);
+    this.#pendingSince = undefined;
+  }
+
+  async #audit(): Promise<void> {
+    const { rows } = await this.pool.query<WrongCount>(readSample);
+    this.wrongCounts = rows.length;
+    if (rows.length > 0) this.onWrong(rows);
+  }
 }
 
-interface FoldState {
+interface CountsState {
   readonly pending: number;
-  readonly crowded: boolean;
+  readonly hasQueue: boolean;
   readonly snapshot: string;
 }
 
-/** Writes nothing. A standby has no row here: its primary folds. */
+/** Read-only. Returns no row on a standby: its primary maintains the counts. */
 const readState = {
-  name: 'fold state',
+  name: 'counts state',
   text: `
-    SELECT NOT (${isNothingQueued}) AS crowded, snapshot::text AS snapshot, count_pending_outfit_changes(${enough}) AS pending
-    FROM outfit_fold WHERE NOT pg_is_in_recovery()`,
+    SELECT NOT (${isQueueEmpty}) AS "hasQueue", snapshot::text AS snapshot, count_pending_outfit_changes(${minBatch}) AS pending
+    FROM outfit_counts_state WHERE NOT pg_is_in_recovery()`,
 };
 
-/** Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too. */
+/** Names the table to lock it before the snapshot is taken: TRUNCATE is visible to older snapshots too. */
 const readSample = `
   SELECT a.* FROM audit_outfit_counts() a WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`;
 
-/** Works again and again, never twice at a time, with about `pause` milliseconds between. */
+/** Runs `work` repeatedly, never concurrently, with about `pause` milliseconds between runs. */
 function repeat(work: () => Promise<void>, pause: number): { close(): void } {
   let timer: NodeJS.Timeout;
   let isClosed = false;
@@ -165,7 +173,7 @@ function repeat(work: () => Promise<void>, pause: number): { close(): void } {
       () =>
         work().then(
           () => schedule(),
-          // Whatever it is, it may last: a database that is away, say.
+          // Backoff: the cause may last, such as a database that is down.
           () => schedule(10),
         ),
       pause * factor * (0.75 + Math.random() / 2),

@@ -82,7 +82,7 @@ const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<
     sql: (words, add) =>
       withText(
         `outfit_search(${add(words)}::text[])`,
-        words.map((word) => `strpos(t.folded, outfit_fold(${add(word)}::text)) > 0`),
+        words.map((word) => `strpos(t.folded, outfit_casefold(${add(word)}::text)) > 0`),
       ),
   },
 };

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { Monitor } from '../database/monitor.ts';
 import type { MetricsSource } from '../observability/metrics-server.ts';
-import { checkTriggers, foldFewChanges } from '../outfits/counts.ts';
+import { applyFewPendingChanges, checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
 import { typed } from '../package.ts';
@@ -66,7 +66,7 @@ export async function openOutfits(
       await seedDemo(pool, (saved) => log.info(`${saved} demonstration outfits saved`));
     }
     isDemoSet = await isDemo(read);
-    await foldFewChanges(pool);
+    await applyFewPendingChanges(pool);
     const outfits = await createOutfitList(read, { private: 'all' }).count();
     for (const problem of await checkTriggers(pool)) {
       log.error(`${problem}: counts and pages may be wrong; run ${typed('counts rebuild')}`);

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import type { ReadRows } from '../database/read.ts';
-import { foldChanges } from '../outfits/counts.ts';
+import { applyPendingChanges } from '../outfits/counts.ts';
 import type { OutfitRow } from '../outfits/row.ts';
 import { saveIfEmpty } from '../outfits/writes/bulk.ts';
 import { packageFolder } from '../package.ts';
@@ -38,7 +38,7 @@ export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => voi
     saved += rows;
     onProgress(saved);
   });
-  await foldChanges(pool);
+  await applyPendingChanges(pool);
 }
 
 async function* readBatches(): AsyncGenerator<OutfitRow[]> {

@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts';
 import { Shutdown } from '../http/server/connections.ts';
 import { listen } from '../http/server/server.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
-import { createUpkeep, type Upkeep, type WrongCount } from '../outfits/counts.ts';
+import { CountsMaintenance, type WrongCount } from '../outfits/counts.ts';
 import { typed } from '../package.ts';
 import type { Opening, Serving } from './connect-and-seed.ts';
 import { listening } from './exit.ts';
@@ -47,11 +47,11 @@ export async function buildService(
     replicas,
     drawsPictures,
   });
-  const upkeep = keepCounts(database, log);
-  // A fold of many changes takes minutes: listening comes first.
-  app.addHook('onListen', async () => upkeep.start());
-  app.addHook('preClose', async () => upkeep.close());
-  metrics?.followCounts(upkeep);
+  const maintenance = keepCounts(database, log);
+  // To apply many pending changes takes minutes: listening comes first.
+  app.addHook('onListen', async () => maintenance.start());
+  app.addHook('preClose', async () => maintenance.close());
+  metrics?.followCounts(maintenance);
   return { app, metrics, shutdown };
 }
 
@@ -72,14 +72,14 @@ export async function openService(
   };
 }
 
-function keepCounts({ pool }: Database, log: Logger): Upkeep {
+function keepCounts({ pool }: Database, log: Logger): CountsMaintenance {
   const onWrong = (wrong: readonly WrongCount[]) =>
     log.error({ wrong }, `counts are wrong: run ${typed('counts rebuild')}`);
-  return createUpkeep(pool, onWrong, {
+  return new CountsMaintenance(pool, onWrong, {
     onBegin: (pending) =>
-      log.info(`folding ${pending} changes into the counts: pages are exact, but slower meanwhile`),
-    onBatch: (folded, waiting) =>
-      log.info(`${folded} changes folded, ${waiting} nodes of the counts are to be split`),
-    onEnd: (folded) => log.info(`${folded} changes folded into the counts`),
+      log.info(`applying ${pending} changes to the counts: pages are exact, but slower meanwhile`),
+    onBatch: (applied, waiting) =>
+      log.info(`${applied} changes applied, ${waiting} nodes of the counts are to be split`),
+    onEnd: (applied) => log.info(`${applied} changes applied to the counts`),
   });
 }

@@ -33,9 +33,9 @@ afterEach(async () => {
 });
 
 async function block(): Promise<void> {
-  // What is kept in memory would be answered without the table. The gateway must not fold meanwhile.
+  // What is kept in memory would be answered without the table. The gateway must not apply changes meanwhile.
   await blocker.query('INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id())');
-  await blocker.query('SELECT fold_outfit_changes()');
+  await blocker.query('SELECT apply_pending_outfit_changes()');
   await blocker.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
 }
 

@@ -1,5 +1,5 @@
 // Counts that were restored in another cluster, and counts beside transactions that stay under way: the snapshot of
-// the fold says which changes they hold.
+// their snapshot says which changes they hold.
 import type pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { connectTo } from '../support/connections.ts';
@@ -41,14 +41,14 @@ async function compare(client: pg.Client): Promise<void> {
   expect(rows[0].page).toEqual(rows[0].listed);
 }
 
-/** Folds until nothing is left; gives how many changes. */
-async function fold(client: pg.Client, batch = 100_000): Promise<number> {
+/** Applies all pending changes. Returns how many. */
+async function applyAll(client: pg.Client, batch = 100_000): Promise<number> {
   for (let total = 0; ; ) {
     const { rows } = await client.query(
-      'SELECT folded::int, is_done FROM fold_outfit_changes($1)',
+      'SELECT applied::int, is_done FROM apply_pending_outfit_changes($1)',
       [batch],
     );
-    total += rows[0].folded;
+    total += rows[0].applied;
     await compare(client);
     if (rows[0].is_done) return total;
   }
@@ -60,31 +60,35 @@ test.each([1, 100_000])(
     place = await makeMigratedPlace('PostgreSQL');
     const client = await connect();
     await client.query(addOutfits(1_000));
-    await fold(client);
+    await applyAll(client);
     await client.query(addOutfits(100));
     // As a dump brings it: all that this cluster numbers from now on had ended in the other one, and what
     // was pending there has a number that has yet to come here.
     await client.query(`
-      UPDATE outfit_changes SET xid = '4000000010' WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_fold);
-      UPDATE outfit_fold SET snapshot = '4000000000:4000000005:4000000003', mark = '4000000000:4000000000:', kept_from = '4000000000'`);
+      UPDATE outfit_changes SET xid = '4000000010' WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_counts_state);
+      UPDATE outfit_counts_state SET snapshot = '4000000000:4000000005:4000000003', prune_snapshot = '4000000000:4000000000:', oldest_kept_xid = '4000000000'`);
     await compare(client);
     const others = await Promise.all([connect(), connect(), connect()]);
     await Promise.all(others.map((other) => other.query(`BEGIN; ${addOutfits(10)}; COMMIT`)));
     await compare(client);
-    expect(await fold(client, batch)).toBeGreaterThan(0);
+    expect(await applyAll(client, batch)).toBeGreaterThan(0);
     // Of likes alone, and one that is under way when the first write meets the snapshot.
     const [open] = others as [pg.Client, pg.Client, pg.Client];
     await open.query('BEGIN; UPDATE outfit_like_counts SET likes = 77 WHERE id % 50 = 0');
-    await client.query(`UPDATE outfit_fold SET snapshot = '4000000000:4000000005:4000000003'`);
+    await client.query(
+      `UPDATE outfit_counts_state SET snapshot = '4000000000:4000000005:4000000003'`,
+    );
     await compare(client);
     await client.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id % 50 = 1');
     await compare(client);
-    await fold(client, batch);
+    await applyAll(client, batch);
     await open.query('COMMIT');
     await compare(client);
-    await fold(client, batch);
-    await client.query(`UPDATE outfit_fold SET snapshot = '4000000000:4000000005:4000000003'`);
-    await fold(client, batch);
+    await applyAll(client, batch);
+    await client.query(
+      `UPDATE outfit_counts_state SET snapshot = '4000000000:4000000005:4000000003'`,
+    );
+    await applyAll(client, batch);
     await client.query(addOutfits(10));
     await compare(client);
   },
@@ -93,9 +97,9 @@ test.each([1, 100_000])(
 test('transactions that stay under way, are prepared, or end out of order are counted when they have ended, whatever the batch', async () => {
   place = await makeMigratedPlace('PostgreSQL');
   const client = await connect();
-  await makeCountsSmall(client, { crowd: 10, walk: 5 });
+  await makeCountsSmall(client, { splitThreshold: 10, walk: 5 });
   await client.query(addOutfits(300));
-  await fold(client, 7);
+  await applyAll(client, 7);
   const others = await Promise.all(Array.from({ length: 6 }, connect));
   // Numbered in this order, and each writes another part.
   for (const [index, other] of others.entries()) {
@@ -115,35 +119,36 @@ test('transactions that stay under way, are prepared, or end out of order are co
   );
   const canPrepare = rows[0].most > 0;
   await fourth.query('COMMIT');
-  // What a later transaction has changed, an earlier one changes again, which is folded before it.
+  // What a later transaction has changed, an earlier one changes again, which is applied before it.
   await second.query('UPDATE outfit_like_counts SET likes = 5 WHERE id % 6 = 3');
   await second.query('DELETE FROM outfits WHERE id % 12 = 3');
   await compare(client);
   await second.query('COMMIT');
   await compare(client);
-  const folded = async () =>
-    (await client.query('SELECT folded::int FROM fold_outfit_changes(1)')).rows[0].folded;
+  const applyOne = async () =>
+    (await client.query('SELECT applied::int FROM apply_pending_outfit_changes(1)')).rows[0]
+      .applied;
   // The earlier one first, without what it was built on: numbers below zero are in the counts for a while.
-  expect(await folded()).toBeGreaterThan(0);
+  expect(await applyOne()).toBeGreaterThan(0);
   await compare(client);
   await sixth.query('ROLLBACK');
   await fifth.query(canPrepare ? `PREPARE TRANSACTION 'fifth'` : 'SELECT');
-  await fold(client, 1);
+  await applyAll(client, 1);
   await third.query('COMMIT');
   await client.query(addOutfits(20));
-  await fold(client, 1);
-  await client.query(`UPDATE outfit_fold SET marked_at = 'epoch'`);
+  await applyAll(client, 1);
+  await client.query(`UPDATE outfit_counts_state SET prune_snapshot_at = 'epoch'`);
   await client.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id % 6 = 5');
-  await fold(client, 1);
-  await client.query(`UPDATE outfit_fold SET marked_at = 'epoch'`);
+  await applyAll(client, 1);
+  await client.query(`UPDATE outfit_counts_state SET prune_snapshot_at = 'epoch'`);
   await client.query('SELECT rebuild_outfit_counts()');
   await compare(client);
   await (canPrepare ? client.query(`COMMIT PREPARED 'fifth'`) : fifth.query('COMMIT'));
   await compare(client);
-  await fold(client, 1);
+  await applyAll(client, 1);
   await first.query('COMMIT');
   await compare(client);
-  expect(await fold(client, 1)).toBeGreaterThan(50);
+  expect(await applyAll(client, 1)).toBeGreaterThan(50);
   expect((await client.query('SELECT FROM pending_outfit_changes()')).rows).toEqual([]);
 });
 
@@ -151,7 +156,7 @@ test('what fires no triggers is not counted, and all else that a copy of tables 
   place = await makeMigratedPlace('PostgreSQL');
   const client = await connect();
   await client.query(addOutfits(1_100));
-  await fold(client);
+  await applyAll(client);
   // As a subscriber applies it, row by row, the likes before or behind their outfits.
   await client.query(`BEGIN; SET LOCAL session_replication_role = replica;
     UPDATE outfit_like_counts SET likes = -5, private = NOT private WHERE id <= 50;
@@ -163,7 +168,7 @@ test('what fires no triggers is not counted, and all else that a copy of tables 
     UPDATE outfits SET id = -2147483648 WHERE id = 200; UPDATE outfit_like_counts SET id = -2147483648 WHERE id = 200;
     UPDATE outfits SET id = 2147483647 WHERE id = 201; UPDATE outfit_like_counts SET id = 2147483647 WHERE id = 201; COMMIT`);
   await compare(client);
-  expect(await fold(client)).toBe(50 + 50 + 20 + 20 + 51 + 51 + 4 + 4);
+  expect(await applyAll(client)).toBe(50 + 50 + 20 + 20 + 51 + 51 + 4 + 4);
   // Restored with the triggers off: whatever is missing is found, and made anew, with the likes that are known.
   const likesOf = async () =>
     (await client.query('SELECT * FROM outfit_like_counts ORDER BY id')).rows;
@@ -184,5 +189,5 @@ test('what fires no triggers is not counted, and all else that a copy of tables 
   const mended = (row: { id: number; private: boolean }) =>
     row.id >= 300 && row.id <= 310 ? { ...row, private: !row.private } : row;
   expect(after).toEqual(before.map(mended));
-  await fold(client);
+  await applyAll(client);
 });

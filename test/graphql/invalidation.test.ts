@@ -174,7 +174,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         'ALTER TABLE outfits DISABLE TRIGGER USER',
         `UPDATE outfits SET title = 'unnoted' WHERE id = ${oldest.id}`,
         'ALTER TABLE outfits ENABLE TRIGGER USER',
-        'SELECT arm_outfit_triggers()',
+        'SELECT enable_outfit_triggers()',
       ],
     ],
     [
@@ -183,15 +183,15 @@ describe.each(databaseKinds)('on %s', (kind) => {
         'ALTER TABLE outfit_like_counts DISABLE TRIGGER USER',
         likes(7, oldest.id),
         'ALTER TABLE outfit_like_counts ENABLE TRIGGER USER',
-        'SELECT arm_outfit_triggers()',
+        'SELECT enable_outfit_triggers()',
       ],
     ],
     [
       'a trigger that does not fire where it should',
-      ['ALTER TABLE users DISABLE TRIGGER note_updated'],
+      ['ALTER TABLE users DISABLE TRIGGER record_updated'],
     ],
     ['a commit while it does not', ['CREATE TABLE of_others (id int)', 'DROP TABLE of_others']],
-    ['its return', ['SELECT arm_outfit_triggers()']],
+    ['its return', ['SELECT enable_outfit_triggers()']],
     [
       'a table that was rewritten',
       ['ALTER TABLE users ALTER COLUMN first_name TYPE text USING upper(first_name)'],

@@ -27,7 +27,7 @@ beforeAll(async () => {
   legacy = await startLegacyService(records());
   gateway = await openGateway('PostgreSQL', rowsOf(records()));
   const metrics = createMetrics(gateway.database);
-  metrics.followCounts({ wrongCounts: () => 0 });
+  metrics.followCounts({ wrongCounts: 0 });
   const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
   metrics.followReplicas({
     standbys: [standby],

@@ -1,4 +1,4 @@
-// The gateway folds what anyone has written, watches the counts, and says when its triggers are off.
+// The gateway applies pending changes of all clients, audits the counts, and logs triggers that are off.
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { connectForTest } from '../support/connections.ts';
@@ -23,7 +23,7 @@ async function countPending(client: pg.Client): Promise<number> {
   return rows[0].pending;
 }
 
-test('what others write is folded by a gateway that runs beside, and before it serves', async () => {
+test('what others write is applied to the counts by a running gateway, and by one that starts', async () => {
   const { environment, client } = await startBeside();
   await client.query(insert);
   expect(await countPending(client)).toBe(2_010);
@@ -31,7 +31,7 @@ test('what others write is folded by a gateway that runs beside, and before it s
   const base = await baseOf(server);
   expect(await countPending(client)).toBe(0);
 
-  // Enough to be folded at once, and few that wait for a while.
+  // Enough to be applied at once, and few that wait for a while.
   for (const id of ['true', 'id % 100 = 0']) {
     await client.query(`UPDATE outfit_like_counts SET likes = likes + 1 WHERE ${id}`);
     expect(await countPending(client)).toBeGreaterThan(0);
@@ -41,7 +41,7 @@ test('what others write is folded by a gateway that runs beside, and before it s
   expect(count).toBe(1_000);
 });
 
-test('users with many outfits get trees of their own, and crowded nodes are split, though nobody writes', async () => {
+test('users with many outfits get trees of their own, and nodes above the threshold are split, also without writes', async () => {
   const { environment, client } = await startBeside();
   const own = async () => {
     const { rows } = await client.query(
@@ -64,7 +64,7 @@ test('users with many outfits get trees of their own, and crowded nodes are spli
   );
   // Likes of nobody are one node, which only ids divide.
   expect(split).toEqual([{ tree: 1 }, { tree: 2 }, { tree: 3 }, { tree: 4 }]);
-  // As when there are too many for one fold.
+  // As when there are too many for one batch.
   await client.query('DELETE FROM outfit_bucket_counts WHERE owner = 1');
   await client.query('INSERT INTO outfit_split_queue VALUES (1, 0, 0, 0)');
   await expect.poll(own).toEqual([1]);
@@ -74,10 +74,10 @@ test('users with many outfits get trees of their own, and crowded nodes are spli
 
 test('a start says which triggers are off', async () => {
   const { environment, client } = await startBeside();
-  await client.query('ALTER TABLE outfits DISABLE TRIGGER note_updated');
+  await client.query('ALTER TABLE outfits DISABLE TRIGGER record_updated');
   const server = runServer(environment);
   await baseOf(server);
-  await server.until(/the trigger note_updated on outfits is off: counts and pages may be wrong/);
+  await server.until(/the trigger record_updated on outfits is off: counts and pages may be wrong/);
 });
 
 describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('at %s', (level) => {
@@ -126,7 +126,7 @@ test('TRUNCATE of likes alone is refused while there are outfits, and with them 
 test('counts that are wrong are found by recounting samples', async () => {
   const { client: pool } = await startBeside();
   await pool.query(insert);
-  await pool.query('SELECT fold_outfit_changes()');
+  await pool.query('SELECT apply_pending_outfit_changes()');
   const sample = async () =>
     (await pool.query('SELECT * FROM audit_outfit_counts() ORDER BY ordering')).rows;
   expect(await sample()).toEqual([]);
@@ -150,10 +150,10 @@ test('counts that are wrong are found by recounting samples', async () => {
 
 test('wrong counts of one node deep in the tree of a user are found by one of a few samples', async () => {
   const { client } = await startBeside();
-  await makeCountsSmall(client, { crowd: 20, walk: 5 });
+  await makeCountsSmall(client, { splitThreshold: 20, walk: 5 });
   await client.query(insert);
   await client.query('UPDATE outfit_like_counts SET likes = id % 500');
-  // A fold gives a user trees by chance.
+  // Users are sampled for trees at random.
   await client.query('SELECT rebuild_outfit_counts()');
   const { rows } = await client.query(`
     UPDATE outfit_bucket_counts SET public = public + 1

@@ -7,7 +7,7 @@ import { callCommand } from '../support/commands.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { amount } from '../support/lane.ts';
 import { createRandom } from '../support/random-documents.ts';
-import { foldAll, makeCountsSmall } from '../support/small-counts.ts';
+import { applyAll, makeCountsSmall } from '../support/small-counts.ts';
 
 /** Statements of the storm. */
 const stormSize = amount(2_000, 10_000);
@@ -25,7 +25,7 @@ const outfits = '(SELECT o.*, l.likes FROM outfits o LEFT JOIN outfit_like_count
  * Nodes with more outfits are split, users with more get trees, and seeking walks no further along an index: low, so
  * that it happens all the time.
  */
-const small = { crowd: 25, walk: 8 };
+const small = { splitThreshold: 25, walk: 8 };
 
 /** What statements are sent to: a connection, or a pool. */
 type Queryable = Pick<pg.Client, 'query'>;
@@ -48,7 +48,7 @@ function pick<Choice>(random: Random, choices: readonly (readonly [number, Choic
   throw new Error('There is nothing to pick from.');
 }
 
-// Random values: crowded, spread out, and at the ends of what the columns hold.
+// Random values: dense, spread out, and at the ends of what the columns hold.
 
 const drawId = (random: Random): number =>
   pick(random, [
@@ -243,7 +243,7 @@ const replicatedLikes = [
 
 /** As a gateway calls it, or with batches so small that there are many. */
 const drawFold = (random: Random) =>
-  `SELECT * FROM fold_outfit_changes(${pick(random, [
+  `SELECT * FROM apply_pending_outfit_changes(${pick(random, [
     [2, '1'],
     [2, '7'],
     [1, '100'],
@@ -252,7 +252,7 @@ const drawFold = (random: Random) =>
 
 /**
  * A transaction of a few writes, some of them taken back, some of the transactions too, at any isolation
- * level, with any role, and with folds between its writes.
+ * level, with any role, and with pending changes applied between its writes.
  * @param prepares name of a transaction that may be prepared; undefined where none can be
  */
 function drawTransaction(random: Random, prepares?: string): { statements: number; text: string } {
@@ -408,7 +408,7 @@ describe('on PostgreSQL', () => {
   });
 
   test(`${stormSize} random writes by five writers at once never lead to another count or page`, async () => {
-    let [statements, taken, refused, folds, pages] = [0, 0, 0, 0, 0];
+    let [statements, taken, refused, applied, pages] = [0, 0, 0, 0, 0];
     const wanted = stormSize;
     const keeper = await connect();
     const { rows } = await keeper.query(
@@ -445,9 +445,10 @@ describe('on PostgreSQL', () => {
       const random = seededRandom(seed + 50);
       for (let round = 1; statements < wanted; round++) {
         await send(keeper, drawFold(random));
-        folds++;
+        applied++;
         // So that changes are cleared away all the time, too.
-        if (round % 10 === 0) await send(keeper, `UPDATE outfit_fold SET marked_at = 'epoch'`);
+        if (round % 10 === 0)
+          await send(keeper, `UPDATE outfit_counts_state SET prune_snapshot_at = 'epoch'`);
         if (round % 100 === 0) await send(keeper, 'SELECT rebuild_outfit_counts()');
         if (round % 50 === 0) {
           await keeper.query(
@@ -469,7 +470,7 @@ describe('on PostgreSQL', () => {
     pages += await compare(client, seededRandom(8), amount(100, 400));
     await expectRightCounts(client);
     for (const seed of [11, 12, 13]) await send(client, addOutfits(seededRandom(seed)));
-    await foldAll(client);
+    await applyAll(client);
     const { rows: left } = await client.query('SELECT FROM pending_outfit_changes()');
     expect(left).toEqual([]);
     const trees = await usersWithTrees(client);
@@ -479,7 +480,7 @@ describe('on PostgreSQL', () => {
     expect(statements).toBeGreaterThanOrEqual(wanted);
     expect(pages).toBeGreaterThan(amount(100, 400));
     if (process.env['SHOW_FIGURES'])
-      console.info({ seed, statements, taken, refused, folds, pages });
+      console.info({ seed, statements, taken, refused, applied, pages });
   });
 
   test('the service gives the pages that OFFSET would, in both directions', async () => {
@@ -524,19 +525,19 @@ describe('on PostgreSQL', () => {
         SELECT n % 20 + n / 20 * 10000000 + ${offset}, 'k', 'k', ${users + 1}, n % 3 = 0, n % 7, n, '' FROM generate_series(0, 39) n`);
     await client.query(`INSERT INTO users (id, username) VALUES (${users + 1}, 'new')`);
     await client.query('SELECT rebuild_outfit_counts()');
-    // The nodes of ids are crowded in neither block, those of the other orderings are.
+    // Nodes of ids are above the threshold in neither block, those of the other orderings are.
     for (const offset of [20_000_000, 30_000_000, 20_000_000]) {
       await insert(offset);
       // Whether a user is looked at is left to chance.
       for (let tries = 0; !(await usersWithTrees(client)).includes(users + 1); tries++) {
         expect(tries).toBeLessThan(1_000);
         await client.query(`UPDATE outfits SET private = NOT private WHERE user_id = ${users + 1}`);
-        await foldAll(client);
+        await applyAll(client);
       }
       await expectRightCounts(client);
       await compare(client, seededRandom(offset), 20);
       await client.query(`DELETE FROM outfits WHERE user_id = ${users + 1}`);
-      await foldAll(client, 10);
+      await applyAll(client, 10);
       await expectRightCounts(client);
       const { rows } = await client.query(
         `SELECT FROM outfit_bucket_counts WHERE owner = ${users + 1}`,
@@ -550,7 +551,7 @@ describe('on PostgreSQL', () => {
     const counts = (task: string) => callCommand(countsCommand, [task], environment);
     const client = await connect();
     expect(await counts('check')).toMatchObject({ code: 0 });
-    const triggers = ['note_inserted', 'text_inserted', 'likes_inserted'];
+    const triggers = ['record_inserted', 'text_inserted', 'likes_inserted'];
     const turn = async (how: string) => {
       for (const name of triggers) await client.query(`ALTER TABLE outfits ${how} TRIGGER ${name}`);
     };
@@ -614,7 +615,7 @@ test(`a page touches few blocks wherever it is in ${many} outfits`, async () => 
   await client.query(
     'UPDATE outfit_like_counts SET likes = (id % 1000 * 7919) % 1000 / (1 + id % 50)',
   );
-  await foldAll(client);
+  await applyAll(client);
   await client.query('VACUUM ANALYZE outfits, outfit_like_counts, outfit_bucket_counts');
   expect(await usersWithTrees(client)).toHaveLength(users - 1);
   // The whole list, that of a viewer, whose private outfits are among it, and that of a user.
@@ -653,7 +654,7 @@ test(`on the embedded database ${embeddedWrites} random writes lead to the same 
     }
     await compare(client, random, 100);
     await expectRightCounts(client);
-    await foldAll(client, 3);
+    await applyAll(client, 3);
     await compare(client, random, 100);
     await expectRightCounts(client);
   } finally {

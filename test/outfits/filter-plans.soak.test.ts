@@ -29,8 +29,8 @@ beforeAll(async () => {
     SELECT id, private, user_id, ((id::bigint * 104729 % 1000003 / 1000003.0) ^ 6 * 200000)::int FROM o;
   `);
   // As gateways do.
-  const fold = 'SELECT is_done FROM fold_outfit_changes()';
-  while (!(await client.query(fold)).rows[0].is_done);
+  const apply = 'SELECT is_done FROM apply_pending_outfit_changes()';
+  while (!(await client.query(apply)).rows[0].is_done);
   await client.query('VACUUM ANALYZE');
   await client.end();
 }, 900_000);

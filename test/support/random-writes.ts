@@ -31,7 +31,8 @@ export function randomWrite(random: Random): Write {
   const like = (set: string, where = `id = ${id}`) =>
     `UPDATE outfit_like_counts SET ${set} WHERE ${where}`;
   const more = (number = 1) => `likes = least(likes, 2147483600) + ${number}`;
-  const alter = (table: string, how: string) => `ALTER TABLE ${table} ${how} TRIGGER note_updated`;
+  const alter = (table: string, how: string) =>
+    `ALTER TABLE ${table} ${how} TRIGGER record_updated`;
   const transaction = (...statements: string[]) => ['BEGIN', ...statements, 'COMMIT'];
   const writes: Readonly<Record<string, readonly string[]>> = {
     like: [like(more())],
@@ -129,8 +130,8 @@ export function randomWrite(random: Random): Write {
       like(more(), `id = ${1 + random(maxId)}`),
     ),
     rollback: ['BEGIN', like('likes = 0', 'true'), 'ROLLBACK'],
-    'a fold': ['SELECT fold_outfit_changes()'],
-    folds: Array(5).fill('SELECT fold_outfit_changes(1)'),
+    'changes applied': ['SELECT apply_pending_outfit_changes()'],
+    'batches applied': Array(5).fill('SELECT apply_pending_outfit_changes(1)'),
     'all counts anew': ['SELECT rebuild_outfit_counts()'],
     'of others': ['CREATE TABLE of_others (id int)', 'DROP TABLE of_others'],
     'in two phases': [

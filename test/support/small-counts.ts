@@ -4,15 +4,15 @@ import type pg from 'pg';
 type Queryable = Pick<pg.Client, 'query'>;
 
 /**
- * Makes the nodes of the counts split, and users get trees, above `crowd` outfits, and seeking walk no further than
+ * Makes the nodes of the counts split, and users get trees, above `splitThreshold` outfits, and seeking walk no further than
  * `walk` entries along an index.
  */
 export async function makeCountsSmall(
   client: Queryable,
-  { crowd, walk }: { readonly crowd: number; readonly walk: number },
+  { splitThreshold, walk }: { readonly splitThreshold: number; readonly walk: number },
 ): Promise<void> {
   await client.query(
-    `CREATE OR REPLACE FUNCTION outfit_crowd() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT ${crowd}'`,
+    `CREATE OR REPLACE FUNCTION outfit_split_threshold() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT ${splitThreshold}'`,
   );
   const { rows } = await client.query(
     `SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname ~ '^(seek_outfit|outfits)_by_'`,
@@ -24,13 +24,13 @@ export async function makeCountsSmall(
   }
 }
 
-/** Folds until nothing is left, each time in a transaction of its own; gives how many changes. */
-export async function foldAll(client: Queryable, batch = 100_000): Promise<number> {
+/** Applies pending changes in batches, each in a transaction of its own. Returns how many. */
+export async function applyAll(client: Queryable, batch = 100_000): Promise<number> {
   for (let total = 0; ; ) {
     const { rows } = await client.query(
-      `SELECT folded::int, is_done AS "isDone" FROM fold_outfit_changes(${batch})`,
+      `SELECT applied::int, is_done AS "isDone" FROM apply_pending_outfit_changes(${batch})`,
     );
-    total += rows[0].folded;
+    total += rows[0].applied;
     if (rows[0].isDone) return total;
   }
 }

@@ -327,7 +327,7 @@ describeOnce('an export', () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     await fill(environment, [makeRow(1)]);
     await withDatabase(environment, async ({ pool }) => {
-      await pool.query('SELECT fold_outfit_changes()');
+      await pool.query('SELECT apply_pending_outfit_changes()');
       await pool.query('DELETE FROM outfit_bucket_counts');
     });
     const result = await call(exportCommand, environment, join(folder, 'pages'), ...base);

@@ -28,7 +28,7 @@ CREATE INDEX "outfit_changes_xid_idx" ON "outfit_changes"("xid");
 ALTER TABLE "outfit_changes" REPLICA IDENTITY FULL;
 ALTER TABLE "outfit_changes" SET (vacuum_truncate = false, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 
--- How many outfits fall into each node, as of the snapshot of outfit_fold, in the tree of each ordering: of all
+-- How many outfits fall into each node, as of the snapshot of outfit_counts_state, in the tree of each ordering: of all
 -- outfits (owner 2147483648, which no user is), and of each user who has very many. A node that is split has children.
 CREATE TABLE "outfit_bucket_counts" (
     "owner" BIGINT NOT NULL,
@@ -56,16 +56,16 @@ CREATE TABLE "outfit_split_queue" (
 );
 
 -- The counts hold exactly the changes that are visible in `snapshot`: all others are pending. A transaction that
--- writes counts holds the lock of this row. Changes of transactions below `kept_from` may be gone: all are that were
+-- writes counts holds the lock of this row. Changes of transactions below `oldest_kept_xid` may be gone: all are that were
 -- visible in `mark` when a later mark was set.
-CREATE TABLE "outfit_fold" (
+CREATE TABLE "outfit_counts_state" (
     "is_only" BOOLEAN NOT NULL DEFAULT true CHECK ("is_only"),
     "snapshot" pg_snapshot NOT NULL,
-    "kept_from" xid8 NOT NULL,
-    "mark" pg_snapshot NOT NULL,
-    "marked_at" TIMESTAMPTZ(6) NOT NULL,
+    "oldest_kept_xid" xid8 NOT NULL,
+    "prune_snapshot" pg_snapshot NOT NULL,
+    "prune_snapshot_at" TIMESTAMPTZ(6) NOT NULL,
 
-    CONSTRAINT "outfit_fold_pkey" PRIMARY KEY ("is_only")
+    CONSTRAINT "outfit_counts_state_pkey" PRIMARY KEY ("is_only")
 );
 
 -- Changes.
@@ -83,49 +83,49 @@ $$;
 
 -- Whether the snapshot of the counts is of another cluster, from which this one was restored: one whose transactions
 -- that are under way here had ended, or that had come further.
-CREATE FUNCTION is_outfit_fold_foreign() RETURNS boolean
+CREATE FUNCTION is_outfit_snapshot_restored() RETURNS boolean
 LANGUAGE sql STABLE AS $$
   SELECT pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(snapshot)
     OR coalesce(pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot), false)
     OR EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()) xid WHERE pg_visible_in_snapshot(xid, snapshot))
-  FROM outfit_fold
+  FROM outfit_counts_state
 $$;
 
 -- Gives counts from another cluster a snapshot of this one: what was pending there becomes a change of the
 -- transaction that does this, what was counted goes.
-CREATE FUNCTION settle_outfit_changes() RETURNS void
+CREATE FUNCTION adopt_restored_outfit_changes() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM FROM outfit_fold FOR UPDATE;
+  PERFORM FROM outfit_counts_state FOR UPDATE;
   -- Another one may have done it meanwhile.
-  IF NOT is_outfit_fold_foreign() THEN
+  IF NOT is_outfit_snapshot_restored() THEN
     RETURN;
   END IF;
   WITH counted AS (
-    DELETE FROM outfit_changes c USING outfit_fold f WHERE pg_visible_in_snapshot(c.xid, f.snapshot)
+    DELETE FROM outfit_changes c USING outfit_counts_state f WHERE pg_visible_in_snapshot(c.xid, f.snapshot)
   ), pending AS (
     UPDATE outfit_changes c SET xid = pg_current_xact_id()
-    FROM outfit_fold f WHERE NOT pg_visible_in_snapshot(c.xid, f.snapshot)
+    FROM outfit_counts_state f WHERE NOT pg_visible_in_snapshot(c.xid, f.snapshot)
   )
-  UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
-    kept_from = pg_snapshot_xmax(outfit_snapshot());
+  UPDATE outfit_counts_state SET snapshot = outfit_snapshot(), prune_snapshot = outfit_snapshot(), prune_snapshot_at = now(),
+    oldest_kept_xid = pg_snapshot_xmax(outfit_snapshot());
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
 
--- note_<table> follows every statement that writes outfits, their likes, or users (which are not counted, but answers
+-- record_<table> follows every statement that writes outfits, their likes, or users (which are not counted, but answers
 -- show them). It only ever inserts, so that no writer waits for another one. A full join is hashed or merged: a plan
--- made for one row does for a million. note_replicated_<table> does the same row by row, where statements fire no
+-- made for one row does for a million. record_replicated_<table> does the same row by row, where statements fire no
 -- triggers: logical replication, and sessions with the role of a replica. Both run with the rights of the owner, so
 -- that other roles need none on the changes.
 DO $do$
 DECLARE
-  noted record;
+  tracked record;
   -- A transaction that is under way cannot be counted.
-  settle text := 'IF EXISTS (SELECT FROM outfit_fold WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot)) THEN
-        PERFORM settle_outfit_changes();
+  adopt_restored text := 'IF EXISTS (SELECT FROM outfit_counts_state WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot)) THEN
+        PERFORM adopt_restored_outfit_changes();
       END IF;';
 BEGIN
-  FOR noted IN
+  FOR tracked IN
     SELECT * FROM (VALUES
       ('outfits', '%1$s.id', '%1$s.user_id, %1$s.private, NULL::integer, %1$s.created, %1$s.modified'),
       ('outfit_like_counts', '%1$s.id', '%1$s.user_id, %1$s.private, %1$s.likes, NULL::bigint, NULL::bigint'),
@@ -133,7 +133,7 @@ BEGIN
     ) AS t (name, outfit, keys)
   LOOP
     EXECUTE format($sql$
-      CREATE FUNCTION note_%1$s() RETURNS trigger
+      CREATE FUNCTION record_%1$s() RETURNS trigger
       LANGUAGE plpgsql SECURITY DEFINER SET jit = off AS $body$
       BEGIN
         %2$s
@@ -148,7 +148,7 @@ BEGIN
         RETURN NULL;
       END $body$;
 
-      CREATE FUNCTION note_replicated_%1$s() RETURNS trigger
+      CREATE FUNCTION record_replicated_%1$s() RETURNS trigger
       LANGUAGE plpgsql SECURITY DEFINER AS $body$
       BEGIN
         -- ENABLE TRIGGER ALL, with which a restore may end, lets this one fire beside the others.
@@ -169,23 +169,23 @@ BEGIN
         RETURN NULL;
       END $body$;
 
-      CREATE TRIGGER note_inserted AFTER INSERT ON %1$s
-        REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION note_%1$s();
-      CREATE TRIGGER note_updated AFTER UPDATE ON %1$s
-        REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION note_%1$s();
-      CREATE TRIGGER note_deleted AFTER DELETE ON %1$s
-        REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION note_%1$s();
-      CREATE TRIGGER note_replicated AFTER INSERT OR UPDATE OR DELETE ON %1$s
-        FOR EACH ROW EXECUTE FUNCTION note_replicated_%1$s();
-    $sql$, noted.name, settle, format(noted.outfit, 'n'), format(noted.keys, 'n'),
-      format(noted.outfit, 'o'), format(noted.keys, 'o'), CASE WHEN noted.outfit LIKE 'NULL%' THEN noted.outfit ELSE 'id' END,
-      format(noted.outfit, 'OLD'), format(noted.keys, 'OLD'), format(noted.keys, 'NEW'), format(noted.outfit, 'NEW'));
+      CREATE TRIGGER record_inserted AFTER INSERT ON %1$s
+        REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_%1$s();
+      CREATE TRIGGER record_updated AFTER UPDATE ON %1$s
+        REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_%1$s();
+      CREATE TRIGGER record_deleted AFTER DELETE ON %1$s
+        REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION record_%1$s();
+      CREATE TRIGGER record_replicated AFTER INSERT OR UPDATE OR DELETE ON %1$s
+        FOR EACH ROW EXECUTE FUNCTION record_replicated_%1$s();
+    $sql$, tracked.name, adopt_restored, format(tracked.outfit, 'n'), format(tracked.keys, 'n'),
+      format(tracked.outfit, 'o'), format(tracked.keys, 'o'), CASE WHEN tracked.outfit LIKE 'NULL%' THEN tracked.outfit ELSE 'id' END,
+      format(tracked.outfit, 'OLD'), format(tracked.keys, 'OLD'), format(tracked.keys, 'NEW'), format(tracked.outfit, 'NEW'));
   END LOOP;
 END $do$;
 
 -- TRUNCATE has waited for all that wrote to the table, and must see what they wrote. Of the likes alone it is refused:
 -- each outfit has its number of likes.
-CREATE FUNCTION note_truncated_outfits() RETURNS trigger
+CREATE FUNCTION record_truncated_outfits() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -200,30 +200,30 @@ BEGIN
     END IF;
     RETURN NULL;
   END IF;
-  PERFORM FROM outfit_fold FOR UPDATE;
+  PERFORM FROM outfit_counts_state FOR UPDATE;
   -- Not TRUNCATE: its lock would meet readers that hold these tables and wait for the outfits.
   DELETE FROM outfit_like_counts;
   DELETE FROM outfit_bucket_counts;
   DELETE FROM outfit_split_queue;
   WITH gone AS (DELETE FROM outfit_changes)
-  UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
-    kept_from = pg_snapshot_xmax(outfit_snapshot());
+  UPDATE outfit_counts_state SET snapshot = outfit_snapshot(), prune_snapshot = outfit_snapshot(), prune_snapshot_at = now(),
+    oldest_kept_xid = pg_snapshot_xmax(outfit_snapshot());
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER note_truncated AFTER TRUNCATE ON outfits
-  FOR EACH STATEMENT EXECUTE FUNCTION note_truncated_outfits();
-CREATE TRIGGER note_truncated AFTER TRUNCATE ON outfit_like_counts
-  FOR EACH STATEMENT EXECUTE FUNCTION note_truncated_outfits();
+CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfits
+  FOR EACH STATEMENT EXECUTE FUNCTION record_truncated_outfits();
+CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfit_like_counts
+  FOR EACH STATEMENT EXECUTE FUNCTION record_truncated_outfits();
 
 -- The triggers that follow outfits, likes and users: O fires for statements of clients, R for replicated ones, A for both.
-CREATE FUNCTION outfit_triggers() RETURNS TABLE (holder text, name text, enabled "char")
+CREATE FUNCTION outfit_triggers() RETURNS TABLE (table_name text, name text, enabled "char")
 LANGUAGE sql IMMUTABLE AS $$
-  SELECT holder, name, 'O'::"char"
-  FROM unnest('{outfits,outfit_like_counts,users}'::text[]) AS holder, unnest('{note_inserted,note_updated,note_deleted}'::text[]) AS name
-  UNION ALL SELECT holder, 'note_replicated', 'R' FROM unnest('{outfits,outfit_like_counts,users}'::text[]) AS holder
-  UNION ALL SELECT holder, 'note_truncated', 'A' FROM unnest('{outfits,outfit_like_counts}'::text[]) AS holder
+  SELECT table_name, name, 'O'::"char"
+  FROM unnest('{outfits,outfit_like_counts,users}'::text[]) AS table_name, unnest('{record_inserted,record_updated,record_deleted}'::text[]) AS name
+  UNION ALL SELECT table_name, 'record_replicated', 'R' FROM unnest('{outfits,outfit_like_counts,users}'::text[]) AS table_name
+  UNION ALL SELECT table_name, 'record_truncated', 'A' FROM unnest('{outfits,outfit_like_counts}'::text[]) AS table_name
   UNION ALL SELECT 'outfits', name, 'O' FROM unnest('{likes_inserted,likes_updated,likes_deleted}'::text[]) AS name
   UNION ALL SELECT 'outfits', name, 'A' FROM unnest('{text_inserted,text_updated,text_deleted,text_truncated}'::text[]) AS name
 $$;
@@ -231,10 +231,10 @@ $$;
 -- What is wrong with these triggers, a sentence each: none, unless somebody has changed them.
 CREATE FUNCTION check_outfit_triggers() RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
-  SELECT format('the trigger %s on %s %s', wanted.name, wanted.holder,
+  SELECT format('the trigger %s on %s %s', wanted.name, wanted.table_name,
     CASE WHEN t.tgenabled IS NULL THEN 'is missing' WHEN t.tgenabled = 'D' THEN 'is off' ELSE 'does not fire when it should' END)
   FROM outfit_triggers() wanted
-  LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(wanted.holder) AND t.tgname = wanted.name
+  LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(wanted.table_name) AND t.tgname = wanted.name
   WHERE t.tgenabled IS DISTINCT FROM wanted.enabled
   ORDER BY 1
 $$;
@@ -242,24 +242,24 @@ $$;
 -- Makes the triggers fire where they should, and the functions that run with the rights of the owner find their
 -- tables: at the end of the migrations, and again after a restore with ENABLE TRIGGER ALL or a renamed schema. A
 -- caller's temporary table must not be taken for one of these.
-CREATE FUNCTION arm_outfit_triggers() RETURNS void
+CREATE FUNCTION enable_outfit_triggers() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-  armed record;
+  current record;
   -- Not the current one, which may be another for the session that calls this.
   home oid := (SELECT relnamespace FROM pg_class WHERE oid = 'outfits'::regclass);
 BEGIN
   LOCK TABLE users, outfits, outfit_like_counts IN SHARE ROW EXCLUSIVE MODE;
-  FOR armed IN SELECT * FROM outfit_triggers() LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE %s TRIGGER %I', armed.holder,
-      CASE armed.enabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, armed.name);
+  FOR current IN SELECT * FROM outfit_triggers() LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE %s TRIGGER %I', current.table_name,
+      CASE current.enabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, current.name);
   END LOOP;
-  FOR armed IN
+  FOR current IN
     SELECT t.tgfoid::regprocedure AS name FROM outfit_triggers() wanted
-    JOIN pg_trigger t ON t.tgrelid = wanted.holder::regclass AND t.tgname = wanted.name
-    UNION SELECT 'fold_outfit_changes(integer)'::regprocedure
+    JOIN pg_trigger t ON t.tgrelid = wanted.table_name::regclass AND t.tgname = wanted.name
+    UNION SELECT 'apply_pending_outfit_changes(integer)'::regprocedure
   LOOP
-    EXECUTE format('ALTER FUNCTION %s SET search_path TO %s, pg_temp', armed.name, home::regnamespace);
+    EXECUTE format('ALTER FUNCTION %s SET search_path TO %s, pg_temp', current.name, home::regnamespace);
   END LOOP;
 END $$;
 
@@ -270,30 +270,34 @@ END $$;
 -- level divides the nodes of the one above: first by the sort field, and then, among outfits with the same value, by
 -- the id.
 CREATE FUNCTION outfit_levels()
-RETURNS TABLE (ordering text, holder text, level integer, value_shift integer, id_shift integer, is_last boolean)
+RETURNS TABLE (ordering text, table_name text, level integer, value_shift integer, id_shift integer, is_first boolean, is_last boolean)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 34 AS $$
-  SELECT tree.ordering, tree.holder, tree.first_level + depth - 1, tree.value_shifts[depth], tree.id_shifts[depth],
-    depth = cardinality(tree.value_shifts)
+  SELECT tree.ordering, tree.table_name, tree.first_level + depth - 1, tree.value_shifts[depth], tree.id_shifts[depth],
+    depth = 1, depth = cardinality(tree.value_shifts)
   FROM (VALUES
     ('created', 'outfits', 100, '{50,44,38,32,26,20,14,7,0,0,0,0}'::integer[], '{32,32,32,32,32,32,32,32,32,24,17,10}'::integer[]),
     ('id', 'outfits', 200, '{22,16,10}', '{32,32,32}'),
     ('likes', 'outfit_like_counts', 300, '{24,18,12,6,0,0,0,0}', '{32,32,32,32,32,24,17,10}'),
     ('modified', 'outfits', 400, '{50,44,38,32,26,20,14,7,0,0,0,0}', '{32,32,32,32,32,32,32,32,32,24,17,10}')
-  ) AS tree (ordering, holder, first_level, value_shifts, id_shifts), generate_series(1, cardinality(tree.value_shifts)) AS depth
+  ) AS tree (ordering, table_name, first_level, value_shifts, id_shifts), generate_series(1, cardinality(tree.value_shifts)) AS depth
 $$;
 
--- A node with more outfits is crowded, and a user with more gets trees.
-CREATE FUNCTION outfit_crowd() RETURNS integer
+-- The first level of the tree by id. Every owner of trees has this one.
+CREATE FUNCTION outfit_id_root_level() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 200';
+
+-- A node with more outfits is split, and a user with more gets trees.
+CREATE FUNCTION outfit_split_threshold() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 2000';
 
--- What a node holds: the first and the last sort key that it can, and a condition on `holder`, in SQL, with these as $1
+-- What a node holds: the first and the last sort key that it can, and a condition on `table_name`, in SQL, with these as $1
 -- to $4.
 CREATE FUNCTION outfit_node_keys(
-  node outfit_split_queue, OUT ordering text, OUT holder text, OUT range text,
+  node outfit_split_queue, OUT ordering text, OUT table_name text, OUT range text,
   OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer
 )
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT l.ordering, l.holder, format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
+  SELECT l.ordering, l.table_name, format('%s (%2$I, id) >= ($1, $2) AND (%2$I, id) <= ($3, $4)',
       CASE WHEN node.owner = 2147483648 THEN '' ELSE format('user_id = %s AND', node.owner) END, l.ordering),
     node.bucket << l.value_shift, ((node.block::bigint << l.id_shift) - 2147483648)::integer,
     (node.bucket << l.value_shift) | ((1::bigint << l.value_shift) - 1),
@@ -312,16 +316,16 @@ CREATE VIEW outfit_keys AS
 CREATE FUNCTION has_outfit_trees(tree bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  RETURN tree = 2147483648 OR EXISTS (SELECT FROM outfit_bucket_counts c WHERE c.owner = tree AND c.level = 200);
+  RETURN tree = 2147483648 OR EXISTS (SELECT FROM outfit_bucket_counts c WHERE c.owner = tree AND c.level = outfit_id_root_level());
 END $$;
 
 -- The changes that the counts do not hold yet. That is few rows of the index, also where a transaction has been under
 -- way for a day.
 CREATE FUNCTION pending_outfit_changes() RETURNS SETOF outfit_changes
 LANGUAGE sql STABLE ROWS 100 AS $$
-  SELECT * FROM outfit_changes WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_fold)
+  SELECT * FROM outfit_changes WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_counts_state)
   UNION ALL
-  SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT snapshot FROM outfit_fold))))
+  SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT snapshot FROM outfit_counts_state))))
 $$;
 
 -- How many those are; no more than `enough` are counted.
@@ -332,7 +336,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 $$;
 
 -- What they add to an ordering, for the outfits that they moved in it, or to another owner.
-CREATE FUNCTION pending_outfit_moves(ordering text)
+CREATE FUNCTION pending_outfit_deltas(ordering text)
 RETURNS TABLE (value bigint, id integer, owner integer, public integer, private integer, xid xid8)
 LANGUAGE sql STABLE ROWS 100 AS $$
   WITH pending AS MATERIALIZED (
@@ -355,16 +359,16 @@ CREATE VIEW counted_outfit_keys AS
   SELECT ordering, owner, value, id, (NOT private)::integer AS public, private::integer FROM outfit_keys
   UNION ALL
   SELECT ordering, m.owner, m.value, m.id, -m.public, -m.private
-  FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_moves(ordering) m;
+  FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_deltas(ordering) m;
 
--- Writing counts: all of these are called by a transaction that holds the lock of outfit_fold.
+-- Writing counts: all of these are called by a transaction that holds the lock of outfit_counts_state.
 
-CREATE TYPE outfit_move AS (owner bigint, value bigint, id integer, public integer, private integer);
+CREATE TYPE outfit_delta AS (owner bigint, value bigint, id integer, public integer, private integer);
 
 -- Adds the pending changes that are visible in `upto` to the counts, level by level: those that are in nodes that are
 -- split go on to the next one. Nodes that have become crowded are queued. A user without outfits loses the trees: all of
 -- them, since those of ids tell whether there are any.
-CREATE FUNCTION add_outfit_changes(upto pg_snapshot) RETURNS void
+CREATE FUNCTION add_changes_to_outfit_counts(upto pg_snapshot) RETURNS void
 LANGUAGE plpgsql
 SET enable_nestloop = off SET jit = off AS $$
 DECLARE
@@ -372,9 +376,9 @@ DECLARE
   fields text[];
   field text;
   current record;
-  moves outfit_move[];
+  deltas outfit_delta[];
   has_empty boolean;
-  planted bigint[] := ARRAY(
+  users_with_trees bigint[] := ARRAY(
     SELECT o.owner FROM (
       SELECT c.old_user_id AS owner FROM pending_outfit_changes() c WHERE c.outfit_id IS NOT NULL AND pg_visible_in_snapshot(c.xid, upto)
       UNION
@@ -389,19 +393,19 @@ BEGIN
     SELECT coalesce(p.old_created, p.new_created) IS NOT NULL AS outfits FROM pending_outfit_changes() p WHERE p.outfit_id IS NOT NULL
   ) c;
   FOREACH field IN ARRAY coalesce(fields, '{}') LOOP
-    moves := NULL;
-    FOR current IN SELECT *, l.level % 100 = 0 AS is_first FROM outfit_levels() l WHERE l.ordering = field ORDER BY l.level LOOP
-      EXIT WHEN moves IS NULL AND NOT current.is_first;
+    deltas := NULL;
+    FOR current IN SELECT * FROM outfit_levels() l WHERE l.ordering = field ORDER BY l.level LOOP
+      EXIT WHEN deltas IS NULL AND NOT current.is_first;
       WITH moved AS MATERIALIZED (
-        SELECT * FROM pending_outfit_moves(field) m WHERE current.is_first AND pg_visible_in_snapshot(m.xid, upto)
+        SELECT * FROM pending_outfit_deltas(field) m WHERE current.is_first AND pg_visible_in_snapshot(m.xid, upto)
       ), given AS MATERIALIZED (
         SELECT m.*, m.value >> current.value_shift AS bucket, ((m.id + 2147483648) >> current.id_shift)::integer AS block
         FROM (
           SELECT 2147483648 AS owner, value, id, public, private FROM moved
           UNION ALL
-          SELECT owner, value, id, public, private FROM moved JOIN unnest(planted) AS tree (owner) USING (owner)
+          SELECT owner, value, id, public, private FROM moved JOIN unnest(users_with_trees) AS tree (owner) USING (owner)
           UNION ALL
-          SELECT * FROM unnest(moves)
+          SELECT * FROM unnest(deltas)
         ) m
       ), written AS (
         INSERT INTO outfit_bucket_counts AS c (owner, level, bucket, block, public, private)
@@ -412,45 +416,45 @@ BEGIN
       ), queued AS (
         INSERT INTO outfit_split_queue
         SELECT w.owner, w.level, w.bucket, w.block FROM written w
-        WHERE w.public + w.private > outfit_crowd() AND NOT w.split AND NOT current.is_last
+        WHERE w.public + w.private > outfit_split_threshold() AND NOT w.split AND NOT current.is_last
         ON CONFLICT DO NOTHING
       )
-      SELECT array_agg(ROW(g.owner, g.value, g.id, g.public, g.private)::outfit_move) FILTER (WHERE w.split),
+      SELECT array_agg(ROW(g.owner, g.value, g.id, g.public, g.private)::outfit_delta) FILTER (WHERE w.split),
         bool_or(w.public = 0 AND w.private = 0 AND NOT w.split)
-      INTO moves, has_empty
+      INTO deltas, has_empty
       FROM given g JOIN written w USING (owner, bucket, block);
       IF has_empty THEN
         DELETE FROM outfit_bucket_counts c
         WHERE c.level = current.level AND c.public = 0 AND c.private = 0 AND NOT c.split
-          AND c.owner IN (SELECT 2147483648 UNION ALL SELECT m.owner FROM pending_outfit_moves(field) m)
-          AND c.bucket IN (SELECT m.value >> current.value_shift FROM pending_outfit_moves(field) m);
+          AND c.owner IN (SELECT 2147483648 UNION ALL SELECT m.owner FROM pending_outfit_deltas(field) m)
+          AND c.bucket IN (SELECT m.value >> current.value_shift FROM pending_outfit_deltas(field) m);
       END IF;
     END LOOP;
   END LOOP;
-  planted := ARRAY(SELECT tree FROM unnest(planted) AS tree WHERE NOT has_outfit_trees(tree));
-  IF cardinality(planted) > 0 THEN
-    DELETE FROM outfit_bucket_counts c WHERE c.owner = ANY (planted);
+  users_with_trees := ARRAY(SELECT tree FROM unnest(users_with_trees) AS tree WHERE NOT has_outfit_trees(tree));
+  IF cardinality(users_with_trees) > 0 THEN
+    DELETE FROM outfit_bucket_counts c WHERE c.owner = ANY (users_with_trees);
   END IF;
 END $$;
 
 -- Gives a user trees, or all outfits theirs (2147483648), of one level each: what the table has of them, less what is
 -- pending.
-CREATE FUNCTION plant_outfit_trees(tree bigint) RETURNS void
+CREATE FUNCTION create_outfit_trees(tree bigint) RETURNS void
 LANGUAGE plpgsql
 SET jit = off AS $$
 BEGIN
   EXECUTE format($sql$
-    WITH planted AS (
+    WITH roots AS (
       INSERT INTO outfit_bucket_counts (owner, level, bucket, block, public, private)
       SELECT $1, l.level, k.value >> l.value_shift, 0, sum(k.public), sum(k.private)
       FROM counted_outfit_keys k
-      JOIN (SELECT DISTINCT ON (ordering) * FROM outfit_levels() ORDER BY ordering, level) l USING (ordering)
+      JOIN (SELECT * FROM outfit_levels() WHERE is_first) l USING (ordering)
       WHERE %s
       GROUP BY 2, 3
       RETURNING *
     )
     INSERT INTO outfit_split_queue
-    SELECT owner, level, bucket, block FROM planted WHERE public + private > outfit_crowd() ON CONFLICT DO NOTHING
+    SELECT owner, level, bucket, block FROM roots WHERE public + private > outfit_split_threshold() ON CONFLICT DO NOTHING
   $sql$, CASE WHEN tree = 2147483648 THEN 'true' ELSE format('k.owner = %s', tree) END) USING tree;
 END $$;
 
@@ -470,7 +474,7 @@ DECLARE
 BEGIN
   UPDATE outfit_bucket_counts c SET split = true
   WHERE c.owner = node.owner AND c.level = node.level AND c.bucket = node.bucket AND c.block = node.block
-    AND NOT c.split AND c.public + c.private > outfit_crowd()
+    AND NOT c.split AND c.public + c.private > outfit_split_threshold()
   RETURNING * INTO counted;
   IF NOT FOUND THEN
     RETURN 0;
@@ -483,10 +487,10 @@ BEGIN
       UNION ALL (SELECT %1$I, id FROM %2$I WHERE private AND %3$s ORDER BY private, %1$I, id LIMIT 1)
       UNION ALL (SELECT %1$I, id FROM %2$I WHERE private AND %3$s ORDER BY private DESC, %1$I DESC, id DESC LIMIT 1)
       UNION ALL
-      SELECT m.value, m.id FROM pending_outfit_moves(%1$L) m
+      SELECT m.value, m.id FROM pending_outfit_deltas(%1$L) m
       WHERE $5 IN (2147483648, m.owner) AND (m.value, m.id) >= ($1, $2) AND (m.value, m.id) <= ($3, $4)
     ) ends
-  $sql$, keys.ordering, keys.holder, keys.range)
+  $sql$, keys.ordering, keys.table_name, keys.range)
   INTO ends_value, ends_id USING keys.low, keys.low_id, keys.high, keys.high_id, node.owner;
   SELECT max(level) INTO deepest
   FROM (
@@ -517,15 +521,15 @@ BEGIN
         UNION ALL
         SELECT %1$I, id, 0, 1 FROM %2$I WHERE private AND %3$s
         UNION ALL
-        SELECT m.value, m.id, -m.public, -m.private FROM pending_outfit_moves(%1$L) m
+        SELECT m.value, m.id, -m.public, -m.private FROM pending_outfit_deltas(%1$L) m
         WHERE $5 IN (2147483648, m.owner) AND (m.value, m.id) >= ($1, $2) AND (m.value, m.id) <= ($3, $4)
       ) k
       GROUP BY 3, 4 HAVING sum(k.public) <> 0 OR sum(k.private) <> 0
       RETURNING *
     )
     INSERT INTO outfit_split_queue
-    SELECT owner, level, bucket, block FROM below WHERE public + private > outfit_crowd() AND NOT $9
-  $sql$, keys.ordering, keys.holder, keys.range)
+    SELECT owner, level, bucket, block FROM below WHERE public + private > outfit_split_threshold() AND NOT $9
+  $sql$, keys.ordering, keys.table_name, keys.range)
   USING keys.low, keys.low_id, keys.high, keys.high_id, node.owner, child.level, child.value_shift, child.id_shift, child.is_last;
   RETURN counted.public + counted.private;
 END $$;
@@ -547,7 +551,7 @@ BEGIN
       IF node.level > 0 THEN
         budget := budget - split_outfit_node(node);
       ELSIF NOT has_outfit_trees(node.owner) THEN
-        PERFORM plant_outfit_trees(node.owner);
+        PERFORM create_outfit_trees(node.owner);
         budget := budget - (SELECT count(*) FROM outfits o WHERE o.user_id = node.owner);
       END IF;
     END LOOP;
@@ -563,75 +567,75 @@ LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM outfit_bucket_counts;
   DELETE FROM outfit_split_queue;
-  PERFORM plant_outfit_trees(2147483648);
+  PERFORM create_outfit_trees(2147483648);
   INSERT INTO outfit_split_queue
-  SELECT user_id, 0, 0, 0 FROM outfits GROUP BY 1 HAVING count(*) > outfit_crowd();
+  SELECT user_id, 0, 0, 0 FROM outfits GROUP BY 1 HAVING count(*) > outfit_split_threshold();
 END $$;
 
 -- Adds a batch of pending changes to the counts, and after the last one splits crowded nodes: gives how many changes,
 -- and whether nothing is left. Called again until then, each time in a transaction of its own. Does nothing while
 -- another one writes counts, and may be called by any role, in any transaction at READ COMMITTED. Once a minute it
 -- deletes changes that have been in the counts for as long: readers of changes have that much time.
-CREATE FUNCTION fold_outfit_changes(batch integer DEFAULT 100000, OUT folded bigint, OUT is_done boolean)
+CREATE FUNCTION apply_pending_outfit_changes(batch integer DEFAULT 100000, OUT applied bigint, OUT is_done boolean)
 LANGUAGE plpgsql SECURITY DEFINER
 SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-  fold outfit_fold;
+  state outfit_counts_state;
   latest pg_snapshot;
   upto pg_snapshot;
   last xid8;
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE feature_not_supported USING MESSAGE = 'changes of outfits are folded at READ COMMITTED only';
+    RAISE feature_not_supported USING MESSAGE = 'changes of outfits are applied at READ COMMITTED only';
   END IF;
   -- Before the row of the fold, as TRUNCATE locks them.
   LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
-  SELECT * INTO fold FROM outfit_fold FOR UPDATE SKIP LOCKED;
+  SELECT * INTO state FROM outfit_counts_state FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN
-    folded := 0;
+    applied := 0;
     is_done := true;
     RETURN;
   END IF;
-  IF is_outfit_fold_foreign() THEN
-    PERFORM settle_outfit_changes();
-    SELECT * INTO fold FROM outfit_fold;
+  IF is_outfit_snapshot_restored() THEN
+    PERFORM adopt_restored_outfit_changes();
+    SELECT * INTO state FROM outfit_counts_state;
   END IF;
   latest := outfit_snapshot();
   upto := latest;
   SELECT c.xid INTO last FROM outfit_changes c
-  WHERE c.xid >= pg_snapshot_xmax(fold.snapshot) ORDER BY c.xid OFFSET greatest(batch - 1, 0) LIMIT 1;
+  WHERE c.xid >= pg_snapshot_xmax(state.snapshot) ORDER BY c.xid OFFSET greatest(batch - 1, 0) LIMIT 1;
   IF FOUND AND last < pg_snapshot_xmax(upto) THEN
     -- A snapshot in which the later ones are not visible.
     last := (last::text::numeric + 1)::text::xid8;
     upto := format('%s:%s:%s', least(pg_snapshot_xmin(upto), last), last,
       (SELECT string_agg(xid::text, ',' ORDER BY xid) FROM pg_snapshot_xip(upto) AS xid WHERE xid < last));
   END IF;
-  SELECT count(*) INTO folded FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
-  IF folded >= 10000 AND (SELECT count(*) FROM (SELECT FROM outfits LIMIT 2 * folded) few) < 2 * folded THEN
+  SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
+  IF applied >= 10000 AND (SELECT count(*) FROM (SELECT FROM outfits LIMIT 2 * applied) limited) < 2 * applied THEN
     -- To read all outfits takes less than so many changes: then all that is pending can be in the counts.
     upto := latest;
     last := NULL;
-    SELECT count(*) INTO folded FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
-    UPDATE outfit_fold SET snapshot = upto;
+    SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
+    UPDATE outfit_counts_state SET snapshot = upto;
     PERFORM recount_outfits();
-  ELSIF folded > 0 THEN
-    PERFORM add_outfit_changes(upto);
+  ELSIF applied > 0 THEN
+    PERFORM add_changes_to_outfit_counts(upto);
     -- Users of three new outfits in a hundred: who has many is found soon, and who has few costs next to nothing.
     INSERT INTO outfit_split_queue
     SELECT o.owner, 0, 0, 0
     FROM (
-      SELECT DISTINCT m.owner FROM pending_outfit_moves('id') m
+      SELECT DISTINCT m.owner FROM pending_outfit_deltas('id') m
       WHERE pg_visible_in_snapshot(m.xid, upto) AND m.public + m.private > 0 AND random() < 0.03 OFFSET 0
     ) o
     WHERE NOT has_outfit_trees(o.owner)
-      AND (SELECT count(*) FROM (SELECT FROM outfits WHERE user_id = o.owner LIMIT outfit_crowd() + 1) enough) > outfit_crowd()
+      AND (SELECT count(*) FROM (SELECT FROM outfits WHERE user_id = o.owner LIMIT outfit_split_threshold() + 1) enough) > outfit_split_threshold()
     ON CONFLICT DO NOTHING;
-    UPDATE outfit_fold SET snapshot = upto;
+    UPDATE outfit_counts_state SET snapshot = upto;
   END IF;
-  IF folded > 0 AND fold.marked_at < now() - interval '1 minute' THEN
+  IF applied > 0 AND state.prune_snapshot_at < now() - interval '1 minute' THEN
     DELETE FROM outfit_changes c
-    WHERE c.xid < pg_snapshot_xmax(fold.mark) AND pg_visible_in_snapshot(c.xid, fold.mark);
-    UPDATE outfit_fold SET kept_from = pg_snapshot_xmax(fold.mark), mark = upto, marked_at = now();
+    WHERE c.xid < pg_snapshot_xmax(state.prune_snapshot) AND pg_visible_in_snapshot(c.xid, state.prune_snapshot);
+    UPDATE outfit_counts_state SET oldest_kept_xid = pg_snapshot_xmax(state.prune_snapshot), prune_snapshot = upto, prune_snapshot_at = now();
   END IF;
   -- To split a node or to plant a tree reads all that is pending: so not while more than a batch is.
   is_done := CASE WHEN last IS NULL THEN split_queued_outfit_nodes(2 * batch) ELSE false END;
@@ -641,34 +645,34 @@ END $$;
 -- everyone's; private ones may be nobody's (null). With the public ones of a user, only theirs.
 
 -- Number of outfits in a list.
-CREATE FUNCTION count_outfits(publics bigint, privates bigint) RETURNS bigint
+CREATE FUNCTION count_outfits(public_owner bigint, private_owner bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   total bigint := 0;
 BEGIN
   -- A user without trees has few outfits.
-  IF publics <> 2147483648 AND NOT has_outfit_trees(publics) THEN
+  IF public_owner <> 2147483648 AND NOT has_outfit_trees(public_owner) THEN
     RETURN (
-      SELECT count(*) FROM outfits o WHERE o.user_id = publics::integer AND (NOT o.private OR privates IS NOT NULL)
+      SELECT count(*) FROM outfits o WHERE o.user_id = public_owner::integer AND (NOT o.private OR private_owner IS NOT NULL)
     );
   END IF;
-  IF privates <> 2147483648 AND NOT has_outfit_trees(privates) THEN
-    total := (SELECT count(*) FROM outfits o WHERE o.user_id = privates::integer AND o.private);
-    privates := NULL;
+  IF private_owner <> 2147483648 AND NOT has_outfit_trees(private_owner) THEN
+    total := (SELECT count(*) FROM outfits o WHERE o.user_id = private_owner::integer AND o.private);
+    private_owner := NULL;
   END IF;
   RETURN total + (
     SELECT coalesce(sum(rows), 0)
     FROM (
-      SELECT public AS rows FROM outfit_bucket_counts WHERE owner = publics AND level = 200
+      SELECT public AS rows FROM outfit_bucket_counts WHERE owner = public_owner AND level = outfit_id_root_level()
       UNION ALL
-      SELECT private FROM outfit_bucket_counts WHERE owner = privates AND level = 200
+      SELECT private FROM outfit_bucket_counts WHERE owner = private_owner AND level = outfit_id_root_level()
       UNION ALL
       -- Those that are in the list or not, as before, do not count.
-      SELECT coalesce((NOT p.new_private AND (publics = 2147483648 OR publics = p.new_user_id))::integer, 0)
-        - coalesce((NOT p.old_private AND (publics = 2147483648 OR publics = p.old_user_id))::integer, 0)
-        + coalesce((p.new_private AND (privates = 2147483648 OR privates = p.new_user_id))::integer, 0)
-        - coalesce((p.old_private AND (privates = 2147483648 OR privates = p.old_user_id))::integer, 0)
+      SELECT coalesce((NOT p.new_private AND (public_owner = 2147483648 OR public_owner = p.new_user_id))::integer, 0)
+        - coalesce((NOT p.old_private AND (public_owner = 2147483648 OR public_owner = p.old_user_id))::integer, 0)
+        + coalesce((p.new_private AND (private_owner = 2147483648 OR private_owner = p.new_user_id))::integer, 0)
+        - coalesce((p.old_private AND (private_owner = 2147483648 OR private_owner = p.old_user_id))::integer, 0)
       FROM pending_outfit_changes() p
       WHERE coalesce(p.old_created, p.new_created) IS NOT NULL
         AND (p.old_private, p.old_user_id) IS DISTINCT FROM (p.new_private, p.new_user_id)
@@ -699,33 +703,33 @@ BEGIN
      WHERE %s AND (%%1$s) %%3$s ORDER BY %%4$s OFFSET 0)$sql$, range), ' UNION ALL ')
   INTO ranges
   FROM unnest(ARRAY[
-    'publics = 2147483648 AND NOT o.private', 'privates = 2147483648 AND o.private',
-    'publics <> 2147483648 AND o.user_id = publics::integer AND NOT o.private',
-    'privates <> 2147483648 AND o.user_id = privates::integer AND o.private'
+    'public_owner = 2147483648 AND NOT o.private', 'private_owner = 2147483648 AND o.private',
+    'public_owner <> 2147483648 AND o.user_id = public_owner::integer AND NOT o.private',
+    'private_owner <> 2147483648 AND o.user_id = private_owner::integer AND o.private'
   ]) AS range;
   FOR tree IN
-    SELECT ordering, holder, min(level) AS first_level, array_agg(value_shift ORDER BY level) AS value_shifts, array_agg(id_shift ORDER BY level) AS id_shifts
+    SELECT ordering, table_name, min(level) AS first_level, array_agg(value_shift ORDER BY level) AS value_shifts, array_agg(id_shift ORDER BY level) AS id_shifts
     FROM outfit_levels() GROUP BY 1, 2
   LOOP
     key := CASE tree.ordering WHEN 'id' THEN 'o.id' ELSE format('o.%s, o.id', tree.ordering) END;
     EXECUTE format($sql$
-      -- What is pending in a part of a list, and the private outfits in it of a user without counts there: `few`.
-      CREATE FUNCTION listed_outfit_moves_by_%1$s(
-        publics bigint, privates bigint, few bigint, low bigint, low_id integer, high bigint, high_id integer
+      -- What is pending in a part of a list, and the private outfits in it of a user without counts there: `uncounted_user`.
+      CREATE FUNCTION listed_outfit_deltas_by_%1$s(
+        public_owner bigint, private_owner bigint, uncounted_user bigint, low bigint, low_id integer, high bigint, high_id integer
       )
       RETURNS TABLE (value bigint, id integer, rows integer)
       LANGUAGE sql STABLE ROWS 100 AS $body$
-        SELECT m.value, m.id, CASE WHEN publics IN (2147483648, m.owner) THEN m.public ELSE 0 END
-          + CASE WHEN privates IN (2147483648, m.owner) THEN m.private ELSE 0 END
-        FROM pending_outfit_moves('%1$s') m
+        SELECT m.value, m.id, CASE WHEN public_owner IN (2147483648, m.owner) THEN m.public ELSE 0 END
+          + CASE WHEN private_owner IN (2147483648, m.owner) THEN m.private ELSE 0 END
+        FROM pending_outfit_deltas('%1$s') m
         WHERE (m.value, m.id) >= (low, low_id) AND (m.value, m.id) <= (high, high_id)
         UNION ALL
         SELECT o.%1$s, o.id, 1 FROM %2$I o
-        WHERE o.user_id = few::integer AND o.private AND (o.%1$s, o.id) >= (low, low_id) AND (o.%1$s, o.id) <= (high, high_id)
+        WHERE o.user_id = uncounted_user::integer AND o.private AND (o.%1$s, o.id) >= (low, low_id) AND (o.%1$s, o.id) <= (high, high_id)
       $body$;
 
       CREATE FUNCTION seek_outfit_by_%1$s(
-        publics bigint, privates bigint, INOUT skip bigint,
+        public_owner bigint, private_owner bigint, INOUT skip bigint,
         OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer, OUT rows bigint
       )
       LANGUAGE plpgsql STABLE
@@ -748,13 +752,13 @@ BEGIN
         low_block integer := -2147483648;
         high_block integer := 2147483647;
         -- What is pending, and private outfits that nodes do not count: by value, and by id too where nodes have one value.
-        move_values bigint[];
-        move_ids integer[];
-        move_rows bigint[];
-        has_moves boolean := true;
+        delta_values bigint[];
+        delta_ids integer[];
+        delta_rows bigint[];
+        has_deltas boolean := true;
         by_id boolean := false;
         -- Whose private outfits are read, because there are few.
-        few bigint;
+        uncounted_user bigint;
       BEGIN
         low := -9223372036854775808;
         low_id := -2147483648;
@@ -763,25 +767,25 @@ BEGIN
         IF skip <= 300 THEN
           RETURN;
         END IF;
-        IF NOT has_outfit_trees(publics) THEN
-          rows := count_outfits(publics, privates);
+        IF NOT has_outfit_trees(public_owner) THEN
+          rows := count_outfits(public_owner, private_owner);
           IF skip >= rows THEN
             low := NULL;
           END IF;
           RETURN;
         END IF;
-        IF NOT has_outfit_trees(privates) THEN
-          few := privates;
-          privates := NULL;
+        IF NOT has_outfit_trees(private_owner) THEN
+          uncounted_user := private_owner;
+          private_owner := NULL;
         END IF;
         LOOP
-          IF has_moves THEN
+          IF has_deltas THEN
             SELECT array_agg(m.value) FILTER (WHERE m.rows <> 0), array_agg(m.id) FILTER (WHERE m.rows <> 0),
               array_agg(m.rows) FILTER (WHERE m.rows <> 0), count(*) > 0
-            INTO move_values, move_ids, move_rows, has_moves
+            INTO delta_values, delta_ids, delta_rows, has_deltas
             FROM (
               SELECT m.value, CASE WHEN by_id THEN m.id ELSE 0 END AS id, sum(m.rows) AS rows
-              FROM listed_outfit_moves_by_%1$s(publics, privates, few, low, low_id, high, high_id) m
+              FROM listed_outfit_deltas_by_%1$s(public_owner, private_owner, uncounted_user, low, low_id, high, high_id) m
               GROUP BY 1, 2
             ) m;
           END IF;
@@ -791,13 +795,13 @@ BEGIN
             value_shift := value_shifts[depth];
             id_shift := id_shifts[depth];
             rows := NULL;
-            IF move_values IS NULL AND (privates IS NULL OR privates = publics) THEN
+            IF delta_values IS NULL AND (private_owner IS NULL OR private_owner = public_owner) THEN
               -- The same as below, with the counts of one tree alone.
               is_private_split := true;
               FOR found_bucket, found_block, found_rows, is_split IN
-                SELECT c.bucket, c.block, c.public + CASE WHEN privates IS NULL THEN 0 ELSE c.private END, c.split
+                SELECT c.bucket, c.block, c.public + CASE WHEN private_owner IS NULL THEN 0 ELSE c.private END, c.split
                 FROM outfit_bucket_counts c
-                WHERE c.owner = publics AND c.level = current_level
+                WHERE c.owner = public_owner AND c.level = current_level
                   AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
                 ORDER BY c.bucket, c.block
               LOOP
@@ -809,21 +813,21 @@ BEGIN
               END LOOP;
             ELSE
               FOR found_bucket, found_block, found_rows, is_split, is_private_split IN
-                SELECT a.bucket, a.block, sum(a.rows), bool_or(a.split), coalesce(bool_or(a.private_split), privates IS NULL OR privates = publics)
+                SELECT a.bucket, a.block, sum(a.rows), bool_or(a.split), coalesce(bool_or(a.private_split), private_owner IS NULL OR private_owner = public_owner)
                 FROM (
-                  SELECT c.bucket, c.block, c.public + CASE WHEN privates = publics THEN c.private ELSE 0 END AS rows,
+                  SELECT c.bucket, c.block, c.public + CASE WHEN private_owner = public_owner THEN c.private ELSE 0 END AS rows,
                     c.split, NULL::boolean AS private_split
                   FROM outfit_bucket_counts c
-                  WHERE c.owner = publics AND c.level = current_level
+                  WHERE c.owner = public_owner AND c.level = current_level
                     AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
                   UNION ALL
                   SELECT c.bucket, c.block, c.private, NULL, c.split
                   FROM outfit_bucket_counts c
-                  WHERE privates IS DISTINCT FROM publics AND c.owner = privates AND c.level = current_level
+                  WHERE private_owner IS DISTINCT FROM public_owner AND c.owner = private_owner AND c.level = current_level
                     AND c.bucket BETWEEN low_bucket AND high_bucket AND c.block BETWEEN low_block AND high_block
                   UNION ALL
                   SELECT m.value >> value_shift, ((m.id + 2147483648) >> id_shift)::integer, m.rows, NULL, NULL
-                  FROM unnest(move_values, move_ids, move_rows) AS m (value, id, rows)
+                  FROM unnest(delta_values, delta_ids, delta_rows) AS m (value, id, rows)
                   WHERE m.value BETWEEN low AND high AND m.id BETWEEN low_id AND high_id
                 ) a
                 GROUP BY 1, 2 ORDER BY 1, 2
@@ -851,19 +855,19 @@ BEGIN
             high_bucket := high >> value_shifts[depth];
             low_block := (low_id + 2147483648) >> id_shifts[depth];
             high_block := (high_id + 2147483648) >> id_shifts[depth];
-            EXIT levels WHEN NOT is_private_split OR id_shifts[depth] < 32 AND NOT by_id AND has_moves;
+            EXIT levels WHEN NOT is_private_split OR id_shifts[depth] < 32 AND NOT by_id AND has_deltas;
           END LOOP;
           IF NOT is_private_split THEN
             -- Below this node their private outfits are not counted: there are few.
-            few := privates;
-            privates := NULL;
-            has_moves := true;
+            uncounted_user := private_owner;
+            private_owner := NULL;
+            has_deltas := true;
           END IF;
           by_id := id_shifts[depth] < 32;
         END LOOP;
       END $body$;
 
-      CREATE FUNCTION outfits_by_%1$s(publics bigint, privates bigint, skip bigint, take integer)
+      CREATE FUNCTION outfits_by_%1$s(public_owner bigint, private_owner bigint, skip bigint, take integer)
       RETURNS TABLE ("position" bigint, id integer, value bigint)
       LANGUAGE plpgsql STABLE ROWS 20
       SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
@@ -871,7 +875,7 @@ BEGIN
       DECLARE
         node record;
       BEGIN
-        SELECT * INTO node FROM seek_outfit_by_%1$s(publics, privates, skip);
+        SELECT * INTO node FROM seek_outfit_by_%1$s(public_owner, private_owner, skip);
         IF node.low IS NULL THEN
           RETURN;
         END IF;
@@ -886,16 +890,16 @@ BEGIN
           ORDER BY %3$s OFFSET node.skip LIMIT take
         ) page;
       END $body$;
-    $sql$, tree.ordering, tree.holder, replace(key, 'o.', ''), tree.value_shifts, tree.id_shifts, tree.first_level - 1,
-      format(ranges, key, tree.holder, CASE tree.ordering WHEN 'id' THEN '<= (node.high)' ELSE '<= (node.high, node.high_id)' END,
+    $sql$, tree.ordering, tree.table_name, replace(key, 'o.', ''), tree.value_shifts, tree.id_shifts, tree.first_level - 1,
+      format(ranges, key, tree.table_name, CASE tree.ordering WHEN 'id' THEN '<= (node.high)' ELSE '<= (node.high, node.high_id)' END,
         regexp_replace(key, '(,|$)', ' DESC\1', 'g')),
       regexp_replace(replace(key, 'o.', ''), '(,|$)', ' DESC\1', 'g'),
-      format(ranges, key, tree.holder, CASE tree.ordering WHEN 'id' THEN '>= (node.low)' ELSE '>= (node.low, node.low_id)' END, key));
+      format(ranges, key, tree.table_name, CASE tree.ordering WHEN 'id' THEN '>= (node.low)' ELSE '>= (node.low, node.low_id)' END, key));
     CONTINUE WHEN tree.ordering NOT IN ('created', 'likes');
     EXECUTE format($sql$
       -- How many outfits of a tree sort before all with this value: its public ones, private ones, or both. Sums the
       -- nodes before it on each level, at most 128, and reads the index inside the last one only.
-      CREATE FUNCTION rank_outfits_in_tree_by_%1$s(tree bigint, publics boolean, privates boolean, before bigint) RETURNS bigint
+      CREATE FUNCTION rank_outfits_in_tree_by_%1$s(tree bigint, with_public boolean, with_private boolean, before bigint) RETURNS bigint
       LANGUAGE plpgsql STABLE
       SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
       DECLARE
@@ -906,7 +910,7 @@ BEGIN
       BEGIN
         IF has_outfit_trees(tree) THEN
           FOR current IN SELECT * FROM outfit_levels() l WHERE l.ordering = '%1$s' AND l.id_shift = 32 ORDER BY l.level LOOP
-            SELECT total + coalesce(sum(CASE WHEN publics THEN c.public ELSE 0 END + CASE WHEN privates THEN c.private ELSE 0 END) FILTER (WHERE c.bucket < before >> current.value_shift), 0),
+            SELECT total + coalesce(sum(CASE WHEN with_public THEN c.public ELSE 0 END + CASE WHEN with_private THEN c.private ELSE 0 END) FILTER (WHERE c.bucket < before >> current.value_shift), 0),
               coalesce(bool_or(c.split) FILTER (WHERE c.bucket = before >> current.value_shift), false)
             INTO total, is_split
             FROM outfit_bucket_counts c
@@ -916,34 +920,34 @@ BEGIN
             EXIT WHEN NOT is_split;
           END LOOP;
           total := total + (
-            SELECT coalesce(sum(CASE WHEN publics THEN m.public ELSE 0 END + CASE WHEN privates THEN m.private ELSE 0 END), 0)
-            FROM pending_outfit_moves('%1$s') m WHERE tree IN (2147483648, m.owner) AND m.value < low
+            SELECT coalesce(sum(CASE WHEN with_public THEN m.public ELSE 0 END + CASE WHEN with_private THEN m.private ELSE 0 END), 0)
+            FROM pending_outfit_deltas('%1$s') m WHERE tree IN (2147483648, m.owner) AND m.value < low
           );
         END IF;
         RETURN total + (
           SELECT sum(c.many) FROM (
             SELECT count(*) AS many FROM %2$I o
-            WHERE tree = 2147483648 AND publics AND NOT o.private AND o.%1$s >= low AND o.%1$s < before
+            WHERE tree = 2147483648 AND with_public AND NOT o.private AND o.%1$s >= low AND o.%1$s < before
             UNION ALL
             SELECT count(*) FROM %2$I o
-            WHERE tree = 2147483648 AND privates AND o.private AND o.%1$s >= low AND o.%1$s < before
+            WHERE tree = 2147483648 AND with_private AND o.private AND o.%1$s >= low AND o.%1$s < before
             UNION ALL
             SELECT count(*) FROM %2$I o
-            WHERE tree <> 2147483648 AND publics AND o.user_id = tree::integer AND NOT o.private AND o.%1$s >= low AND o.%1$s < before
+            WHERE tree <> 2147483648 AND with_public AND o.user_id = tree::integer AND NOT o.private AND o.%1$s >= low AND o.%1$s < before
             UNION ALL
             SELECT count(*) FROM %2$I o
-            WHERE tree <> 2147483648 AND privates AND o.user_id = tree::integer AND o.private AND o.%1$s >= low AND o.%1$s < before
+            WHERE tree <> 2147483648 AND with_private AND o.user_id = tree::integer AND o.private AND o.%1$s >= low AND o.%1$s < before
           ) c
         );
       END $body$;
 
       -- How many outfits of a list sort before all with this value.
-      CREATE FUNCTION rank_outfits_by_%1$s(publics bigint, privates bigint, before bigint) RETURNS bigint
+      CREATE FUNCTION rank_outfits_by_%1$s(public_owner bigint, private_owner bigint, before bigint) RETURNS bigint
       LANGUAGE sql STABLE AS $body$
-        SELECT rank_outfits_in_tree_by_%1$s(publics, true, privates IS NOT DISTINCT FROM publics, before)
-          + CASE WHEN privates <> publics THEN rank_outfits_in_tree_by_%1$s(privates, false, true, before) ELSE 0 END
+        SELECT rank_outfits_in_tree_by_%1$s(public_owner, true, private_owner IS NOT DISTINCT FROM public_owner, before)
+          + CASE WHEN private_owner <> public_owner THEN rank_outfits_in_tree_by_%1$s(private_owner, false, true, before) ELSE 0 END
       $body$;
-    $sql$, tree.ordering, tree.holder);
+    $sql$, tree.ordering, tree.table_name);
   END LOOP;
 END $do$;
 
@@ -954,13 +958,13 @@ CREATE FUNCTION check_outfit_counts()
 RETURNS TABLE (owner bigint, level smallint, bucket bigint, block integer, counted bigint[], found bigint[])
 LANGUAGE sql STABLE SET jit = off AS $$
   WITH RECURSIVE trees AS MATERIALIZED (
-    SELECT DISTINCT c.owner FROM outfit_bucket_counts c WHERE c.level = 200 AND c.owner <> 2147483648
+    SELECT DISTINCT c.owner FROM outfit_bucket_counts c WHERE c.level = outfit_id_root_level() AND c.owner <> 2147483648
   ), split AS MATERIALIZED (
     SELECT * FROM outfit_bucket_counts c WHERE c.split
   ), placed AS (
-    SELECT f.first AS level, t.tree, k.value, k.id, k.public, k.private
+    SELECT f.level, t.tree, k.value, k.id, k.public, k.private
     FROM counted_outfit_keys k
-    JOIN (SELECT ordering, min(level) AS first FROM outfit_levels() GROUP BY 1) f USING (ordering)
+    JOIN outfit_levels() f ON f.ordering = k.ordering AND f.is_first
     CROSS JOIN LATERAL (SELECT 2147483648 AS tree UNION ALL SELECT t.owner FROM trees t WHERE t.owner = k.owner) t
   ), descent AS (
     SELECT p.level, p.tree, p.value, p.id, p.public, p.private, p.value >> l.value_shift AS bucket, ((p.id + 2147483648) >> l.id_shift)::integer AS block
@@ -998,7 +1002,7 @@ BEGIN
   END IF;
   -- Triggers that are right are left alone: to change them waits for writers.
   IF EXISTS (SELECT FROM check_outfit_triggers()) THEN
-    PERFORM arm_outfit_triggers();
+    PERFORM enable_outfit_triggers();
   END IF;
   IF EXISTS (SELECT FROM check_outfit_likes()) THEN
     LOCK TABLE outfits, outfit_like_counts IN SHARE ROW EXCLUSIVE MODE;
@@ -1009,13 +1013,13 @@ BEGIN
     WHERE (outfit_like_counts.private, outfit_like_counts.user_id) <> (excluded.private, excluded.user_id);
   END IF;
   LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
-  PERFORM FROM outfit_fold FOR UPDATE;
+  PERFORM FROM outfit_counts_state FOR UPDATE;
   -- One snapshot, so that the changes that are deleted are those that are not pending.
   WITH gone AS (
     DELETE FROM outfit_changes c WHERE pg_visible_in_snapshot(c.xid, outfit_snapshot())
   )
-  UPDATE outfit_fold SET snapshot = outfit_snapshot(), mark = outfit_snapshot(), marked_at = now(),
-    kept_from = pg_snapshot_xmax(outfit_snapshot());
+  UPDATE outfit_counts_state SET snapshot = outfit_snapshot(), prune_snapshot = outfit_snapshot(), prune_snapshot_at = now(),
+    oldest_kept_xid = pg_snapshot_xmax(outfit_snapshot());
   PERFORM recount_outfits();
   PERFORM split_queued_outfit_nodes(9223372036854775807);
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
@@ -1036,7 +1040,7 @@ BEGIN
   FOR node IN
     SELECT c.owner, n.*, (
         SELECT ARRAY[c.public + coalesce(sum(m.public), 0), c.private + coalesce(sum(m.private), 0)]::bigint[]
-        FROM pending_outfit_moves(k.ordering) m
+        FROM pending_outfit_deltas(k.ordering) m
         WHERE c.owner IN (2147483648, m.owner) AND (m.value, m.id) >= (n.low, n.low_id) AND (m.value, m.id) <= (n.high, n.high_id)
       ) AS counted
     FROM outfit_keys k
@@ -1048,7 +1052,7 @@ BEGIN
   LOOP
     EXECUTE format('SELECT ARRAY[
         (SELECT count(*) FROM %1$I WHERE NOT private AND %2$s), (SELECT count(*) FROM %1$I WHERE private AND %2$s)
-      ]', node.holder, node.range)
+      ]', node.table_name, node.range)
     INTO actual USING node.low, node.low_id, node.high, node.high_id;
     IF actual <> node.counted THEN
       RETURN QUERY SELECT node.owner::bigint, node.ordering::text, node.low, node.high, node.counted, actual;
@@ -1056,5 +1060,5 @@ BEGIN
   END LOOP;
 END $$;
 
-INSERT INTO outfit_fold (snapshot, kept_from, mark, marked_at)
+INSERT INTO outfit_counts_state (snapshot, oldest_kept_xid, prune_snapshot, prune_snapshot_at)
 SELECT snapshot, pg_snapshot_xmax(snapshot), snapshot, now() FROM outfit_snapshot() AS snapshot;

@@ -9,7 +9,7 @@ CREATE TABLE "outfit_texts" (
     CONSTRAINT "outfit_texts_pkey" PRIMARY KEY ("outfit_id")
 );
 
--- outfit_fold: a text as it is compared, composed and without case. The locale of a database may know
+-- outfit_casefold: a text as it is compared, composed and without case. The locale of a database may know
 -- no letters beyond ASCII, so the collation is named: the best that this server has. Once made it stays,
 -- also when the server is replaced by a newer one, so that index and query agree.
 DO $do$
@@ -25,7 +25,7 @@ DECLARE
   END;
 BEGIN
   EXECUTE format($sql$
-    CREATE FUNCTION outfit_fold(given text) RETURNS text
+    CREATE FUNCTION outfit_casefold(given text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $body$
     BEGIN
       -- Nearly every text is composed, and to see that takes a third of doing it.
@@ -41,7 +41,7 @@ END $do$;
 -- What is searched of an outfit. The end of an endless text is left out: its terms would not fit.
 CREATE FUNCTION outfit_text(title text, description text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT left(outfit_fold(title || E'\n' || description), 60000)
+  SELECT left(outfit_casefold(title || E'\n' || description), 60000)
 $$;
 
 -- The terms of a folded text. Three characters from each place of each word, so that a word of three and
@@ -91,7 +91,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT string_agg(DISTINCT format('''%s''%s',
     replace(replace(term, '\', '\\'), '''', ''''''), CASE WHEN length(term) < 3 THEN ':*' END
   ), ' & ')::tsquery
-  FROM (SELECT outfit_fold(word) AS folded FROM unnest(words) AS word) w,
+  FROM (SELECT outfit_casefold(word) AS folded FROM unnest(words) AS word) w,
     generate_series(1, greatest(length(folded) - 2, 1)) AS place,
     substr(folded, place, 3) AS term
 $$;
@@ -99,7 +99,7 @@ $$;
 -- The terms of which a text with one of these hashtags has one.
 CREATE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT string_agg(format('''###%s''', left(outfit_fold(hashtag), 100)), ' | ')::tsquery
+  SELECT string_agg(format('''###%s''', left(outfit_casefold(hashtag), 100)), ' | ')::tsquery
   FROM unnest(hashtags) AS hashtag
 $$;
 
@@ -152,4 +152,4 @@ BEGIN
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
 
-SELECT arm_outfit_triggers();
+SELECT enable_outfit_triggers();

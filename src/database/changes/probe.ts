@@ -32,14 +32,14 @@ const identity = `
 /**
  * Changes since the snapshot $1: those whose transaction began after it or was in progress in it. They are read in the
  * order of the index, so that the planner uses it. Changes that were deleted (retention) were visible in every snapshot
- * that ends at `kept_from` or later.
+ * that ends at `oldest_kept_xid` or later.
  */
 const changesSince = (kind: Kind) => `
   SELECT latest.*, c.*
   FROM (
     SELECT state.*, ${identity} AS identity,
       NOT EXISTS (SELECT FROM check_outfit_triggers())
-        AND (SELECT kept_from < pg_snapshot_xmax($1::pg_snapshot) FROM outfit_fold) AS "isWhole"
+        AND (SELECT oldest_kept_xid < pg_snapshot_xmax($1::pg_snapshot) FROM outfit_counts_state) AS "isWhole"
     FROM (${state[kind]}) state
   ) latest
   LEFT JOIN LATERAL (

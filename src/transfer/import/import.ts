@@ -1,6 +1,6 @@
 // Reads a source into the database, batch by batch, from where an interrupted import stopped.
 import type pg from 'pg';
-import { foldChanges } from '../../outfits/counts.ts';
+import { applyPendingChanges } from '../../outfits/counts.ts';
 import { raiseSequences, readFirstId, reserveIds, saveOutfits } from '../../outfits/writes/bulk.ts';
 import { formatNumber, type Output, type Reporter } from '../reporter.ts';
 import { IdSet } from '../source/id-set.ts';
@@ -10,8 +10,8 @@ import type { Checkpoint, Progress } from './checkpoint.ts';
 import { countUnkept, type ImportOutcome, type Unkept } from './outcome.ts';
 import { findNotInSource } from './prune.ts';
 
-/** Outfits that are written between two folds: see counting.md. */
-const foldSize = 20_000;
+/** Pending changes are added to the counts after this many outfits: see counting.md. */
+const applyEvery = 20_000;
 
 const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 
@@ -79,7 +79,7 @@ async function readAndSave(
   let interrupted = false;
   let isRaised = false;
   let isShortened = false;
-  let unfolded = 0;
+  let unapplied = 0;
   const onShortened = () => {
     isShortened = true;
   };
@@ -110,10 +110,10 @@ async function readAndSave(
       if (batch.next && !replace) {
         checkpoint?.write({ position: batch.next, bases, totals, unkept: [...unkept], savedId });
       }
-      unfolded += saved.created + saved.updated;
-      if (unfolded >= foldSize) {
-        await foldChanges(pool);
-        unfolded = 0;
+      unapplied += saved.created + saved.updated;
+      if (unapplied >= applyEvery) {
+        await applyPendingChanges(pool);
+        unapplied = 0;
       }
       reporter.progress(totals.read, count);
     }
@@ -127,7 +127,7 @@ async function readAndSave(
   if (!interrupted) checkpoint?.remove();
   // The embedded database has no process that would do it; without, plans are those of empty tables.
   if (totals.created + totals.updated > 0) {
-    await foldChanges(pool);
+    await applyPendingChanges(pool);
     await pool.query('ANALYZE users, outfits');
   }
   const isComplete = isWhole && totals.broken === 0;

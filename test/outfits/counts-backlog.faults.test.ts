@@ -1,13 +1,13 @@
-// A gateway that starts behind very many changes: it serves exact pages while they are folded into the counts.
+// A gateway that starts behind very many changes: it serves exact pages while they are applied to the counts.
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { connectForTest } from '../support/connections.ts';
 import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
-import { foldAll } from '../support/small-counts.ts';
+import { applyAll } from '../support/small-counts.ts';
 
 const outfits = 60_000;
 
-/** One transaction that no gateway has folded, with likes that are spread over all numbers. */
+/** One transaction that no gateway has applied, with likes that are spread over all numbers. */
 const insert = `
   WITH owners AS (
     INSERT INTO users (id, username, avatar_key) SELECT n, 'user ' || n, '' FROM generate_series(0, 99) n
@@ -19,7 +19,7 @@ const insert = `
 /** An outfit is told with its likes at first, then once more with its new likes; and all users. */
 const changes = 3 * outfits + 100;
 
-/** A database with all those changes, and what keeps folds from ending. */
+/** A database with all those changes, and a way to block their maintenance. */
 async function startBehind() {
   const environment = await migratedEnvironmentOf('PostgreSQL');
   const client = await connectForTest(environment['DATABASE_URL']);
@@ -28,10 +28,10 @@ async function startBehind() {
   return {
     environment,
     client,
-    /** From now on a fold begins, and waits; readers go on. */
-    holdFolds: () =>
+    /** Maintenance begins and waits; readers continue. */
+    blockMaintenance: () =>
       holder.query('BEGIN; LOCK TABLE outfit_bucket_counts IN SHARE ROW EXCLUSIVE MODE'),
-    releaseFolds: () => holder.query('COMMIT'),
+    unblockMaintenance: () => holder.query('COMMIT'),
   };
 }
 
@@ -52,14 +52,14 @@ async function expectExactPages(base: string, client: pg.Client): Promise<void> 
   }
 }
 
-const began = new RegExp(`folding ${changes} changes into the counts`);
-const ended = new RegExp(`${changes} changes folded into the counts`);
+const began = new RegExp(`applying ${changes} changes to the counts`);
+const ended = new RegExp(`${changes} changes applied to the counts`);
 
 test.each(['1', '2'])(
-  'with WORKERS=%s it listens before it folds, and so after each kill',
+  'with WORKERS=%s it listens before it applies them, also after each kill',
   async (WORKERS) => {
-    const { environment, client, holdFolds, releaseFolds } = await startBehind();
-    await holdFolds();
+    const { environment, client, blockMaintenance, unblockMaintenance } = await startBehind();
+    await blockMaintenance();
     for (let kill = 0; kill < 3; kill += 1) {
       const server = runServer({ ...environment, WORKERS });
       const base = await baseOf(server);
@@ -77,10 +77,10 @@ test.each(['1', '2'])(
     const server = runServer({ ...environment, WORKERS });
     const base = await baseOf(server);
     await server.until(began);
-    await releaseFolds();
+    await unblockMaintenance();
     await server.until(ended);
-    // One process folds, and the others do not say that they do.
-    expect(server.output().split(/changes into the counts/)).toHaveLength(2);
+    // Only one process applies them and logs it.
+    expect(server.output().split(/changes to the counts/)).toHaveLength(2);
     await expectExactPages(base, client);
     await expect
       .poll(async () => {
@@ -107,12 +107,12 @@ test('a table that is locked by others does not keep it from listening; it is re
   expect(await stop(server)).toBe(0);
 });
 
-test('what is written in many transactions is folded in batches, each of which the log tells of, while pages stay exact', async () => {
+test('what is written in many transactions is applied in batches, each of which is logged, while pages stay exact', async () => {
   const { environment, client } = await startBehind();
-  await foldAll(client);
+  await applyAll(client);
   // Batches of fewer changes than would have the table counted anew.
   const { rows: functions } = await client.query(
-    `SELECT pg_get_functiondef('fold_outfit_changes'::regproc) AS text`,
+    `SELECT pg_get_functiondef('apply_pending_outfit_changes'::regproc) AS text`,
   );
   expect(functions[0].text).toContain('batch integer DEFAULT 100000');
   await client.query(functions[0].text.replace('DEFAULT 100000', 'DEFAULT 15000'));
@@ -126,14 +126,16 @@ test('what is written in many transactions is folded in batches, each of which t
   expect(all).toBeGreaterThan(outfits * 0.9);
   const server = runServer(environment);
   const base = await baseOf(server);
-  const end = new RegExp(`${all} changes folded into the counts`);
-  await server.until(new RegExp(`folding ${all} changes into the counts`));
+  const end = new RegExp(`${all} changes applied to the counts`);
+  await server.until(new RegExp(`applying ${all} changes to the counts`));
   do await expectExactPages(base, client);
   while (!end.test(server.output()));
   await expectExactPages(base, client);
   const told = [
-    ...server.output().matchAll(/(\d+) changes folded, (\d+) nodes of the counts are to be split/g),
-  ].map(([, folded]) => Number(folded));
+    ...server
+      .output()
+      .matchAll(/(\d+) changes applied, (\d+) nodes of the counts are to be split/g),
+  ].map(([, applied]) => Number(applied));
   expect(told.length).toBeGreaterThan(1);
   // None goes back, and none is behind the end.
   expect(told).toEqual([...told].sort((a, b) => a - b));
@@ -204,7 +206,7 @@ async function expectPagesLikeSql(client: pg.Client, lists: readonly [string, st
 }
 
 test.each(Object.keys(distributions))(
-  `${hostile} outfits %s are folded in batches, with exact pages after each`,
+  `${hostile} outfits %s are applied in batches, with exact pages after each`,
   async (name) => {
     const { id, user, created, likes } = distributions[name] as (typeof distributions)[string];
     const environment = await migratedEnvironmentOf('PostgreSQL');
@@ -238,9 +240,11 @@ test.each(Object.keys(distributions))(
       [`${most}, ${most}`, `user_id = ${most}`],
       [`${most}, NULL`, `user_id = ${most} AND NOT private`],
     ];
-    const foldAndCompare = async (batch: number) => {
+    const applyAndCompare = async (batch: number) => {
       for (let round = 1; ; round++) {
-        const { rows } = await client.query('SELECT * FROM fold_outfit_changes($1)', [batch]);
+        const { rows } = await client.query('SELECT * FROM apply_pending_outfit_changes($1)', [
+          batch,
+        ]);
         await expectPagesLikeSql(client, lists);
         if (rows[0].is_done) return round;
         // Each does something: so it comes to an end.
@@ -256,17 +260,17 @@ test.each(Object.keys(distributions))(
       expect((await client.query(wrong)).rows).toEqual([]);
       expect((await client.query('SELECT check_outfit_likes()')).rows).toEqual([]);
       expect((await client.query('SELECT * FROM audit_outfit_counts()')).rows).toEqual([]);
-      // Nothing crowded is left that could be split further.
-      const crowded = `SELECT count(*)::int AS n FROM outfit_bucket_counts c JOIN outfit_levels() l USING (level)
-      WHERE NOT split AND NOT is_last AND public + private > outfit_crowd()`;
-      expect((await client.query(crowded)).rows).toEqual([{ n: 0 }]);
+      // No node above the threshold is left that could be split.
+      const unsplit = `SELECT count(*)::int AS n FROM outfit_bucket_counts c JOIN outfit_levels() l USING (level)
+      WHERE NOT split AND NOT is_last AND public + private > outfit_split_threshold()`;
+      expect((await client.query(unsplit)).rows).toEqual([{ n: 0 }]);
     };
-    expect(await foldAndCompare(hostile / 4)).toBeGreaterThan(4);
+    expect(await applyAndCompare(hostile / 4)).toBeGreaterThan(4);
     await expectFew();
     // So many that the table is counted anew, in batches that end in the middle of splitting.
     await client.query('UPDATE outfit_like_counts SET likes = likes / 2');
     await client.query('UPDATE outfits SET private = NOT private WHERE id % 10 = 0');
-    await foldAndCompare(hostile);
+    await applyAndCompare(hostile);
     await expectFew();
   },
 );
