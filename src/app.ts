@@ -15,10 +15,10 @@ import { createViewerReader } from './admission/viewer.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/standby/replicas.ts';
-import { createContextFactory } from './graphql/context.ts';
-import { createDocuments } from './graphql/documents.ts';
+import { ContextFactory } from './graphql/context.ts';
+import { DocumentStore } from './graphql/documents.ts';
 import { AnswerCache } from './graphql/engine/answer-cache.ts';
-import { createEngine } from './graphql/engine/engine.ts';
+import { Engine } from './graphql/engine/engine.ts';
 import { Operations } from './graphql/engine/operations.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
@@ -147,8 +147,8 @@ export async function buildApp(
   const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
   const { cacheMaxBytes, readMaxStaleness } = config;
-  const tellsReads = replicas !== undefined;
-  const cache = new AnswerCache(probes, startTask, cacheMaxBytes, readMaxStaleness, tellsReads);
+  const readsNeedState = replicas !== undefined;
+  const cache = new AnswerCache(probes, startTask, cacheMaxBytes, readMaxStaleness, readsNeedState);
   tracing?.followCache(cache);
   metrics?.follow({ cache, limit });
   const streams = new EventStreams(config.maxStreams);
@@ -159,18 +159,21 @@ export async function buildApp(
   await app.register(async (scope) => {
     const readViewer = createViewerReader(config);
     const admit = createAdmission(readViewer, countRequest);
-    const contexts = createContextFactory(config, database);
+    const contexts = new ContextFactory(config, database);
     const guardWrite = createWriteGuard(config);
     const readAt = replicas?.readAt;
     const parts = { schema, config, cache, startTask, contexts, readAt, guardWrite };
-    const untraced = createEngine(parts);
-    const engine = tracing?.traceEngine(untraced) ?? untraced;
+    const engine = new Engine(parts);
+    tracing?.followEngine(engine);
     const file = config.trustedDocuments;
     const trusted =
       file === undefined
         ? undefined
-        : await (await import('./graphql/trusted-documents.ts')).readTrustedDocuments(file, engine);
-    const documents = createDocuments(trusted, config.trustedDocumentsOnly);
+        : await (await import('./graphql/trusted-documents.ts')).readTrustedDocuments(
+            file,
+            engine.operations,
+          );
+    const documents = new DocumentStore(trusted, config.trustedDocumentsOnly);
     const shared = { engine, admit, guardWrite, config };
     scope.decorateRequest('viewer', undefined);
     const { snapshots } = database;

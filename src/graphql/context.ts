@@ -1,4 +1,4 @@
-// What every resolver gets, the same for GraphQL and REST.
+// The context of resolvers, the same for GraphQL and REST: personal, or shared by all viewers.
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
@@ -18,7 +18,7 @@ export interface Context {
   readonly visibility: Visibility;
   readonly prisma: PrismaClient;
   readonly read: ReadRows;
-  /** Makes room for new ids when those of others are in the way. */
+  /** Raises the sequences of ids above ids that were inserted explicitly. */
   readonly raiseSequences: () => Promise<void>;
   readonly records: RecordLoaders;
   readonly userLists: UserLists;
@@ -29,30 +29,39 @@ type ContextConfig = Pick<Config, 'mediaUrl' | 'pageSize' | 'privateOutfits' | '
 
 export type Personal = Pick<Context, 'idempotencyKey' | 'viewer'>;
 
-export type ContextFactory = ReturnType<typeof createContextFactory>;
+/** Creates the context of each execution: data loaders in it cache what they have read. */
+export class ContextFactory {
+  /** Whether viewers see what an anonymous caller sees, and no more. */
+  readonly sharesWithViewers: boolean;
+  readonly #visibleToAll: Visibility;
+  readonly #parts: Parts;
 
-/** Makes the context of each execution: loaders in it remember what they have read. */
-export function createContextFactory(
-  config: ContextConfig,
-  { pool, prisma, read: readPrimary }: Pick<Database, 'pool' | 'prisma' | 'read'>,
-) {
-  const { privateOutfits } = config;
-  const visibleToAll = visibilityFor(privateOutfits, undefined);
-  const parts = { config, prisma, raiseSequences: () => raiseSequences(pool) };
-  const held =
-    (read: ReadRows): ReadRows =>
-    (...statement) =>
-      keepTaskScope(() => read(...statement));
-  return {
-    /** @param read how this execution reads; unset, as it writes */
-    forOne: (personal: Personal, read: ReadRows = readPrimary): Context =>
-      new OwnContext(parts, held(read), visibilityFor(privateOutfits, personal.viewer), personal),
-    forAll: (read: ReadRows = readPrimary) =>
-      new SharedContext(parts, new DependencyTracker(held(read)), visibleToAll),
-    /** Whether viewers see what everyone sees, and no more. */
-    sharesWithViewers: isShareable(visibilityFor(privateOutfits, { userId: 0 })),
-  };
+  constructor(
+    private readonly config: ContextConfig,
+    private readonly database: Pick<Database, 'pool' | 'prisma' | 'read'>,
+  ) {
+    const { pool, prisma } = database;
+    this.#visibleToAll = visibilityFor(config.privateOutfits, undefined);
+    this.sharesWithViewers = isShareable(visibilityFor(config.privateOutfits, { userId: 0 }));
+    this.#parts = { config, prisma, raiseSequences: () => raiseSequences(pool) };
+  }
+
+  /** @param read how this execution reads; by default, from the primary */
+  createPersonal(personal: Personal, read: ReadRows = this.database.read): Context {
+    const visibility = visibilityFor(this.config.privateOutfits, personal.viewer);
+    return new PersonalContext(this.#parts, inScope(read), visibility, personal);
+  }
+
+  createShared(read: ReadRows = this.database.read): SharedContext {
+    return new SharedContext(this.#parts, new DependencyTracker(inScope(read)), this.#visibleToAll);
+  }
 }
+
+/** Statements that follow a read belong to its task, even if the task has ended. */
+const inScope =
+  (read: ReadRows): ReadRows =>
+  (...statement) =>
+    keepTaskScope(() => read(...statement));
 
 type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'>;
 
@@ -82,7 +91,7 @@ class Loaders {
   }
 }
 
-class OwnContext extends Loaders implements Context {
+class PersonalContext extends Loaders implements Context {
   readonly viewer: Viewer | undefined;
   readonly idempotencyKey: string | undefined;
   readonly prisma: PrismaClient;
@@ -101,14 +110,14 @@ class OwnContext extends Loaders implements Context {
   }
 }
 
-/** The context of an answer that others get too. It notes that something personal was asked for. */
+/** The context of an answer that all viewers share: records whether a resolver used something personal. */
 export class SharedContext extends Loaders implements Context {
   declare readonly viewer: undefined;
   declare readonly idempotencyKey: undefined;
   declare readonly viewerLikes: undefined;
   declare readonly prisma: PrismaClient;
   readonly client: PrismaClient;
-  /** Whether a resolver has asked for something personal: then the answer must not be shared. */
+  /** Whether a resolver used the viewer, their likes or an idempotency key: then the answer is not shareable. */
   isPersonal = false;
 
   constructor(
@@ -118,24 +127,24 @@ export class SharedContext extends Loaders implements Context {
   ) {
     super(parts, tracker.read, visibility);
     this.client = parts.prisma;
-    Object.defineProperties(this, noted);
+    Object.defineProperties(this, tracked);
   }
 }
 
-function notePersonal(this: SharedContext): undefined {
+function markPersonal(this: SharedContext): undefined {
   this.isPersonal = true;
 }
 
-/** Nothing tells what is read with it. */
-function notePrisma(this: SharedContext): PrismaClient {
+/** The dependencies of reads through Prisma are unknown. */
+function markUntracked(this: SharedContext): PrismaClient {
   this.tracker.markUnknown();
   return this.client;
 }
 
-/** Own and enumerable, so that a copy of the context has asked too. */
-const noted: PropertyDescriptorMap = {
-  viewer: { get: notePersonal, enumerable: true },
-  idempotencyKey: { get: notePersonal, enumerable: true },
-  viewerLikes: { get: notePersonal, enumerable: true },
-  prisma: { get: notePrisma, enumerable: true },
+/** Own and enumerable, so that copying the context counts as use. */
+const tracked: PropertyDescriptorMap = {
+  viewer: { get: markPersonal, enumerable: true },
+  idempotencyKey: { get: markPersonal, enumerable: true },
+  viewerLikes: { get: markPersonal, enumerable: true },
+  prisma: { get: markUntracked, enumerable: true },
 };

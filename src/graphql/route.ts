@@ -8,7 +8,7 @@ import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
-import type { Documents } from './documents.ts';
+import type { DocumentStore } from './documents.ts';
 import type { Answer } from './engine/answer-cache.ts';
 import type { Engine } from './engine/engine.ts';
 import { countObjects, type LimitConfig } from './engine/limits.ts';
@@ -38,7 +38,7 @@ import { serveSdl } from './sdl.ts';
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
   readonly engine: Engine;
-  readonly documents: Documents;
+  readonly documents: DocumentStore;
   readonly admit: Admit;
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
   readonly snapshots: StateSource;
@@ -91,12 +91,12 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       }
       const caller = new RequestCaller(request);
       const asked = readRequest(request);
-      const operation = engine.find(
+      const operation = engine.operations.find(
         documents.textOf(asked.reference),
         asked.operationName,
         isRead(request),
       );
-      if (!('errors' in operation)) documents.keep(asked.reference);
+      if (!('errors' in operation)) documents.register(asked.reference);
       // GraphiQL asks for it. Other answers are as they are.
       if (config.graphiql && request.headers['graphql-cost'] && !('errors' in operation)) {
         const objects = countObjects(schema, config, operation, asked.variables);
@@ -163,14 +163,15 @@ async function answerRequest(
     return toAnswer({ errors: [subscriptionNeedsStream()] }, answerType, false);
   }
   request.operationName = operation.name;
-  const toTypedAnswer = (result: ExecutionResult, isForAll: boolean) =>
-    toAnswer(result, answerType, isForAll);
-  return engine.answer({ operation, variables, key, toAnswer: toTypedAnswer }, caller);
+  const toTypedAnswer = (result: ExecutionResult, isShared: boolean) =>
+    toAnswer(result, answerType, isShared);
+  const execution = { operation, variables, key, toAnswer: toTypedAnswer };
+  return (await engine.answer(execution, caller)).answer;
 }
 
-function toAnswer(result: ExecutionResult, answerType: AnswerType, isForAll: boolean): HttpAnswer {
+function toAnswer(result: ExecutionResult, answerType: AnswerType, isShared: boolean): HttpAnswer {
   const encoded = encodeResult(result, answerType);
-  const shareable = isForAll && result.errors === undefined;
+  const shareable = isShared && result.errors === undefined;
   // With room for its compressed forms.
   return { ...encoded, size: 2 * encoded.body.length, shareable };
 }

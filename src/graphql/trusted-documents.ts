@@ -1,4 +1,4 @@
-// TRUSTED_DOCUMENTS: the file of an app's documents, in the forms that the common generators write.
+// Trusted documents (a safelist): reads the manifest TRUSTED_DOCUMENTS, in the formats of the common generators.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Kind, parse } from 'graphql';
@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
 import { sha256Id, type TrustedDocuments } from './documents.ts';
-import type { Engine } from './engine/engine.ts';
+import type { Operations } from './engine/operations.ts';
 
 /** `{ id: text }`, as of Relay's compiler and of the client preset of GraphQL Code Generator. */
 const textsById = z.record(z.string(), z.string());
@@ -18,7 +18,7 @@ const apolloManifest = z.object({
   operations: z.array(z.object({ id: z.string(), body: z.string() })),
 });
 
-/** What a hexadecimal id of so many digits is the hash by, in the tools that write such files. */
+/** Hash algorithm of a hexadecimal id, by its number of digits. */
 const algorithms = new Map([
   [32, 'md5'],
   [40, 'sha1'],
@@ -26,12 +26,12 @@ const algorithms = new Map([
 ]);
 
 /**
- * Each document goes by its id and by the SHA-256 of its text.
- * @throws ConfigError that names the file, and the document that does not fit the schema or its limits
+ * Documents by id, and by the SHA-256 of their text.
+ * @throws ConfigError that names the file, and a document that is invalid or exceeds the limits
  */
 export async function readTrustedDocuments(
   file: string,
-  engine: Finder,
+  operations: Finder,
 ): Promise<TrustedDocuments> {
   const wrong = (what: string) => new ConfigError(`TRUSTED_DOCUMENTS is "${file}", but ${what}.`);
   const texts = new Map<string, string>();
@@ -44,7 +44,7 @@ export async function readTrustedDocuments(
         `the id ${JSON.stringify(id)} is not the hash of its document: generate the file again, and do not edit it`,
       );
     }
-    const problem = findProblem(text, engine);
+    const problem = findProblem(text, operations);
     if (problem) throw wrong(`the document ${JSON.stringify(id)} cannot be run: ${problem}`);
     texts.set(id, text);
   }
@@ -54,7 +54,7 @@ export async function readTrustedDocuments(
 }
 
 type Wrong = (what: string) => ConfigError;
-type Finder = Pick<Engine, 'find' | 'findUnanswerable'>;
+type Finder = Pick<Operations, 'find' | 'findUnanswerable'>;
 
 async function read(file: string, wrong: Wrong): Promise<unknown> {
   let text: string;
@@ -66,7 +66,7 @@ async function read(file: string, wrong: Wrong): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // The message quotes the file, lines and all.
+    // The message quotes lines of the file.
     throw wrong(`it is not JSON (${messageOf(error).replace(/\s+/g, ' ')})`);
   }
 }
@@ -81,7 +81,7 @@ function parseManifest(json: unknown, wrong: Wrong): [id: string, text: string][
   );
 }
 
-/** Whether an id that looks like a hash is that of the text; another id may be anything. */
+/** Whether an id is the hash of the text; true for an id that does not look like a hash. */
 function isHashOf(id: string, text: string): boolean {
   const [, prefix, digits = ''] = /^(?:(md5|sha1|sha256):)?([0-9a-f]+)$/i.exec(id) ?? [];
   const algorithm = prefix?.toLowerCase() ?? algorithms.get(digits.length);
@@ -89,12 +89,12 @@ function isHashOf(id: string, text: string): boolean {
   return createHash(algorithm).update(text).digest('hex') === digits.toLowerCase();
 }
 
-function findProblem(text: string, engine: Finder): string | undefined {
+function findProblem(text: string, operations: Finder): string | undefined {
   const names = operationNamesOf(text);
   if (names.length === 0) return 'it has no operation';
   for (const name of names) {
-    const found = engine.find(text, name, false);
-    const excess = 'errors' in found ? undefined : engine.findUnanswerable(found);
+    const found = operations.find(text, name, false);
+    const excess = 'errors' in found ? undefined : operations.findUnanswerable(found);
     const errors = 'errors' in found ? found.errors : excess ? [excess] : [];
     if (errors.length > 0) {
       return errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
@@ -103,7 +103,7 @@ function findProblem(text: string, engine: Finder): string | undefined {
   return undefined;
 }
 
-/** Undefined among them: the only one, without a name, or a text that cannot be parsed. */
+/** Undefined for an anonymous operation; and for a text that cannot be parsed, whose error is reported by `find`. */
 function operationNamesOf(text: string): (string | undefined)[] {
   try {
     return parse(text).definitions.flatMap((definition) =>

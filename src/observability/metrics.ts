@@ -28,7 +28,7 @@ interface MetricOptions {
 interface CacheState {
   readonly hits: number;
   readonly misses: number;
-  readonly touched: number;
+  readonly invalidated: number;
   readonly cleared: number;
   readonly bytes: number;
 }
@@ -140,7 +140,7 @@ export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snap
       counter(
         'gateway_cache_touched_total',
         'Answers in memory that a commit had touched when they were wanted again.',
-        () => cache.touched,
+        () => cache.invalidated,
       );
       counter(
         'gateway_cache_cleared_total',

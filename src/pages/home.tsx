@@ -50,20 +50,20 @@ interface HomeOptions {
 
 export function serveHome(app: FastifyInstance, options: HomeOptions): void {
   const { engine, config, negotiation, cache, siteOf } = options;
-  const operation = engine.store(parse(homeQuery));
+  const operation = engine.operations.store(parse(homeQuery));
   answerErrors(app);
 
   /** What anyone may see, whoever asks: nobody signs in for this. */
   const findOutfits = async (request: FastifyRequest) => {
     try {
-      const answer = await engine.answer<Answer & Partial<HomeAnswer>>(
+      const { answer } = await engine.answer<Answer & Partial<HomeAnswer>>(
         {
           operation,
           variables: {},
           key: '/',
-          toAnswer: (result, isForAll) => {
+          toAnswer: (result, isShared) => {
             const { outfits } = dataOf<HomeAnswer>(result);
-            return { outfits, size: 1_000 * outfits.results.length, shareable: isForAll };
+            return { outfits, size: 1_000 * outfits.results.length, shareable: isShared };
           },
         },
         new RequestCaller(request),

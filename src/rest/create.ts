@@ -89,7 +89,7 @@ export function storeCreate(
   document: NonNullable<Route['create']>,
   fields: readonly WritableField[],
 ) {
-  const operation = engine.store(document);
+  const operation = engine.operations.store(document);
   const toAnswer = (result: ExecutionResult) => ({
     ...dataOf<{ created: Created }>(result),
     size: 0,
@@ -112,7 +112,8 @@ export function storeCreate(
     }
     // Wrong ones are left out, but the others are checked too: all errors are told at once.
     if (wrong.size > 0) variables['validate_only'] = true;
-    const { created } = await engine.answer({ operation, variables, key: '', toAnswer }, caller);
+    const execution = { operation, variables, key: '', toAnswer };
+    const { created } = (await engine.answer(execution, caller)).answer;
     for (const { field, messages } of created.errors) {
       const name = fields.find(({ input }) => input.name === field)?.name ?? field;
       if (!wrong.has(name)) wrong.set(name, messages);

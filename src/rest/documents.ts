@@ -1,4 +1,4 @@
-// The stored documents that answer GET: pages of a list, kept without their envelopes, and single records.
+// Answers GET by stored documents: pages of a list, cached without their envelope, and single records.
 import type { FastifyRequest } from 'fastify';
 import { type ExecutionResult, type GraphQLSchema, getOperationAST } from 'graphql';
 import { LRUCache } from 'lru-cache';
@@ -18,7 +18,7 @@ export interface RestAnswer extends Compressible {
   readonly shareable: boolean;
 }
 
-/** @throws RestError 400 for parameters that cannot be read, 404 for a page or record that there is not */
+/** @throws RestError 400 for invalid parameters, 404 for a missing page or record */
 export type ReadAnswer = (
   request: FastifyRequest,
   base: string,
@@ -31,7 +31,7 @@ export interface ReaderOptions {
   readonly config: Pick<Config, 'unknownParameters'>;
 }
 
-/** @throws when the document does not fit the schema, or has a variable that cannot be read */
+/** @throws when the document does not fit the schema, or has a variable of an unsupported type */
 export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
   const { list, record } = route;
   if (list) return createPageReader(options, { ...route, list });
@@ -39,7 +39,7 @@ export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
   throw new Error(`The path ${route.path} has neither a list nor a record.`);
 }
 
-/** The variables of its document; a list reads `page`, never `last`; what stands in the path is not read here. */
+/** Query parameters of a route: the variables of its document, without path parameters; `page` in place of `last`. */
 export function knownParametersOf({ path, list, record }: Route): ReadonlySet<string> {
   const document = list ?? record;
   const definitions = document && getOperationAST(document)?.variableDefinitions;
@@ -64,7 +64,7 @@ interface PageRequest {
   readonly query: string;
   readonly parameters: QueryParameters;
   readonly variables: Record<string, unknown>;
-  /** Of the cache: parameters that are no variables are not in it. */
+  /** Cache key: without parameters that are no variables. */
   readonly key: string;
 }
 
@@ -73,12 +73,12 @@ function createPageReader(
   route: Route & Required<Pick<Route, 'list'>>,
 ): ReadAnswer {
   const { engine, schema } = options;
-  const operation = engine.store(route.list);
+  const operation = engine.operations.store(route.list);
   const parse = createParser(options, route);
   const readVariables = createListReader(schema, operation.node);
-  // Query strings are few and come again: reading one anew took as long as sending the page.
+  // Memoized: query strings repeat, and parsing one took as long as sending the page.
   const requests = new LRUCache<string, PageRequest>({ maxSize: 1_000_000 });
-  const readRequest = (query: string): PageRequest => {
+  const parseRequest = (query: string): PageRequest => {
     const parameters = parse(query);
     const variables = readVariables(parameters);
     const key = `${route.path} ${JSON.stringify(variables)}`;
@@ -89,27 +89,28 @@ function createPageReader(
 
   return async ({ raw }, base, caller) => {
     const query = rawQuery(raw);
-    const request = requests.get(query) ?? readRequest(query);
+    const request = requests.get(query) ?? parseRequest(query);
     const { variables, key } = request;
-    const page = await engine.answer({ operation, variables, key, toAnswer: toKeptPage }, caller);
+    const execution = { operation, variables, key, toAnswer: toCachedPage };
+    const { answer: page } = await engine.answer(execution, caller);
     const path = `${base}${route.path}`;
     const address = `${path}?${query}`;
-    if (page.latest?.address === address) return page.latest;
-    const { head, body } = encloseResults(path, page, request.parameters);
+    if (page.lastEnvelope?.address === address) return page.lastEnvelope;
+    const { head, body } = buildEnvelope(path, page, request.parameters);
     const tag = entityTag(head + page.resultsTag);
-    page.latest = { address, body, tag, shareable: page.shareable };
-    return page.latest;
+    page.lastEnvelope = { address, body, tag, shareable: page.shareable };
+    return page.lastEnvelope;
   };
 }
 
-interface KeptPage extends Answer, Omit<Page, 'results'> {
+interface CachedPage extends Answer, Omit<Page, 'results'> {
   readonly results: Buffer;
   readonly resultsTag: string;
-  /** The envelope of the latest request: most clients use the same address. */
-  latest?: RestAnswer & { readonly address: string };
+  /** The envelope of the last request: most clients use the same address. */
+  lastEnvelope?: RestAnswer & { readonly address: string };
 }
 
-function toKeptPage(result: ExecutionResult, isForAll: boolean): KeptPage {
+function toCachedPage(result: ExecutionResult, isShared: boolean): CachedPage {
   const { count, next, previous, results } = dataOf<{ page: Page }>(result).page;
   const bytes = encodeJson(results);
   return {
@@ -118,15 +119,15 @@ function toKeptPage(result: ExecutionResult, isForAll: boolean): KeptPage {
     previous,
     results: bytes,
     resultsTag: entityTag(bytes),
-    // With room for an envelope and its compressed forms.
+    // Includes an envelope and its compressed representations.
     size: 3 * bytes.length,
-    shareable: isForAll,
+    shareable: isShared,
   };
 }
 
-export function encloseResults(
+export function buildEnvelope(
   path: string,
-  { count, next, previous, results }: Pick<KeptPage, 'count' | 'next' | 'previous' | 'results'>,
+  { count, next, previous, results }: Pick<CachedPage, 'count' | 'next' | 'previous' | 'results'>,
   parameters: QueryParameters,
 ): { readonly head: string; readonly body: Buffer } {
   const link = (number: number | null) =>
@@ -141,19 +142,20 @@ function createRecordReader(
   route: Route & Required<Pick<Route, 'record'>>,
 ): ReadAnswer {
   const { engine, schema } = options;
-  const operation = engine.store(route.record);
+  const operation = engine.operations.store(route.record);
   const parse = createParser(options, route);
   const readVariables = createVariableReader(schema, operation.node, []);
   return async ({ raw, params }, _base, caller) => {
     const variables = readVariables(parse(rawQuery(raw)), params as PathParameters);
     const key = `${route.path} ${JSON.stringify(variables)}`;
-    return engine.answer({ operation, variables, key, toAnswer: toKeptRecord }, caller);
+    const execution = { operation, variables, key, toAnswer: toCachedRecord };
+    return (await engine.answer(execution, caller)).answer;
   };
 }
 
-function toKeptRecord(result: ExecutionResult, isForAll: boolean): Answer & RestAnswer {
+function toCachedRecord(result: ExecutionResult, isShared: boolean): Answer & RestAnswer {
   const { record } = dataOf<{ record: unknown }>(result);
   if (record === null) throw notFound();
   const body = encodeJson(record);
-  return { body, tag: entityTag(body), size: 2 * body.length, shareable: isForAll };
+  return { body, tag: entityTag(body), size: 2 * body.length, shareable: isShared };
 }

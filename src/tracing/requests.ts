@@ -1,4 +1,4 @@
-// Spans of this process: each request, in the trace of its sender, each operation, each probe of the database.
+// Spans of requests, in the trace of the client; of operations; and of snapshots of the database.
 import type { ServerResponse } from 'node:http';
 import {
   context,
@@ -23,12 +23,12 @@ export const traceHeaders = ['traceparent', 'tracestate'] as const;
 
 export function followRequests(app: FastifyInstance, tracer: Tracer, clients: Clients): void {
   app.addHook('onRequest', (request, reply, done) => {
-    // Probes come every few seconds.
+    // Health checks of the orchestrator come every few seconds.
     if (request.routeOptions.url?.startsWith('/health/')) return done();
     const parent = propagation.extract(ROOT_CONTEXT, traceHeadersOf(request));
     const span = tracer.startSpan(nameOf(request), { kind: SpanKind.SERVER }, parent);
     if (span.isRecording()) span.setAttributes(describe(request, clients));
-    // Not the hook onResponse, which is not called when the client leaves before the end.
+    // Not in the hook onResponse, which is not called when the client disconnects.
     reply.raw.once('close', () => end(span, reply.raw));
     const { traceId, spanId } = span.spanContext();
     request.log = reply.log = request.log.child({ trace_id: traceId, span_id: spanId });
@@ -57,7 +57,7 @@ function nameOf({ method, routeOptions: { url }, is404 }: FastifyRequest): strin
   return url === undefined || is404 ? method : `${method} ${url}`;
 }
 
-/** No query string, which may hold variables, and no header but who the client says it is. */
+/** Without the query string, which may hold variables, and without headers other than the name of the client. */
 function describe(request: FastifyRequest, clients: Clients) {
   const { id, method, is404, protocol, raw, routeOptions, url } = request;
   const client = clients.lookup(request);
@@ -73,50 +73,48 @@ function describe(request: FastifyRequest, clients: Clients) {
   };
 }
 
-/** Operation names that may name a span: clients choose them, and backends keep each for good. */
+/** Operation names in names of spans at most: clients choose them, and backends store each for good. */
 const maxNames = 100;
 
-/** The same engine, with a span for each answer. No document and no variable: they may hold secrets. */
-export function traceEngine(engine: Engine, tracer: Tracer): Engine {
+/** Adds a span for each answer of the engine. No document and no variable: they may hold secrets. */
+export function followEngine(engine: Engine, tracer: Tracer): void {
   const names = new Set<string>();
   const isNamed = (name: string) => {
     if (names.size < maxNames) names.add(name);
     return names.has(name);
   };
-  return {
-    ...engine,
-    async answer(question, asker) {
-      const { operation, toAnswer } = question;
-      const type = operation.isLive ? 'subscription' : operation.type;
-      const name = operation.name?.slice(0, maxNameLength);
-      const span = tracer.startSpan(name && isNamed(name) ? `${type} ${name}` : type);
-      span.setAttribute('graphql.operation.type', type);
-      if (name) span.setAttribute('graphql.operation.name', name);
-      const traced: typeof question = {
-        ...question,
-        toAnswer(result, isForAll) {
-          describeErrors(span, result);
-          return toAnswer(result, isForAll);
-        },
-      };
-      try {
-        const active = trace.setSpan(context.active(), span);
-        return await context.with(active, () => engine.answer(traced, asker));
-      } catch (error) {
-        // A client error of REST, such as a page past the end, is no failure; its code is in the span.
-        const { statusCode = 500 } = error as { readonly statusCode?: number };
-        if (statusCode >= 500) {
-          fail(span, error instanceof HttpError ? error.code : 'internal');
-        }
-        throw error;
-      } finally {
-        span.end();
+  const answer = engine.answer.bind(engine);
+  engine.answer = async (execution, caller) => {
+    const { operation, toAnswer } = execution;
+    const type = operation.isLive ? 'subscription' : operation.type;
+    const name = operation.name?.slice(0, maxNameLength);
+    const span = tracer.startSpan(name && isNamed(name) ? `${type} ${name}` : type);
+    span.setAttribute('graphql.operation.type', type);
+    if (name) span.setAttribute('graphql.operation.name', name);
+    const traced: typeof execution = {
+      ...execution,
+      toAnswer(result, isShared) {
+        describeErrors(span, result);
+        return toAnswer(result, isShared);
+      },
+    };
+    try {
+      const active = trace.setSpan(context.active(), span);
+      return await context.with(active, () => answer(traced, caller));
+    } catch (error) {
+      // A client error of REST, such as a page past the end, is no failure; its code is in the span.
+      const { statusCode = 500 } = error as { readonly statusCode?: number };
+      if (statusCode >= 500) {
+        fail(span, error instanceof HttpError ? error.code : 'internal');
       }
-    },
+      throw error;
+    } finally {
+      span.end();
+    }
   };
 }
 
-/** Their codes only: the words may quote values. */
+/** Error codes only: messages may quote values. */
 function describeErrors(span: Span, { errors }: ExecutionResult): void {
   if (!errors) return;
   const codes = errors.map(({ extensions }) => String(extensions['code'] ?? 'BAD_USER_INPUT'));
@@ -132,7 +130,7 @@ export function followCache(cache: AnswerCache): void {
   };
 }
 
-/** One probe answers many requests: so it is a trace of its own, linked to and from those that wait for it. */
+/** One snapshot serves many requests: so it has a trace of its own, with links to and from their spans. */
 export function traceSnapshots(snapshots: StateSource, tracer: Tracer): StateSource {
   const probes = new WeakMap<Promise<unknown>, Span>();
   return {

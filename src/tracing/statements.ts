@@ -1,4 +1,4 @@
-// A span for each statement that a request sends to the database.
+// Spans of SQL statements that requests send to the database.
 import {
   type Attributes,
   context,
@@ -14,10 +14,10 @@ import { fail } from './requests.ts';
 type Callback = (error: Error | null | undefined, result?: unknown) => void;
 type Query = (statement: string | pg.QueryConfig | pg.Submittable, ...rest: unknown[]) => unknown;
 
-/** Follows the connections of a pool: all statements, those of transactions and of Prisma, go through them. */
+/** Instruments the connections of a pool, which all statements use, also those of transactions and of Prisma. */
 export function followStatements(pool: pg.Pool, tracer: Tracer): void {
   const connect = pool.connect.bind(pool);
-  // Who waits for a connection is called by whoever gives one back, and would go on in its trace.
+  // A waiting callback is called by the request that releases a connection, and would continue in its trace.
   pool.connect = ((callback?: (...given: never[]) => void) =>
     callback
       ? connect(context.bind(context.active(), callback) as never)
@@ -28,7 +28,7 @@ export function followStatements(pool: pg.Pool, tracer: Tracer): void {
 function traceClient(client: pg.PoolClient, tracer: Tracer): void {
   const query = client.query.bind(client) as Query;
   const traced: Query = (statement, ...rest) => {
-    // What no request has asked for, such as looking after the database, is in no trace.
+    // Statements outside of a request, such as maintenance, are not traced.
     if (!trace.getActiveSpan()?.isRecording()) return query(statement, ...rest);
     const text = typeof statement === 'string' ? statement : 'text' in statement && statement.text;
     if (typeof text !== 'string') return query(statement, ...rest);
@@ -52,7 +52,7 @@ function traceClient(client: pg.PoolClient, tracer: Tracer): void {
   client.query = traced as typeof client.query;
 }
 
-/** An error's own words may quote values, so only its code is told; the log has the rest. */
+/** Records the code of an error only: its message may quote values. The log has the message. */
 function end(span: Span, error: unknown): void {
   if (error) {
     const { code, name } = error as Error & { readonly code?: string };
@@ -64,10 +64,10 @@ function end(span: Span, error: unknown): void {
 
 const descriptions = new LRUCache<string, { name: string; attributes: Attributes }>({ max: 1000 });
 
-/** Statements have their values as parameters, so the text holds none. */
+/** Values are parameters of a statement, so its text holds none. */
 function describe(text: string) {
-  const known = descriptions.get(text);
-  if (known) return known;
+  const cached = descriptions.get(text);
+  if (cached) return cached;
   const operation = /\b(select|insert|update|delete|merge|begin|commit|rollback|set)\b/i
     .exec(text)?.[0]
     .toUpperCase();

@@ -1,5 +1,5 @@
-// Traces for OpenTelemetry. Loaded only when OTEL_EXPORTER_OTLP_ENDPOINT is set: without it, no hook is added and no
-// package loaded but the bare interface, which prom-client takes. The packages read other OTEL_* variables themselves.
+// Tracing with OpenTelemetry. Loaded only when OTEL_EXPORTER_OTLP_ENDPOINT is set: without it, no hook is added and no
+// package loaded but the API, which prom-client imports. The packages read other OTEL_* variables themselves.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tracer } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -19,14 +19,16 @@ import type { StateSource } from '../database/changes/snapshots.ts';
 import type { Database } from '../database/database.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
-import { followCache, followRequests, traceEngine, traceSnapshots } from './requests.ts';
+import { followCache, followEngine, followRequests, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
 import { traceUpstream } from './upstream.ts';
 
 export type Tracing = ReturnType<typeof startTracing>;
 
-const pause = 60_000;
-const grace = 1_000;
+/** Throttle: milliseconds between two warnings. */
+const warningInterval = 60_000;
+/** Milliseconds that the last spans may take at shutdown. */
+const flushTimeout = 1_000;
 
 export function startTracing(endpoint: string, log: FastifyBaseLogger) {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
@@ -34,24 +36,24 @@ export function startTracing(endpoint: string, log: FastifyBaseLogger) {
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'outfit-gateway' }))
       .merge(detectResources({ detectors: [envDetector] })),
-    // It keeps a bounded number of spans and drops what is more, so a collector that is down costs nothing.
+    // Buffers a bounded number of spans and drops the rest, so a collector that is down costs nothing.
     spanProcessors: [new BatchSpanProcessor(warnOfFailures(exporter, endpoint, log))],
   });
   provider.register();
   const tracer: Tracer = provider.getTracer('outfit-gateway');
   return {
-    /** To be called before all other hooks, which then run within the span. */
+    /** To be called before other hooks are added, so that they run within the span. */
     followRequests: (app: FastifyInstance, clients: Clients) =>
       followRequests(app, tracer, clients),
     /** To be called before the first statement is sent. */
     followStatements: (pool: Database['pool']) => followStatements(pool, tracer),
     followCache,
     traceSnapshots: (snapshots: StateSource) => traceSnapshots(snapshots, tracer),
-    traceEngine: (engine: Engine) => traceEngine(engine, tracer),
+    followEngine: (engine: Engine) => followEngine(engine, tracer),
     traceUpstream: <Sender extends Parameters<typeof traceUpstream>[0]>(upstream: Sender): Sender =>
       traceUpstream(upstream, tracer),
-    /** Sends what is left, as far as that is quick. */
-    close: () => Promise.race([provider.shutdown().catch(() => {}), sleep(grace)]),
+    /** Exports the remaining spans, within a timeout. */
+    close: () => Promise.race([provider.shutdown().catch(() => {}), sleep(flushTimeout)]),
   };
 }
 
@@ -66,7 +68,7 @@ function warnOfFailures(
       exporter.export(spans, (result) => {
         settle(result);
         if (!result.error || Date.now() < quietUntil) return;
-        quietUntil = Date.now() + pause;
+        quietUntil = Date.now() + warningInterval;
         const reason = result.error.message || result.error.name;
         log.warn({ reason }, `traces are lost: ${endpoint} does not take them`);
       });

@@ -1,4 +1,4 @@
-// A span for each request to the old service, which is told the trace.
+// Spans of requests to the old service, with propagation of the trace.
 import type { IncomingMessage } from 'node:http';
 import { context, propagation, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { HttpError } from '../errors.ts';
@@ -7,25 +7,25 @@ import { fail, traceHeaders } from './requests.ts';
 interface UpstreamRequest {
   readonly method: string;
   readonly target: string;
-  /** Names and values in turn, as they go over the wire. */
+  /** Names and values alternately, as `rawHeaders` of Node. */
   readonly headers: readonly string[];
 }
 
-/** What sends requests to another service. */
+/** A client of another service. */
 interface Upstream<Request> {
   readonly host: string;
   open(request: Request): Promise<IncomingMessage>;
 }
 
-/** The same way to the old service, with `traceparent` of this gateway in place of that of the client. */
+/** Wraps a client: `traceparent` of this gateway replaces that of the caller. @see https://www.w3.org/TR/trace-context/ */
 export function traceUpstream<Request extends UpstreamRequest, Sender extends Upstream<Request>>(
   upstream: Sender & Upstream<Request>,
   tracer: Tracer,
 ): Sender {
   return {
     ...upstream,
-    async open(asked: Request) {
-      const { method, target } = asked;
+    async open(request: Request) {
+      const { method, target } = request;
       const span = tracer.startSpan(`${method} old service`, {
         kind: SpanKind.CLIENT,
         attributes: {
@@ -37,7 +37,7 @@ export function traceUpstream<Request extends UpstreamRequest, Sender extends Up
       const own: Record<string, string> = {};
       propagation.inject(trace.setSpan(context.active(), span), own);
       try {
-        const answer = await upstream.open({ ...asked, headers: replaceHeaders(asked, own) });
+        const answer = await upstream.open({ ...request, headers: replaceHeaders(request, own) });
         span.setAttribute('http.response.status_code', answer.statusCode ?? 0);
         answer.once('close', () => span.end());
         return answer;

@@ -7,7 +7,7 @@ import { ConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
 import type { AppOptions } from '../../src/app.ts';
 import { Lane } from '../../src/database/connection/lane.ts';
 import { SharedTask } from '../../src/database/task.ts';
-import { type Follower, LiveFeed } from '../../src/graphql/live/live-feed.ts';
+import { LiveFeed, type Subscriber } from '../../src/graphql/live/live-feed.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { baseOfApp, openStream, type StreamEvent } from '../support/event-stream.ts';
@@ -324,7 +324,7 @@ describe('what waits for an expensive list', () => {
       { isInvalidated: () => true, current: 0 },
       0,
     );
-    for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Follower);
+    for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Subscriber);
     expect(feed.findPayer((sender) => (sender === 'busy' ? 60 : 0))).toBe('idle');
     expect(feed.findPayer((sender) => (sender === 'other' ? 1 : 2))).toBe('other');
   });

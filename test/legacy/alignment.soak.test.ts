@@ -57,7 +57,13 @@ describe('a record that is out of order', () => {
 
   test.each([3, 9_000, 15_000, 24_000])('is told when it comes %i places later', (distance) => {
     const found = align(records, move(records, 50, 50 + distance));
-    expect(found).toMatchObject({ tied: 0, untracked: 0, missing: [], additional: [], both: 25_000 });
+    expect(found).toMatchObject({
+      tied: 0,
+      untracked: 0,
+      missing: [],
+      additional: [],
+      both: 25_000,
+    });
     expect(found.misplaced).toHaveLength(1);
     expect(found.misplaced[0]).toMatch(/ behind 51$/);
   });

@@ -1,7 +1,7 @@
 // Whatever the engine answers, plain graphql answers too, to the byte: data, order of fields, errors.
 import { type ExecutionResult, execute, GraphQLError, parse } from 'graphql';
 import { expect } from 'vitest';
-import { createContextFactory } from '../../src/graphql/context.ts';
+import { ContextFactory } from '../../src/graphql/context.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import type { TestGateway } from './gateway.ts';
 import { createRandom, generateDocument, type Values } from './random-documents.ts';
@@ -25,7 +25,7 @@ export async function compareWithGraphql(
   values: Values,
   { documents, seed }: { readonly documents: number; readonly seed: number },
 ): Promise<Compared> {
-  const contexts = createContextFactory(config, database);
+  const contexts = new ContextFactory(config, database);
   const random = createRandom(seed);
   let answers = 0;
   let whole = 0;
@@ -41,7 +41,10 @@ export async function compareWithGraphql(
       });
       // What is over a limit is not executed.
       if (/"code":"(?:TOO_MANY_|QUERY_TOO_)/.test(response.body)) continue;
-      const contextValue = contexts.forOne({ viewer: undefined, idempotencyKey: undefined });
+      const contextValue = contexts.createPersonal({
+        viewer: undefined,
+        idempotencyKey: undefined,
+      });
       const expected = await execute({ schema, document, variableValues, contextValue });
       const shown = `seed ${seed}, document ${index}, round ${round}: ${text} ${JSON.stringify(variableValues)}`;
       expect(printAnswer(response.json(), response.body), shown).toEqual(printResult(expected));

@@ -1,4 +1,4 @@
-// Keeps answers until a commit invalidates what they were made of.
+// Answer cache: keeps answers until a commit invalidates one of their dependencies, and coalesces concurrent reads.
 import { LRUCache } from 'lru-cache';
 import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
@@ -7,203 +7,217 @@ import type { Caller, SharedTask, StartTask } from '../../database/task.ts';
 import { HttpError } from '../../errors.ts';
 
 export interface Answer {
+  /** Bytes, for the limit of the cache. */
   readonly size: number;
-  /** Whether it may be given to others at all: not an error, and nothing of one viewer's own. */
+  /** Whether other callers may get it: neither an error nor specific to one viewer. */
   readonly shareable: boolean;
-  /** Its dependencies; undefined: any commit may have invalidated it. */
-  dependencies?: Dependencies | undefined;
-  /** Whether reading it took the lane of expensive statements. */
-  isExpensive?: boolean;
 }
 
-interface Kept {
-  readonly answer: Answer;
-  /** The version of the database up to which it is known to be valid. */
+/** An answer with its cache dependencies. */
+export interface Reading<Value extends Answer> {
+  readonly answer: Value;
+  /** Undefined: every commit invalidates it. */
+  readonly dependencies: Dependencies | undefined;
+  /** Whether reading it took the lane of expensive statements. */
+  readonly isExpensive: boolean;
+}
+
+interface Entry {
+  readonly reading: Reading<Answer>;
+  /** The latest version of the database at which it was valid. */
   version: number;
 }
 
-/** Whether an answer was kept, was read for this call, or by a read that others wait for too. */
+/** Outcome of a lookup; `shared`: coalesced with the read of another caller. */
 type Lookup = 'hit' | 'miss' | 'shared';
 
-/** Reads an answer that is at least as new as this state of the database; undefined: it is not known. */
-type Read<Value extends Answer> = (shown: DatabaseState | undefined) => Promise<Value>;
+/** Reads an answer at this state of the database or a later one; undefined: the state is unknown. */
+type Read<Value extends Answer> = (state: DatabaseState | undefined) => Promise<Reading<Value>>;
 
-interface Reads {
+/** Reads of one key: the one that runs, and the one that will follow it. */
+interface PendingReads {
   /** Never rejects. */
-  underWay?: Promise<void> | undefined;
-  next?: SharedTask<Answer> | undefined;
+  running?: Promise<void> | undefined;
+  next?: SharedTask<Reading<Answer>> | undefined;
 }
 
-/** Every call learns what was committed before it, from a snapshot taken after it: no answer is ever stale. */
+/**
+ * Never stale: each call validates its answer against a snapshot of the database that is taken after the call, and so
+ * contains what was committed before it.
+ */
 export class AnswerCache {
   hits = 0;
   misses = 0;
-  /** Kept answers that were found invalid when they were wanted again. */
-  touched = 0;
-  /** Times that all kept answers ended, because the change log was truncated. */
+  /** Entries that a lookup found invalidated. */
+  invalidated = 0;
+  /** Times that the whole cache was cleared, because the change log was truncated. */
   cleared = 0;
-  readonly #kept: LRUCache<string, Kept> | undefined;
-  readonly #reads = new Map<string, Reads>();
-  /** The state of the database at the latest probe; undefined: it is not known. */
-  #latest: DatabaseState | undefined;
-  /** When that probe was sent, by `performance.now()`. */
-  #latestAt = Number.NEGATIVE_INFINITY;
-  /** The probe under way, and what becomes of it: worked out once for all who wait for it. */
-  #probe:
-    | { readonly taken: Promise<unknown>; readonly shown: Promise<DatabaseState | undefined> }
+  readonly #entries: LRUCache<string, Entry> | undefined;
+  readonly #pending = new Map<string, PendingReads>();
+  /** The state of the database at the latest snapshot; undefined: unknown. */
+  #state: DatabaseState | undefined;
+  /** When that snapshot was requested, by `performance.now()`. */
+  #stateAt = Number.NEGATIVE_INFINITY;
+  /** The snapshot under way, and its result, processed once for all callers that wait for it. */
+  #snapshot:
+    | { readonly taken: Promise<unknown>; readonly state: Promise<DatabaseState | undefined> }
     | undefined;
-  /** The version at which all answers ended. */
+  /** The version at which the cache was cleared last. */
   #clearedAt = 0;
   onLookup: ((outcome: Lookup) => void) | undefined;
 
   /**
    * @param maxAge milliseconds by which an answer may be stale for callers that allow it
-   * @param tellsReads whether reads need the state of the database, also when nothing is kept
+   * @param readsNeedState whether reads need the state of the database even when the cache is off: to choose a standby
    */
   constructor(
     private readonly snapshots: StateSource,
     private readonly startTask: StartTask,
     maxBytes: number,
     private readonly maxAge = 0,
-    private readonly tellsReads = false,
+    private readonly readsNeedState = false,
   ) {
-    if (maxBytes > 0) this.#kept = new LRUCache({ maxSize: maxBytes });
+    if (maxBytes > 0) this.#entries = new LRUCache({ maxSize: maxBytes });
   }
 
   get bytes(): number {
-    return this.#kept?.calculatedSize ?? 0;
+    return this.#entries?.calculatedSize ?? 0;
   }
 
   /**
-   * @param mayBeOld whether it may be as stale as this cache allows
-   * @throws whatever the read fails with; HttpError 503 when it takes too long
+   * @param allowsStale whether the answer may be stale by `maxAge`
+   * @throws whatever the read fails with; HttpError 503 on timeout
    */
   async get<Value extends Answer>(
     key: string,
     read: Read<Value>,
     caller: Caller,
-    mayBeOld = false,
-  ): Promise<Value> {
-    const shown = await this.#findShown(mayBeOld);
-    if (!this.#kept || !shown) return this.startTask(() => read(shown), caller.sender).wait(caller);
-    const kept = this.#findKept(key);
-    if (kept) {
+    allowsStale = false,
+  ): Promise<Reading<Value>> {
+    const state = await this.#stateFor(allowsStale);
+    if (!this.#entries || !state) {
+      return this.startTask(() => read(state), caller.sender).wait(caller);
+    }
+    const cached = this.#findValid(key);
+    if (cached) {
       this.hits += 1;
       this.onLookup?.('hit');
-      return kept as Value;
+      return cached as Reading<Value>;
     }
     this.misses += 1;
-    return this.#share(key, read, caller).wait(caller) as Promise<Value>;
+    return this.#coalesce(key, read, caller).wait(caller) as Promise<Reading<Value>>;
   }
 
-  /** For a read that is not kept. @throws HttpError 503 when that took as long as a request may take */
+  /** The state of the database for a read that is not cached. @throws HttpError 503 on timeout */
   async currentState(): Promise<DatabaseState | undefined> {
-    return this.tellsReads ? this.#takeSnapshot() : undefined;
+    return this.readsNeedState ? this.#takeSnapshot() : undefined;
   }
 
-  #findShown(mayBeOld: boolean): Promise<DatabaseState | undefined> | DatabaseState | undefined {
-    if (!this.#kept && !this.tellsReads) return undefined;
-    const age = performance.now() - this.#latestAt;
-    if (!mayBeOld || !this.#latest || age > this.maxAge) return this.#takeSnapshot();
-    // Asked for before it is needed, so that no request waits for it.
+  #stateFor(allowsStale: boolean): Promise<DatabaseState | undefined> | DatabaseState | undefined {
+    if (!this.#entries && !this.readsNeedState) return undefined;
+    const age = performance.now() - this.#stateAt;
+    if (!allowsStale || !this.#state || age > this.maxAge) return this.#takeSnapshot();
+    // Refreshed ahead of expiry, so that no request waits for it.
     if (age > this.maxAge / 2) this.#takeSnapshot().catch(() => {});
-    return this.#latest;
+    return this.#state;
   }
 
-  /** The next read that has not begun: one that has may have missed what was committed before this call. */
-  #share(key: string, read: Read<Answer>, { sender }: Caller): SharedTask<Answer> {
-    const reads = this.#reads.get(key) ?? {};
-    if (reads.next && !reads.next.isStopped) {
+  /** Joins the next read that has not begun: one that has may miss what was committed before this call. */
+  #coalesce(key: string, read: Read<Answer>, { sender }: Caller): SharedTask<Reading<Answer>> {
+    const pending = this.#pending.get(key) ?? {};
+    if (pending.next && !pending.next.isStopped) {
       this.onLookup?.('shared');
-      return reads.next;
+      return pending.next;
     }
     this.onLookup?.('miss');
-    this.#reads.set(key, reads);
+    this.#pending.set(key, pending);
     const work = () => {
-      reads.next = undefined;
-      return this.#read(key, read, reads);
+      pending.next = undefined;
+      return this.#read(key, read, pending);
     };
-    const next = this.startTask(work, sender, reads.underWay);
-    reads.next = next;
+    const next = this.startTask(work, sender, pending.running);
+    pending.next = next;
     next.onEnd(() => {
-      if (reads.next === next) reads.next = undefined;
-      this.#forget(key, reads);
+      if (pending.next === next) pending.next = undefined;
+      this.#dropIdle(key, pending);
     });
     return next;
   }
 
-  #read(key: string, read: Read<Answer>, reads: Reads): Promise<Answer> {
-    const before = this.#latest;
-    const kept = this.#findKept(key);
-    // The read before this one began late enough.
-    if (kept) return Promise.resolve(kept);
-    const answer = read(before);
-    reads.underWay = answer
-      .then((value) => this.#keep(key, value, before))
+  #read(key: string, read: Read<Answer>, pending: PendingReads): Promise<Reading<Answer>> {
+    const before = this.#state;
+    const cached = this.#findValid(key);
+    // The previous read began late enough.
+    if (cached) return Promise.resolve(cached);
+    const reading = read(before);
+    pending.running = reading
+      .then((value) => this.#store(key, value, before))
       .catch(() => {})
       .finally(() => {
-        reads.underWay = undefined;
-        this.#forget(key, reads);
+        pending.running = undefined;
+        this.#dropIdle(key, pending);
       });
-    return answer;
+    return reading;
   }
 
-  #forget(key: string, reads: Reads): void {
-    if (!reads.underWay && !reads.next && this.#reads.get(key) === reads) this.#reads.delete(key);
+  #dropIdle(key: string, pending: PendingReads): void {
+    if (!pending.running && !pending.next && this.#pending.get(key) === pending) {
+      this.#pending.delete(key);
+    }
   }
 
-  #findKept(key: string): Answer | undefined {
-    const kept = this.#kept?.get(key);
-    if (!kept) return undefined;
+  #findValid(key: string): Reading<Answer> | undefined {
+    const entry = this.#entries?.get(key);
+    if (!entry) return undefined;
     const { changes } = this.snapshots;
-    if (changes.isInvalidated(kept.answer.dependencies, kept.version)) {
-      this.#kept?.delete(key);
-      this.touched += 1;
+    if (changes.isInvalidated(entry.reading.dependencies, entry.version)) {
+      this.#entries?.delete(key);
+      this.invalidated += 1;
       return undefined;
     }
-    kept.version = changes.current;
-    return kept.answer;
+    entry.version = changes.current;
+    return entry.reading;
   }
 
-  /** @param before the state that the answer has seen at least: later changes are checked, seen or not */
-  #keep(key: string, answer: Answer, before: DatabaseState | undefined): void {
+  /** @param before the state before the read: every later change is checked, whether or not the read has seen it */
+  #store(key: string, reading: Reading<Answer>, before: DatabaseState | undefined): void {
     const { changes } = this.snapshots;
-    if (!answer.shareable || !before || changes.isInvalidated(answer.dependencies, before.version))
-      return;
-    const size = answer.size + key.length + sizeOf(answer.dependencies);
-    this.#kept?.set(key, { answer, version: changes.current }, { size });
+    const { answer, dependencies } = reading;
+    if (!answer.shareable || !before || changes.isInvalidated(dependencies, before.version)) return;
+    const size = answer.size + key.length + sizeOf(dependencies);
+    this.#entries?.set(key, { reading, version: changes.current }, { size });
   }
 
-  /** Undefined when it cannot be known. @throws HttpError 503 when that took as long as a request may take */
+  /** Undefined when the state is unknown. @throws HttpError 503 on timeout */
   #takeSnapshot(): Promise<DatabaseState | undefined> {
     const taken = this.snapshots.next();
-    if (this.#probe?.taken !== taken) {
-      const askedAt = performance.now();
-      const shown = taken.then(
-        (found) => this.#note(found, askedAt),
+    if (this.#snapshot?.taken !== taken) {
+      const sentAt = performance.now();
+      const state = taken.then(
+        (found) => this.#setState(found, sentAt),
         (error) => {
           if (error instanceof HttpError) throw error;
-          return this.#note(undefined, askedAt);
+          return this.#setState(undefined, sentAt);
         },
       );
-      this.#probe = { taken, shown };
+      this.#snapshot = { taken, state };
     }
-    return this.#probe.shown;
+    return this.#snapshot.state;
   }
 
-  #note(shown: DatabaseState | undefined, askedAt: number): DatabaseState | undefined {
-    this.#latest = shown;
-    this.#latestAt = askedAt;
-    this.#clear();
-    return shown;
+  #setState(state: DatabaseState | undefined, sentAt: number): DatabaseState | undefined {
+    this.#state = state;
+    this.#stateAt = sentAt;
+    this.#clearTruncated();
+    return state;
   }
 
-  /** Clears the cache when every entry is invalid: the change log was truncated. */
-  #clear(): void {
+  /** Clears the cache when every entry is invalid, because the change log was truncated. */
+  #clearTruncated(): void {
     const { current, oldestKnown } = this.snapshots.changes;
     if (oldestKnown !== current || this.#clearedAt === current) return;
     this.#clearedAt = current;
-    if (this.#kept?.size) this.cleared += 1;
-    this.#kept?.clear();
+    if (this.#entries?.size) this.cleared += 1;
+    this.#entries?.clear();
   }
 }

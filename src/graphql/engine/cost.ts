@@ -1,4 +1,4 @@
-// What an operation may cost, counted before it is executed.
+// Cost analysis: an upper bound of the objects and fields of an operation, computed before it is executed.
 import {
   type DocumentNode,
   type FieldNode,
@@ -23,20 +23,20 @@ export interface Cost {
   readonly objects: number;
   /** Fields of all these objects. */
   readonly fields: number;
-  /** Fields as they are written, with each fragment written out where it is spread. */
+  /** Fields of the document, with fragments expanded. */
   readonly selections: number;
-  /** What the filters of lists may cost the database, by `weighFilter`: once for each field as written. */
+  /** Cost of the filters of lists for the database, by `weighFilter`: once for each field of the document. */
   readonly weight: number;
-  /** The conditions of these filters, by their names in the schema. */
+  /** Names of the conditions in these filters. */
   readonly conditions: ReadonlySet<string>;
 }
 
-/** `extensions.countItems` of a field: the items that it gives at most. Without it, it is one object or value. */
+/** `extensions.countItems` of a field: maximum number of its items. Default: one object or value. */
 export type CountItems = (args: Record<string, unknown>, config: CostConfig) => number;
 
 /**
- * `extensions.weighFilter` of a field: what its filter may cost the database.
- * @throws GraphQLError for a filter that cannot be: nothing is read then
+ * `extensions.weighFilter` of a field: cost of its filter for the database.
+ * @throws GraphQLError for an invalid filter, with which nothing is read
  */
 export type WeighFilter = (args: Record<string, unknown>) => number;
 
@@ -46,8 +46,8 @@ type Part = Omit<Cost, 'conditions'>;
 const nothing: Part = { objects: 0, fields: 0, selections: 0, weight: 0 };
 
 /**
- * Counts each selection set once, however often a fragment with it is spread.
- * @param count coerced variables; undefined: a list counts as one item, as the document does not tell
+ * Memoized by selection set: a fragment that is spread many times is counted once.
+ * @param count coerced variables; undefined: a list counts as one item, since its size depends on them
  */
 export function countCost(
   schema: GraphQLSchema,
@@ -65,8 +65,8 @@ export function countCost(
   const counted = new Map<SelectionSetNode, Part>();
 
   const countSet = (set: SelectionSetNode, type: GraphQLCompositeType): Part => {
-    const known = counted.get(set);
-    if (known) return known;
+    const memoized = counted.get(set);
+    if (memoized) return memoized;
     const total = { ...nothing };
     for (const selection of set.selections) {
       const { objects, fields, selections, weight } =
@@ -97,7 +97,7 @@ export function countCost(
   const countField = (node: FieldNode, parent: GraphQLCompositeType): Part => {
     const field = fieldOf(parent, node.name.value);
     const type: GraphQLNamedType | undefined = field && getNamedType(field.type);
-    // A value, or introspection, of which graphql itself limits the lists in lists.
+    // A scalar, or introspection, whose nested lists graphql-js limits itself.
     if (!field || !node.selectionSet || !isCompositeType(type)) {
       return { objects: 0, fields: 1, selections: 1, weight: 0 };
     }
@@ -143,7 +143,7 @@ function measureField(
     const weight = weighFilter?.(args) ?? 0;
     return { items, weight, names: weight > 0 ? Object.keys(args['filter'] ?? {}) : [] };
   } catch (error) {
-    // Execution stumbles over the arguments too: the field is an error, and nothing below it is read.
+    // Execution fails on these arguments too: the field is an error, and nothing below it is read.
     if (error instanceof GraphQLError) return { ...unmeasured, items: 0 };
     throw error;
   }

@@ -1,16 +1,17 @@
-// The one way to run an operation, of GraphQL and REST: for one viewer, or for all at once; errors masked and logged.
+// The engine executes every operation, of GraphQL and REST: shared by all viewers and cached, or personal.
 import type { FastifyBaseLogger } from 'fastify';
 import { type ExecutionResult, execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import { maskError } from 'graphql-yoga';
 import type { GuardWrite, OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
+import type { Dependencies } from '../../database/changes/change-log.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
 import { httpErrorFor } from '../../database/errors.ts';
 import type { ReadAt } from '../../database/standby/replicas.ts';
 import { currentTask, type StartTask } from '../../database/task.ts';
 import type { HttpError } from '../../errors.ts';
 import type { Context, ContextFactory } from '../context.ts';
-import type { Answer, AnswerCache } from './answer-cache.ts';
+import type { Answer, AnswerCache, Reading } from './answer-cache.ts';
 import { type CompiledQuery, compileQuery } from './compiled-query.ts';
 import { type LimitConfig, refuseVariables } from './limits.ts';
 import { type Operation, Operations } from './operations.ts';
@@ -22,50 +23,102 @@ export interface EngineOptions {
   readonly startTask: StartTask;
   readonly contexts: ContextFactory;
   readonly readAt?: ReadAt | undefined;
-  /** Throws what every mutation is refused with, while nothing may be written here. */
+  /** Throws the refusal of every mutation while writes are switched off. */
   readonly guardWrite: GuardWrite;
 }
 
-export interface Question<Value extends Answer> {
+/** An operation with its variables, and how its result becomes an answer. */
+export interface Execution<Value extends Answer> {
   readonly operation: Operation;
   readonly variables: Record<string, unknown>;
-  /** Names the operation, the variables, and the form of the answer. */
+  /** Cache key: names the operation, the variables, and the form of the answer. */
   readonly key: string;
-  /** @param isForAll nothing in it is of one viewer alone: it may be shareable, if the result has no errors */
-  readonly toAnswer: (result: ExecutionResult, isForAll: boolean) => Value;
+  /** @param isShared whether the result is the same for every viewer: shareable, then, unless it has errors */
+  readonly toAnswer: (result: ExecutionResult, isShared: boolean) => Value;
 }
 
-export interface Engine extends Pick<Operations, 'find' | 'findUnanswerable' | 'store'> {
-  /** @throws HttpError when the request as a whole is turned away: the database is away, say */
-  answer<Value extends Answer>(question: Question<Value>, caller: OperationCaller): Promise<Value>;
-  /** Whether this viewer gets the same answers as all others, as far as is known by now. */
-  isForAll(operation: Operation, viewer: Viewer | undefined): boolean;
-}
-
-/** Times that a query is interpreted before it is compiled, which takes as long as hundreds. */
+/** Times that a query is interpreted before it is compiled, which takes as long as hundreds of executions. */
 const interpretedTimes = 3;
 
-const personal: Answer = { size: 0, shareable: false };
+/** Result of a shared execution that turned out to be personal. */
+const personal: Reading<Answer> = {
+  answer: { size: 0, shareable: false },
+  dependencies: undefined,
+  isExpensive: false,
+};
 
-export function createEngine(options: EngineOptions): Engine {
-  const { schema, config, cache, startTask, contexts, readAt, guardWrite } = options;
-  const operations = new Operations(schema, config);
+export class Engine {
+  readonly operations: Operations;
 
-  const findCompiled = (operation: Operation): CompiledQuery | null => {
-    const { compiled, document, node } = operation;
-    if (compiled !== undefined) return compiled;
-    operation.executions += 1;
-    if (operation.type !== 'query' || operation.executions <= interpretedTimes) return null;
-    operation.compiled = compileQuery(schema, document, node);
-    operations.measure(operation);
-    return operation.compiled;
-  };
+  constructor(private readonly options: EngineOptions) {
+    this.operations = new Operations(options.schema, options.config);
+  }
 
-  const run = async (
+  /** Whether this viewer gets the same answer as every other, until an execution proves the operation personal. */
+  isShared({ type, isPersonal }: Operation, viewer: Viewer | undefined): boolean {
+    const { contexts } = this.options;
+    return type === 'query' && !isPersonal && (viewer === undefined || contexts.sharesWithViewers);
+  }
+
+  /** From the cache if the answer is shared. @throws HttpError for the whole request: the database is down, say */
+  async answer<Value extends Answer>(
+    execution: Execution<Value>,
+    caller: OperationCaller,
+  ): Promise<Reading<Value>> {
+    const { operation, key } = execution;
+    if (operation.type === 'mutation') this.options.guardWrite();
+    if (!this.isShared(operation, caller.viewer)) return this.#answerPersonal(execution, caller);
+    const reading = await this.options.cache.get<Answer>(
+      key,
+      (state) => this.#readShared(execution, caller.log, state),
+      caller,
+      caller.allowsStale,
+    );
+    if (reading === personal) return this.#answerPersonal(execution, caller);
+    return reading as Reading<Value>;
+  }
+
+  #answerPersonal<Value extends Answer>(
+    execution: Execution<Value>,
+    caller: OperationCaller,
+  ): Promise<Reading<Value>> {
+    const { startTask } = this.options;
+    return startTask(() => this.#readPersonal(execution, caller), caller.sender).wait(caller);
+  }
+
+  async #readPersonal<Value extends Answer>(
+    { operation, variables, toAnswer }: Execution<Value>,
+    caller: OperationCaller,
+  ): Promise<Reading<Value>> {
+    const { cache, contexts, readAt } = this.options;
+    const isWrite = operation.type === 'mutation';
+    const read = isWrite ? undefined : readAt?.(await cache.currentState());
+    const result = await this.#run(operation, variables, contexts.createPersonal(caller, read));
+    return toReading(toAnswer(publishResult(result, operation, caller.log), false), undefined);
+  }
+
+  async #readShared(
+    { operation, variables, toAnswer }: Execution<Answer>,
+    log: FastifyBaseLogger,
+    state: DatabaseState | undefined,
+  ): Promise<Reading<Answer>> {
+    const { contexts, readAt } = this.options;
+    const context = contexts.createShared(readAt?.(state));
+    const result = await this.#run(operation, variables, context);
+    if (context.isPersonal) {
+      operation.isPersonal = true;
+      return personal;
+    }
+    const answer = toAnswer(publishResult(result, operation, log), true);
+    return toReading(answer, result.errors ? undefined : context.tracker.dependencies());
+  }
+
+  async #run(
     operation: Operation,
     variableValues: Record<string, unknown>,
     contextValue: Context,
-  ): Promise<ExecutionResult> => {
+  ): Promise<ExecutionResult> {
+    const { schema, config } = this.options;
     const { document, name: operationName, text } = operation;
     if (text !== undefined) {
       const errors = refuseVariables(schema, config, operation, variableValues);
@@ -75,54 +128,36 @@ export function createEngine(options: EngineOptions): Engine {
         return { errors };
       }
     }
-    const compiled = findCompiled(operation);
+    const compiled = this.#compile(operation);
     if (compiled) {
       const result = await compiled.run(contextValue, variableValues);
-      // Errors are told by graphql itself, in whose form clients know them.
+      // Errors are reported by graphql-js, whose messages clients know.
       if (!result.errors || httpErrorIn(result.errors)) return result;
     }
     return execute({ schema, document, operationName, contextValue, variableValues });
-  };
+  }
 
-  const isForAll: Engine['isForAll'] = ({ type, isPersonal }, viewer) =>
-    type === 'query' && !isPersonal && (viewer === undefined || contexts.sharesWithViewers);
-
-  return {
-    find: (...asked) => operations.find(...asked),
-    findUnanswerable: (operation) => operations.findUnanswerable(operation),
-    store: (document) => operations.store(document),
-    isForAll,
-    async answer<Value extends Answer>(question: Question<Value>, caller: OperationCaller) {
-      const { operation, variables, key, toAnswer } = question;
-      const isWrite = operation.type === 'mutation';
-      if (isWrite) guardWrite();
-      const answerOne = async () => {
-        const read = isWrite ? undefined : readAt?.(await cache.currentState());
-        const result = await run(operation, variables, contexts.forOne(caller, read));
-        return noteExpense(toAnswer(settle(result, operation, caller.log), false));
-      };
-      const answerAlone = () => startTask(answerOne, caller.sender).wait(caller);
-      if (!isForAll(operation, caller.viewer)) return answerAlone();
-
-      const answerAll = async (shown: DatabaseState | undefined) => {
-        const shared = contexts.forAll(readAt?.(shown));
-        const result = await run(operation, variables, shared);
-        if (shared.isPersonal) {
-          operation.isPersonal = true;
-          return personal;
-        }
-        const answer = toAnswer(settle(result, operation, caller.log), true);
-        if (!result.errors) answer.dependencies = shared.tracker.dependencies();
-        return noteExpense(answer);
-      };
-      const answer = await cache.get<Answer>(key, answerAll, caller, caller.allowsStale);
-      return answer === personal ? answerAlone() : (answer as Value);
-    },
-  };
+  /** The compiled query; null: it is interpreted. */
+  #compile(operation: Operation): CompiledQuery | null {
+    const { compiled, document, node } = operation;
+    if (compiled !== undefined) return compiled;
+    operation.executions += 1;
+    if (operation.type !== 'query' || operation.executions <= interpretedTimes) return null;
+    operation.compiled = compileQuery(this.options.schema, document, node);
+    this.operations.updateSize(operation);
+    return operation.compiled;
+  }
 }
 
-/** @throws HttpError unless a mutation has written something: then it is said beside that */
-function settle(
+function toReading<Value extends Answer>(
+  answer: Value,
+  dependencies: Dependencies | undefined,
+): Reading<Value> {
+  return { answer, dependencies, isExpensive: currentTask()?.isExpensive ?? false };
+}
+
+/** Masks errors. @throws HttpError of the whole request, unless a mutation has written something */
+function publishResult(
   result: ExecutionResult,
   { type }: Operation,
   log: FastifyBaseLogger,
@@ -132,26 +167,21 @@ function settle(
   const httpError = httpErrorIn(errors);
   if (httpError && !(type === 'mutation' && hasWritten(data))) throw httpError;
   if (httpError?.cause) log.error({ err: httpError.cause }, httpError.message);
-  return { ...result, errors: errors.map((error) => publish(error, log)) };
+  return { ...result, errors: errors.map((error) => publishError(error, log)) };
 }
 
-function publish(error: GraphQLError, log: FastifyBaseLogger): GraphQLError {
+function publishError(error: GraphQLError, log: FastifyBaseLogger): GraphQLError {
   const httpError = httpErrorFor(error);
   if (httpError) {
     const { code, message } = httpError;
     const { nodes = null, path = null } = error;
     return new GraphQLError(message, { nodes, path, extensions: { code } });
   }
-  // Or else NODE_ENV=development would show stack traces.
+  // Explicit: NODE_ENV=development would publish stack traces.
   const isDev = false;
   const masked = maskError(error, 'Internal server error.', isDev) as GraphQLError;
   if (masked !== error) log.error({ err: error }, 'unexpected error');
   return masked;
-}
-
-function noteExpense<Value extends Answer>(answer: Value): Value {
-  answer.isExpensive = currentTask()?.isExpensive ?? false;
-  return answer;
 }
 
 function hasWritten(data: ExecutionResult['data']): boolean {

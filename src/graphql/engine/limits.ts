@@ -1,4 +1,4 @@
-// How much a document may have and cost: checked before it is parsed, validated and executed.
+// Limits of a document: its size before parsing and validation, its cost before execution.
 import {
   type ASTNode,
   type DocumentNode,
@@ -25,20 +25,20 @@ import type { Config } from '../../config.ts';
 import { invalidDocument, invalidVariables, type LimitCode, overLimit } from '../errors.ts';
 import { countCost } from './cost.ts';
 
-/** More than a screen of an app needs; the worst document is refused or validated within a tenth of a second. */
+/** More than a screen of an app needs. The worst document is refused or validated within 0.1 s. */
 const limits = {
   tokens: 1000,
-  /** Fields in fields; the introspection query of tools has 15. */
+  /** Nested fields; the introspection query of tools has 15. */
   depth: 20,
   aliases: 50,
-  /** Aliases of `__schema`, and of what is inside `__schema` and `__type`, which have no cost. Tools use none. */
+  /** Aliases of and within `__schema` and `__type`, which the cost analysis skips. Tools use none. */
   introspectionAliases: 2,
   directives: 50,
-  /** Fields of one name in one pair of braces, each compared with each. No tool writes any. */
+  /** Repeated names in one selection set: validation compares each with each. No tool writes any. */
   repeats: 20,
-  /** For each object of GRAPHQL_MAX_COST: an outfit and its user have 23. Aliases could give an object fifty more. */
+  /** Per object of GRAPHQL_MAX_COST: an outfit and its user have 23 together. Aliases could add fifty per object. */
   fieldsPerObject: 12,
-  /** By `weightOf` of outfits/list.ts: three lists that no index serves, six searches, or twelve of one user. */
+  /** By `weightOf` of outfits/lists/list.ts: three lists without an index, six searches, or twelve lists of a user. */
   filterWeight: 12,
   errors: 5,
 };
@@ -67,15 +67,15 @@ export function validateWithin(
 ): readonly GraphQLError[] {
   const error = checkSize(document);
   if (error) return [error];
-  const rules = config.graphqlIntrospection ? specifiedRules : hiding;
-  const errors = validate(schema, document, rules, tellingOf(config));
+  const rules = config.graphqlIntrospection ? specifiedRules : rulesWithoutIntrospection;
+  const errors = validate(schema, document, rules, errorOptionsOf(config));
   return errors.map((invalid) => invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'));
 }
 
-const hiding = [...specifiedRules, NoSchemaIntrospectionCustomRule];
+const rulesWithoutIntrospection = [...specifiedRules, NoSchemaIntrospectionCustomRule];
 
-/** Suggestions would tell the names that introspection may not tell. */
-const tellingOf = ({ graphqlIntrospection }: LimitConfig) => ({
+/** Suggestions would disclose names of the schema while introspection is off. */
+const errorOptionsOf = ({ graphqlIntrospection }: LimitConfig) => ({
   maxErrors: limits.errors,
   hideSuggestions: !graphqlIntrospection,
 });
@@ -85,6 +85,7 @@ interface Executable {
   readonly node: OperationDefinitionNode;
 }
 
+/** Errors of variables that do not fit their types, or with which the operation is too costly. */
 export function refuseVariables(
   schema: GraphQLSchema,
   config: LimitConfig,
@@ -92,7 +93,7 @@ export function refuseVariables(
   given: Record<string, unknown>,
 ): readonly GraphQLError[] {
   const definitions = node.variableDefinitions ?? [];
-  const { errors, coerced } = getVariableValues(schema, definitions, given, tellingOf(config));
+  const { errors, coerced } = getVariableValues(schema, definitions, given, errorOptionsOf(config));
   if (errors) return errors.map(invalidVariables);
   const error = findExcess(schema, config, { document, node }, coerced);
   return error ? [error] : [];
@@ -120,7 +121,7 @@ function findExcess(
   );
 }
 
-/** Undefined: some request may be answered. Variables have their default, or what makes the operation cheapest. */
+/** Undefined: within the limits for some variables. Uses their defaults, or the cheapest values. */
 export function findExcessOf(
   schema: GraphQLSchema,
   config: LimitConfig,
@@ -138,7 +139,7 @@ export function findExcessOf(
   return findExcess(schema, config, operation, variables);
 }
 
-/** What GRAPHQL_MAX_COST limits. Undefined: the variables do not fit the operation. */
+/** The number that GRAPHQL_MAX_COST limits. Undefined: the variables do not fit their types. */
 export function countObjects(
   schema: GraphQLSchema,
   config: LimitConfig,
@@ -149,7 +150,7 @@ export function countObjects(
   return coerced && countCost(schema, document, node, { variables: coerced, config }).objects;
 }
 
-/** What forbids even to validate a document: counts what is written in it, whether or not it is used. */
+/** Limits before validation: counts everything in the document, used or not. */
 function checkSize(document: DocumentNode): GraphQLError | undefined {
   let aliases = 0;
   let introspectionAliases = 0;
@@ -204,7 +205,7 @@ function measureDepth({ definitions }: DocumentNode): number {
   const depthOfFragment = (name: string): number => {
     const depth = depths.get(name);
     if (depth !== undefined) return depth;
-    // Also ends a cycle, which validation reports.
+    // Terminates on a cycle, which validation reports.
     depths.set(name, 0);
     depths.set(name, depthOf(fragments.get(name)));
     return depths.get(name) ?? 0;

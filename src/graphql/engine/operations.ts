@@ -1,4 +1,4 @@
-// Operations by the text of their document: parsed and validated within limits, once for all who ask.
+// Cache of operations by the text of their document: each is parsed and validated within the limits once.
 import {
   type DocumentNode,
   GraphQLError,
@@ -21,31 +21,31 @@ export interface Operation {
   readonly name: string | undefined;
   readonly document: DocumentNode;
   readonly node: OperationDefinitionNode;
-  /** Undefined: it is one of this service's own, which no limit holds for. */
+  /** Undefined: a document of this service itself, to which no limit applies. */
   readonly text: string | undefined;
   executions: number;
   compiled?: CompiledQuery | null;
-  /** Whether it has asked for something of the viewer's, so that its answers are never shared. */
+  /** Whether an execution used something personal, so that its answers are never shared. */
   isPersonal: boolean;
 }
 
-/** What is wrong with a document: nothing of it is executed then. */
+/** Errors of a document, of which nothing is executed. */
 export interface Invalid {
   readonly errors: readonly GraphQLError[];
 }
 
-interface KnownDocument {
-  /** The same for all of them: each takes what the whole text takes. */
+interface ParsedDocument {
+  /** One for all operations of the text, as each would take the memory of the whole. */
   readonly document: DocumentNode;
   readonly operations: ReadonlyMap<string | undefined, Operation>;
 }
 
-/** Bytes that a parsed document takes, for each character of its text: of `{a b c}`, up to 300. */
+/** Bytes of memory per character of a parsed text: up to 300, for `{a b c}`. */
 const bytesPerCharacter = 300;
 const bytesPerOperation = 1_000;
 
 export class Operations {
-  readonly #documents = new LRUCache<string, KnownDocument>({ maxSize: 67_108_864 });
+  readonly #documents = new LRUCache<string, ParsedDocument>({ maxSize: 67_108_864 });
 
   constructor(
     private readonly schema: GraphQLSchema,
@@ -53,22 +53,22 @@ export class Operations {
   ) {}
 
   find(text: string, operationName: string | undefined, isRead: boolean): Operation | Invalid {
-    const known = this.#documents.get(text);
-    const operation = known?.operations.get(operationName);
+    const parsed = this.#documents.get(text);
+    const operation = parsed?.operations.get(operationName);
     if (operation && (operation.type === 'query' || !isRead)) return operation;
     try {
-      const document = known?.document ?? parseWithin(text);
+      const document = parsed?.document ?? parseWithin(text);
       const node = getOperationAST(document, operationName);
       if (!node) return { errors: [operationNotFound()] };
       if (node.operation === 'mutation' && isRead) return { errors: [mutationNeedsPost()] };
       if (node.operation === 'subscription' && !this.schema.getSubscriptionType()) {
         return { errors: [subscriptionsNotSupported()] };
       }
-      const errors = known ? [] : validateWithin(this.schema, this.config, document);
+      const errors = parsed ? [] : validateWithin(this.schema, this.config, document);
       if (errors.length > 0) return { errors };
       const found = toOperation(document, node, text);
-      const operations = new Map(known?.operations).set(operationName, found);
-      this.#keep(text, { document, operations });
+      const operations = new Map(parsed?.operations).set(operationName, found);
+      this.#store(text, { document, operations });
       return found;
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [error] };
@@ -76,11 +76,12 @@ export class Operations {
     }
   }
 
+  /** The error of an operation that exceeds the limits whatever its variables. */
   findUnanswerable(operation: Operation): GraphQLError | undefined {
     return findExcessOf(this.schema, this.config, operation);
   }
 
-  /** A document of this service's own, which no limit holds for. @throws when it does not fit the schema */
+  /** The operation of a document of this service itself. @throws when it does not fit the schema */
   store(document: DocumentNode): Operation {
     const [invalid] = validate(this.schema, document);
     if (invalid) throw invalid;
@@ -89,18 +90,19 @@ export class Operations {
     return toOperation(document, node, undefined);
   }
 
-  measure({ text }: Operation): void {
-    const known = text === undefined ? undefined : this.#documents.get(text);
-    // As another value: or else it keeps the size that it had.
-    if (text !== undefined && known) this.#keep(text, { ...known });
+  /** Updates the size of a document in the cache, after an operation of it was compiled. */
+  updateSize({ text }: Operation): void {
+    const parsed = text === undefined ? undefined : this.#documents.get(text);
+    // A copy: the LRU cache keeps the size of an identical value.
+    if (text !== undefined && parsed) this.#store(text, { ...parsed });
   }
 
-  #keep(text: string, known: KnownDocument): void {
+  #store(text: string, parsed: ParsedDocument): void {
     let size = bytesPerCharacter * text.length;
-    for (const { compiled } of known.operations.values()) {
+    for (const { compiled } of parsed.operations.values()) {
       size += bytesPerOperation + (compiled?.bytes ?? 0);
     }
-    this.#documents.set(text, known, { size });
+    this.#documents.set(text, parsed, { size });
   }
 }
 
@@ -116,13 +118,13 @@ function toOperation(
   return { type, isLive, name, ...executed, text, executions: 0, isPersonal: false };
 }
 
-/** A subscription as a query, with which it is answered each time: an answer is state, not an event. */
+/** A subscription as the query that is executed for each of its answers: it sends state, not events. */
 function asQuery({ definitions }: DocumentNode, operation: OperationDefinitionNode) {
   const node = { ...operation, operation: OperationTypeNode.QUERY };
-  const kept = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
-  // Or else fragments on the type `Subscription` would match nothing.
+  const fragments = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
+  // Fragments on the type `Subscription` would not match a query.
   const document = visit<DocumentNode>(
-    { kind: Kind.DOCUMENT, definitions: [node, ...kept] },
+    { kind: Kind.DOCUMENT, definitions: [node, ...fragments] },
     {
       NamedType: (type) =>
         type.name.value === 'Subscription'

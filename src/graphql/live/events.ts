@@ -1,4 +1,5 @@
 // Answers as server-sent events: the "distinct connections" mode of the GraphQL over SSE protocol.
+// @see https://github.com/graphql/graphql-over-http/blob/main/rfcs/GraphQLOverSSE.md
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { OperationCaller } from '../../admission/admission.ts';
@@ -10,44 +11,49 @@ import { encodeResult, type GraphQLRequest } from '../request.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer } from './live-feed.ts';
 
-interface Means {
+interface EventOptions {
   readonly engine: Engine;
   readonly live: LiveAnswers;
   readonly streams: EventStreams;
 }
 
-/** A subscription with a stream of events, anything else with its one result. */
+/** Answers a subscription with a stream of events, another operation with its single result. */
 export async function answerWithEvents(
-  { engine, live, streams }: Means,
+  { engine, live, streams }: EventOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   operation: Operation | Invalid,
   { variables, key }: GraphQLRequest,
   caller: OperationCaller,
 ): Promise<FastifyReply> {
-  // What is wrong with a document is told in an event: EventSource would hide another status.
+  // Errors of a document are sent as an event: EventSource hides the body of another status.
   if ('errors' in operation) return sendEvents(request, reply, onlyOne(operation));
   request.operationName = operation.name;
   if (!operation.isLive) {
-    const question = { operation, variables, key: `events ${key}`, toAnswer: toLive };
-    const { events, isFinal } = await engine.answer(question, caller);
+    const execution = { operation, variables, key: `events ${key}`, toAnswer: toLive };
+    const { events, isFinal } = (await engine.answer(execution, caller)).answer;
     return sendEvents(request, reply, isFinal ? events : Buffer.concat([events, complete]));
   }
   const name = JSON.stringify([operation.name ?? null, operation.text]);
   const liveKey = `live ${name} ${writeCanonical(variables)}`;
-  const question = { operation, variables, key: liveKey, toAnswer: toLive };
+  const execution = { operation, variables, key: liveKey, toAnswer: toLive };
   const stream = streams.add(request.viewer?.expiresAt, expired);
-  const following = live.follow(question, request.viewer, caller.sender, ({ events, isFinal }) => {
-    if (isFinal) stream.finish(events);
-    else stream.offer(events);
-  });
-  stream.once('close', following.leave);
+  const subscription = live.subscribe(
+    execution,
+    request.viewer,
+    caller.sender,
+    ({ events, isFinal }) => {
+      if (isFinal) stream.finish(events);
+      else stream.offer(events);
+    },
+  );
+  stream.once('close', subscription.unsubscribe);
   const { signal } = request;
   const onLeave = () => stream.destroy();
   signal.addEventListener('abort', onLeave, { once: true });
   stream.once('close', () => signal.removeEventListener('abort', onLeave));
   try {
-    await following.first;
+    await subscription.first;
   } catch (error) {
     stream.destroy();
     throw error;
@@ -55,7 +61,7 @@ export async function answerWithEvents(
   return sendEvents(request, reply, stream);
 }
 
-/** Its data is empty, not absent: or else EventSource would not tell of it. */
+/** With empty data: EventSource does not dispatch an event without data. */
 const complete = formatEvent('complete', '');
 
 const expired = onlyOne({
@@ -71,16 +77,16 @@ function onlyOne(result: ExecutionResult): Buffer {
   return Buffer.concat([formatEvent('next', body), complete]);
 }
 
-function toLive(result: ExecutionResult, isForAll: boolean): LiveAnswer {
-  // Nothing was executed, and would not be the next time: the variables do not fit, or cost too much.
+function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
+  // Not executed, now or later: the variables are invalid, or too costly.
   const isFinal = result.data === undefined;
   const { body } = encodeResult(result, 'application/graphql-response+json');
   const events = isFinal ? onlyOne(result) : formatEvent('next', body);
-  const shareable = isForAll && result.errors === undefined;
-  return { events, isForAll, isFinal, size: events.length, shareable };
+  const shareable = isShared && result.errors === undefined;
+  return { events, isShared, isFinal, size: events.length, shareable };
 }
 
-/** Variables as text that is equal for equal ones, in any order. JSON would write 1e400, read as Infinity, as null. */
+/** Canonical JSON: equal for equal variables, in any order. JSON.stringify would write Infinity, read from 1e400, as null. */
 function writeCanonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
   if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);

@@ -1,80 +1,81 @@
-// One question and all who follow it: read for all of them at once, one reading after the other.
+// A feed: one operation with all its subscribers, executed for all of them at once, one execution at a time.
 import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
 import type { ChangeLog, Dependencies } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
-import type { Answer } from '../engine/answer-cache.ts';
-import type { Question } from '../engine/engine.ts';
+import type { Answer, Reading } from '../engine/answer-cache.ts';
+import type { Execution } from '../engine/engine.ts';
 
 export interface LiveAnswer extends Answer {
   readonly events: Buffer;
-  readonly isForAll: boolean;
-  /** Whether no other answer can follow: the variables do not fit, say. */
+  readonly isShared: boolean;
+  /** Whether no other answer can follow: the variables are invalid, say. */
   readonly isFinal: boolean;
 }
 
-export type LiveQuestion = Question<LiveAnswer>;
+export type LiveExecution = Execution<LiveAnswer>;
 
-export interface Follower {
+export interface Subscriber {
   readonly viewer: Viewer | undefined;
   readonly sender: string;
   readonly onAnswer: (answer: LiveAnswer) => void;
   readonly onFailure: (error: unknown) => void;
   hasAnswer: boolean;
-  /** The reading that is the first for it: one that began before it came may lack what it must see. */
+  /** Number of its first reading: one that began before it subscribed may lack a commit that it must see. */
   firstReading: number;
 }
 
-const failurePause = 1000;
+/** Milliseconds before a failed reading is retried. */
+const retryDelay = 1000;
 
 export type Read = (
-  question: LiveQuestion,
+  execution: LiveExecution,
   caller: Pick<OperationCaller, 'sender' | 'signal' | 'viewer'>,
-) => Promise<LiveAnswer>;
+) => Promise<Reading<LiveAnswer>>;
 
-/** Each reading begins when the one before has ended, and is given to those who came before it began. */
+/** A reading begins when the previous one has ended, and is sent to those who subscribed before it began. */
 export class LiveFeed {
-  readonly followers = new Set<Follower>();
-  readonly #left = new AbortController();
+  readonly subscribers = new Set<Subscriber>();
+  readonly #abort = new AbortController();
   #readings = 0;
-  /** A version of the database before the last answer was read; undefined: there is none. */
+  /** A version of the database before the last reading; undefined: there was none. */
   #version: number | undefined;
   #dependencies: Dependencies | undefined;
   #isReading = false;
-  /** Whether the next reading is needed whatever has changed: a follower came during the last one, say. */
+  /** Whether to read even if nothing was invalidated: for a new subscriber, say. */
   #mustRead = true;
   #notBefore = 0;
 
   /**
-   * @param isForAll whether it gives what is the same for everyone
-   * @param viewer who gets the answers; undefined: those without a token
-   * @param expensivePause least milliseconds between an expensive reading and the next one
+   * @param isShared whether its answers are the same for every viewer
+   * @param viewer of a feed that is not shared; undefined: anonymous
+   * @param expensivePause throttle: milliseconds after an expensive reading before the next one
    */
   constructor(
-    readonly question: LiveQuestion,
-    readonly isForAll: boolean,
+    readonly execution: LiveExecution,
+    readonly isShared: boolean,
     private readonly viewer: Viewer | undefined,
     private readonly changes: Pick<ChangeLog, 'isInvalidated' | 'current'>,
     private readonly expensivePause: number,
   ) {}
 
   get isDue(): boolean {
-    return !this.#isReading && this.pauseLeft === 0 && (this.#mustRead || this.#isInvalidated());
+    return !this.#isReading && this.delay === 0 && (this.#mustRead || this.#isInvalidated());
   }
 
-  get pauseLeft(): number {
+  get delay(): number {
     return Math.max(this.#notBefore - performance.now(), 0);
   }
 
-  get left(): AbortSignal {
-    return this.#left.signal;
+  get signal(): AbortSignal {
+    return this.#abort.signal;
   }
 
-  /** Who is charged for the next reading: the sender with the least load, so that a busy one does not delay it. */
+  /** The sender charged for the next reading: the one with the least load, so that a busy one does not delay it. */
   findPayer(loadOf: (sender: string) => number): string {
     let payer = '';
     let least = Number.POSITIVE_INFINITY;
-    for (const { sender } of this.followers) {
+    for (const { sender } of this.subscribers) {
       const load = loadOf(sender);
       if (load < least) [payer, least] = [sender, load];
       if (load === 0) break;
@@ -82,15 +83,15 @@ export class LiveFeed {
     return payer;
   }
 
-  add(follower: Follower): void {
-    follower.firstReading = this.#readings + 1;
-    this.followers.add(follower);
+  add(subscriber: Subscriber): void {
+    subscriber.firstReading = this.#readings + 1;
+    this.subscribers.add(subscriber);
     this.#mustRead = true;
   }
 
-  remove(follower: Follower): void {
-    this.followers.delete(follower);
-    if (this.followers.size === 0) this.#left.abort();
+  remove(subscriber: Subscriber): void {
+    this.subscribers.delete(subscriber);
+    if (this.subscribers.size === 0) this.#abort.abort();
   }
 
   markUnknown(): void {
@@ -103,31 +104,31 @@ export class LiveFeed {
     );
   }
 
-  /** @throws what the reading fails with: followers keep the answer that they have */
+  /** @throws what the reading fails with: subscribers keep their last answer */
   async read(read: Read, sender: string): Promise<void> {
-    // What is committed during the reading will be known to have come after this.
+    // Before the reading, so that commits during it invalidate the answer.
     const version = this.changes.current;
     this.#isReading = true;
     this.#mustRead = false;
     this.#readings += 1;
     const number = this.#readings;
     try {
-      const viewer = this.isForAll ? undefined : this.viewer;
-      const caller = { viewer, signal: this.left, sender };
-      const answer = await read(this.question, caller);
-      if (this.isForAll && !answer.isForAll) throw new PersonalAnswerError();
+      const viewer = this.isShared ? undefined : this.viewer;
+      const caller = { viewer, signal: this.signal, sender };
+      const { answer, dependencies, isExpensive } = await read(this.execution, caller);
+      if (this.isShared && !answer.isShared) throw new PersonalAnswerError();
       this.#version = version;
-      this.#dependencies = answer.dependencies;
-      if (answer.isExpensive) this.#pause(this.expensivePause);
-      for (const follower of this.followers) {
-        if (follower.firstReading > number) continue;
-        follower.hasAnswer = true;
-        follower.onAnswer(answer);
+      this.#dependencies = dependencies;
+      if (isExpensive) this.#pause(this.expensivePause);
+      for (const subscriber of this.subscribers) {
+        if (subscriber.firstReading > number) continue;
+        subscriber.hasAnswer = true;
+        subscriber.onAnswer(answer);
       }
     } catch (error) {
       this.#mustRead = true;
-      // Also a reading that was ended by its time limit: that itself took as long as the pause is.
-      if (error instanceof HttpError) this.#pause(failurePause);
+      // After a timeout too, although that took as long itself.
+      if (error instanceof HttpError) this.#pause(retryDelay);
       throw error;
     } finally {
       this.#isReading = false;
@@ -139,13 +140,13 @@ export class LiveFeed {
   }
 
   fail(error: unknown): void {
-    for (const follower of this.followers) {
-      if (!follower.hasAnswer) follower.onFailure(error);
+    for (const subscriber of this.subscribers) {
+      if (!subscriber.hasAnswer) subscriber.onFailure(error);
     }
   }
 
-  /** Does not read again until something is committed after `version`, a version before the failed reading. */
-  giveUp(version: number): void {
+  /** Does not retry until a commit follows `version`, the version before the failed reading. */
+  waitForCommit(version: number): void {
     this.#version = version;
     this.#dependencies = undefined;
     this.#mustRead = false;

@@ -1,4 +1,4 @@
-// Live answers: state, not events. What is followed is read anew when something touches it.
+// Live queries, for subscriptions: an answer is sent again when a commit has invalidated it. State, not events.
 import { AsyncResource } from 'node:async_hooks';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Viewer } from '../../admission/viewer.ts';
@@ -8,32 +8,33 @@ import { httpErrorFor } from '../../database/errors.ts';
 import { timedOut } from '../../errors.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
-  type Follower,
   type LiveAnswer,
+  type LiveExecution,
   LiveFeed,
-  type LiveQuestion,
   PersonalAnswerError,
   type Read,
+  type Subscriber,
 } from './live-feed.ts';
 
-const interval = 250;
-/** Feeds of each kind that are read at a time: together fewer than there are connections. */
-const places = { slots: 4, perSender: 2 };
+/** Milliseconds between two polls of the database state. */
+const pollInterval = 250;
+/** Concurrent readings per lane: both lanes together use fewer connections than the pool has. */
+const laneLimits = { slots: 4, perSender: 2 };
 
-/** Asks the database what was committed, once for all followers, and reads again what that invalidates. */
+/** Polls the database state, once for all subscribers, and reads again the feeds that a commit has invalidated. */
 export class LiveAnswers {
   readonly #feeds = new Map<string, LiveFeed>();
-  /** Two lanes: thousands of viewers' own answers do not hold up what is for all, nor it them. */
-  readonly #forAll = new Lane(places);
-  readonly #own = new Lane(places);
+  /** Two lanes: thousands of personal feeds do not delay shared ones, nor the reverse. */
+  readonly #shared = new Lane(laneLimits);
+  readonly #personal = new Lane(laneLimits);
   readonly #waiting = new Set<LiveFeed>();
-  /** Feeds that wait or are read, by who is charged. */
+  /** Feeds that wait or are read, by charged sender. */
   readonly #load = new Map<string, number>();
-  /** What is read for all who follow belongs to no request, nor to its trace. */
+  /** Readings belong to no request, nor to its trace. */
   readonly #outside = new AsyncResource('LiveAnswers');
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param expensivePause least milliseconds between an expensive reading of a question and its next one */
+  /** @param expensivePause throttle: milliseconds after an expensive reading of a feed before the next one */
   constructor(
     private readonly engine: Engine,
     private readonly snapshots: StateSource,
@@ -42,19 +43,19 @@ export class LiveAnswers {
   ) {}
 
   /**
-   * Calls back with the answer, and again with each that may differ from the one before.
-   * @param sender who is charged for readings
-   * @returns `first` settles with the first answer, or fails as it does; with 503 when the follower has left
+   * Calls back with the first answer, and again with each that may differ.
+   * @param sender charged for readings
+   * @returns `first` settles with the first answer, rejects as it does; with 503 after `unsubscribe`
    */
-  follow(
-    question: LiveQuestion,
+  subscribe(
+    execution: LiveExecution,
     viewer: Viewer | undefined,
     sender: string,
     onAnswer: (answer: LiveAnswer) => void,
-  ): { readonly first: Promise<void>; leave(): void } {
-    let leave = () => {};
+  ): { readonly first: Promise<void>; unsubscribe(): void } {
+    let unsubscribe = () => {};
     const first = new Promise<void>((settle, reject) => {
-      const follower: Follower = {
+      const subscriber: Subscriber = {
         viewer,
         sender,
         hasAnswer: false,
@@ -65,53 +66,52 @@ export class LiveAnswers {
         },
         onFailure: reject,
       };
-      this.#join(question, follower, this.engine.isForAll(question.operation, viewer));
-      leave = () => {
+      this.#subscribe(execution, subscriber, this.engine.isShared(execution.operation, viewer));
+      unsubscribe = () => {
         reject(timedOut());
-        this.#leave(question, follower);
+        this.#unsubscribe(execution, subscriber);
       };
     });
     first.catch(() => {});
-    return { first, leave };
+    return { first, unsubscribe };
   }
 
-  #join(question: LiveQuestion, follower: Follower, isForAll: boolean): void {
-    const key = keyOf(question, follower, isForAll);
+  #subscribe(execution: LiveExecution, subscriber: Subscriber, isShared: boolean): void {
+    const key = keyOf(execution, subscriber, isShared);
     const { changes } = this.snapshots;
     const feed =
       this.#feeds.get(key) ??
-      new LiveFeed(question, isForAll, follower.viewer, changes, this.expensivePause);
+      new LiveFeed(execution, isShared, subscriber.viewer, changes, this.expensivePause);
     this.#feeds.set(key, feed);
-    feed.add(follower);
+    feed.add(subscriber);
     if (feed.isDue) this.#enqueue(feed);
-    // Not left to the next look, which does nothing while the database is away.
-    else if (feed.pauseLeft > 0)
-      setTimeout(() => this.#enqueueAgain(key, feed), feed.pauseLeft + 1);
-    this.#timer ??= this.#lookLater();
+    // Not left to the next poll, which does nothing while the database is down.
+    else if (feed.delay > 0) setTimeout(() => this.#enqueueDelayed(key, feed), feed.delay + 1);
+    this.#timer ??= this.#schedulePoll();
   }
 
-  #enqueueAgain(key: string, feed: LiveFeed): void {
+  #enqueueDelayed(key: string, feed: LiveFeed): void {
     if (this.#feeds.get(key) === feed && feed.isDue) this.#enqueue(feed);
   }
 
-  #leave(question: LiveQuestion, follower: Follower): void {
-    for (const isForAll of [true, false]) {
-      const key = keyOf(question, follower, isForAll);
+  #unsubscribe(execution: LiveExecution, subscriber: Subscriber): void {
+    for (const isShared of [true, false]) {
+      const key = keyOf(execution, subscriber, isShared);
       const feed = this.#feeds.get(key);
-      if (!feed?.followers.has(follower)) continue;
-      feed.remove(follower);
-      if (feed.followers.size === 0) this.#feeds.delete(key);
+      if (!feed?.subscribers.has(subscriber)) continue;
+      feed.remove(subscriber);
+      if (feed.subscribers.size === 0) this.#feeds.delete(key);
     }
     if (this.#feeds.size > 0) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
-  #lookLater(): NodeJS.Timeout {
-    return this.#outside.runInAsyncScope(() => setTimeout(() => this.#look(), interval));
+  #schedulePoll(): NodeJS.Timeout {
+    return this.#outside.runInAsyncScope(() => setTimeout(() => this.#poll(), pollInterval));
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const timer = this.#timer;
     try {
       const isKnown = (await this.snapshots.next()) !== undefined;
@@ -120,11 +120,11 @@ export class LiveAnswers {
         if (feed.isDue) this.#enqueue(feed);
       }
     } catch {
-      // The database is away, which others tell: all keep what they have until it is back.
+      // The database is down, which its monitor logs: subscribers keep their last answer.
     }
-    // Everyone may have left, and others have come, for whom there is another timer.
+    // All may have unsubscribed meanwhile, and others subscribed, with a timer of their own.
     if (this.#timer === timer && this.#feeds.size > 0) {
-      this.#timer = this.#lookLater();
+      this.#timer = this.#schedulePoll();
     }
   }
 
@@ -135,12 +135,12 @@ export class LiveAnswers {
   }
 
   async #readInTurn(feed: LiveFeed): Promise<void> {
-    const lane = feed.isForAll ? this.#forAll : this.#own;
+    const lane = feed.isShared ? this.#shared : this.#personal;
     const sender = feed.findPayer((name) => this.#load.get(name) ?? 0);
     const origin = { sender };
     this.#charge(sender, 1);
     try {
-      await lane.enter(origin, feed.left);
+      await lane.enter(origin, feed.signal);
     } catch {
       this.#waiting.delete(feed);
       this.#charge(sender, -1);
@@ -161,32 +161,32 @@ export class LiveAnswers {
     else this.#load.delete(sender);
   }
 
-  readonly #ask: Read = (question, caller) =>
-    this.engine.answer(question, { ...caller, idempotencyKey: undefined, log: this.log });
+  readonly #read: Read = (execution, caller) =>
+    this.engine.answer(execution, { ...caller, idempotencyKey: undefined, log: this.log });
 
   async #readOne(feed: LiveFeed, sender: string): Promise<void> {
     const version = this.snapshots.changes.current;
     try {
-      await feed.read(this.#ask, sender);
+      await feed.read(this.#read, sender);
       if (feed.isDue) this.#enqueue(feed);
     } catch (error) {
       if (error instanceof PersonalAnswerError) return this.#split(feed);
       feed.fail(error);
       if (httpErrorFor(error)) return;
       this.log.error({ err: error }, 'unexpected error');
-      feed.giveUp(version);
+      feed.waitForCommit(version);
     }
   }
 
   #split(feed: LiveFeed): void {
-    const { question } = feed;
-    for (const follower of [...feed.followers]) {
-      this.#leave(question, follower);
-      this.#join(question, follower, false);
+    const { execution } = feed;
+    for (const subscriber of [...feed.subscribers]) {
+      this.#unsubscribe(execution, subscriber);
+      this.#subscribe(execution, subscriber, false);
     }
   }
 }
 
-function keyOf({ key }: LiveQuestion, { viewer }: Follower, isForAll: boolean): string {
-  return isForAll ? key : `${key} ${viewer ? `user ${viewer.userId}` : 'nobody'}`;
+function keyOf({ key }: LiveExecution, { viewer }: Subscriber, isShared: boolean): string {
+  return isShared ? key : `${key} ${viewer ? `user ${viewer.userId}` : 'anonymous'}`;
 }

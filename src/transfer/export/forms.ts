@@ -9,7 +9,7 @@ import { createGzip } from 'node:zlib';
 import { ConfigError } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
 import { typed } from '../../package.ts';
-import { encloseResults } from '../../rest/documents.ts';
+import { buildEnvelope } from '../../rest/documents.ts';
 import { parseQuery } from '../../rest/url.ts';
 
 type Records = AsyncIterable<readonly Buffer[]>;
@@ -91,7 +91,7 @@ export async function writePages(
       previous: page > 1 ? page - 1 : null,
       results: toList(results),
     };
-    const { body } = encloseResults(base + listingPath, kept, parseQuery(query));
+    const { body } = buildEnvelope(base + listingPath, kept, parseQuery(query));
     const file = `page-${String(page).padStart(digits, '0')}.json`;
     await orSay(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
   }

@@ -8,7 +8,7 @@ import {
   type ExportOutfitsQuery,
   type ExportOutfitsQueryVariables,
 } from '../../generated/rest.ts';
-import { type Context, createContextFactory } from '../../graphql/context.ts';
+import { type Context, ContextFactory } from '../../graphql/context.ts';
 import { compileQuery } from '../../graphql/engine/compiled-query.ts';
 import { schema } from '../../graphql/schema.ts';
 import { encodeJson } from '../../http/json.ts';
@@ -24,8 +24,10 @@ export async function* readRecords(
   since?: string,
 ): AsyncGenerator<readonly Buffer[]> {
   const everything = { ...config, privateOutfits: 'listed' } as const;
-  const contexts = createContextFactory(everything, { pool, prisma, read });
-  const walk = createWalk(() => contexts.forOne({ viewer: undefined, idempotencyKey: undefined }));
+  const contexts = new ContextFactory(everything, { pool, prisma, read });
+  const walk = createWalk(() =>
+    contexts.createPersonal({ viewer: undefined, idempotencyKey: undefined }),
+  );
   if (since === undefined) {
     for await (const records of walk('CREATED_DESC')) yield records.map(encodeJson);
     return;
