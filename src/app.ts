@@ -33,9 +33,9 @@ import {
   setSecurityHeaders,
   toOriginForm,
 } from './http/headers.ts';
-import { type Shutdown, signalLeaving } from './http/server/connections.ts';
+import { decorateDisconnectSignal, type Shutdown } from './http/server/connections.ts';
 import { serveHealth } from './http/server/health.ts';
-import { answerUnreadable, createServer } from './http/server/server.ts';
+import { createClientErrorHandler, createServer } from './http/server/server.ts';
 import { Clients } from './observability/clients.ts';
 import { createRequestLog, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -94,7 +94,7 @@ export async function buildApp(
     return503OnClosing: false,
     rewriteUrl: toOriginForm,
     routerOptions: { querystringParser: ignoreQuery },
-    clientErrorHandler: answerUnreadable(
+    clientErrorHandler: createClientErrorHandler(
       nameRequest,
       logger,
       config.legacyMode.kind === 'off' ? {} : { 'x-served-by': 'gateway' },
@@ -117,7 +117,7 @@ export async function buildApp(
   }
   const clients = metrics?.usage.clients ?? new Clients();
   tracing?.followRequests(app, clients);
-  signalLeaving(app);
+  decorateDisconnectSignal(app);
   answerRequestIds(app);
   logAnswers(app, clients);
   metrics?.countAnswers(app);

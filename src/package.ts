@@ -1,4 +1,4 @@
-// This package: where it is, its version, and what a person types to run its commands.
+// This package: folder, version, and how its commands are typed.
 import { existsSync, readFileSync } from 'node:fs';
 
 /** The URL of the folder of package.json and dist/: this file runs in src/ in tests, and bundled below dist/. */
@@ -14,8 +14,8 @@ export const version: string = JSON.parse(
   readFileSync(new URL('package.json', packageFolder), 'utf8'),
 ).version;
 
-/** @param command such as `counts rebuild` */
-export function typed(command: string): string {
+/** How an operator types a command of this package. @param command such as `counts rebuild` */
+export function commandText(command: string): string {
   const [name, ...words] = command.split(' ');
   const script = `npm run ${name}${words.length > 0 ? ` -- ${words.join(' ')}` : ''}`;
   return `"outfit-gateway ${command}" (in a checkout "${script}")`;

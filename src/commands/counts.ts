@@ -3,7 +3,7 @@ import { Argument } from 'commander';
 import type pg from 'pg';
 import { readConfig } from '../config.ts';
 import { checkTriggers } from '../outfits/counts.ts';
-import { typed } from '../package.ts';
+import { commandText } from '../package.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession, withDatabase } from './database.ts';
 import { createLine, withSettings } from './options/command-line.ts';
@@ -79,7 +79,7 @@ const kept = [
 async function check(client: pg.PoolClient, description: string, io: Io): Promise<number> {
   const problems = await checkTriggers(client);
   for (const problem of problems) {
-    io.stdout.write(`${description}: ${problem}: run ${typed('counts rebuild')}.\n`);
+    io.stdout.write(`${description}: ${problem}: run ${commandText('counts rebuild')}.\n`);
   }
   let allWrong = problems.length;
   for (const { name, unit, findWrong } of kept) {
@@ -91,7 +91,7 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
     io.stdout.write(
       wrong === 0
         ? `${description}: all ${name} are right (${seconds} s).\n`
-        : `${description}: ${wrong} ${unit} differ (${seconds} s): run ${typed('counts rebuild')}.\n`,
+        : `${description}: ${wrong} ${unit} differ (${seconds} s): run ${commandText('counts rebuild')}.\n`,
     );
   }
   return allWrong === 0 ? 0 : 1;

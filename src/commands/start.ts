@@ -1,6 +1,6 @@
 // outfit-gateway start: reads the settings, and has the gateway started as one process or several.
 import { readConfig } from '../config.ts';
-import { isEnding } from '../process/signals.ts';
+import { isShuttingDown } from '../process/signals.ts';
 import type { Io } from './command.ts';
 import { createLine, withSettings } from './options/command-line.ts';
 
@@ -19,7 +19,7 @@ export async function run({ env }: Io): Promise<never> {
   try {
     await start(config);
   } catch (error) {
-    if (!isEnding()) throw error;
+    if (!isShuttingDown()) throw error;
   }
   return new Promise(() => {});
 }

@@ -7,7 +7,7 @@ import { toAnswer } from '../http/client.ts';
 import { type ComparedService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { Report } from '../legacy/verify/report.ts';
 import { verifyListing } from '../legacy/verify/verify.ts';
-import { typed } from '../package.ts';
+import { commandText } from '../package.ts';
 import { createReporter, formatNumber } from '../transfer/reporter.ts';
 import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
@@ -59,7 +59,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const listing = findListingUrl(sources);
   if (listing === undefined) {
     throw new UsageError(
-      `verify compares a live listing, by its URL. For saved files, type ${typed(`import ${sources.join(' ')} --dry-run`)}.`,
+      `verify compares a live listing, by its URL. For saved files, type ${commandText(`import ${sources.join(' ')} --dry-run`)}.`,
     );
   }
   const headers = parseHeaders(values.header ?? []);

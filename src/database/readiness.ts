@@ -2,7 +2,7 @@
 
 import type pg from 'pg';
 import { OperatorError } from '../errors.ts';
-import { typed } from '../package.ts';
+import { commandText } from '../package.ts';
 import { findPendingMigrations, MigrationError } from './migrations.ts';
 
 /** The database cannot be used as it is; the message is one sentence that says what to change. */
@@ -34,7 +34,7 @@ export async function checkReady(
   });
   if (pending.length > 0) {
     throw new DatabaseNotReadyError(
-      `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run ${typed('migrate')} first.`,
+      `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run ${commandText('migrate')} first.`,
     );
   }
 }

@@ -1,79 +1,107 @@
-// Starts the gateway: what is done once, however many processes then serve.
+// Start of the gateway: the steps that run once, however many processes then serve.
+
+import type { Logger } from 'pino';
 import { type Config, ConfigError, findWriteObstacle } from '../config.ts';
+import type { Database } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
-import { reservePlace, urlOf } from '../http/server/server.ts';
+import { type PortReservation, reservePort, urlOf } from '../http/server/server.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
 import { version } from '../package.ts';
-import { openOutfits } from './connect-and-seed.ts';
-import { fail, listening } from './exit.ts';
-import { openGround, openLog, sayGoodBye } from './resources.ts';
-import { closeOnSignal, isEnding } from './signals.ts';
+import { connectAndSeed, type Gateway } from './connect-and-seed.ts';
+import { explainListenError, fail } from './exit.ts';
+import { logShutdown, openLog, openResources, type Resources } from './resources.ts';
+import { closeOnSignal, isShuttingDown } from './signals.ts';
+
+interface Ports {
+  readonly main: PortReservation;
+  readonly metrics: PortReservation | undefined;
+}
 
 export async function start(config: Config): Promise<void> {
-  const isOne = config.workers === 1;
-  if (!isOne && config.databaseUrl === undefined) {
+  const isSingle = config.workers === 1;
+  if (!isSingle && config.databaseUrl === undefined) {
     throw new ConfigError(
       `WORKERS is "${config.workers}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
     );
   }
-  const log = await openLog(config, !isOne);
+  const log = await openLog(config, !isSingle);
   log.info({ version }, `Outfit gateway ${version}`);
 
-  // Before anything that takes long: a wrong address is said at once.
-  const { host, metricsPort } = config;
-  const reserve = (port: number) => listening(reservePlace({ host, port }));
-  const place = await reserve(config.port);
-  const metricsPlace = metricsPort === undefined ? undefined : await reserve(metricsPort);
-  // Making a first database takes seconds.
+  // The cheap checks first: a wrong address fails at once, a new embedded database takes seconds.
+  const ports = await reservePorts(config);
   if (config.databaseUrl === undefined && config.trustedDocuments !== undefined) {
     await (await import('../app.ts')).checkTrustedDocuments(config.trustedDocuments, config);
   }
-  // A parent of workers only fills the database: traces and standbys are for requests.
+  // The parent of workers only seeds the database: it needs no standbys and no tracing.
   const parent = { databasePoolMax: 1, databaseReadUrls: [], otlpEndpoint: undefined };
-  const ground = await openGround(isOne ? config : { ...config, ...parent }, log);
-  const { database } = ground;
+  const resources = await openResources(isSingle ? config : { ...config, ...parent }, log);
   closeOnSignal((reason) => {
-    sayGoodBye(log, reason);
-    return ground.close();
+    logShutdown(log, reason);
+    return resources.close();
   });
-  database.failed.then(fail);
+  resources.database.failed.then(fail);
   try {
-    const onApply = (name: string) => log.info(`applying migration ${name}`);
-    if (database.kind === 'embedded') await migrate(database.pool, onApply);
-    const opening = await openOutfits(database, config, log);
-    const mediaUrl = opening.drawsPictures
-      ? `${config.publicUrl ?? place.url}/media`
-      : config.mediaUrl;
-    const settings = { ...config, mediaUrl, port: place.port };
-    const open = isOne
-      ? (await import('./service.ts')).openService
-      : (await import('./cluster/parent.ts')).openWorkers;
-    const serving = await open(settings, ground, opening, log);
-    const { measured } = serving;
-    await metricsPlace?.release();
-    const metricsServer =
-      measured &&
-      metricsPlace &&
-      (await listening(serveMetrics(measured, { host, port: metricsPlace.port })));
-    closeOnSignal(async (reason) => {
-      sayGoodBye(log, reason);
-      // SIGINT is a person at the terminal, who has nobody to tell.
-      await serving.close(reason !== 'SIGINT');
-      metricsServer?.close();
-    });
-
-    await place.release();
-    await serving.listen();
+    await migrateEmbedded(resources.database, log);
+    const gateway = await buildGateway(config, resources, ports.main, log);
+    const metricsPort = await listen(gateway, config, ports, log);
     log.info(describeWriting(config));
     const { legacyMode, legacyUrl } = config;
     if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
-    for (const [name, address] of addressesOf(config, place.url, metricsServer?.port)) {
-      log.info({ address }, `${`${name}:`.padEnd(9)} ${address}`);
-    }
+    logAddresses(log, config, ports.main.url, metricsPort);
   } catch (error) {
-    if (!isEnding()) await ground.close();
+    if (!isShuttingDown()) await resources.close();
     throw error;
   }
+}
+
+async function reservePorts({ host, port, metricsPort }: Config): Promise<Ports> {
+  const reserve = (number: number) => explainListenError(reservePort({ host, port: number }));
+  const main = await reserve(port);
+  return { main, metrics: metricsPort === undefined ? undefined : await reserve(metricsPort) };
+}
+
+async function migrateEmbedded({ kind, pool }: Database, log: Logger): Promise<void> {
+  if (kind !== 'embedded') return;
+  await migrate(pool, (name) => log.info(`applying migration ${name}`));
+}
+
+async function buildGateway(
+  config: Config,
+  resources: Resources,
+  { port, url }: PortReservation,
+  log: Logger,
+): Promise<Gateway> {
+  const startup = await connectAndSeed(resources.database, config, log);
+  const mediaUrl = startup.drawsPictures ? `${config.publicUrl ?? url}/media` : config.mediaUrl;
+  const build =
+    config.workers === 1
+      ? (await import('./service.ts')).openService
+      : (await import('./cluster/parent.ts')).openWorkers;
+  return build({ ...config, mediaUrl, port }, resources, startup, log);
+}
+
+/** Returns the port of the metrics, if they have one. */
+async function listen(
+  gateway: Gateway,
+  { host }: Config,
+  ports: Ports,
+  log: Logger,
+): Promise<number | undefined> {
+  const { measured } = gateway;
+  await ports.metrics?.release();
+  const metricsServer =
+    measured &&
+    ports.metrics &&
+    (await explainListenError(serveMetrics(measured, { host, port: ports.metrics.port })));
+  closeOnSignal(async (reason) => {
+    logShutdown(log, reason);
+    // SIGINT comes from a terminal: no load balancer watches the readiness.
+    await gateway.close(reason !== 'SIGINT');
+    metricsServer?.close();
+  });
+  await ports.main.release();
+  await gateway.listen();
+  return metricsServer?.port;
 }
 
 function describeWriting(config: Config): string {
@@ -89,21 +117,24 @@ function describeWriting(config: Config): string {
   }
 }
 
-/** The addresses that open now, `url` for this machine. */
-function addressesOf(
+/** @param url address of the gateway for this machine */
+function logAddresses(
+  log: Logger,
   { browsable, graphiql, host, legacyMode, publicUrl }: Config,
   url: string,
   metricsPort: number | undefined,
-) {
+): void {
   const base = publicUrl ?? url;
-  const all = [
+  const addresses = [
     publicUrl !== undefined && ['Local', `${url}/`],
     browsable && ['Gallery', `${base}/`],
     ['REST', `${base}/api/outfits/`],
     [graphiql ? 'GraphiQL' : 'GraphQL', `${base}/graphql`],
-    // Or else the old service answers it for some or all.
+    // With less than 100 percent, the old service answers this path for some or all clients.
     browsable && legacyMode.percent === 100 && ['API docs', `${base}/api/docs`],
     metricsPort !== undefined && ['Metrics', `${urlOf(host, metricsPort)}/metrics`],
   ];
-  return all.filter((one) => one !== false);
+  for (const [name, address] of addresses.filter((one) => one !== false)) {
+    log.info({ address }, `${`${name}:`.padEnd(9)} ${address}`);
+  }
 }

@@ -1,4 +1,4 @@
-// The outfits of a gateway that starts: watched, seeded and counted once, for any number of processes.
+// Preparation at start, once per gateway: watches the database, seeds it when it is empty, counts the outfits.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
@@ -8,98 +8,124 @@ import type { MetricsSource } from '../observability/metrics-server.ts';
 import { applyFewPendingChanges, checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
-import { typed } from '../package.ts';
+import { commandText } from '../package.ts';
 import { isDemo, seedDemo } from './seed.ts';
-import { isEnding } from './signals.ts';
+import { isShuttingDown } from './signals.ts';
 
-export interface Opening {
-  readonly monitor: Monitor;
-  /** Whether the pictures of the demonstration set are drawn here, below `/media/`. */
-  readonly drawsPictures: boolean;
-  /** Why no page can be read in time although the database can be used, in one sentence. */
-  problem(): string | undefined;
-  /** Resolves when that has passed. */
-  readonly opened: Promise<void>;
-}
-
-/** What answers requests, this process or several workers: built, and not listening. */
-export interface Serving {
+/** The HTTP side of a gateway, in this process or in several workers: built, not listening. */
+export interface Gateway {
   readonly measured: MetricsSource | undefined;
   listen(): Promise<void>;
-  /** Closes its ground too. @param announce whether to wait until others have seen that it is not ready */
+  /** Closes its resources too. @param announce whether readiness fails for a second before anything closes */
   close(announce: boolean): Promise<void>;
 }
 
-/** Milliseconds that listening waits for what is done first. A lock of another client may take hours. */
-const patience = 3_000;
-const retryPause = 1_000;
+/** Milliseconds that the start waits for the preparation: the lock of another client may take hours. */
+const startTimeout = 3_000;
+const retryInterval = 1_000;
 
 /**
- * Watches the database and prepares the outfits. What takes long, or waits for the database, is done beside serving.
- * @throws DatabaseNotReadyError or MigrationError when waiting cannot help
+ * Connects, seeds and counts. Work that takes longer than `startTimeout` continues while the gateway serves.
+ * @throws DatabaseNotReadyError or MigrationError when a retry cannot help
  */
-export async function openOutfits(
+export async function connectAndSeed(
   database: Database,
   config: Config,
   log: Logger,
-): Promise<Opening> {
-  const { description, pool, read } = database;
+): Promise<Startup> {
   const onChange = (problem: Error | undefined) => {
     if (problem) log.error(problem.message);
-    else log.info(`${description} can be used`);
+    else log.info(`${database.description} can be used`);
   };
   const monitor = await database.monitor(onChange, (sentence) => log.warn(sentence));
-  let isOpen = false;
-  let declareOpen = () => {};
-  const opened = new Promise<void>((settle) => {
-    declareOpen = settle;
-  });
-  let isSeeding = false;
-  // The content of a database that is away is unknown: the set that it will be filled with is not.
-  let isDemoSet = config.seed === 'demo';
-  const prepare = async () => {
-    if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
-    if (config.seed === 'demo' && (await pool.query(readAny)).rowCount === 0) {
-      isSeeding = true;
-      const hint = '(SEED=none leaves it empty)';
-      log.info(`the database is empty: filling it with a demonstration set ${hint}`);
-      await seedDemo(pool, (saved) => log.info(`${saved} demonstration outfits saved`));
+  const startup = new Startup(monitor, database, config, log);
+  await startup.run();
+  return startup;
+}
+
+export class Startup {
+  /** Whether this gateway draws the pictures of the demonstration set, below `/media/`. Constant after `run`. */
+  drawsPictures = false;
+  /** Resolves when the outfits are counted. */
+  readonly prepared: Promise<void>;
+  #declarePrepared = () => {};
+  #isPrepared = false;
+  #isSeeding = false;
+  #hasDemoSet: boolean;
+
+  constructor(
+    readonly monitor: Monitor,
+    private readonly database: Database,
+    private readonly config: Config,
+    private readonly log: Logger,
+  ) {
+    this.prepared = new Promise((resolve) => {
+      this.#declarePrepared = resolve;
+    });
+    // The content of an unreachable database is unknown, but the set that will fill it is not.
+    this.#hasDemoSet = config.seed === 'demo';
+  }
+
+  /** Why pages cannot be read in time although the database is up, in one sentence. */
+  problem(): string | undefined {
+    return this.#isPrepared ? undefined : 'The outfits are not counted yet.';
+  }
+
+  async run(): Promise<void> {
+    await this.#startPreparing();
+    this.drawsPictures = !this.config.hasMediaUrl && this.#hasDemoSet;
+  }
+
+  async #startPreparing(): Promise<void> {
+    const { monitor } = this;
+    if (monitor.problem()) {
+      monitor.ready.then(() => this.#prepare()).catch(() => this.#retry());
+      return;
     }
-    isDemoSet = await isDemo(read);
+    const prepared = this.#prepare();
+    const timeout = sleep(startTimeout, 'late', { ref: false });
+    const isLate = (await Promise.race([prepared, timeout])) === 'late';
+    // Seeding takes seconds; until it ends, clients would take an empty listing for the whole one.
+    if (isLate && !this.#isSeeding) prepared.catch(() => this.#retry());
+    else await prepared;
+  }
+
+  async #prepare(): Promise<void> {
+    const { config, log } = this;
+    const { description, pool, read } = this.database;
+    if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
+    await this.#seedIfEmpty();
+    this.#hasDemoSet = await isDemo(read);
     await applyFewPendingChanges(pool);
     const outfits = await createOutfitList(read, { private: 'all' }).count();
     for (const problem of await checkTriggers(pool)) {
-      log.error(`${problem}: counts and pages may be wrong; run ${typed('counts rebuild')}`);
+      log.error(`${problem}: counts and pages may be wrong; run ${commandText('counts rebuild')}`);
     }
     log.info(`${description}, ${outfits} outfits`);
-    isOpen = true;
-    declareOpen();
-  };
-  const prepareAgain = async (): Promise<void> => {
-    await sleep(retryPause, undefined, { ref: false });
-    if (isEnding()) return;
-    if (monitor.problem()) return prepareAgain();
-    await prepare().catch((err) => {
-      log.warn({ err }, 'the outfits cannot be counted yet');
-      return prepareAgain();
-    });
-  };
-  if (monitor.problem()) {
-    monitor.ready.then(prepare).catch(prepareAgain);
-  } else {
-    const prepared = prepare();
-    const late = sleep(patience, 'late', { ref: false });
-    const isLate = (await Promise.race([prepared, late])) === 'late';
-    // A demonstration set takes seconds, and an empty listing would be taken for the whole one.
-    if (isLate && !isSeeding) prepared.catch(prepareAgain);
-    else await prepared;
+    this.#isPrepared = true;
+    this.#declarePrepared();
   }
-  return {
-    monitor,
-    drawsPictures: !config.hasMediaUrl && isDemoSet,
-    problem: () => (isOpen ? undefined : 'The outfits are not counted yet.'),
-    opened,
-  };
-}
 
-const readAny = 'SELECT FROM outfits LIMIT 1';
+  async #seedIfEmpty(): Promise<void> {
+    const { pool } = this.database;
+    if (this.config.seed !== 'demo') return;
+    if ((await pool.query('SELECT FROM outfits LIMIT 1')).rowCount !== 0) return;
+    this.#isSeeding = true;
+    const hint = '(SEED=none leaves it empty)';
+    this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
+    await seedDemo(pool, (saved) => this.log.info(`${saved} demonstration outfits saved`));
+  }
+
+  async #retry(): Promise<void> {
+    for (;;) {
+      await sleep(retryInterval, undefined, { ref: false });
+      if (isShuttingDown()) return;
+      if (this.monitor.problem()) continue;
+      try {
+        return await this.#prepare();
+      } catch (err) {
+        this.log.warn({ err }, 'the outfits cannot be counted yet');
+      }
+    }
+  }
+}

@@ -1,14 +1,14 @@
-// What a process that cannot go on says last.
+// Exit of a process that cannot go on: the error, said to the operator.
 import pg from 'pg';
 import { ConfigError } from '../config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { OperatorError } from '../errors.ts';
 
-/** The sentence of an error for an operator, or anything unexpected with its stack. */
+/** Errors meant for an operator as a sentence, unexpected ones with their stack. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
-  // The server has gone away, or refuses: its own words say why, and a stack would add nothing.
+  // The database server is unreachable, or refuses: its message is enough, a stack adds nothing.
   const isOfDatabase = error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
   if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
   return error.stack ?? error.message;
@@ -19,8 +19,8 @@ export function fail(error: unknown): never {
   process.exit(1);
 }
 
-/** @throws ConfigError that says what to change, for an address that cannot be taken */
-export function listening<Result>(work: Promise<Result>): Promise<Result> {
+/** @throws ConfigError that names the settings to change, when the address cannot be listened on */
+export function explainListenError<Result>(work: Promise<Result>): Promise<Result> {
   const codes = /^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_\w+)$/;
   return work.catch((error: NodeJS.ErrnoException) => {
     if (!codes.test(error.code ?? '')) throw error;

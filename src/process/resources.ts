@@ -1,4 +1,4 @@
-// Resources of every process, a parent of workers too: log, database, standbys, traces.
+// Resources of every process, a parent of workers included: log, database, standbys, tracing.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
@@ -7,35 +7,35 @@ import { Replicas } from '../database/standby/replicas.ts';
 import type { Standby } from '../database/standby/standby.ts';
 import { createLog } from '../observability/log.ts';
 import type { Tracing } from '../tracing/tracing.ts';
-import type { EndReason } from './signals.ts';
+import type { ShutdownReason } from './signals.ts';
 
-/** @param isOneOfSeveral whether lines for a person say which process writes them */
+/** @param isOneOfSeveral whether lines for a terminal name the process */
 export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
   const format = config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
   if (format === 'json') return createLog(config.logLevel, undefined);
   const { default: pretty } = await import('pino-pretty');
-  // What the messages say already.
+  // The messages contain these already.
   const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
   return createLog(config.logLevel, pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true }));
 }
 
-export function sayGoodBye(log: Logger, reason: EndReason): void {
+export function logShutdown(log: Logger, reason: ShutdownReason): void {
   if (reason instanceof Error) log.fatal({ err: reason }, 'uncaught error: closing');
   else log.info(reason === 'SIGINT' ? 'SIGINT: closing, good-bye' : `${reason}: closing`);
 }
 
-const databaseGrace = 1_000;
+const databaseCloseTimeout = 1_000;
 
-export interface Ground {
+export interface Resources {
   readonly database: Database;
   readonly replicas: Replicas | undefined;
   readonly tracing: Tracing | undefined;
-  /** Takes at most a second, and what is left of the traces another one beside it. */
+  /** Takes at most one second for the database, and one, in parallel, to send the last traces. */
   close(): Promise<void>;
 }
 
 /** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
-export async function openGround(config: Config, log: Logger): Promise<Ground> {
+export async function openResources(config: Config, log: Logger): Promise<Resources> {
   const { databaseReadUrls, otlpEndpoint } = config;
   const timeout = config.requestTimeout * 1000;
   const database = await openDatabase(config, timeout);
@@ -43,12 +43,12 @@ export async function openGround(config: Config, log: Logger): Promise<Ground> {
     otlpEndpoint === undefined
       ? undefined
       : (await import('../tracing/tracing.ts')).startTracing(otlpEndpoint, log);
-  const tell = ({ description, problem }: Standby) => {
+  const logStandby = ({ description, problem }: Standby) => {
     if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
     else log.info(`reading from the ${description}`);
   };
   const replicas =
-    databaseReadUrls.length > 0 ? new Replicas(config, database, timeout, tell) : undefined;
+    databaseReadUrls.length > 0 ? new Replicas(config, database, timeout, logStandby) : undefined;
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     tracing?.followStatements(pool);
   }
@@ -57,9 +57,9 @@ export async function openGround(config: Config, log: Logger): Promise<Ground> {
     replicas,
     tracing,
     async close() {
-      // A statement that does not end must not keep the process: PostgreSQL ends it by itself.
+      // A running statement must not delay the exit: PostgreSQL cancels it by itself.
       const closed = Promise.all([replicas?.close(), database.close()]);
-      await Promise.all([Promise.race([closed, sleep(databaseGrace)]), tracing?.close()]);
+      await Promise.all([Promise.race([closed, sleep(databaseCloseTimeout)]), tracing?.close()]);
     },
   };
 }

@@ -1,4 +1,4 @@
-// The demonstration set, a listing like any other: put into an empty database, and recognised there.
+// The demonstration set: seeds an empty database from a listing, and recognises the set in a database.
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
@@ -12,10 +12,10 @@ import { createCheck } from '../transfer/source/record.ts';
 
 const batchSize = 1000;
 
-/** The outfits that tell the set from others: some may have been changed or deleted. */
+/** Outfits that identify the set; several, since some may have been changed or deleted. */
 const sampleSize = 20;
 
-/** The outfits of the set, oldest first. */
+/** Outfits of the set, oldest first. */
 export async function* readDemo(): AsyncGenerator<OutfitRow> {
   const file = fileURLToPath(new URL('dist/demo/outfits.ndjson', packageFolder));
   const check = createCheck({
@@ -31,7 +31,7 @@ export async function* readDemo(): AsyncGenerator<OutfitRow> {
   }
 }
 
-/** Fills an empty database. @param onProgress called after each batch with the number of outfits so far */
+/** Seeds an empty database. @param onProgress called after each batch with the number of outfits so far */
 export async function seedDemo(pool: pg.Pool, onProgress: (saved: number) => void): Promise<void> {
   let saved = 0;
   await saveIfEmpty(pool, readBatches(), (rows) => {
@@ -51,7 +51,7 @@ async function* readBatches(): AsyncGenerator<OutfitRow[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** Whether a database holds any of the first outfits of the set, with its own picture. */
+/** Whether a database contains one of the first outfits of the set with the picture of the set. */
 export async function isDemo(read: ReadRows): Promise<boolean> {
   const sample: OutfitRow[] = [];
   for await (const outfit of readDemo()) {

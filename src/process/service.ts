@@ -1,4 +1,4 @@
-// The service on its ground, complete but not listening: of the only process, or of one of several workers.
+// The service of one process, built but not listening: of a single process, or of one worker.
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
@@ -8,10 +8,10 @@ import { Shutdown } from '../http/server/connections.ts';
 import { listen } from '../http/server/server.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
 import { CountsMaintenance, type WrongCount } from '../outfits/counts.ts';
-import { typed } from '../package.ts';
-import type { Opening, Serving } from './connect-and-seed.ts';
-import { listening } from './exit.ts';
-import type { Ground } from './resources.ts';
+import { commandText } from '../package.ts';
+import type { Gateway, Startup } from './connect-and-seed.ts';
+import { explainListenError } from './exit.ts';
+import type { Resources } from './resources.ts';
 
 export interface Service {
   readonly app: FastifyInstance;
@@ -19,16 +19,16 @@ export interface Service {
   readonly shutdown: Shutdown;
 }
 
-type ServiceOptions = Pick<Opening, 'monitor' | 'problem' | 'drawsPictures'> & {
+type ServiceOptions = Pick<Startup, 'monitor' | 'problem' | 'drawsPictures'> & {
   readonly log: Logger;
-  /** Whether a standby of another server is an error: when the gateway starts, not when it goes on. */
+  /** Whether a standby of another primary is an error: at the start of the gateway, not of a later worker. */
   readonly refusesStrangers?: boolean;
 };
 
-/** @throws DatabaseNotReadyError when a standby is that of another server */
+/** @throws DatabaseNotReadyError when a standby belongs to another primary */
 export async function buildService(
   config: Config,
-  { database, replicas, tracing }: Ground,
+  { database, replicas, tracing }: Resources,
   { log, monitor, problem, drawsPictures, refusesStrangers = true }: ServiceOptions,
 ): Promise<Service> {
   await replicas?.start(refusesStrangers);
@@ -48,7 +48,7 @@ export async function buildService(
     drawsPictures,
   });
   const maintenance = keepCounts(database, log);
-  // To apply many pending changes takes minutes: listening comes first.
+  // Applying many pending changes takes minutes: listening comes first.
   app.addHook('onListen', async () => maintenance.start());
   app.addHook('preClose', async () => maintenance.close());
   metrics?.followCounts(maintenance);
@@ -57,24 +57,27 @@ export async function buildService(
 
 export async function openService(
   config: Config,
-  ground: Ground,
-  opening: Opening,
+  resources: Resources,
+  startup: Startup,
   log: Logger,
-): Promise<Serving> {
-  const { app, metrics, shutdown } = await buildService(config, ground, { log, ...opening });
+): Promise<Gateway> {
+  const { monitor, drawsPictures } = startup;
+  const problem = () => startup.problem();
+  const options = { log, monitor, problem, drawsPictures };
+  const { app, metrics, shutdown } = await buildService(config, resources, options);
   return {
     measured: metrics,
-    listen: async () => void (await listening(listen(app, config))),
+    listen: async () => void (await explainListenError(listen(app, config))),
     async close(announce) {
       await shutdown.close(app, announce);
-      await ground.close();
+      await resources.close();
     },
   };
 }
 
 function keepCounts({ pool }: Database, log: Logger): CountsMaintenance {
   const onWrong = (wrong: readonly WrongCount[]) =>
-    log.error({ wrong }, `counts are wrong: run ${typed('counts rebuild')}`);
+    log.error({ wrong }, `counts are wrong: run ${commandText('counts rebuild')}`);
   return new CountsMaintenance(pool, onWrong, {
     onBegin: (pending) =>
       log.info(`applying ${pending} changes to the counts: pages are exact, but slower meanwhile`),

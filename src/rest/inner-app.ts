@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { ignoreQuery } from '../http/headers.ts';
-import { signalLeaving } from '../http/server/connections.ts';
+import { decorateDisconnectSignal } from '../http/server/connections.ts';
 
 export interface InnerQuestion {
   readonly method?: 'GET' | 'OPTIONS';
@@ -25,7 +25,7 @@ export async function createInnerApp(serve: (app: FastifyInstance) => Promise<vo
     // It is told below what the real request was found to be.
     trustProxy: true,
   });
-  signalLeaving(app);
+  decorateDisconnectSignal(app);
   app.decorateRequest('viewer', undefined);
   app.decorate('logHttpError', () => {});
   await app.register(serve);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { countWorkers, shareOut } from '../../src/process/cluster/parent.ts';
+import { countWorkers, splitLimits } from '../../src/process/cluster/parent.ts';
 import {
   baseOf,
   environmentOf,
@@ -192,7 +192,7 @@ describe('what cannot start', { timeout }, () => {
 describe('the limits of the gateway', () => {
   test('are shared out: together the workers keep them, and each can work', () => {
     const config = readConfig({ MAX_STREAMS: '0', MAX_CONCURRENT_REQUESTS: '2', WORKERS: '4' });
-    const shares = shareOut(config, 4);
+    const shares = splitLimits(config, 4);
     expect(shares.map(({ databasePoolMax }) => databasePoolMax)).toEqual([3, 3, 2, 2]);
     expect(shares.map(({ cacheMaxBytes }) => cacheMaxBytes)).toEqual(Array(4).fill(2 ** 24));
     expect(shares.map(({ maxConcurrentRequests }) => maxConcurrentRequests)).toEqual([1, 1, 1, 1]);

@@ -1,66 +1,66 @@
-// How connections end: the client leaves, or the service does.
+// The end of connections: client disconnects, graceful shutdown and drain.
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Makes `request.signal` that of the connection, made when a request first waits. Fastify's own is aborted as soon as
- * a body has been read. A client that only closes its sending side counts as left: a killed one sends the same FIN.
+ * Replaces `request.signal` by one that aborts when the client disconnects, created on first use. Fastify's own aborts
+ * as soon as a body has been read. A half-closed connection counts as a disconnect: a killed client sends the same FIN.
  */
-export function signalLeaving(app: FastifyInstance): void {
+export function decorateDisconnectSignal(app: FastifyInstance): void {
   app.decorateRequest('signal', {
     getter() {
-      return leavingSignal(this.raw.socket);
+      return disconnectSignalOf(this.raw.socket);
     },
   });
 }
 
 const signals = new WeakMap<Socket, AbortSignal>();
 
-/** The same for a request that no route was found for: Fastify gives it none of its decorations. */
-export function leavingSignal(socket: Socket): AbortSignal {
-  const signal = signals.get(socket) ?? makeSignal(socket);
+/** For requests without a route too: Fastify does not decorate them. */
+export function disconnectSignalOf(socket: Socket): AbortSignal {
+  const signal = signals.get(socket) ?? createSignal(socket);
   signals.set(socket, signal);
   return signal;
 }
 
-function makeSignal(socket: Socket): AbortSignal {
-  const leaving = new AbortController();
-  if (socket.destroyed) leaving.abort();
-  else socket.once('close', () => leaving.abort());
-  return leaving.signal;
+function createSignal(socket: Socket): AbortSignal {
+  const disconnect = new AbortController();
+  if (socket.destroyed) disconnect.abort();
+  else socket.once('close', () => disconnect.abort());
+  return disconnect.signal;
 }
 
-/** Milliseconds for which connections are still taken after readiness has turned. */
-const notice = 1_000;
-/** Milliseconds that requests under way then have to finish. */
-const grace = 2_500;
-/** Milliseconds in which a client that stays connected has asked again: Node.js closes idle connections after them. */
-const patience = 5_000;
-/** Milliseconds that requests then have: a connection that is silent for as long is cut anyway. */
-const longGrace = 90_000;
+/** Milliseconds between the failing readiness and the end of listening: load balancers look meanwhile. */
+const readinessDelay = 1_000;
+/** Milliseconds that requests in flight have after that. */
+const shutdownTimeout = 2_500;
+/** Milliseconds of a drain before connections close: a keep-alive client learns of it with its next answer. */
+const keepAliveDelay = 5_000;
+/** Milliseconds that requests in flight have in a drain: the server cuts a connection silent for that long anyway. */
+const drainTimeout = 90_000;
 
-/** How the service goes away: readiness first, then no new connections, then none. */
+/** Graceful shutdown: readiness fails first, then listening ends, then connections. */
 export class Shutdown {
   #isClosing = false;
   #endsConnections = false;
-  // Counted here, since Fastify waits for the main server only, and localhost has two.
-  #underWay = 0;
-  #settle = () => {};
+  // Fastify waits for its main server only, and localhost has two.
+  #inFlight = 0;
+  #onIdle = () => {};
 
-  /** Readiness says so before anything is refused. */
+  /** Readiness fails before any request does. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
 
-  /** Follows the requests of `app`; to be called before its routes are added. */
+  /** Counts the requests of `app` that are in flight. Call it before the routes are added. */
   follow(app: FastifyInstance): void {
     const onClose = () => {
-      this.#underWay -= 1;
-      if (this.#underWay === 0) this.#settle();
+      this.#inFlight -= 1;
+      if (this.#inFlight === 0) this.#onIdle();
     };
     app.addHook('onRequest', (_request, reply, done) => {
-      this.#underWay += 1;
+      this.#inFlight += 1;
       reply.raw.on('close', onClose);
       done();
     });
@@ -71,30 +71,30 @@ export class Shutdown {
   }
 
   /**
-   * Turns readiness, stops listening and lets requests finish; cuts off what is open after the grace.
-   * @param announce whether to wait until others have seen that the service is not ready
+   * Fails readiness, stops listening, waits for requests in flight, then cuts the connections that are left.
+   * @param announce whether to wait until load balancers have seen that readiness fails
    */
   async close(app: FastifyInstance, announce: boolean): Promise<void> {
     this.#isClosing = true;
     this.#endsConnections = true;
-    if (announce) await sleep(notice);
-    await this.#finish(app, grace);
+    if (announce) await sleep(readinessDelay);
+    await this.#finish(app, shutdownTimeout);
   }
 
-  /** The same while other processes take the clients over: readiness stays, and requests have all their time. */
-  async leave(app: FastifyInstance): Promise<void> {
+  /** Drain of a rolling restart: another worker takes over, so readiness stays, and requests have all their time. */
+  async drain(app: FastifyInstance): Promise<void> {
     this.#endsConnections = true;
-    await sleep(patience);
-    await this.#finish(app, longGrace);
+    await sleep(keepAliveDelay);
+    await this.#finish(app, drainTimeout);
   }
 
-  async #finish(app: FastifyInstance, limit: number): Promise<void> {
+  async #finish(app: FastifyInstance, timeout: number): Promise<void> {
     const closed = app.close();
     const finished = new Promise<void>((resolve) => {
-      this.#settle = resolve;
-      if (this.#underWay === 0) resolve();
+      this.#onIdle = resolve;
+      if (this.#inFlight === 0) resolve();
     });
-    await Promise.race([Promise.all([closed, finished]), sleep(limit)]);
+    await Promise.race([Promise.all([closed, finished]), sleep(timeout)]);
     app.server.closeAllConnections();
   }
 }

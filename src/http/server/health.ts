@@ -1,10 +1,10 @@
-// /health/live and /health/ready.
+// Health checks: liveness and readiness.
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from '../json.ts';
 
 /**
- * Both cost nothing and need no token.
- * @param findProblem why requests would fail, in one sentence; undefined: they would not
+ * `/health/live` and `/health/ready`: no statement, no token.
+ * @param findProblem why the gateway is not ready, in one sentence
  */
 export function serveHealth(app: FastifyInstance, findProblem: () => string | undefined): void {
   const probes = { '/health/live': () => undefined, '/health/ready': findProblem };

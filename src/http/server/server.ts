@@ -1,4 +1,4 @@
-// How the service listens, on which addresses; time limits of slow clients; answers to what is not HTTP.
+// The HTTP server: timeouts of slow clients, listening, port reservation, answers to malformed requests.
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import {
@@ -15,34 +15,34 @@ import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../../e
 import { type NameRequest, requestIdHeader, securityHeaders } from '../headers.ts';
 import { encodeJson } from '../json.ts';
 
-/** Milliseconds that a client has, so that slow ones do not hold connections for good. */
-const timeLimits = {
+/** Milliseconds. Without timeouts, slow clients would hold connections for good. */
+const timeouts = {
   headersTimeout: 10_000,
-  /** To send a whole request: a megabyte from a phone on a bad network. */
+  /** For a whole request: enough for a megabyte from a phone on a bad network. */
   requestTimeout: 30_000,
-  /** Between two requests: more than the 60 seconds of most proxies, which must be first to close. */
+  /** Idle time between two requests: above the 60 seconds of most proxies, so that the proxy closes first. */
   keepAliveTimeout: 72_000,
   connectionsCheckingInterval: 2_000,
 };
 const connectionTimeout = 90_000;
-/** Connections that may wait to be accepted: Node's 511 are fewer than come in a burst. 4,096 is Linux' own limit. */
+/** Connections waiting to be accepted: a burst is larger than Node's default of 511; 4,096 is the limit of Linux. */
 const backlog = 4_096;
 
 /** For Fastify's `serverFactory`, which then sets none of its own limits. */
 export function createServer(listener?: RequestListener): Server {
-  // A request without Host gets an answer in the shape of the others.
-  const server = createHttpServer({ ...timeLimits, requireHostHeader: false }, listener);
+  // Without this, Node itself would answer a request without Host, in a format of its own.
+  const server = createHttpServer({ ...timeouts, requireHostHeader: false }, listener);
   server.setTimeout(connectionTimeout);
-  // Node would drop lines behind the 2,000th, a second Authorization among them. All may have 16 KiB together.
+  // By default Node drops header lines after the 2,000th, such as a second Authorization. 16 KiB in all is the limit.
   server.maxHeadersCount = 0;
-  // An expectation that Node does not know is none of ours: it would answer 417 with nothing in it.
+  // Unknown expectations are ignored: Node would answer 417 with an empty body.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   return server;
 }
 
 type Address = Pick<Config, 'host' | 'port'>;
 
-/** On both addresses of localhost: with a factory, Fastify takes the first one only. Gives the address as a URL. */
+/** Listens on both addresses of localhost: with a server factory, Fastify takes only the first one. Returns the URL. */
 export async function listen(
   app: FastifyInstance,
   { host, port }: Address,
@@ -52,7 +52,7 @@ export async function listen(
   app.addHook('preClose', async () => {
     for (const server of others) server.close();
   });
-  // Fastify would log each address of the machine: what opens is said by who started it.
+  // Fastify would log each address of the machine; the start logs the ones to use.
   const { level } = app.log;
   app.log.level = 'silent';
   const url = await app.listen({ host, port, backlog }).finally(() => {
@@ -68,7 +68,7 @@ export async function listen(
       server.on(event, (...given) => app.server.emit(event, ...given));
     }
     server.listen(main.port, address, backlog);
-    // One of the two may not be there, or be taken.
+    // The second address may not exist, or be in use.
     await once(server, 'listening')
       .then(() => others.push(server))
       .catch(() => {});
@@ -76,16 +76,16 @@ export async function listen(
   return url;
 }
 
-export interface Place {
+export interface PortReservation {
   readonly port: number;
-  /** The address in the form of a URL, for the machine that it runs on. */
+  /** The address as a URL, for this machine. */
   readonly url: string;
   release(): Promise<void>;
 }
 
-/** Takes the port, a free one if it is 0, until it is released: no other process can take it meanwhile. */
-export async function reservePlace({ host, port }: Address): Promise<Place> {
-  // A client that comes too early is turned away, as if nothing listened yet.
+/** Holds the port, a free one for 0, until it is released: no other process can take it. */
+export async function reservePort({ host, port }: Address): Promise<PortReservation> {
+  // Early clients are disconnected, as if nothing listened yet.
   const holder = createTcpServer((socket) => socket.destroy());
   holder.listen(port, host);
   await once(holder, 'listening');
@@ -106,30 +106,30 @@ export function urlOf(host: string, port: number): string {
 
 type OnClientError = (error: Error & { code?: string }, socket: Socket) => void;
 
-/** Answers bytes that Node cannot read as an HTTP request. @param added headers beside those of all answers */
-export function answerUnreadable(
+/** For `clientErrorHandler`: answers bytes that Node cannot parse as HTTP. @param added headers of this gateway */
+export function createClientErrorHandler(
   nameRequest: NameRequest,
   log: FastifyBaseLogger | undefined,
   added: Readonly<Record<string, string>> = {},
 ): OnClientError {
-  const known = new WeakSet<Socket>();
+  const answered = new WeakSet<Socket>();
   return (error, socket) => {
-    // Node says it again for all that comes after it.
-    if (known.has(socket)) return;
-    known.add(socket);
+    // Node emits the error again for all bytes that follow.
+    if (answered.has(socket)) return;
+    answered.add(socket);
     if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
-    else whenAnswered(socket, () => sendError(error, socket, nameRequest, log, added));
+    else afterPipelined(socket, () => sendError(error, socket, nameRequest, log, added));
   };
 }
 
-/** What Node keeps on a socket: the answer that is due, of the oldest of the pipelined requests. */
+/** Internal state of a Node socket: the pending response of the oldest pipelined request. */
 interface Pipelined {
   readonly _httpMessage?: ServerResponse | null;
 }
 
-function whenAnswered(socket: Socket, callback: () => void): void {
+function afterPipelined(socket: Socket, callback: () => void): void {
   const due = (socket as Pipelined)._httpMessage;
-  if (due?.req.complete) due.once('close', () => whenAnswered(socket, callback));
+  if (due?.req.complete) due.once('close', () => afterPipelined(socket, callback));
   else if (socket.writable) callback();
 }
 

@@ -7,7 +7,7 @@ import { groupAddress } from '../../http/client-address.ts';
 import { originHeaders } from '../../http/cors.ts';
 import { requestIdHeader, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
-import { leavingSignal, type Shutdown } from '../../http/server/connections.ts';
+import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../rest/deprecation.ts';
 import { acceptedOf } from '../compare/difference.ts';
@@ -178,7 +178,7 @@ export class Legacy {
     reply: FastifyReply,
     asked: Compared | undefined,
   ): Promise<void> {
-    const signal = leavingSignal(request.raw.socket);
+    const signal = disconnectSignalOf(request.raw.socket);
     try {
       await this.#measure(signal, () =>
         forward(this.#forwarding, request, reply, (answer) => {

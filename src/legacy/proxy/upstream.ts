@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HttpError, overloaded } from '../../errors.ts';
-import { leavingSignal } from '../../http/server/connections.ts';
+import { disconnectSignalOf } from '../../http/server/connections.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 
 export const legacyUnreachable = (cause: unknown) =>
@@ -162,7 +162,7 @@ export async function forward(
   onAnswer?: (answer: IncomingMessage) => void,
 ): Promise<void> {
   const { raw, headers } = request;
-  const signal = leavingSignal(raw.socket);
+  const signal = disconnectSignalOf(raw.socket);
   const response = reply.raw;
   const answer = await upstream.open({
     method: raw.method ?? '',

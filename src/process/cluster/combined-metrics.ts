@@ -1,5 +1,5 @@
-// Metrics and usage of all workers together, also of those that have ended: a sum that fell with a worker would look
-// like a restart of everything.
+// Metrics and usage summed over all workers, exited ones included: a counter that falls with a worker would look like
+// a restart of the whole gateway.
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { other } from '../../observability/bounded-names.ts';
 import { maxNames } from '../../observability/clients.ts';
@@ -12,9 +12,9 @@ import {
   type UsageRow,
 } from '../../observability/usage.ts';
 import type { Metric, Report } from './messages.ts';
-import type { Member } from './worker-handle.ts';
+import type { WorkerHandle } from './worker-handle.ts';
 
-/** Otherwise than prom-client: a slow worker must not hide behind others, and the gateway is as old as its parent. */
+/** Overrides of prom-client: the lag of one slow worker must not be averaged away, and the parent has the start time. */
 function aggregatorOf({ name, aggregator }: Metric): Metric['aggregator'] {
   if (name === 'process_start_time_seconds') return 'first';
   if (!name.startsWith('nodejs_eventloop_lag')) return aggregator;
@@ -22,8 +22,8 @@ function aggregatorOf({ name, aggregator }: Metric): Metric['aggregator'] {
 }
 
 export class CombinedMetrics implements MetricsSource {
-  readonly #members = new Set<Member>();
-  /** What workers that have ended had counted: counters and histograms, added up. */
+  readonly #workers = new Set<WorkerHandle>();
+  /** Counters and histograms of exited workers, summed. */
   #retired: readonly Metric[] = [];
   readonly #since = new Date();
   #retiredUsage: readonly UsageReport[] = [];
@@ -44,30 +44,30 @@ export class CombinedMetrics implements MetricsSource {
     });
   }
 
-  add(member: Member): void {
-    this.#members.add(member);
+  add(worker: WorkerHandle): void {
+    this.#workers.add(worker);
   }
 
-  /** A worker has ended: what it has counted stays. */
-  retire(member: Member, isUnexpected: boolean): void {
-    this.#members.delete(member);
+  /** Keeps the counts of a worker that has exited. */
+  retire(worker: WorkerHandle, isUnexpected: boolean): void {
+    this.#workers.delete(worker);
     if (isUnexpected) this.#ends.inc();
-    if (!member.report) return;
-    const counted = member.report.metrics.filter(({ type }) =>
+    if (!worker.report) return;
+    const counted = worker.report.metrics.filter(({ type }) =>
       ['counter', 'histogram'].includes(String(type)),
     );
     this.#retired = AggregatorRegistry.aggregate([
       [...this.#retired],
       counted,
     ]).getMetricsAsArray() as Metric[];
-    const usages = [...this.#retiredUsage, member.report.usage];
+    const usages = [...this.#retiredUsage, worker.report.usage];
     this.#retiredUsage = [combineUsage(this.#since, usages)];
   }
 
   async print(): Promise<{ contentType: string; text: string }> {
-    await this.#askAll();
+    await this.#refreshReports();
     const own = (await this.#registry.getMetricsAsJSON()) as Metric[];
-    // Those of the parent first: of it alone there is what "omit" leaves out of the others.
+    // The parent first: metrics with the aggregator "omit" are taken from it only.
     const all = [own, this.#retired, ...this.#reports().map(({ metrics }) => metrics)];
     const combined = AggregatorRegistry.aggregate(
       all.map((metrics, index) =>
@@ -80,21 +80,21 @@ export class CombinedMetrics implements MetricsSource {
   }
 
   async readUsage(): Promise<UsageReport> {
-    await this.#askAll();
+    await this.#refreshReports();
     const usages = this.#reports().map(({ usage }) => usage);
     return combineUsage(this.#since, [...this.#retiredUsage, ...usages]);
   }
 
   #reports(): Report[] {
-    return [...this.#members].flatMap(({ report }) => report ?? []);
+    return [...this.#workers].flatMap(({ report }) => report ?? []);
   }
 
-  async #askAll(): Promise<void> {
-    await Promise.all([...this.#members].map((member) => member.askForReport()));
+  async #refreshReports(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.refreshReport()));
   }
 }
 
-/** As one process would tell it: with as many names, those that ask most. */
+/** In the form of one process: the clients with the most requests, as many as one process would name. */
 function combineUsage(since: Date, reports: readonly UsageReport[]): UsageReport {
   const all = reports.flatMap(({ usage }) => usage);
   const clients = merge(
@@ -112,18 +112,18 @@ function combineUsage(since: Date, reports: readonly UsageReport[]): UsageReport
   return {
     since,
     namesForgotten: reports.reduce((sum, { namesForgotten }) => sum + namesForgotten, 0),
-    usage: sortUsage(rows.map(forget)),
+    usage: sortUsage(rows.map(dropOldDays)),
   };
 }
 
-/** Leaves out the days that are long ago: a worker that has ended goes on telling them. */
-function forget(row: UsageRow): UsageRow {
+/** Drops expired days: the report of an exited worker still has them. */
+function dropOldDays(row: UsageRow): UsageRow {
   const now = Date.now();
   const days = recentDays(row.days, now);
   return { ...row, days, requestsADay: meanOfDays(days, row.firstSeen, now) };
 }
 
-/** One for each key, with the others of that key added to it. */
+/** Groups by key, and adds up each group. */
 function merge<Item>(
   items: readonly Item[],
   keyOf: (item: Item) => string,

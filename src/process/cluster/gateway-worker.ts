@@ -1,13 +1,13 @@
-// The entry of a worker, which its parent starts. What it runs is imported late, after the signals that
-// are meant for the parent: a terminal and systemd send them to all processes of a gateway.
+// Entry point of a worker process. Signal handlers come before the imports: a terminal and systemd send the signals
+// meant for the parent to all processes.
 import type { ToParent } from './messages.ts';
 
 process.on('SIGINT', () => {});
 process.on('SIGHUP', () => {});
-// A parent that has gone hears nothing more, and its workers end by themselves.
-const tell = (message: ToParent) => void process.send?.(message, undefined, undefined, () => {});
-// Whoever sends it to one worker alone wants another one in its place.
-process.on('SIGTERM', () => tell({ type: 'replace' }));
+// Without a parent there is no channel; node:cluster then ends the worker.
+const send = (message: ToParent) => void process.send?.(message, undefined, undefined, () => {});
+// SIGTERM to a single worker asks for its replacement.
+process.on('SIGTERM', () => send({ type: 'replace' }));
 
-const { serve } = await import('./serve.ts');
-serve(process, tell);
+const { WorkerProcess } = await import('./worker-process.ts');
+new WorkerProcess(process, send).start();

@@ -1,53 +1,53 @@
-// Messages between the parent and its workers, sent as structured clones: dates stay dates.
+// Messages between the parent and its workers, sent as structured clones, which keep dates.
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import type { Config } from '../../config.ts';
 import type { UsageReport } from '../../observability/usage.ts';
 
 export type Metric = MetricObjectWithValues<
   MetricValue<string> & {
-    /** That of the series, where a metric has several, as histograms do. */
+    /** Name of the series, for metrics with several, such as histograms. */
     readonly metricName?: string;
   }
 >;
 
-/** What a worker has counted since it started. */
+/** Counts of a worker since its start. */
 export interface Report {
   readonly metrics: readonly Metric[];
   readonly usage: UsageReport;
 }
 
-export interface Assignment {
+export interface StartMessage {
   readonly config: Config;
   readonly drawsPictures: boolean;
-  /** Whether it is started with the gateway, and not in the place of another one. */
+  /** Whether it starts with the gateway, and does not replace another worker. */
   readonly isFirst: boolean;
 }
 
 export type ToWorker =
-  | { readonly type: 'build'; readonly assignment: Assignment }
+  | ({ readonly type: 'start' } & StartMessage)
   | { readonly type: 'listen' }
   | { readonly type: 'report' }
   | { readonly type: 'ping' }
-  /** Why the gateway as a whole is not ready; undefined: it is, and readiness depends on the worker. */
+  /** Why the gateway as a whole is not ready; undefined: readiness depends on the worker alone. */
   | { readonly type: 'problem'; readonly problem: string | undefined }
-  /** Another process has met another database server than before: this one. */
-  | { readonly type: 'look'; readonly server: string }
-  | { readonly type: 'leave' }
-  /** The gateway ends. @see Shutdown.close for `announce` */
+  /** A failover was seen by another process, to this database server. */
+  | { readonly type: 'check-server'; readonly server: string }
+  | { readonly type: 'drain' }
+  /** Graceful shutdown. @see Shutdown.close for `announce` */
   | { readonly type: 'close'; readonly announce: boolean }
-  /** The parent has heard that it is closed, and hands it no connection any more. */
-  | { readonly type: 'end' };
+  /** The parent knows that it is closed, and sends it no more connections. */
+  | { readonly type: 'exit' };
 
 export type ToParent =
-  /** It hears now: what is said before is lost. */
-  | { readonly type: 'hearing' }
+  /** It receives messages from now on: earlier ones are lost. */
+  | { readonly type: 'online' }
   | { readonly type: 'built' }
   | { readonly type: 'listening' }
-  /** It cannot: a sentence for the operator, or a trace. */
+  /** `reason` is a sentence for the operator, or a stack. */
   | { readonly type: 'failed'; readonly reason: string }
   | { readonly type: 'report'; readonly report: Report | undefined }
   | { readonly type: 'pong' }
-  | { readonly type: 'moved'; readonly server: string }
-  /** It was asked to end by somebody else, and would like to be replaced. */
+  | { readonly type: 'server-changed'; readonly server: string }
+  /** It has received SIGTERM itself, and asks for a replacement. */
   | { readonly type: 'replace' }
   | { readonly type: 'closed'; readonly report: Report | undefined };

@@ -1,21 +1,21 @@
-// The parent of the workers: each gets its share of the limits. It answers no request itself.
+// The parent of the workers: splits the limits among them, and restarts them. It answers no request itself.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import type { Opening, Serving } from '../connect-and-seed.ts';
+import type { Gateway, Startup } from '../connect-and-seed.ts';
 import { fail } from '../exit.ts';
-import { type Ground, sayGoodBye } from '../resources.ts';
+import { logShutdown, type Resources } from '../resources.ts';
 import { closeOnSignal, restartOnHangUp } from '../signals.ts';
 import { CombinedMetrics } from './combined-metrics.ts';
 import { Workers } from './workers.ts';
 
 export async function openWorkers(
   config: Config,
-  ground: Ground,
-  { drawsPictures, problem, opened }: Opening,
+  resources: Resources,
+  startup: Startup,
   log: Logger,
-): Promise<Serving> {
+): Promise<Gateway> {
   const count = countWorkers(config.workers, availableParallelism(), readQuota());
   const { databasePoolMax } = config;
   if (databasePoolMax < count) {
@@ -25,20 +25,23 @@ export async function openWorkers(
   }
   const metrics = new CombinedMetrics(count);
   const workers = new Workers({
-    assignments: shareOut(config, count).map((share) => ({ config: share, drawsPictures })),
+    starts: splitLimits(config, count).map((share) => ({
+      config: share,
+      drawsPictures: startup.drawsPictures,
+    })),
     log,
     metrics,
-    findProblem: problem,
-    onHopeless: fail,
+    findProblem: () => startup.problem(),
+    onCrashLoop: fail,
   });
-  opened.then(() => workers.tellProblem());
-  ground.database.onFailover((server) => workers.probeServer(server));
+  startup.prepared.then(() => workers.sendReadiness());
+  resources.database.onFailover((server) => workers.probeServer(server));
   restartOnHangUp(() => workers.restart());
   const close = async (announce: boolean) => {
-    await Promise.all([workers.close(announce), ground.close()]);
+    await Promise.all([workers.close(announce), resources.close()]);
   };
   closeOnSignal((reason) => {
-    sayGoodBye(log, reason);
+    logShutdown(log, reason);
     return close(false);
   });
   await workers.build();
@@ -52,7 +55,7 @@ export async function openWorkers(
   };
 }
 
-/** What a container may use, which Node.js does not always know. */
+/** CPU quota of the container: `availableParallelism` does not always respect it. */
 function readQuota(): string | undefined {
   try {
     return readFileSync('/sys/fs/cgroup/cpu.max', 'utf8');
@@ -61,7 +64,7 @@ function readQuota(): string | undefined {
   }
 }
 
-/** @param quota of processors, as `cpu.max` of cgroups has it */
+/** @param quota content of `cpu.max` @see https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu-interface-files */
 export function countWorkers(
   wanted: Config['workers'],
   processors: number,
@@ -73,7 +76,7 @@ export function countWorkers(
   return Number.isNaN(share) ? processors : Math.min(share, processors);
 }
 
-/** The limits that hold for all workers together; each gets at least 1, unless there is none at all. */
+/** Limits of the gateway as a whole. Each worker gets an equal share, at least 1, except of a limit of 0. */
 const shared = [
   'databasePoolMax',
   'maxConcurrentRequests',
@@ -81,7 +84,7 @@ const shared = [
   'cacheMaxBytes',
 ] as const satisfies readonly (keyof Config)[];
 
-export function shareOut(config: Config, workers: number): Config[] {
+export function splitLimits(config: Config, workers: number): Config[] {
   return Array.from({ length: workers }, (_, index) => ({
     ...config,
     ...Object.fromEntries(shared.map((limit) => [limit, shareOf(config[limit], index, workers)])),

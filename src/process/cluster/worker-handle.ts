@@ -1,15 +1,15 @@
-// One worker, as its parent sees it: a process, what it is told, and what it tells.
+// The handle of one worker in the parent: messages to it, events from it, its state.
 import type { Worker } from 'node:cluster';
 import { EventEmitter, once } from 'node:events';
 import { OperatorError } from '../../errors.ts';
-import type { Assignment, Report, ToParent, ToWorker } from './messages.ts';
+import type { Report, StartMessage, ToParent, ToWorker } from './messages.ts';
 
-/** Milliseconds that a worker has to say what it has counted; after that, what it said last holds. */
-const reportLimit = 2_000;
-/** Milliseconds after which a worker that serves was no failed start. */
-const trial = 10_000;
+/** Milliseconds for a report of metrics; after that, the last one is used. */
+const reportTimeout = 2_000;
+/** Milliseconds of serving after which an exit is no failed start. */
+const stableAfter = 10_000;
 
-export interface Ending {
+export interface Exit {
   readonly reason: string | undefined;
   readonly code: number | string;
 }
@@ -18,25 +18,25 @@ type Events = {
   [Type in ToParent['type']]: [Extract<ToParent, { readonly type: Type }>];
 };
 
-export class Member extends EventEmitter<Events> {
-  readonly ended: Promise<Ending>;
+export class WorkerHandle extends EventEmitter<Events> {
+  readonly exited: Promise<Exit>;
   report: Report | undefined;
   isBuilt = false;
   isListening = false;
-  /** Whether another worker has its place: it may end. */
+  /** Whether another worker has its slot: its exit is expected. */
   isReplaced = false;
-  /** Pings since the last pong. */
-  unanswered = 0;
+  /** Heartbeats sent since the last answer. */
+  missedHeartbeats = 0;
   readonly #worker: Worker;
   #reason: string | undefined;
   #listeningSince = Number.POSITIVE_INFINITY;
 
-  constructor(worker: Worker, assignment: Assignment) {
+  constructor(worker: Worker, start: StartMessage) {
     super();
     this.#worker = worker;
-    closeWhatIsLost(worker);
+    closeUndelivered(worker);
     worker.on('message', (message: ToParent) => this.emit(message.type, message as never));
-    this.on('hearing', () => this.tell({ type: 'build', assignment }));
+    this.on('online', () => this.send({ type: 'start', ...start }));
     this.on('built', () => {
       this.isBuilt = true;
     });
@@ -45,29 +45,29 @@ export class Member extends EventEmitter<Events> {
       this.#listeningSince = performance.now();
     });
     this.on('pong', () => {
-      this.unanswered = 0;
+      this.missedHeartbeats = 0;
     });
     this.on('report', ({ report }) => {
       this.report = report;
     });
     this.on('failed', ({ reason }) => {
       this.#reason = reason;
-      this.tell({ type: 'end' });
+      this.send({ type: 'exit' });
     });
     this.on('closed', ({ report }) => {
       this.report = report;
-      this.tell({ type: 'end' });
+      this.send({ type: 'exit' });
     });
-    this.ended = new Promise((resolve) => {
-      const end = (code: number | string) => {
+    this.exited = new Promise((resolve) => {
+      const exit = (code: number | string) => {
         this.isListening = false;
         resolve({ reason: this.#reason, code });
       };
-      worker.on('exit', (code, signal) => end(signal || code));
-      // Such as a process that could not be started, or told.
+      worker.on('exit', (code, signal) => exit(signal || code));
+      // Such as a process that could not be spawned, or a message that could not be sent.
       worker.on('error', (error) => {
         this.#reason ??= error.message;
-        if (worker.process.pid === undefined) end('no process');
+        if (worker.process.pid === undefined) exit('no process');
       });
     });
   }
@@ -76,12 +76,12 @@ export class Member extends EventEmitter<Events> {
     return this.#worker.process.pid;
   }
 
-  get isProven(): boolean {
-    return performance.now() - this.#listeningSince > trial;
+  get isStable(): boolean {
+    return performance.now() - this.#listeningSince > stableAfter;
   }
 
-  tell(message: ToWorker): void {
-    // One that is about to end hears no more, which is no error.
+  send(message: ToWorker): void {
+    // A worker about to exit is disconnected already, which is no error.
     if (this.#worker.isConnected()) this.#worker.send(message, () => {});
   }
 
@@ -90,48 +90,48 @@ export class Member extends EventEmitter<Events> {
   }
 
   async until(event: 'built' | 'listening'): Promise<void> {
-    const failed = this.ended.then(({ reason, code }) => {
+    const failedStart = this.exited.then(({ reason, code }) => {
       throw new OperatorError(reason ?? `A worker has ended before it could serve (${code}).`);
     });
-    await Promise.race([once(this, event), failed]);
+    await Promise.race([once(this, event), failedStart]);
   }
 
   listen(): Promise<void> {
-    this.tell({ type: 'listen' });
+    this.send({ type: 'listen' });
     return this.until('listening');
   }
 
-  async leave(): Promise<void> {
+  async drain(): Promise<void> {
     this.isReplaced = true;
-    this.tell({ type: 'leave' });
-    await this.ended;
+    this.send({ type: 'drain' });
+    await this.exited;
   }
 
-  /** Brings `report` up to date, if it answers in time. */
-  async askForReport(): Promise<void> {
+  /** Refreshes `report`, if the worker answers in time. */
+  async refreshReport(): Promise<void> {
     if (!this.isListening) return;
-    const signal = AbortSignal.timeout(reportLimit);
-    this.tell({ type: 'report' });
-    await Promise.race([once(this, 'report', { signal }).catch(() => {}), this.ended]);
+    const signal = AbortSignal.timeout(reportTimeout);
+    this.send({ type: 'report' });
+    await Promise.race([once(this, 'report', { signal }).catch(() => {}), this.exited]);
   }
 }
 
 /**
- * Closes connections that node:cluster was handing to a worker that has ended, so that their clients ask again:
- * it forgets them, and nobody would answer or close them.
+ * Closes connections that were on their way to a worker when it exited, so that their clients retry. node:cluster
+ * forgets them: they would stay open without an answer.
  */
-function closeWhatIsLost(worker: Worker): void {
+function closeUndelivered(worker: Worker): void {
   const { process: child } = worker;
-  const onTheWay = new Map<unknown, { close(): void }>();
+  const undelivered = new Map<unknown, { close(): void }>();
   const send = child.send.bind(child) as (...given: unknown[]) => boolean;
   child.send = (message: { readonly seq?: unknown }, handle?: unknown, ...rest: unknown[]) => {
     const isConnection = handle !== null && typeof handle === 'object' && 'close' in handle;
-    if (isConnection) onTheWay.set(message.seq, handle as { close(): void });
+    if (isConnection) undelivered.set(message.seq, handle as { close(): void });
     return send(message, handle, ...rest);
   };
-  // What a worker did not want any more goes to another one.
-  child.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => onTheWay.delete(ack));
+  // A connection that a worker refuses is handed to another one.
+  child.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => undelivered.delete(ack));
   worker.on('exit', () => {
-    for (const connection of onTheWay.values()) connection.close();
+    for (const connection of undelivered.values()) connection.close();
   });
 }

@@ -1,4 +1,4 @@
-// The workers of a gateway: as many as there shall be, whatever ends some of them.
+// Supervision of the workers: restart with backoff, rolling restart, heartbeats, graceful shutdown.
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -6,54 +6,54 @@ import type { Logger } from 'pino';
 import { OperatorError } from '../../errors.ts';
 import { packageFolder } from '../../package.ts';
 import type { CombinedMetrics } from './combined-metrics.ts';
-import type { Assignment } from './messages.ts';
-import { type Ending, Member } from './worker-handle.ts';
+import type { StartMessage } from './messages.ts';
+import { type Exit, WorkerHandle } from './worker-handle.ts';
 
-/** Milliseconds that all have to close; what is left then is killed. Closing takes 4.6 s at most. */
-const closeLimit = 4_700;
-const killLimit = 200;
-/** Failed starts in a row after which a place is thought to be hopeless. */
+/** Milliseconds that all have to close before they are killed. Closing takes 4.6 s at most. */
+const closeTimeout = 4_700;
+const killTimeout = 200;
+/** Failed starts in a row, in every slot, after which the gateway gives up. */
 const maxFailures = 6;
-/** Milliseconds before a failed start is repeated: twice as long each time. */
-const pause = { first: 500, longest: 30_000 };
-/** Milliseconds between two signs of life, and how many may stay out: half a minute's. */
-const heartbeat = 5_000;
-const maxUnanswered = 6;
+/** Exponential backoff of failed starts, in milliseconds. */
+const backoff = { first: 500, longest: 30_000 };
+/** Milliseconds between heartbeats; a worker that misses those of half a minute is killed. */
+const heartbeatInterval = 5_000;
+const maxMissedHeartbeats = 6;
 
-/** The place of a worker, and of the next one when that has ended. */
-interface Place {
-  readonly assignment: Omit<Assignment, 'isFirst'>;
-  member: Member | undefined;
-  /** Starts in a row that were soon followed by the end. */
+/** One worker after the other, with the same share of the limits. */
+interface Slot {
+  readonly start: Omit<StartMessage, 'isFirst'>;
+  worker: WorkerHandle | undefined;
+  /** Failed starts in a row. */
   failures: number;
-  /** Whether its worker is being replaced: whoever does that sees to it that there is one. */
-  isChanging: boolean;
+  /** Whether a replacement is starting: it restarts the slot itself when it fails. */
+  isReplacing: boolean;
 }
 
 interface Options {
-  readonly assignments: readonly Place['assignment'][];
+  readonly starts: readonly Slot['start'][];
   readonly log: Logger;
   readonly metrics: CombinedMetrics;
   findProblem(): string | undefined;
-  onHopeless(error: OperatorError): void;
+  onCrashLoop(error: OperatorError): void;
 }
 
 export class Workers {
-  readonly #places: Place[] = [];
+  readonly #slots: Slot[] = [];
   readonly #options: Options;
-  /** Those that have not ended, also those without a place. */
-  readonly #members = new Set<Member>();
-  #isOpen = false;
+  /** All that run, those being drained included. */
+  readonly #workers = new Set<WorkerHandle>();
+  #isListening = false;
   #isClosing = false;
-  /** The restart under way, and whether another one is wanted after it. */
+  /** The rolling restart in progress, and whether another one was requested meanwhile. */
   #restarting: Promise<void> | undefined;
-  #restartAgain = false;
+  #isRestartRequested = false;
   #heartbeat: NodeJS.Timeout | undefined;
 
   constructor(options: Options) {
     this.#options = options;
-    for (const assignment of options.assignments) {
-      this.#places.push({ assignment, member: undefined, failures: 0, isChanging: false });
+    for (const start of options.starts) {
+      this.#slots.push({ start, worker: undefined, failures: 0, isReplacing: false });
     }
     cluster.schedulingPolicy = cluster.SCHED_RR;
     cluster.setupPrimary({
@@ -63,160 +63,164 @@ export class Workers {
     });
   }
 
-  /** Starts all. @throws OperatorError when one of them fails */
+  /** Starts all workers, without listening. @throws OperatorError when one fails */
   async build(): Promise<void> {
-    await Promise.all(this.#places.map((place) => this.#start(place)));
+    await Promise.all(this.#slots.map((slot) => this.#start(slot)));
   }
 
-  /** Lets all listen. Gives their process ids. @throws OperatorError when one of them fails */
+  /** Returns the process ids. @throws OperatorError when a worker fails */
   async listen(): Promise<(number | undefined)[]> {
-    const members = [...this.#members];
-    await Promise.all(members.map((member) => member.listen()));
-    this.#isOpen = true;
-    for (const place of this.#places) if (!place.member) this.#startAgain(place);
-    this.#heartbeat = setInterval(() => this.#feelPulses(), heartbeat);
-    return members.map(({ processId }) => processId);
+    const workers = [...this.#workers];
+    await Promise.all(workers.map((worker) => worker.listen()));
+    this.#isListening = true;
+    for (const slot of this.#slots) if (!slot.worker) this.#restartWithBackoff(slot);
+    this.#heartbeat = setInterval(() => this.#checkHeartbeats(), heartbeatInterval);
+    return workers.map(({ processId }) => processId);
   }
 
-  /** Tells all workers why the gateway is not ready, if it is not: each of them answers for it. */
-  tellProblem(): void {
+  /** Sends the readiness of the gateway to all workers: each of them answers health checks. */
+  sendReadiness(): void {
     const problem = this.#findShortage() ?? this.#options.findProblem();
-    for (const member of this.#members) member.tell({ type: 'problem', problem });
+    for (const worker of this.#workers) worker.send({ type: 'problem', problem });
   }
 
-  /** A process has met another database server than before: all look which one they are connected to. */
+  /** After a failover that one process has seen: all check which database server they are connected to. */
   probeServer(server: string): void {
-    for (const member of this.#members) member.tell({ type: 'look', server });
+    for (const worker of this.#workers) worker.send({ type: 'check-server', server });
   }
 
-  /** Replaces all, one after the other: each serves until the next one does. */
+  /** Rolling restart: replaces the workers one by one; each serves until its replacement does. */
   restart(): void {
-    if (!this.#isOpen) return;
-    this.#restartAgain = true;
-    this.#restarting ??= this.#restartWhileWanted().finally(() => {
+    if (!this.#isListening) return;
+    this.#isRestartRequested = true;
+    this.#restarting ??= this.#restartAll().finally(() => {
       this.#restarting = undefined;
     });
   }
 
-  /** @param announce whether to wait until others have seen that the gateway is not ready */
+  /** Graceful shutdown. @see Shutdown.close for `announce` */
   async close(announce: boolean): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#heartbeat);
-    const members = [...this.#members];
-    for (const member of members) {
-      // One that is being built serves nobody, and may not hear yet.
-      if (member.isBuilt) member.tell({ type: 'close', announce });
-      else member.kill();
+    const workers = [...this.#workers];
+    for (const worker of workers) {
+      // One that is still starting serves no requests, and may not receive messages yet.
+      if (worker.isBuilt) worker.send({ type: 'close', announce });
+      else worker.kill();
     }
-    const allEnded = Promise.all(members.map(({ ended }) => ended));
-    await Promise.race([allEnded, sleep(closeLimit)]);
-    for (const member of this.#members) member.kill();
-    await Promise.race([allEnded, sleep(killLimit)]);
+    const allExited = Promise.all(workers.map(({ exited }) => exited));
+    await Promise.race([allExited, sleep(closeTimeout)]);
+    for (const worker of this.#workers) worker.kill();
+    await Promise.race([allExited, sleep(killTimeout)]);
   }
 
-  /** Fewer than half of the workers would be overloaded, while other gateways are not. */
+  /** Not ready with fewer than half of the workers: they would be overloaded. */
   #findShortage(): string | undefined {
-    const serving = [...this.#members].filter(
+    const serving = [...this.#workers].filter(
       ({ isListening, isReplaced }) => isListening && !isReplaced,
     );
-    const wanted = this.#places.length;
-    if (!this.#isOpen || serving.length * 2 >= wanted) return undefined;
+    const wanted = this.#slots.length;
+    if (!this.#isListening || serving.length * 2 >= wanted) return undefined;
     return `Only ${serving.length} of ${wanted} workers serve.`;
   }
 
-  /** Gives a place a new worker, which is built but does not listen. @throws OperatorError */
-  async #start(place: Place): Promise<Member> {
-    const member = new Member(cluster.fork(), { ...place.assignment, isFirst: !this.#isOpen });
-    member.on('replace', () => {
-      if (!this.#isOpen || this.#isClosing || place.member !== member || place.isChanging) return;
-      this.#replace(place);
+  /** Starts a worker in a slot; it does not listen yet. @throws OperatorError */
+  async #start(slot: Slot): Promise<WorkerHandle> {
+    const worker = new WorkerHandle(cluster.fork(), { ...slot.start, isFirst: !this.#isListening });
+    worker.on('replace', () => {
+      if (!this.#isListening || this.#isClosing || slot.worker !== worker || slot.isReplacing)
+        return;
+      this.#replace(slot);
     });
-    member.on('moved', ({ server }) => this.probeServer(server));
-    place.member = member;
-    this.#members.add(member);
-    this.#options.metrics.add(member);
-    member.ended.then((ending) => this.#hearOfEnd(place, member, ending));
-    await member.until('built');
-    this.tellProblem();
-    return member;
+    worker.on('server-changed', ({ server }) => this.probeServer(server));
+    slot.worker = worker;
+    this.#workers.add(worker);
+    this.#options.metrics.add(worker);
+    worker.exited.then((exit) => this.#handleExit(slot, worker, exit));
+    await worker.until('built');
+    this.sendReadiness();
+    return worker;
   }
 
-  #hearOfEnd(place: Place, member: Member, { reason, code }: Ending): void {
-    this.#members.delete(member);
-    this.#options.metrics.retire(member, this.#isOpen && !member.isReplaced && !this.#isClosing);
-    if (place.member === member) place.member = undefined;
-    this.tellProblem();
-    // A gateway that cannot begin ends, with the reason of the first worker that could not.
-    if (this.#isClosing || !this.#isOpen || member.isReplaced) return;
-    const { log, onHopeless } = this.#options;
-    const { processId: worker } = member;
-    log.error({ worker, code, reason }, `worker ${worker} has ended (${code})`);
-    if (place.isChanging) return;
-    place.failures = member.isProven ? 0 : place.failures + 1;
-    if (this.#places.some((one) => one.failures < maxFailures || one.member)) {
-      this.#startAgain(place);
+  #handleExit(slot: Slot, worker: WorkerHandle, { reason, code }: Exit): void {
+    this.#workers.delete(worker);
+    this.#options.metrics.retire(
+      worker,
+      this.#isListening && !worker.isReplaced && !this.#isClosing,
+    );
+    if (slot.worker === worker) slot.worker = undefined;
+    this.sendReadiness();
+    // At the start of the gateway, the first failed worker ends all: `build` throws its reason.
+    if (this.#isClosing || !this.#isListening || worker.isReplaced) return;
+    const { log, onCrashLoop } = this.#options;
+    const { processId } = worker;
+    log.error({ worker: processId, code, reason }, `worker ${processId} has ended (${code})`);
+    if (slot.isReplacing) return;
+    slot.failures = worker.isStable ? 0 : slot.failures + 1;
+    if (this.#slots.some((one) => one.failures < maxFailures || one.worker)) {
+      this.#restartWithBackoff(slot);
       return;
     }
     const sentence = `All workers end as soon as they have started, ${maxFailures} times in a row`;
-    onHopeless(new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`));
+    onCrashLoop(new OperatorError(`${sentence}: ${reason ?? 'see the log before this'}`));
   }
 
-  async #startAgain(place: Place): Promise<void> {
-    // The first one may have been killed by anything, and is missed.
-    if (place.failures > 0) {
-      await sleep(Math.min(pause.first * 2 ** (place.failures - 1), pause.longest));
+  async #restartWithBackoff(slot: Slot): Promise<void> {
+    // No backoff after the first failure.
+    if (slot.failures > 0) {
+      await sleep(Math.min(backoff.first * 2 ** (slot.failures - 1), backoff.longest));
     }
-    if (this.#isClosing || place.member || place.isChanging) return;
-    await this.#begin(place).catch(() => {});
+    if (this.#isClosing || slot.worker || slot.isReplacing) return;
+    await this.#startListening(slot).catch(() => {});
   }
 
-  async #begin(place: Place): Promise<void> {
-    const member = await this.#start(place);
-    await member.listen();
-    this.tellProblem();
-    this.#options.log.info({ worker: member.processId }, `worker ${member.processId} serves`);
+  async #startListening(slot: Slot): Promise<void> {
+    const worker = await this.#start(slot);
+    await worker.listen();
+    this.sendReadiness();
+    this.#options.log.info({ worker: worker.processId }, `worker ${worker.processId} serves`);
   }
 
-  async #restartWhileWanted(): Promise<void> {
-    while (this.#restartAgain && !this.#isClosing) {
-      this.#restartAgain = false;
+  async #restartAll(): Promise<void> {
+    while (this.#isRestartRequested && !this.#isClosing) {
+      this.#isRestartRequested = false;
       this.#options.log.info('SIGHUP: restarting the workers, one after the other');
-      for (const place of this.#places) {
-        if (!this.#isClosing && !(await this.#replace(place))) break;
+      for (const slot of this.#slots) {
+        if (!this.#isClosing && !(await this.#replace(slot))) break;
       }
     }
   }
 
-  /** Whether that went well; if not, the worker that there was goes on. */
-  async #replace(place: Place): Promise<boolean> {
-    const old = place.member;
-    place.isChanging = true;
+  /** Returns whether the replacement serves; if not, the old worker stays. */
+  async #replace(slot: Slot): Promise<boolean> {
+    const old = slot.worker;
+    slot.isReplacing = true;
     try {
-      await this.#begin(place);
-      await old?.leave();
+      await this.#startListening(slot);
+      await old?.drain();
       return true;
     } catch (error) {
       if (this.#isClosing) return false;
       this.#options.log.error({ err: error }, 'a new worker cannot serve: the old ones stay');
-      place.member = old && this.#members.has(old) ? old : undefined;
+      slot.worker = old && this.#workers.has(old) ? old : undefined;
       return false;
     } finally {
-      place.isChanging = false;
-      if (!place.member && !this.#isClosing) this.#startAgain(place);
+      slot.isReplacing = false;
+      if (!slot.worker && !this.#isClosing) this.#restartWithBackoff(slot);
     }
   }
 
-  /** A worker that does nothing any more is no use, and keeps the connections that it has. */
-  #feelPulses(): void {
-    for (const member of this.#members) {
-      if (!member.isListening) continue;
-      if (member.unanswered >= maxUnanswered) {
-        const { processId } = member;
+  /** Kills workers that hang: they would keep their connections without answering. */
+  #checkHeartbeats(): void {
+    for (const worker of this.#workers) {
+      if (!worker.isListening) continue;
+      if (worker.missedHeartbeats >= maxMissedHeartbeats) {
+        const { processId } = worker;
         this.#options.log.error({ worker: processId }, `worker ${processId} hangs: it is killed`);
-        member.kill();
+        worker.kill();
       }
-      member.unanswered += 1;
-      member.tell({ type: 'ping' });
+      worker.missedHeartbeats += 1;
+      worker.send({ type: 'ping' });
     }
   }
 }
