@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { ignoreQuery } from '../http/headers.ts';
 import { decorateDisconnectSignal } from '../http/server/connections.ts';
 
-export interface InnerQuestion {
+export interface InnerRequest {
   readonly method?: 'GET' | 'OPTIONS';
   readonly headers: IncomingHttpHeaders;
   readonly protocol: string;
@@ -32,7 +32,7 @@ export async function createInnerApp(serve: (app: FastifyInstance) => Promise<vo
   await app.ready();
 
   return {
-    ask: ({ method = 'GET', headers, protocol, host, target }: InnerQuestion) =>
+    ask: ({ method = 'GET', headers, protocol, host, target }: InnerRequest) =>
       app.inject({
         method,
         url: '/',

@@ -21,7 +21,7 @@ import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
 import { followCache, followEngine, followRequests, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
-import { traceUpstream } from './upstream.ts';
+import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
 
 export type Tracing = ReturnType<typeof startTracing>;
 
@@ -50,7 +50,7 @@ export function startTracing(endpoint: string, log: FastifyBaseLogger) {
     followCache,
     traceSnapshots: (snapshots: StateSource) => traceSnapshots(snapshots, tracer),
     followEngine: (engine: Engine) => followEngine(engine, tracer),
-    traceUpstream: <Sender extends Parameters<typeof traceUpstream>[0]>(upstream: Sender): Sender =>
+    traceUpstream: <Request extends UpstreamRequest>(upstream: Upstream<Request>) =>
       traceUpstream(upstream, tracer),
     /** Exports the remaining spans, within a timeout. */
     close: () => Promise.race([provider.shutdown().catch(() => {}), sleep(flushTimeout)]),

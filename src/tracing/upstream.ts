@@ -4,7 +4,7 @@ import { context, propagation, SpanKind, type Tracer, trace } from '@opentelemet
 import { HttpError } from '../errors.ts';
 import { fail, traceHeaders } from './requests.ts';
 
-interface UpstreamRequest {
+export interface UpstreamRequest {
   readonly method: string;
   readonly target: string;
   /** Names and values alternately, as `rawHeaders` of Node. */
@@ -12,18 +12,20 @@ interface UpstreamRequest {
 }
 
 /** A client of another service. */
-interface Upstream<Request> {
+export interface Upstream<Request> {
   readonly host: string;
   open(request: Request): Promise<IncomingMessage>;
+  close(): void;
 }
 
 /** Wraps a client: `traceparent` of this gateway replaces that of the caller. @see https://www.w3.org/TR/trace-context/ */
-export function traceUpstream<Request extends UpstreamRequest, Sender extends Upstream<Request>>(
-  upstream: Sender & Upstream<Request>,
+export function traceUpstream<Request extends UpstreamRequest>(
+  upstream: Upstream<Request>,
   tracer: Tracer,
-): Sender {
+): Upstream<Request> {
   return {
-    ...upstream,
+    host: upstream.host,
+    close: () => upstream.close(),
     async open(request: Request) {
       const { method, target } = request;
       const span = tracer.startSpan(`${method} old service`, {

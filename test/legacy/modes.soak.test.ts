@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Turns } from '../../src/legacy/proxy/comparisons.ts';
+import { ComparisonBudget } from '../../src/legacy/proxy/comparison-budget.ts';
 import { createLegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
-import { isAmong } from '../../src/legacy/proxy/modes.ts';
+import { isInCanary } from '../../src/legacy/proxy/modes.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 import { type DatabaseKind, databaseKinds, keepLog, outfitId } from '../support/gateway.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
@@ -114,7 +114,7 @@ describe('who answers', () => {
       users.filter((sub) => {
         const claims = Buffer.from(JSON.stringify({ sub, exp })).toString('base64url');
         const headers = { authorization: `Bearer e30.${claims}.${exp}` };
-        return isAmong(percent, { headers, ip: '' } as FastifyRequest);
+        return isInCanary(percent, { headers, ip: '' } as FastifyRequest);
       });
     const [ten, again, forty] = [here(10, 600), here(10, 900), here(40, 600)];
     expect(again).toEqual(ten);
@@ -403,16 +403,16 @@ describe('what is compared', () => {
   test('after comparisons that took long, none is made for ten times as long', () => {
     let now = 10_000;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
-    const turns = new Turns();
+    const budget = new ComparisonBudget();
     const take = (milliseconds: number) => {
-      if (!turns.take()) return false;
-      turns.time(() => {
+      if (!budget.tryAcquire()) return false;
+      budget.charge(() => {
         now += milliseconds;
       });
-      turns.giveBack();
+      budget.release();
       return true;
     };
-    // Half a second of rest may be owed.
+    // Half a second of pause may accumulate.
     expect([take(20), take(20), take(20), take(20)]).toEqual([true, true, true, false]);
     now += 1_000;
     expect(take(1_000)).toBe(true);

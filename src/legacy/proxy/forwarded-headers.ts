@@ -1,12 +1,12 @@
-// Which paths and headers pass between client and old service, and what is added.
+// Which paths and headers are forwarded between client and old service, and which are added.
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 
-/** Names the gateways that a request has passed, so that one sees what comes back to it. */
+/** Names the gateways that have forwarded a request: a gateway detects a loop by it. */
 export const loopHeader = 'x-forwarded-by';
 export const servedByHeader = 'x-served-by';
 
-/** Of one connection only. Node writes its own. */
+/** Headers of one connection; Node.js writes its own. @see RFC 9110 §7.6.1 */
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -18,13 +18,13 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/** In their order and spelling, with `Host`, so that links lead back here. What came in `X-Forwarded-*` stays. */
+/** Keeps order and spelling, `Host` (so that links lead to this gateway) and the received `X-Forwarded-*`. */
 export function toLegacyHeaders(request: FastifyRequest, gateway: string): string[] {
   const { raw, headers, protocol, host } = request;
-  // Node has said "100 Continue" already.
+  // Node.js has sent "100 Continue" already.
   const dropped = ['expect', 'x-forwarded-for', loopHeader];
   if (headers['transfer-encoding'] !== undefined) dropped.push('content-length');
-  const kept = passOn(raw, dropped);
+  const kept = endToEnd(raw, dropped);
   const peer = raw.socket.remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/, '') ?? '';
   const add = (name: string, ...values: unknown[]) =>
     kept.push(name, values.filter((value) => value !== undefined && value !== '').join(', '));
@@ -36,13 +36,14 @@ export function toLegacyHeaders(request: FastifyRequest, gateway: string): strin
 }
 
 export function fromLegacyHeaders(answer: IncomingMessage): string[] {
-  return [...passOn(answer, ['transfer-encoding', servedByHeader]), servedByHeader, 'legacy'];
+  return [...endToEnd(answer, ['transfer-encoding', servedByHeader]), servedByHeader, 'legacy'];
 }
 
-function passOn({ rawHeaders, headers }: IncomingMessage, dropped: readonly string[]): string[] {
+/** Removes hop-by-hop headers and those that `Connection` names. */
+function endToEnd({ rawHeaders, headers }: IncomingMessage, dropped: readonly string[]): string[] {
   const named = headers.connection?.toLowerCase().split(',') ?? [];
   const without = new Set([...hopByHop, ...dropped, ...named.map((name) => name.trim())]);
-  // Nobody may take away by `Connection` what the other side needs to read the rest.
+  // `Connection` must not remove the headers of framing and routing.
   for (const name of ['host', 'content-length', 'transfer-encoding']) {
     if (!dropped.includes(name)) without.delete(name);
   }
@@ -50,7 +51,7 @@ function passOn({ rawHeaders, headers }: IncomingMessage, dropped: readonly stri
   return rawHeaders.filter((_text, index) => !without.has(nameAt(index)));
 }
 
-/** However a target is decoded and `..` resolved: encoded twice, with backslashes, with parameters behind a semicolon. */
+/** Safe for every way to decode a target and resolve `..`: encoded twice, backslashes, parameters after a semicolon. */
 export function isBelowApi(target: string): boolean {
   let path = target.split('?', 1)[0] ?? '';
   for (let before = ''; before !== path; ) {

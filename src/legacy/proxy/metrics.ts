@@ -1,19 +1,19 @@
-// What is measured of the old service and of comparisons with it.
+// Metrics of the old service and of comparisons with it.
 import { Counter, Histogram, type Registry } from 'prom-client';
 
 export type Outcome =
   | 'same'
   | 'different'
   | 'accepted'
-  /** Too many were under way, or they took too much of the processor. */
+  /** Beyond the comparison budget, or too many answers buffered. */
   | 'dropped'
   | 'unreachable'
-  /** This gateway gave none: it was busy, or its database was away. */
+  /** This gateway had no answer: overloaded, or without database. */
   | 'failed'
   /** Nothing to compare: 304, too large, or the client has left. */
   | 'skipped';
 
-/** Names that are told apart here, for good: a counter keeps all that it has ever seen. */
+/** Distinct labels: a counter never forgets one. */
 const maxClients = 50;
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 80];

@@ -1,4 +1,4 @@
-// LEGACY_MODE: who answers a request of `/api/`, the old service or this gateway.
+// LEGACY_MODE: whether the old service or this gateway answers a request of `/api/`.
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
@@ -11,16 +11,18 @@ import { disconnectSignalOf, type Shutdown } from '../../http/server/connections
 import type { Metrics } from '../../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../rest/deprecation.ts';
 import { acceptedOf } from '../compare/difference.ts';
-import { type Compared, Comparisons, conditions, receive } from './comparisons.ts';
+import { bufferAnswer } from './answer-buffer.ts';
+import { Comparisons, conditionalHeaders, type SampledRequest } from './comparisons.ts';
 import { isBelowApi, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
 import { createLegacyMetrics, type LegacyMetrics } from './metrics.ts';
 import {
-  createUpstream,
   type Forwarding,
   forward,
+  HttpUpstream,
   hasBody,
   legacyUnreachable,
   pairsOf,
+  safeMethods,
   type Upstream,
 } from './upstream.ts';
 
@@ -31,30 +33,28 @@ interface LegacyOptions {
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
   readonly clientOf: (request: FastifyRequest) => string;
-  /** Undefined: requests to the old service are in no trace. */
+  /** Undefined: requests to the old service are not traced. */
   readonly traceUpstream: ((upstream: Upstream) => Upstream) | undefined;
 }
 
-/** The request has been here before. */
+/** The request was forwarded by this gateway before. */
 const legacyLoop = new HttpError(
   508,
   'LEGACY_LOOP',
   'The old service is this gateway itself: set LEGACY_URL to the address of the old service.',
 );
 
-/** Milliseconds that a request may take to arrive that is only passed on: it may be a large upload. */
+/** Milliseconds that a forwarded request may take to arrive: it may be a large upload. */
 const uploadTimeout = 3_600_000;
 
-const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
-
-/** To be called before any hook that changes answers: those of the old service leave as they are. */
+/** Call it before any hook that changes answers: forwarded answers pass unchanged. */
 export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legacy {
   const legacy = new Legacy(app, options);
-  const isPassing = options.config.legacyMode.kind !== 'mirror';
+  const isForwarding = options.config.legacyMode.kind !== 'mirror';
   const ownTimeout = app.server.requestTimeout;
-  if (isPassing) app.server.requestTimeout = uploadTimeout;
+  if (isForwarding) app.server.requestTimeout = uploadTimeout;
 
-  /** What is not passed on has the usual time to arrive, and the usual answer when it is over. */
+  /** Applies the usual timeout to requests that are not forwarded. */
   const limitArrival = ({ raw }: FastifyRequest): void => {
     const timer = setTimeout(() => {
       const error = Object.assign(new Error('too slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
@@ -64,9 +64,9 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
   };
 
   app.addHook('onRequest', (request, reply, done) => {
-    if (legacy.take(request, reply)) return;
-    if (isPassing && hasBody(request.headers)) limitArrival(request);
-    if (isApi(request)) legacy.compareLater(request, reply);
+    if (legacy.intercept(request, reply)) return;
+    if (isForwarding && hasBody(request.headers)) limitArrival(request);
+    if (isApi(request)) legacy.compareAfterAnswer(request, reply);
     done();
   });
   app.addHook('preClose', async () => legacy.closing.abort());
@@ -80,7 +80,7 @@ export class Legacy {
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
   readonly closing = new AbortController();
-  readonly #isPassing: boolean;
+  readonly #isForwarding: boolean;
 
   constructor(
     private readonly app: FastifyInstance,
@@ -89,9 +89,9 @@ export class Legacy {
     const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
     const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
     this.#config = config;
-    this.#isPassing = config.legacyMode.kind !== 'mirror';
+    this.#isForwarding = config.legacyMode.kind !== 'mirror';
     this.#forwarding = {
-      upstream: traceUpstream(createUpstream(legacyUrl, legacyTimeout)),
+      upstream: traceUpstream(new HttpUpstream(legacyUrl, legacyTimeout)),
       gateway: `outfit-gateway-${randomBytes(6).toString('hex')}`,
       isClosing: () => shutdown?.isClosing ?? false,
     };
@@ -109,32 +109,32 @@ export class Legacy {
     return this.#comparisons.compareWith(serve);
   }
 
-  /** Answers a request that the old service is to answer, or that is refused; or else false. */
-  take(request: FastifyRequest, reply: FastifyReply): boolean {
-    return this.#take(request, reply, this.#isForLegacy(request));
+  /** Forwards or refuses a request; false: this gateway answers it. */
+  intercept(request: FastifyRequest, reply: FastifyReply): boolean {
+    return this.#forwardOrRefuse(request, reply, this.#isForLegacy(request));
   }
 
-  /** The same for a request that no route can be found for. */
+  /** The same for a request whose target the router cannot decode. */
   takeUnroutable(request: FastifyRequest, reply: FastifyReply): boolean {
     reply.header(requestIdHeader, request.id);
     const { url } = request;
     const isForLegacy = url.startsWith('/api/') && isBelowApi(url);
-    return this.#take(request, reply, this.#isPassing && isForLegacy, true);
+    return this.#forwardOrRefuse(request, reply, this.#isForwarding && isForLegacy, true);
   }
 
-  /** After the client has its answer, the old service is asked for its own. */
-  compareLater(request: FastifyRequest, reply: FastifyReply): void {
-    const asked = this.#comparisons.choose(request);
-    if (!asked) return;
+  /** Requests the answer of the old service once the client has its own, and compares both. */
+  compareAfterAnswer(request: FastifyRequest, reply: FastifyReply): void {
+    const sampled = this.#comparisons.sample(request);
+    if (!sampled) return;
     const { upstream, gateway } = this.#forwarding;
     const { signal } = this.closing;
     const headers = pairsOf(toLegacyHeaders(request, gateway))
-      .filter(([name]) => !conditions.has(name.toLowerCase()))
+      .filter(([name]) => !conditionalHeaders.has(name.toLowerCase()))
       .flat();
-    const question = { method: 'GET', target: request.url, headers, signal };
+    const sent = { method: 'GET', target: request.url, headers, signal };
     reply.raw.once('close', () =>
-      this.#comparisons.run(asked, async () =>
-        receive(await this.#measure(signal, () => upstream.open(question))),
+      this.#comparisons.compare(sampled, async () =>
+        bufferAnswer(await this.#measure(signal, () => upstream.open(sent))),
       ),
     );
   }
@@ -144,7 +144,7 @@ export class Legacy {
     await this.#comparisons.close();
   }
 
-  #take(
+  #forwardOrRefuse(
     request: FastifyRequest,
     reply: FastifyReply,
     isForLegacy: boolean,
@@ -152,10 +152,10 @@ export class Legacy {
   ): boolean {
     const { gateway } = this.#forwarding;
     const isLoop = String(request.headers[loopHeader] ?? '').includes(gateway);
-    // WRITES=off holds for the old service too: it is what the last import reads.
+    // WRITES=off holds for the old service too: the last import reads from it.
     const mayPass = this.#config.writes || safeMethods.has(request.method);
     if (isForLegacy && !isLoop && mayPass) {
-      this.#answer(request, reply, isUnroutable ? undefined : this.#comparisons.choose(request));
+      this.#forward(request, reply, isUnroutable ? undefined : this.#comparisons.sample(request));
       return true;
     }
     reply.header(servedByHeader, 'gateway');
@@ -165,28 +165,28 @@ export class Legacy {
   }
 
   #isForLegacy(request: FastifyRequest): boolean {
-    if (!this.#isPassing || !isApi(request)) return false;
-    // What is not read, and paths that this gateway does not have, are all of the old service.
+    if (!this.#isForwarding || !isApi(request)) return false;
+    // All writes go to the old service, and all paths that this gateway does not have.
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const isOurs = isRead && request.routeOptions.url !== '/api/*';
     const share = isOurs ? this.#config.legacyMode.percent : 0;
-    return !(share > 0 && isAmong(share, request));
+    return !(share > 0 && isInCanary(share, request));
   }
 
-  async #answer(
+  async #forward(
     request: FastifyRequest,
     reply: FastifyReply,
-    asked: Compared | undefined,
+    sampled: SampledRequest | undefined,
   ): Promise<void> {
     const signal = disconnectSignalOf(request.raw.socket);
     try {
       await this.#measure(signal, () =>
         forward(this.#forwarding, request, reply, (answer) => {
-          if (asked) this.#comparisons.overhear(asked, answer, signal);
+          if (sampled) this.#comparisons.compareForwarded(sampled, answer, signal);
         }),
       );
     } catch (error) {
-      if (asked) this.#comparisons.count(signal.aborted ? 'skipped' : 'unreachable');
+      if (sampled) this.#comparisons.count(signal.aborted ? 'skipped' : 'unreachable');
       if (signal.aborted || reply.raw.destroyed) reply.hijack();
       else {
         const httpError = legacyUnreachable(error);
@@ -195,7 +195,7 @@ export class Legacy {
     }
   }
 
-  /** @param signal aborted when nobody waits any more, which is no failure */
+  /** @param signal aborted when the client leaves, which is no failure */
   async #measure<Result>(signal: AbortSignal, ask: () => Promise<Result>): Promise<Result> {
     const begun = performance.now();
     let result = 'answered';
@@ -209,7 +209,7 @@ export class Legacy {
     }
   }
 
-  /** In the shape of the other errors of these paths, readable for a page of one of CORS_ORIGINS. */
+  /** Sends an error in the shape of the REST paths, with the CORS headers of CORS_ORIGINS. */
   #sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
     this.app.logHttpError(request.log, error);
     const ends = deprecationHeaders(this.#config);
@@ -218,25 +218,25 @@ export class Legacy {
     if (exposed && ends) readable['Access-Control-Expose-Headers'] = exposeAlso(exposed, ends);
     reply
       .code(error.status)
-      // No hook has set them: it comes before all of them.
+      // The hooks that set them run after this one.
       .headers({ ...securityHeaders, ...ends, ...readable, ...error.headers })
       .header('Content-Type', 'application/json')
       .send(encodeJson({ detail: error.message }));
   }
 }
 
-/** By the route, since a path may be written in many ways; what leads elsewhere there is unknown. */
+/** Decided by the route, since a path has many spellings; `..` must not lead out of `/api/`. */
 function isApi(request: FastifyRequest): boolean {
   return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(request.url);
 }
 
-/** Whether a client is one of so many percent: the same in every process, and with more percent the same and more. */
-export function isAmong(percent: number, request: FastifyRequest): boolean {
+/** Canary by hash of the client: the same in every process; a higher percentage keeps all clients of a lower one. */
+export function isInCanary(percent: number, request: FastifyRequest): boolean {
   const digest = createHash('sha256').update(nameClient(request)).digest();
   return (digest.readUInt32BE() / 2 ** 32) * 100 < percent;
 }
 
-/** The user of a token stays when it is renewed; unverified, since only who answers depends on it. */
+/** The user of a token, so that a renewed token changes nothing; unverified, since it only chooses the service. */
 function nameClient({ headers: { authorization }, ip }: FastifyRequest): string {
   if (authorization === undefined) return `address ${groupAddress(ip)}`;
   const payload = /^bearer[ \t]+[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];

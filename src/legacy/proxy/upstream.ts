@@ -1,7 +1,13 @@
-// The way to the old service: connections, and a request passed on with its answer, both as they are while they come.
+// The reverse proxy to the old service: streams requests and answers unchanged.
 //
-// With node:http: undici writes `host` in its own spelling and sends no trailers, @fastify/reply-from parses paths anew.
-import { Agent, type IncomingMessage, request as requestPlain } from 'node:http';
+// With node:http: undici rewrites the spelling of `host` and sends no trailers, @fastify/reply-from normalizes paths.
+import {
+  Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  request as requestPlain,
+} from 'node:http';
 import { request as requestSecure, Agent as SecureAgent } from 'node:https';
 import { isIP } from 'node:net';
 import { pipeline } from 'node:stream';
@@ -16,131 +22,149 @@ export const legacyUnreachable = (cause: unknown) =>
     ? cause
     : new HttpError(502, 'LEGACY_UNREACHABLE', 'The old service cannot be reached.', {}, { cause });
 
-export interface Asked {
+export interface UpstreamRequest {
   readonly method: string;
   readonly target: string;
-  /** Names and values in turn, as they go over the wire. */
+  /** Raw headers: names and values in turn. */
   readonly headers: readonly string[];
-  /** Undefined: there is none. */
   readonly body?: IncomingMessage | undefined;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
-  /** Whether it is the reader of the answer that is slow: then the old service is not silent. */
+  /** Backpressure: the client reads slowly, so that silence is no timeout of the old service. */
   readonly isHeldUp?: () => boolean;
 }
 
 export interface Upstream {
   readonly host: string;
-  /** Gives the answer once the head is there. @throws HttpError 502, 503 when too many wait for it already, 504 */
-  open(asked: Asked): Promise<IncomingMessage>;
+  /** Resolves with the head of the answer. @throws HttpError 502, 503 at the concurrency limit, 504 */
+  open(request: UpstreamRequest): Promise<IncomingMessage>;
   close(): void;
 }
 
-/** Most connections to it: more requests wait for one. */
+/** Concurrent connections: further requests wait for one. */
 const maxConnections = 256;
-/** Most requests that are under way, those that wait for a connection among them. */
+/** Concurrency limit, with the requests that wait for a connection. */
 const maxUnderWay = 2_048;
 
-/** May be sent again when a kept connection turns out to be closed. */
-const repeatableMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+/** Read-only, so a retry changes nothing. @see RFC 9110 §9.2.1 */
+export const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/** @param timeout seconds that it may be silent */
-export function createUpstream(base: string, timeout: number): Upstream {
-  const url = new URL(base);
-  const isSecure = url.protocol === 'https:';
-  const request = isSecure ? requestSecure : requestPlain;
-  const makeAgent = (keepAlive: boolean) =>
-    new (isSecure ? SecureAgent : Agent)({ keepAlive, maxSockets: maxConnections });
-  // What cannot be sent twice gets a connection of its own: a kept one may be closed by the other
-  // side at the very moment.
-  const agents = { kept: makeAgent(true), fresh: makeAgent(false) };
-  const { hostname = '', ...address } = urlToHttpOptions(url);
-  const prefix = url.pathname.replace(/\/$/, '');
-  // Node would take the Host header, which is the public name of this gateway.
-  const servername = isIP(hostname ?? '') ? '' : (hostname ?? '');
-  let underWay = 0;
+/** The old service over HTTP/1.1, with keep-alive for requests that may be retried. */
+export class HttpUpstream implements Upstream {
+  readonly host: string;
+  readonly #request: typeof requestPlain;
+  /** Where and how to connect; the path of the base stands before each target. */
+  readonly #address: RequestOptions;
+  readonly #prefix: string;
+  // A server may close an idle connection at any moment: what cannot be retried gets a new one.
+  readonly #agents: Readonly<Record<'kept' | 'fresh', Agent>>;
+  #underWay = 0;
 
-  const openOnce = (asked: Asked, agent: Agent): Promise<IncomingMessage> =>
-    new Promise((settle, reject) => {
-      const { method, target, body, signal } = asked;
-      const outgoing = request({
-        ...{ ...address, hostname, servername, method, agent, signal },
-        path: prefix + target,
-        headers: withLength(asked),
+  /** @param timeout seconds without any byte until 504 */
+  constructor(
+    base: string,
+    private readonly timeout: number,
+  ) {
+    const url = new URL(base);
+    const isSecure = url.protocol === 'https:';
+    const makeAgent = (keepAlive: boolean) =>
+      new (isSecure ? SecureAgent : Agent)({ keepAlive, maxSockets: maxConnections });
+    const { hostname = '', ...address } = urlToHttpOptions(url);
+    this.host = url.host;
+    this.#request = isSecure ? requestSecure : requestPlain;
+    // Node.js would take the name for TLS from the Host header, which is the public name of this gateway.
+    const servername = isIP(hostname ?? '') ? '' : (hostname ?? '');
+    this.#address = { ...address, hostname, servername } as RequestOptions;
+    this.#prefix = url.pathname.replace(/\/$/, '');
+    this.#agents = { kept: makeAgent(true), fresh: makeAgent(false) };
+  }
+
+  async open(request: UpstreamRequest): Promise<IncomingMessage> {
+    if (this.#underWay >= maxUnderWay) throw overloaded();
+    this.#underWay += 1;
+    try {
+      const incoming = await this.#sendWithRetry(request);
+      incoming.once('close', () => {
+        this.#underWay -= 1;
       });
+      return incoming;
+    } catch (error) {
+      this.#underWay -= 1;
+      throw legacyUnreachable(error);
+    }
+  }
+
+  close(): void {
+    this.#agents.kept.destroy();
+    this.#agents.fresh.destroy();
+  }
+
+  /** Retries once on a new connection if the kept one turns out to be closed. */
+  async #sendWithRetry(request: UpstreamRequest): Promise<IncomingMessage> {
+    if (!safeMethods.has(request.method) || request.body) {
+      return this.#send(request, this.#agents.fresh);
+    }
+    return this.#send(request, this.#agents.kept).catch((error) => {
+      if (!error.isStale || request.signal.aborted) throw error;
+      return this.#send(request, this.#agents.fresh);
+    });
+  }
+
+  #send(request: UpstreamRequest, agent: Agent): Promise<IncomingMessage> {
+    return new Promise((settle, reject) => {
+      const { method, target, body, signal } = request;
+      const path = this.#prefix + target;
+      const headers = withLength(request);
+      const outgoing = this.#request({ ...this.#address, method, agent, signal, path, headers });
       let answer: IncomingMessage | undefined;
-      const silence = setTimeout(() => {
-        if (answer && asked.isHeldUp?.()) silence.refresh();
+      const timer = setTimeout(() => {
+        if (answer && request.isHeldUp?.()) timer.refresh();
         else
           (answer ?? outgoing).destroy(
             new HttpError(504, 'LEGACY_TIMEOUT', 'The old service did not answer in time.'),
           );
-      }, timeout * 1000);
-      const heard = () => silence.refresh();
+      }, this.timeout * 1000);
+      const onProgress = () => timer.refresh();
       outgoing.on('error', (error) => {
-        clearTimeout(silence);
+        clearTimeout(timer);
         const isStale = outgoing.reusedSocket && !(error instanceof HttpError);
         reject(Object.assign(error, { isStale }));
       });
       outgoing.on('response', (incoming) => {
-        answer = incoming.on('data', heard).once('close', () => clearTimeout(silence));
-        heard();
-        // Listening to it has it flow, and it is not read yet.
+        answer = incoming.on('data', onProgress).once('close', () => clearTimeout(timer));
+        onProgress();
+        // The listener made it flow, and nothing reads it yet.
         settle(incoming.pause());
       });
-      if (!body) return outgoing.end();
-      body.on('data', heard);
-      // Before that of pipe, which ends the request.
-      body.once('end', () => {
-        if (body.rawTrailers.length > 0) outgoing.addTrailers(pairsOf(body.rawTrailers));
-      });
-      // It may answer without reading all: the client sends the rest nowhere, and gets the answer.
-      outgoing.once('close', () => {
-        body.unpipe(outgoing);
-        body.resume();
-      });
-      return body.pipe(outgoing);
+      if (body) sendBody(body.on('data', onProgress), outgoing);
+      else outgoing.end();
     });
-
-  return {
-    host: url.host,
-    async open(asked) {
-      if (underWay >= maxUnderWay) throw overloaded();
-      underWay += 1;
-      try {
-        const isRepeatable = repeatableMethods.has(asked.method) && !asked.body;
-        const incoming = await openOnce(asked, isRepeatable ? agents.kept : agents.fresh).catch(
-          (error) => {
-            if (!isRepeatable || !error.isStale || asked.signal.aborted) throw error;
-            return openOnce(asked, agents.fresh);
-          },
-        );
-        incoming.once('close', () => {
-          underWay -= 1;
-        });
-        return incoming;
-      } catch (error) {
-        underWay -= 1;
-        throw legacyUnreachable(error);
-      }
-    },
-    close() {
-      agents.kept.destroy();
-      agents.fresh.destroy();
-    },
-  };
+  }
 }
 
-const bodilessMethods = new Set([...repeatableMethods, 'DELETE']);
+function sendBody(body: IncomingMessage, outgoing: ClientRequest): void {
+  // Registered before the listener of pipe, which ends the request.
+  body.once('end', () => {
+    if (body.rawTrailers.length > 0) outgoing.addTrailers(pairsOf(body.rawTrailers));
+  });
+  // An answer may come before the whole body is read: the rest is discarded, and the client gets the answer.
+  outgoing.once('close', () => {
+    body.unpipe(outgoing);
+    body.resume();
+  });
+  body.pipe(outgoing);
+}
 
-/** Node would send a chunked body where there is none. */
-function withLength({ method, headers, body }: Asked): readonly string[] {
+const bodilessMethods = new Set([...safeMethods, 'DELETE']);
+
+/** Without a length Node.js would send an empty chunked body. */
+function withLength({ method, headers, body }: UpstreamRequest): readonly string[] {
   const hasLength = () => pairsOf(headers).some(([name]) => /^content-length$/i.test(name));
   if (body || bodilessMethods.has(method) || hasLength()) return headers;
   return [...headers, 'Content-Length', '0'];
 }
 
-/** Names and values in turn, as pairs. */
+/** Raw headers as pairs. */
 export function pairsOf(raw: readonly string[]): [string, string][] {
   return Array.from({ length: raw.length / 2 }, (_, index) => [
     raw[2 * index] ?? '',
@@ -154,7 +178,7 @@ export interface Forwarding {
   readonly isClosing: () => boolean;
 }
 
-/** Resolves when the head has been sent. @throws HttpError 502, 503 or 504 while nothing has been sent */
+/** Forwards a request. Resolves when the head of the answer is sent. @throws HttpError 502, 503 or 504 before */
 export async function forward(
   { upstream, gateway, isClosing }: Forwarding,
   request: FastifyRequest,
@@ -168,7 +192,7 @@ export async function forward(
     method: raw.method ?? '',
     target: request.url,
     headers: [
-      // HTTP/1.0 needs none, but it goes on as HTTP/1.1, which does.
+      // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
       ...(raw.httpVersion === '1.0' && headers.host === undefined ? ['Host', upstream.host] : []),
       ...toLegacyHeaders(request, gateway),
     ],
@@ -179,7 +203,7 @@ export async function forward(
   try {
     response.sendDate = false;
     if (isClosing()) response.shouldKeepAlive = false;
-    // Its own framing is left out, and Node writes one that fits the connection of the client.
+    // Without its framing headers: Node.js writes those that fit the connection of the client.
     response.writeHead(
       answer.statusCode ?? 0,
       answer.statusMessage ?? '',
@@ -194,12 +218,12 @@ export async function forward(
   answer.once('end', () => {
     if (answer.rawTrailers.length > 0) response.addTrailers(pairsOf(answer.rawTrailers));
   });
-  // An answer that breaks off there breaks off here.
+  // An aborted answer of the old service aborts this one.
   pipeline(answer, response, (error) => {
     if (!error || signal.aborted) return;
     const brokeOff = 'The old service broke off its answer.';
-    const told = new HttpError(502, 'LEGACY_BROKE_OFF', brokeOff, {}, { cause: error });
-    request.server.logHttpError(request.log, told);
+    const failure = new HttpError(502, 'LEGACY_BROKE_OFF', brokeOff, {}, { cause: error });
+    request.server.logHttpError(request.log, failure);
   });
 }
 

@@ -1,0 +1,52 @@
+// Buffers an answer for a comparison, within limits of size and time.
+import type { IncomingMessage } from 'node:http';
+import { finished } from 'node:stream';
+import { type Answer, createDecoder, readAtMost, toAnswer } from '../../http/client.ts';
+
+/** Bytes of a compared body, before and after it is decoded: a page of 20 records has some 20 KiB. */
+const maxBytes = 524_288;
+/** Commas of a compared body: the time depends on the number of values. 20 records have some 500. */
+const maxCommas = 20_000;
+
+/** The answer is too large, too slow or encoded unusually; it is no failure. */
+export class NotComparable extends Error {}
+
+/** Call it before anything reads the answer. @throws NotComparable, or the error of an aborted answer */
+export async function bufferAnswer(answer: IncomingMessage, seconds?: number): Promise<Answer> {
+  let chunks: Buffer[] | undefined = [];
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  await new Promise<void>((settle, reject) => {
+    const refuse = (reason: string) => {
+      chunks = undefined;
+      reject(new NotComparable(reason));
+    };
+    if (seconds !== undefined) timer = setTimeout(refuse, 1000 * seconds, 'too slow');
+    answer.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) refuse('too large');
+      else chunks?.push(chunk);
+    });
+    finished(answer.resume(), (error) => (error ? reject(error) : settle()));
+  }).finally(() => clearTimeout(timer));
+  const { 'content-encoding': encoding, ...headers } = answer.headers;
+  const body = await decode(Buffer.concat(chunks), encoding);
+  refuseLarge(body);
+  return toAnswer(answer.statusCode ?? 0, headers, body);
+}
+
+async function decode(bytes: Buffer, encoding = 'identity'): Promise<Buffer> {
+  if (/^\s*identity\s*$/i.test(encoding)) return bytes;
+  const decoder = createDecoder(encoding);
+  if (!decoder) throw new NotComparable('encoded in another way');
+  const decoded = await readAtMost(decoder.end(bytes), maxBytes).catch(() => undefined);
+  if (!decoded) throw new NotComparable('too large, or cannot be decoded');
+  return decoded;
+}
+
+/** A comparison blocks the thread that answers requests. @throws NotComparable */
+export function refuseLarge(body: Buffer): void {
+  let commas = 0;
+  if (body.length <= maxBytes) for (const byte of body) if (byte === 0x2c) commas++;
+  if (body.length > maxBytes || commas > maxCommas) throw new NotComparable('too large');
+}
