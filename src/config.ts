@@ -260,6 +260,7 @@ const settings = {
     authJwtSecret: setting('AUTH_JWT_SECRET', signingSecret, undefined),
     authIssuer: setting('AUTH_ISSUER', text, undefined),
     authAudience: setting('AUTH_AUDIENCE', text, undefined),
+    authUserClaim: setting('AUTH_USER_CLAIM', text, 'sub'),
     rateLimit: setting('RATE_LIMIT', rate, undefined),
     corsOrigins: setting('CORS_ORIGINS', origins, []),
   }),
@@ -365,7 +366,7 @@ export function readValue<Value>(
 
 export type IdentityConfig = Pick<
   Config,
-  'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret'
+  'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret' | 'authUserClaim'
 >;
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;

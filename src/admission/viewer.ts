@@ -33,7 +33,10 @@ export function createViewerReader(config: IdentityConfig): ReadViewer {
     if (scheme.toLowerCase() !== 'bearer') return undefined;
     if (more.length > 0) throw invalidToken();
     const claims = await verify(token);
-    const userId = readUserId(claims);
+    // A refresh token of simplejwt has the same key and claims, and lives for weeks.
+    if (claims['token_type'] !== undefined && claims['token_type'] !== 'access')
+      throw invalidToken();
+    const userId = toUserId(findClaim(claims, config.authUserClaim));
     if (userId === undefined) throw invalidToken();
     return { userId, expiresAt: claims.exp };
   };
@@ -183,8 +186,21 @@ interface Outage {
   nextFetch: number;
 }
 
-function readUserId({ sub }: { sub?: unknown }): number | undefined {
-  const text = typeof sub === 'string' || typeof sub === 'number' ? String(sub) : '';
+/** By its whole name, which may be a URL, or else by a path into nested claims, such as `user.id`. */
+export function findClaim(claims: unknown, name: string): unknown {
+  if (typeof claims !== 'object' || claims === null) return undefined;
+  if (Object.hasOwn(claims, name)) return (claims as Record<string, unknown>)[name];
+  for (let dot = name.indexOf('.'); dot !== -1; dot = name.indexOf('.', dot + 1)) {
+    const outer = name.slice(0, dot);
+    if (!Object.hasOwn(claims, outer)) continue;
+    const inner = findClaim((claims as Record<string, unknown>)[outer], name.slice(dot + 1));
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
+export function toUserId(value: unknown): number | undefined {
+  const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
   const id = /^(?:0|-?[1-9]\d{0,9})$/.test(text) ? Number(text) : Number.NaN;
   return (id | 0) === id ? id : undefined;
 }

@@ -8,7 +8,7 @@ export const line = () =>
   withSettings(
     createLine('token')
       .description(
-        'Prints a bearer token that names a user, for trying things out. It is signed with AUTH_JWT_SECRET, and has AUTH_ISSUER and AUTH_AUDIENCE if they are set.',
+        'Prints a bearer token that names a user, for trying things out. It is signed with AUTH_JWT_SECRET, and has AUTH_ISSUER and AUTH_AUDIENCE if they are set. AUTH_USER_CLAIM is the claim that names the user.',
       )
       .requiredOption('--user <ID>', 'id of the user', as(wholeNumber(1, 2_147_483_647)))
       .option('--hours <N>', 'how long the token holds', as(wholeNumber(1, 87_600)), 24),
@@ -20,15 +20,14 @@ interface Values {
 }
 
 export async function run({ env, stdout }: Io, { user, hours }: Values): Promise<number> {
-  const { authAudience, authIssuer, authJwtSecret } = readConfig(env);
+  const { authAudience, authIssuer, authJwtSecret, authUserClaim } = readConfig(env);
   if (authJwtSecret === undefined) {
     throw new ConfigError(
       'AUTH_JWT_SECRET is not set, so there is nothing to sign a token with: set it to the secret of the gateway.',
     );
   }
-  const token = new SignJWT()
+  const token = new SignJWT({ [authUserClaim]: String(user) })
     .setProtectedHeader({ alg: 'HS256' })
-    .setSubject(String(user))
     .setIssuedAt()
     .setExpirationTime(`${hours} hours`);
   if (authIssuer !== undefined) token.setIssuer(authIssuer);

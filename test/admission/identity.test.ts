@@ -118,6 +118,37 @@ describe('with a secret', () => {
     expect(await senders()).toEqual([sender]);
   });
 
+  test.each([
+    ['user_id', { user_id: 7, sub: '8' }],
+    ['user_id', { user_id: '7', token_type: 'access' }],
+    ['user.id', { user: { id: 7 } }],
+    ['a.b.c', { 'a.b': { c: 7 }, a: { b: {} } }],
+    ['https://shop.test/claims.user.id', { 'https://shop.test/claims': { user: { id: '7' } } }],
+    ['https://shop.test/user_id', { 'https://shop.test/user_id': 7 }],
+  ])('AUTH_USER_CLAIM=%s names the user in %j', async (name, claims) => {
+    const fresh = await open({ AUTH_JWT_SECRET: secret, AUTH_USER_CLAIM: name });
+    expect(await statusOf(fresh, await sign(claims))).toBe(200);
+    expect(await senders()).toEqual(['user 7']);
+  });
+
+  test.each([
+    ['user_id', { sub: '7' }],
+    ['user.id', { user: [7] }],
+    ['user.length', { user: 'seven' }],
+    ['constructor.length', {}],
+    ['__proto__.id', {}],
+    ['user.id', { user: { id: { id: 7 } } }],
+    ['sub', { sub: '7', token_type: 'refresh' }],
+    ['sub', { sub: '7', token_type: 'sliding' }],
+    ['sub', { sub: '7', token_type: null }],
+  ])(
+    'a token without AUTH_USER_CLAIM=%s, or that is no access token, is a 401: %j',
+    async (name, claims) => {
+      const fresh = await open({ AUTH_JWT_SECRET: secret, AUTH_USER_CLAIM: name });
+      expect(await statusOf(fresh, await sign(claims))).toBe(401);
+    },
+  );
+
   test('the scheme has no case, and ends with any white space that HTTP allows', async () => {
     const fresh = await open({ AUTH_JWT_SECRET: secret });
     const token = await sign({ sub: '7' });
