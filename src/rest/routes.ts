@@ -16,7 +16,8 @@ export interface Created {
   readonly errors: readonly { readonly field: string; readonly messages: readonly string[] }[];
 }
 
-type Document<Data> = TypedDocumentNode<Data, Record<string, unknown>>;
+/** `never`: the variables of each document are its own. */
+type Document<Data> = TypedDocumentNode<Data, never>;
 
 /** A legacy path, and the stored documents that answer it. Their variables are parameters of the query or path. */
 export interface Route {
