@@ -45,7 +45,7 @@ export async function startMonitor(
   /** Gives what is wrong with the database; undefined when it can be used. */
   const check = async (): Promise<Error | undefined> => {
     try {
-      await connection.ask((client) => checkReady(client, description, onUnset), 3);
+      await connection.query((client) => checkReady(client, description, onUnset), 3);
     } catch (error) {
       return explain(description, error);
     }

@@ -11,7 +11,7 @@ export interface OutfitKeys {
   readonly modified: bigint;
 }
 
-/** Row image before or after a change. Outfits and their likes are two tables: a change has the columns of one of them. */
+/** Row image before or after a change. Outfits and their likes are two tables: a change has the columns of one. */
 export type RowImage = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
   readonly [Field in 'created' | 'likes' | 'modified']?: OutfitKeys[Field] | undefined;
 };
@@ -143,8 +143,8 @@ interface LoggedChange extends OutfitChange {
 }
 
 /**
- * The latest committed changes, by version. Cache entries are compared with them when they are read (lazy invalidation),
- * so the cost of a commit does not depend on the number of entries.
+ * The latest committed changes, by version. Cache entries are compared with them when they are read (lazy
+ * invalidation), so the cost of a commit does not depend on the number of entries.
  */
 export class ChangeLog {
   /** Current version: it increases when commits are added. */

@@ -1,13 +1,14 @@
+// Bulkhead: a concurrency limit for one class of statements, with a bounded, fair queue.
 import { type HttpError, overloaded } from '../../errors.ts';
 import { FairQueue, type Origin } from '../fair-queue.ts';
 import type { StopSignal } from '../task.ts';
 
 export interface LaneLimits {
   readonly slots: number;
-  /** Most statements of one request, and of one sender, under way. */
+  /** Most concurrent statements of one request, and of one sender. */
   readonly perRequest?: number;
   readonly perSender?: number;
-  /** Most milliseconds that a statement waits. */
+  /** Most milliseconds in the queue. */
   readonly maxWait?: number;
 }
 
@@ -19,14 +20,14 @@ interface Waiting {
   readonly refuse: (error: unknown) => void;
 }
 
-/** Bulkhead: admits statements up to its limits; others wait, and are served by sender and request in turn. */
+/** Admits statements up to its limits. Others wait in a queue that is fair to senders, and to requests of a sender. */
 export class Lane {
   readonly #queue = new FairQueue<Waiting>();
-  /** Statements under way, by request and by sender; only what has a limit is counted. */
+  /** Concurrent statements by request and by sender, if these have a limit. */
   readonly #underWay = new Map<Origin | string, number>();
   running = 0;
   #maxWaiting = Number.POSITIVE_INFINITY;
-  /** Statements that were refused since the start: the queue was full, or the wait too long. */
+  /** Statements rejected since the start, because the queue was full or the wait too long. */
   refused = 0;
 
   constructor(private readonly limits: LaneLimits) {}
@@ -35,14 +36,14 @@ export class Lane {
     return this.#queue.size;
   }
 
-  /** @param most statements that wait. When there are more, the sender with the most is refused. */
+  /** @param most length of the queue; beyond it, a statement of the sender with the most is evicted */
   limitWaiting(most: number): void {
     this.#maxWaiting = most;
   }
 
-  /** Takes a slot; undefined when one was free, else a promise of one. @throws HttpError 503, or `signal.reason` */
+  /** Acquires a slot: undefined when one was free, else a promise. @throws HttpError 503, or `signal.reason` */
   enter(origin: Origin, signal?: StopSignal): Promise<void> | undefined {
-    // What a stopped task still begins would wait for nobody.
+    // No request waits for the result of a stopped task.
     signal?.throwIfAborted();
     if (this.running < this.limits.slots && this.#isWithinLimits(origin)) {
       this.#begin(origin);
@@ -51,6 +52,7 @@ export class Lane {
     return this.#wait(origin, signal);
   }
 
+  /** Releases the slot. */
   leave(origin: Origin): void {
     this.running -= 1;
     this.#count(origin, -1);
@@ -69,23 +71,23 @@ export class Lane {
       if (!evicted) throw this.#refuse();
       evicted.refuse(this.#refuse());
     }
-    let leave = () => {};
+    let onAbort = () => {};
     let timer: NodeJS.Timeout | undefined;
     try {
       await new Promise<void>((admit, refuse) => {
         const waiting = { origin, admit, refuse };
-        const giveUp = (error: unknown) => {
+        const withdraw = (error: unknown) => {
           this.#queue.remove(origin, waiting);
           refuse(error);
         };
-        leave = () => giveUp(signal?.reason);
-        signal?.addEventListener('abort', leave, { once: true });
-        if (maxWait !== undefined) timer = setTimeout(() => giveUp(this.#refuse()), maxWait);
+        onAbort = () => withdraw(signal?.reason);
+        signal?.addEventListener('abort', onAbort, { once: true });
+        if (maxWait !== undefined) timer = setTimeout(() => withdraw(this.#refuse()), maxWait);
         this.#queue.add(origin, waiting);
       });
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', leave);
+      signal?.removeEventListener('abort', onAbort);
     }
   }
 

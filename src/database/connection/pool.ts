@@ -1,4 +1,4 @@
-// Connection pool: connections in turn, lanes for expensive statements, and cutting those of stopped tasks.
+// Connection pool: fair queue, bulkheads for expensive statements, retries, and cancellation with the task.
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../../errors.ts';
@@ -21,13 +21,13 @@ type RunStatement = (
   values?: unknown[],
 ) => Promise<pg.QueryResult>;
 
-/** What an `unbounded` statement may take before it counts as expensive, in milliseconds. */
+/** Milliseconds after which an `unbounded` statement counts as expensive. */
 const trialTime = 50;
-/** Milliseconds without trials after a vain one: those of a sender then take a tenth of a connection. */
-const trialPause = 500;
-/** Milliseconds that a statement of a stopped task has to end by itself: a new connection costs more than most. */
+/** Backoff in milliseconds after a trial that timed out: a sender's trials take a tenth of a connection at most. */
+const trialBackoff = 500;
+/** Milliseconds for a statement of a stopped task to end by itself, which is cheaper than a new connection. */
 const grace = 100;
-/** Most statements of one request that are under way. */
+/** Most concurrent statements of one request. */
 const maxPerRequest = 3;
 
 interface Lanes {
@@ -43,20 +43,20 @@ interface Use {
   readonly endCut: (() => void) | undefined;
 }
 
-/** Gives connections by sender and request in turn. A stopped task leaves the queue, or loses its connection. */
+/** Connections are acquired by sender and request in turn. A task that is stopped leaves the queue, or is cut. */
 export class TaskPool extends pg.Pool {
   readonly #canCut: boolean;
   readonly #watch: ServerWatch | undefined;
   readonly #all: Lane;
-  /** Undefined where a statement cannot be cut: then nothing is gained by limiting expensive ones. */
+  /** Undefined where a statement cannot be cancelled: limiting expensive ones would not free the connection. */
   readonly #lanes: Lanes | undefined;
-  /** By `performance.now()`, for each sender. */
+  /** End of the backoff of each sender, by `performance.now()`. */
   readonly #noTrialUntil = new LRUCache<string, number>({ max: 10_000 });
-  /** Expensive statements that were ended by their time limit. */
+  /** Expensive statements that were cancelled by their time limit. */
   timedOut = 0;
   readonly #uses = new Map<pg.PoolClient, Use>();
 
-  /** @param expensiveTimeout in milliseconds; undefined where a statement runs to its end anyway */
+  /** @param expensiveTimeout in milliseconds; undefined where a statement cannot be cancelled */
   constructor(
     { connectionTimeoutMillis, ...config }: pg.PoolConfig & { readonly max: number },
     expensiveTimeout: number | undefined,
@@ -73,85 +73,74 @@ export class TaskPool extends pg.Pool {
     this.#watch = watch;
     this.#canCut = expensiveTimeout !== undefined;
     this.#all = new Lane({ slots: config.max, perRequest: maxPerRequest });
-    // At most a quarter of the connections each, so that half are always left for bounded statements.
-    const slots = Math.max(Math.floor(config.max / 4), 1);
     this.#lanes =
-      expensiveTimeout === undefined
-        ? undefined
-        : {
-            trial: new Lane({ slots }),
-            expensive: new Lane({ slots, perSender: 1, maxWait: expensiveTimeout }),
-            timeout: expensiveTimeout,
-          };
-    // An event, and not a `release` of its own for each use: V8 kept the rows of ended requests with those.
-    this.on('release', (_error, client) => {
-      const use = this.#uses.get(client);
-      if (!use) return;
-      this.#uses.delete(client);
-      use.endCut?.();
-      // The pool can give the connection away only after this event: now, the next statement would open another.
-      queueMicrotask(() => this.#all.leave(use.origin));
-    });
-    const runAlone = this.query.bind(this) as RunStatement;
-    const run: RunStatement = (statement, values) =>
-      watch?.isPerTransaction
-        ? this.#runInTransaction('BEGIN', statement, values)
-        : runAlone(statement, values);
-    const runAgain: RunStatement = async (statement, values) => {
-      try {
-        return await run(statement, values);
-      } catch (error) {
-        // The transaction of a single statement is rolled back as a whole, so even a write can be sent again.
-        if (lostRaces.includes(sqlStateOf(error) ?? '')) return run(statement, values);
-        if (typeof statement === 'string' || !statement.name) throw error;
-        const { name, ...unnamed } = statement;
-        // Both failed before they began.
-        if (isStalePlan(error)) {
-          return run({ ...unnamed, name: renewName(statement.text, name) }, values);
-        }
-        if (isPreparedNameError(sqlStateOf(error))) return run(unnamed, values);
-        throw error;
-      }
-    };
-    this.query = runAgain as typeof this.query;
+      expensiveTimeout === undefined ? undefined : createLanes(config.max, expensiveTimeout);
+    // An event, not a `release` function for each use: V8 kept the rows of ended requests in memory with those.
+    this.on('release', (_error, client) => this.#endUse(client));
+    this.query = this.#queryWithRetry as typeof this.query;
   }
 
-  /** @param most statements that wait for each lane, all but that of every connection */
+  #endUse(client: pg.PoolClient): void {
+    const use = this.#uses.get(client);
+    if (!use) return;
+    this.#uses.delete(client);
+    use.endCut?.();
+    // Deferred: the pool marks the connection as idle after this event, and would open another one now.
+    queueMicrotask(() => this.#all.leave(use.origin));
+  }
+
+  readonly #queryWithRetry: RunStatement = async (statement, values) => {
+    try {
+      return await this.#queryOnce(statement, values);
+    } catch (error) {
+      // A single statement is its own transaction and was rolled back, so that a write is retried as well.
+      if (retryableStates.includes(sqlStateOf(error) ?? '')) {
+        return this.#queryOnce(statement, values);
+      }
+      if (typeof statement === 'string' || !statement.name) throw error;
+      const { name, ...unnamed } = statement;
+      // Both of these failed before they were executed.
+      if (isStalePlan(error)) {
+        return this.#queryOnce({ ...unnamed, name: renewName(statement.text, name) }, values);
+      }
+      if (isPreparedNameError(sqlStateOf(error))) return this.#queryOnce(unnamed, values);
+      throw error;
+    }
+  };
+
+  #queryOnce(
+    statement: pg.QueryConfig | string,
+    values: unknown[] | undefined,
+  ): Promise<pg.QueryResult> {
+    return this.#watch?.isPerTransaction
+      ? this.#runInTransaction('BEGIN', statement, values)
+      : super.query(statement as pg.QueryConfig, values);
+  }
+
+  /** @param most length of the queue of each lane; that of the pool itself is not limited */
   limitWaiting(most: number): void {
     this.#lanes?.trial.limitWaiting(most);
     this.#lanes?.expensive.limitWaiting(most);
   }
 
-  /** For metrics: the lanes by their names; `all` is every connection. */
+  /** For metrics: the lanes by name; `all` is the pool itself. */
   get lanes(): Readonly<Record<string, LaneState>> {
     const { trial, expensive } = this.#lanes ?? {};
     return { all: this.#all, ...(trial && { trial }), ...(expensive && { expensive }) };
   }
 
-  /** Runs a statement that only reads in its lane. @throws HttpError 503 when that is full, or has stopped it */
+  /** Runs a read-only statement in the lane of its access. @throws HttpError 503 when rejected or cancelled */
   async queryInLane<Row extends object>(
     statement: pg.QueryConfig,
     access: Access,
   ): Promise<pg.QueryResult<Row>> {
     const lanes = this.#lanes;
     if (access === 'bounded' || !lanes) return this.query<Row>(statement);
-    const task = currentTask();
-    const { sender } = task ?? { sender: own };
-    const mayTry = () => performance.now() >= (this.#noTrialUntil.get(sender) ?? 0);
-    if (access === 'unbounded' && mayTry()) {
-      const found = await inLane(lanes.trial, async () => {
-        // Another statement of this sender may have been found to be expensive while this one waited.
-        if (!mayTry()) return undefined;
-        try {
-          return await this.#readWithin<Row>(trialTime, statement);
-        } catch (error) {
-          if (!isTimeLimit(error)) throw error;
-          this.#noTrialUntil.set(sender, performance.now() + trialPause);
-          return undefined;
-        }
-      });
+    if (access === 'unbounded') {
+      const found = await this.#tryStatement<Row>(lanes.trial, statement);
       if (found) return found;
     }
+    const task = currentTask();
     if (task) task.isExpensive = true;
     try {
       return await inLane(lanes.expensive, () => this.#readWithin<Row>(lanes.timeout, statement));
@@ -162,12 +151,33 @@ export class TaskPool extends pg.Pool {
     }
   }
 
+  /** A trial with a short time limit; undefined when it was exceeded, or the sender is in its backoff. */
+  async #tryStatement<Row extends object>(
+    trial: Lane,
+    statement: pg.QueryConfig,
+  ): Promise<pg.QueryResult<Row> | undefined> {
+    const { sender } = currentTask() ?? gatewayOrigin;
+    const isInBackoff = () => performance.now() < (this.#noTrialUntil.get(sender) ?? 0);
+    if (isInBackoff()) return undefined;
+    return inLane(trial, async () => {
+      // The trial of another statement of this sender may have timed out meanwhile.
+      if (isInBackoff()) return undefined;
+      try {
+        return await this.#readWithin<Row>(trialTime, statement);
+      } catch (error) {
+        if (!isTimeLimit(error)) throw error;
+        this.#noTrialUntil.set(sender, performance.now() + trialBackoff);
+        return undefined;
+      }
+    });
+  }
+
   /** @throws an error that `isTimeLimit` holds for when it takes longer */
   #readWithin<Row extends object>(
     milliseconds: number,
     statement: pg.QueryConfig,
   ): Promise<pg.QueryResult<Row>> {
-    // A transaction, since poolers may keep no setting beyond it. Parallel workers and JIT cost more than the lane may.
+    // SET LOCAL, since poolers may keep no other setting. Parallel workers and JIT would use more than one processor.
     return this.#runInTransaction<Row>(
       `BEGIN READ ONLY;
         SET LOCAL statement_timeout = ${milliseconds};
@@ -188,7 +198,7 @@ export class TaskPool extends pg.Pool {
     try {
       if (this.#watch?.isPerTransaction) {
         const begun = await client.query(`${begin}; SELECT ${serverIdentity} AS identity`);
-        // Of several statements, there are several results.
+        // A text of several statements has an array of results.
         const [{ identity }] = (begun as unknown as pg.QueryResult[]).at(-1)?.rows ?? [];
         this.#watch.useInTransaction(identity);
       } else await client.query(begin);
@@ -214,51 +224,67 @@ export class TaskPool extends pg.Pool {
       });
     }
     const task = currentTask();
-    const signal = task?.signal;
-    // What the gateway does for itself is not limited as one request.
-    const origin = task ?? { sender: own };
+    // The gateway's own work is not one request: each of its statements is limited by itself.
+    this.#acquire(task ?? { ...gatewayOrigin }, task?.signal, callback);
+    return undefined;
+  }
+
+  #acquire(origin: Origin, signal: StopSignal | undefined, callback: OnConnect): void {
     const fail = (error: Error | undefined) => callback(error, undefined, () => {});
     if (signal?.aborted) {
       fail(signal.reason);
-      return undefined;
+      return;
     }
     const turn = this.#all.enter(origin, signal);
-    const open = () => {
-      if (signal?.aborted) {
-        this.#all.leave(origin);
-        return fail(signal.reason);
-      }
-      const leave = () => fail(signal?.reason);
-      signal?.addEventListener('abort', leave, { once: true });
-      super.connect((error, client, release) => {
-        signal?.removeEventListener('abort', leave);
-        if (!client) {
-          this.#all.leave(origin);
-          if (!signal?.aborted) callback(error, client, release);
-          return;
-        }
-        const endCut = signal && this.#canCut ? cutOnStop(client, signal) : undefined;
-        this.#uses.set(client, { origin, endCut });
-        if (signal?.aborted) return release();
-        this.#watch?.recordUse(client);
-        callback(error, client, release);
-      });
-    };
+    const open = () => this.#open(origin, signal, callback);
     if (turn) turn.then(open, fail);
     else open();
-    return undefined;
+  }
+
+  /** Takes an idle connection or opens one: the lane has a slot for it. */
+  #open(origin: Origin, signal: StopSignal | undefined, callback: OnConnect): void {
+    const fail = () => callback(signal?.reason, undefined, () => {});
+    if (signal?.aborted) {
+      this.#all.leave(origin);
+      fail();
+      return;
+    }
+    signal?.addEventListener('abort', fail, { once: true });
+    super.connect((error, client, release) => {
+      signal?.removeEventListener('abort', fail);
+      if (!client) {
+        this.#all.leave(origin);
+        if (!signal?.aborted) callback(error, client, release);
+        return;
+      }
+      const endCut = signal && this.#canCut ? cutOnStop(client, signal) : undefined;
+      this.#uses.set(client, { origin, endCut });
+      if (signal?.aborted) return release();
+      this.#watch?.recordUse(client);
+      callback(error, client, release);
+    });
   }
 }
 
-/** The sender of what belongs to no request. */
-const own = 'gateway';
+/** Origin of work that belongs to no request. */
+const gatewayOrigin: Origin = { sender: 'gateway' };
 
-/** A deadlock, and a transaction that cannot be serialized: others have gone on meanwhile. */
-const lostRaces = ['40P01', '40001'];
+/** Deadlock and serialization failure: a retry succeeds once the other transactions have ended. */
+const retryableStates = ['40P01', '40001'];
+
+/** At most a quarter of the connections each, so that half remain for bounded statements. */
+function createLanes(connections: number, timeout: number): Lanes {
+  const slots = Math.max(Math.floor(connections / 4), 1);
+  return {
+    trial: new Lane({ slots }),
+    expensive: new Lane({ slots, perSender: 1, maxWait: timeout }),
+    timeout,
+  };
+}
 
 async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<Result> {
   const task = currentTask();
-  const origin = task ?? { sender: own };
+  const origin = task ?? gatewayOrigin;
   try {
     await lane.enter(origin, task?.signal);
   } catch (error) {
@@ -272,7 +298,7 @@ async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<
   }
 }
 
-/** @returns what ends that */
+/** Cuts the connection when the task is stopped. @returns function that ends this */
 function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
   let timer: NodeJS.Timeout | undefined;
   const cut = () => client.connection.stream.destroy(signal.reason);
@@ -286,7 +312,7 @@ function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
   };
 }
 
-/** A column has another type since the statement was prepared. */
+/** The type of a column has changed since the statement was prepared. */
 function isStalePlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.routine === 'RevalidateCachedQuery';
 }

@@ -1,59 +1,59 @@
-// Failover: which server each connection leads to, so that a living old primary is noticed and left.
+// Failover detection: knows the server behind each connection, and fences an old primary that still runs.
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { DatabaseAwayError } from '../errors.ts';
 import { currentTask } from '../task.ts';
 
-/** When the server was started, in SQL that does not depend on the time zone of the session. */
+/** SQL for the start time of the server, independent of the time zone of the session. */
 export const startTime = 'extract(epoch FROM pg_postmaster_start_time())::text';
 
-/** Identity of a server in SQL: start and timeline (changed by promotion). Servers in recovery are one to it. */
+/** SQL for the identity of a server: its start time and timeline (changed by promotion); the same of all standbys. */
 export const serverIdentity = `
   CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', ${startTime},
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)) END`;
 
-/** Milliseconds for which a server that was left is not taken back: connections may lead to both for a while. */
-const returnDelay = 10_000;
+/** Milliseconds for which a fenced server stays fenced: during a failover, new connections may lead to either. */
+const fenceTime = 10_000;
 
-/** Fences an old primary: when the probe meets another server, connections to others are cut, and results dropped. */
+/** When the state probe reaches another server, cuts all connections to the old one and rejects results from it. */
 export class ServerWatch {
-  /** The identity of the server that the probe met last, or else of the first connection. */
+  /** Identity of the server that the state probe reached last, or that of the first connection. */
   #current: string | undefined;
-  /** When new connections, or statements behind a pooler, last led to it, by `performance.now()`. */
-  #metAt = 0;
-  readonly #former = new LRUCache<string, true>({ max: 100 });
+  /** When a new connection, or a transaction behind a pooler, last reached it (`performance.now()`). */
+  #reachedAt = 0;
+  readonly #fenced = new LRUCache<string, true>({ max: 100 });
   readonly #connections = new Map<Client, string>();
   #probing: Promise<unknown> | undefined;
-  /** Behind a pooler of transactions: connections have no identity, and each transaction asks for that of its server. */
+  /** With transaction pooling, a connection has no server of its own: each transaction reads the identity. */
   isPerTransaction = false;
 
-  /** @param probeAnew opens a new connection, and calls `observe` @param onFailover called when that was another server */
+  /** @param probeAnew takes a snapshot on a new connection, and calls `observe` @param onFailover called on a change */
   constructor(
     private readonly probeAnew: () => Promise<unknown>,
     private readonly onFailover: (identity: string) => void,
   ) {}
 
-  /** The probe has met a server. @throws DatabaseAwayError when it is one that was left a moment ago */
+  /** The state probe has reached this server. @throws DatabaseAwayError when it is fenced */
   observe(identity: string): void {
     const before = this.#current;
-    if (identity !== before && this.#isLeft(identity)) throw left();
+    if (identity !== before && this.#isFenced(identity)) throw fenced();
     this.#current = identity;
-    this.#metAt = performance.now();
+    this.#reachedAt = performance.now();
     if (before === undefined || identity === before) return;
-    this.#former.set(before, true).delete(identity);
+    this.#fenced.set(before, true).delete(identity);
     for (const [client, other] of this.#connections) {
       if (other === identity) continue;
       this.#connections.delete(client);
-      client.connection.stream.destroy(left());
+      client.connection.stream.destroy(fenced());
     }
     this.onFailover(identity);
   }
 
-  #isLeft(identity: string): boolean {
-    return this.#former.has(identity) && performance.now() - this.#metAt < returnDelay;
+  #isFenced(identity: string): boolean {
+    return this.#fenced.has(identity) && performance.now() - this.#reachedAt < fenceTime;
   }
 
-  /** Looks where new connections lead. @param identity met by another process: the one before is left at once */
+  /** Probes which server new connections reach. @param identity reached by another process: adopted before the probe */
   async probe(identity?: string): Promise<void> {
     if (identity !== undefined) {
       if (identity === this.#current) return;
@@ -65,7 +65,7 @@ export class ServerWatch {
     await this.#probing;
   }
 
-  /** Takes in a new connection. @param isAlone it decides itself: the probe cannot connect @throws DatabaseAwayError */
+  /** Adds a new connection. @param isAlone adopts its server: the probe cannot connect @throws DatabaseAwayError */
   async register(client: Client, isAlone = false): Promise<void> {
     if (this.isPerTransaction) return;
     const { rows } = await client.query<{ identity: string }>(
@@ -75,41 +75,42 @@ export class ServerWatch {
     this.#current ??= identity;
     if (isAlone) this.observe(identity);
     else if (identity !== this.#current) await this.#probeFor(client);
-    if (identity !== this.#current) throw left();
-    this.#metAt = performance.now();
+    if (identity !== this.#current) throw fenced();
+    this.#reachedAt = performance.now();
     this.#connections.set(client, identity);
     client.once('end', () => this.#connections.delete(client));
   }
 
-  /** Looks as long as the connection lasts: the monitor cuts it, and then that of the probe, when there is no answer. */
+  /** Waits at most while the connection is open: without an answer, the monitor cuts it and then that of the probe. */
   #probeFor(client: Client): Promise<void> {
     return new Promise((settle, reject) => {
-      client.once('end', () => reject(left()));
+      client.once('end', () => reject(fenced()));
       this.probe().then(settle, reject);
     });
   }
 
+  /** Records the server of the connection in the current task, for `check` at its end. */
   recordUse(client: Client): void {
     const identity = this.#connections.get(client);
     if (identity !== undefined) currentTask()?.servers.add(identity);
   }
 
-  /** The task has begun a transaction on this server. @throws DatabaseAwayError when that is not the current one */
+  /** The task has begun a transaction on this server. @throws DatabaseAwayError when it is not the current one */
   useInTransaction(identity: string): void {
     currentTask()?.servers.add(identity);
     this.#current ??= identity;
-    if (identity === this.#current) this.#metAt = performance.now();
-    // Without memory nobody probes. Not waited for: this transaction may hold the only connection of the pooler.
-    else if (!this.#isLeft(identity)) this.probe().catch(() => {});
+    if (identity === this.#current) this.#reachedAt = performance.now();
+    // Without a cache there are no other probes. Not awaited: this transaction may hold the pooler's only connection.
+    else if (!this.#isFenced(identity)) this.probe().catch(() => {});
     this.check([identity]);
   }
 
-  /** @throws DatabaseAwayError when a task has used another server than the current one */
+  /** @throws DatabaseAwayError when one of the servers is not the current one */
   check(servers: Iterable<string>): void {
-    for (const identity of servers) if (identity !== this.#current) throw left();
+    for (const identity of servers) if (identity !== this.#current) throw fenced();
   }
 }
 
 type Client = pg.Client | pg.PoolClient;
 
-const left = () => new DatabaseAwayError('The connection leads to another server than new ones.');
+const fenced = () => new DatabaseAwayError('The connection leads to another server than new ones.');

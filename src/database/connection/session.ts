@@ -1,22 +1,22 @@
-// How every connection to PostgreSQL is made, also by way of a pooler, and how all of them are cut.
+// Sessions: how connections to PostgreSQL are opened, directly or through a pooler, and how all of them are cut.
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Config } from '../../config.ts';
 import { readTls } from './tls.ts';
 
-/** What a pooler keeps together: all that a connection sends, or each transaction by itself. */
+/** Pool mode of a pooler such as PgBouncer: a server connection per client session, or per transaction. */
 export type Pooling = Config['databasePooler'];
 
 export interface Session {
   readonly config: pg.ClientConfig;
   readonly Client: new (config?: pg.ClientConfig) => pg.Client;
-  /** From now on no statement is prepared under a name. */
+  /** Named prepared statements do not work with transaction pooling: from now on, statements are sent without names. */
   disablePreparedStatements(): void;
 }
 
 const connectionTimeout = 5_000;
 
-/** @param statementTimeout milliseconds; where transactions are pooled, the role's own holds @throws ConfigError */
+/** @param statementTimeout milliseconds; that of the role with transaction pooling @throws ConfigError */
 export function createSession(
   databaseUrl: string,
   pooling: Pooling,
@@ -30,7 +30,7 @@ export function createSession(
     connectionTimeoutMillis: connectionTimeout,
     application_name: 'outfit-gateway',
   };
-  let hasNames = !poolsTransactions;
+  let preparesStatements = !poolsTransactions;
 
   class SessionClient extends pg.Client {
     constructor(more: pg.ClientConfig = {}) {
@@ -40,7 +40,7 @@ export function createSession(
     }
 
     override query(statement: unknown, ...others: unknown[]): never {
-      const sent = hasNames ? statement : withoutName(statement);
+      const sent = preparesStatements ? statement : withoutName(statement);
       return Reflect.apply(super.query, this, [sent, ...others]) as never;
     }
 
@@ -70,14 +70,14 @@ export function createSession(
     config,
     Client: SessionClient,
     disablePreparedStatements: () => {
-      hasNames = false;
+      preparesStatements = false;
     },
   };
 }
 
 type OnOpen = (error: null, client: pg.Client) => void;
 
-/** Sent after connecting: poolers refuse it before. The interval makes PostgreSQL notice that a client has left. */
+/** Sent after connecting: poolers reject startup options. The interval makes PostgreSQL notice a lost client. */
 function settingsOf(statementTimeout: number): string {
   return `SET statement_timeout = ${statementTimeout};
     SET idle_in_transaction_session_timeout = ${statementTimeout};
@@ -90,12 +90,12 @@ function withoutName(statement: unknown): unknown {
   return isNamed ? { ...statement, name: undefined } : statement;
 }
 
-/** All sockets to the server, to be cut at once. */
+/** All open sockets to a server, so that they can be cut together. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #error: Error | undefined;
 
-  /** For `stream` in the configuration of `pg`. */
+  /** The option `stream` of `pg`. */
   readonly open = (): Socket => {
     const socket = new Socket();
     this.#open.add(socket);
@@ -105,7 +105,7 @@ export class Sockets {
     return socket;
   };
 
-  /** Ends all connections with this error, and every new one until `admit` is called. */
+  /** Destroys all connections with this error, and each new one until `admit` is called. */
   refuse(error: Error): void {
     this.#error = error;
     for (const socket of this.#open) socket.destroy(error);
@@ -120,23 +120,20 @@ export class Sockets {
   }
 }
 
-/** A connection of its own for questions about a server, opened when there is none; the pool is not asked. */
+/** A dedicated connection for health checks: it is independent of the pool, and reopened when it was lost. */
 export class DedicatedConnection {
   #client: pg.Client | undefined;
   #connectedAt = 0;
 
-  /** @param limit milliseconds for an answer @param onConnect what it throws counts as a failed connection */
+  /** @param limit milliseconds for a query @param onConnect the connection fails with what it throws */
   constructor(
     private readonly session: Session,
     private readonly limit: number,
     private readonly onConnect: (client: pg.Client) => Promise<void> = async () => {},
   ) {}
 
-  /** A failing question closes the connection, in bounded time. @param attempts each on a new connection */
-  async ask<Result>(
-    question: (client: pg.Client) => Promise<Result>,
-    attempts = 1,
-  ): Promise<Result> {
+  /** Closes the connection on failure and retries, all within the limit. @param attempts each on a new connection */
+  async query<Result>(work: (client: pg.Client) => Promise<Result>, attempts = 1): Promise<Result> {
     let isLate = false;
     const clear = startLimit(this.limit, () => {
       isLate = true;
@@ -145,7 +142,7 @@ export class DedicatedConnection {
     try {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await question(this.#client ?? (await this.#connect()));
+          return await work(this.#client ?? (await this.#connect()));
         } catch (error) {
           this.close();
           if (isLate || attempt === attempts) throw error;
@@ -157,7 +154,7 @@ export class DedicatedConnection {
   }
 
   async #connect(): Promise<pg.Client> {
-    // Its time limit is that of the question.
+    // The time limit of the query covers connecting.
     const client = new this.session.Client({ connectionTimeoutMillis: 0 });
     this.#client = client;
     await client.connect();
@@ -166,13 +163,13 @@ export class DedicatedConnection {
     return client;
   }
 
-  /** Replaces an old connection if a new one opens: only that tells that the address leads elsewhere by now. */
+  /** Replaces a connection older than `maxAge`: only a new one shows that the address leads to another server now. */
   async renew(maxAge: number): Promise<void> {
     if (performance.now() - this.#connectedAt <= maxAge) return;
     this.#connectedAt = performance.now();
     const old = this.#client;
     const fresh = new this.session.Client();
-    // Of a server that stops answering on it, nothing else cuts it.
+    // Nothing else cuts it when the server stops answering.
     const clear = startLimit(maxAge / 2, () => fresh.connection.stream.destroy());
     try {
       await fresh.connect();
@@ -187,18 +184,18 @@ export class DedicatedConnection {
     }
   }
 
-  /** What waits for it fails with the reason. */
+  /** @param reason a query under way fails with it */
   close(reason?: Error): void {
     this.#client?.connection.stream.destroy(reason);
     this.#client = undefined;
   }
 }
 
-/** Milliseconds between two looks at the clock, and the most that is counted of what has passed. */
+/** Milliseconds between two ticks of the limit, and the most that one tick counts. */
 const step = 100;
 const maxCounted = 150;
 
-/** Calls back after so many milliseconds without stalls of this process, for which the database is not to blame. */
+/** A timeout that does not count stalls of this process: the database must not be blamed for those. */
 function startLimit(milliseconds: number, onLate: () => void): () => void {
   let last = performance.now();
   let counted = 0;

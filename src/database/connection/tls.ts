@@ -1,4 +1,5 @@
-// TLS of DATABASE_URL, as PostgreSQL's own programs understand it; `pg` takes some of it otherwise.
+// TLS options of DATABASE_URL with the meaning they have in libpq, from which that in `pg` differs.
+// @see https://www.postgresql.org/docs/current/libpq-ssl.html
 import { readFileSync } from 'node:fs';
 import type pg from 'pg';
 import { ConfigError } from '../../config.ts';
@@ -6,13 +7,13 @@ import { messageOf } from '../../errors.ts';
 
 const modes = 'disable, require, verify-ca, verify-full';
 
-/** `ssl` is that of JDBC, which PostgreSQL's own programs take too; what `uselibpqcompat` asks of `pg` holds anyway. */
+/** `ssl=true` is JDBC's, which libpq accepts as well. `uselibpqcompat` asks `pg` for what is always done here. */
 const names = [
   ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslpassword', 'sslnegotiation'],
   ...['ssl', 'uselibpqcompat'],
 ];
 
-/** Takes what is about TLS out of the URL; nothing when it says nothing of it. @throws ConfigError */
+/** Reads the TLS options, and removes them from the URL; an empty object when there are none. @throws ConfigError */
 export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation'> {
   const given: Record<string, string | undefined> = {};
   for (const [name, value] of [...url.searchParams]) {
@@ -64,7 +65,7 @@ export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation
         { rejectUnauthorized: mode === 'verify-full' }
       : {
           ca: readText('sslrootcert', root),
-          // With a file, `require` is `verify-ca`: whoever has a certificate of it, under any name.
+          // With a root certificate, `require` means `verify-ca`: any host name is accepted.
           ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
         };
   return {

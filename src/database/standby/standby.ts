@@ -147,7 +147,7 @@ export class Standby {
   async #ask(): Promise<void> {
     this.#askedAt = performance.now();
     if (this.#isClosed) throw new Error('closed');
-    this.#asking ??= this.#connection.ask(askStandby).finally(() => {
+    this.#asking ??= this.#connection.query(askStandby).finally(() => {
       this.#asking = undefined;
     });
     const answer = await this.#asking;
