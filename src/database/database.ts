@@ -1,4 +1,4 @@
-// PostgreSQL or the embedded database as one thing with close(): pools, time-outs.
+// The configured database, PostgreSQL or embedded: connection pool, snapshots, timeouts, failover, close.
 import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
@@ -6,30 +6,31 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
 import { TaskPool } from './connection/pool.ts';
 import { ServerWatch } from './connection/server-watch.ts';
-import { createSession, Sockets } from './connection/session.ts';
+import { createSession, type Pooling, type Session, Sockets } from './connection/session.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded/embedded.ts';
 import { isPreparedNameError, isSchemaError } from './errors.ts';
-import { type Monitor, type OnChange, startMonitor } from './monitor.ts';
+import { type Monitor, type OnChange, ServerMonitor } from './monitor.ts';
 import { nameStatement, type ReadRows, readRows } from './read.ts';
 import type { TaskScope } from './task.ts';
 
 export interface Database {
-  /** For the start-up log; holds no password. */
+  /** For the log; without the password. */
   readonly description: string;
   readonly kind: 'PostgreSQL' | 'embedded';
   readonly prisma: PrismaClient;
-  /** The connections that `prisma` uses, for what Prisma cannot express. */
+  /** The connections of `prisma`, for statements that Prisma cannot express. */
   readonly pool: TaskPool;
   readonly read: ReadRows;
   readonly snapshots: Snapshots;
-  /** Called at the end of a task, before its result is told. @throws DatabaseAwayError when its server was left */
-  checkServers(task: Pick<TaskScope, 'servers'>): void;
-  /** Looks which server new connections lead to, as another process has met this one. */
+  /** Rejects the result of a task that has read from a fenced server. @throws DatabaseAwayError */
+  readonly checkServers: (task: Pick<TaskScope, 'servers'>) => void;
+  /** Fails over after another process did. @param identity of the server that it has reached */
   probeServer(identity: string): Promise<void>;
+  /** Calls back with the identity of the new server after each failover. */
   onFailover(callback: (identity: string) => void): void;
-  /** Resolves if the embedded database fails; never on PostgreSQL. */
+  /** Resolves when the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
-  /** From now on, statements fail at once while PostgreSQL is away or not migrated. @throws when waiting cannot help */
+  /** Starts the health checks: statements fail fast while PostgreSQL is down. @throws when waiting cannot help */
   monitor(onChange: OnChange, warn?: Warn): Promise<Monitor>;
   close(): Promise<void>;
 }
@@ -39,12 +40,12 @@ type Warn = (sentence: string) => void;
 export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databasePoolMax' | 'dataDir'> &
   Partial<Pick<Config, 'databasePooler' | 'expensiveQueryTimeout'>>;
 
-/** Milliseconds after which PostgreSQL ends a statement, or a transaction nobody goes on with. */
+/** Milliseconds after which PostgreSQL cancels a statement or ends an idle transaction. */
 const defaultStatementTimeout = 30_000;
-/** Milliseconds that closing may take: a server that does not answer must not hold it up. */
+/** Milliseconds after which closing cuts the connections, since the server may not answer. */
 const closeTimeout = 1_000;
 
-/** Opens the configured database; PostgreSQL is not contacted yet. @throws EmbeddedDatabaseError, ConfigError */
+/** Opens the configured database, without a connection to PostgreSQL yet. @throws EmbeddedDatabaseError, ConfigError */
 export async function openDatabase(
   config: DatabaseConfig,
   statementTimeout = defaultStatementTimeout,
@@ -52,7 +53,7 @@ export async function openDatabase(
   const { databaseUrl, dataDir } = config;
   return databaseUrl === undefined
     ? openInProcess(dataDir, statementTimeout)
-    : openServer(databaseUrl, config, statementTimeout);
+    : new ServerDatabase(databaseUrl, config, statementTimeout);
 }
 
 async function openInProcess(dataDir: string, statementTimeout: number): Promise<Database> {
@@ -70,7 +71,7 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
     probeServer: async () => {},
     onFailover: () => {},
     failed: embedded.failed,
-    // It is migrated when it is opened, and goes away with the process only.
+    // It is in this process, and never down while that runs.
     monitor: async () => ({
       problem: () => undefined,
       ready: Promise.resolve(),
@@ -85,96 +86,124 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
   };
 }
 
-function openServer(
-  url: string,
-  {
-    databasePoolMax: max,
-    databasePooler: pooling = 'session',
-    expensiveQueryTimeout: expensive = defaultStatementTimeout / 1000,
-  }: DatabaseConfig,
-  statementTimeout: number,
-): Database {
-  const description = describeServer(url);
-  const session = createSession(url, pooling, statementTimeout);
-  const sockets = new Sockets();
-  const guarded = { stream: sockets.open };
-  let monitor: Monitor | undefined;
-  let warn: Warn | undefined;
-  const moveCallbacks: ((identity: string) => void)[] = [];
-  const watch = new ServerWatch(
-    () => snapshots.renew(),
-    (identity) => {
-      // At once, and not with the next snapshot: answers that may be old are given without one.
-      snapshots.changes.add(undefined);
-      for (const callback of moveCallbacks) callback(identity);
-    },
-  );
-  watch.isPerTransaction = pooling === 'transaction';
-  const pool = new TaskPool(
-    { ...session.config, ...guarded, max },
-    expensive * 1000,
-    session.Client,
-    watch,
-  );
-  const prisma = createPrisma(pool);
-  const snapshots = watchServer(
-    () => heed(new session.Client(guarded)),
-    (identity) => watch.observe(identity),
-  );
-  const noticePooler = () => {
-    session.disablePreparedStatements();
-    watch.isPerTransaction = true;
-    warn?.(
-      `The ${description} is behind a pooler that keeps only transactions together: set DATABASE_POOLER=transaction.`,
+class ServerDatabase implements Database {
+  readonly kind = 'PostgreSQL';
+  readonly description: string;
+  readonly prisma: PrismaClient;
+  readonly pool: TaskPool;
+  readonly read: ReadRows;
+  readonly snapshots: Snapshots;
+  readonly failed = new Promise<Error>(() => {});
+  readonly #pooling: Pooling;
+  readonly #session: Session;
+  readonly #sockets = new Sockets();
+  readonly #watch: ServerWatch;
+  readonly #failoverCallbacks: ((identity: string) => void)[] = [];
+  #monitor: ServerMonitor | undefined;
+  #warn: Warn | undefined;
+
+  constructor(
+    url: string,
+    {
+      databasePoolMax: max,
+      databasePooler: pooling = 'session',
+      expensiveQueryTimeout = defaultStatementTimeout / 1000,
+    }: DatabaseConfig,
+    statementTimeout: number,
+  ) {
+    this.description = describeServer(url);
+    this.#pooling = pooling;
+    const session = createSession(url, pooling, statementTimeout);
+    this.#session = session;
+    const stream = this.#sockets.open;
+    const watch = new ServerWatch(
+      () => this.snapshots.renew(),
+      (identity) => this.#failOver(identity),
     );
-    warn = undefined;
-  };
-  /** What a connection fails with says more than that the statement did. */
-  const heed = (client: pg.Client): pg.Client => {
+    watch.isPerTransaction = pooling === 'transaction';
+    this.#watch = watch;
+    this.pool = new TaskPool(
+      { ...session.config, stream, max },
+      expensiveQueryTimeout * 1000,
+      session.Client,
+      watch,
+    );
+    this.pool.on('connect', (client) => this.#watchErrors(client as unknown as pg.Client));
+    this.prisma = createPrisma(this.pool);
+    this.read = readRows(this.pool);
+    this.snapshots = watchServer(
+      () => this.#watchErrors(new session.Client({ stream })),
+      (identity) => watch.observe(identity),
+    );
+  }
+
+  readonly checkServers = ({ servers }: Pick<TaskScope, 'servers'>) => this.#watch.check(servers);
+
+  probeServer(identity: string): Promise<void> {
+    return this.#watch.probe(identity);
+  }
+
+  onFailover(callback: (identity: string) => void): void {
+    this.#failoverCallbacks.push(callback);
+  }
+
+  #failOver(identity: string): void {
+    // Truncates the change log now, not with the next snapshot: stale answers are given without a snapshot.
+    this.snapshots.changes.add(undefined);
+    for (const callback of this.#failoverCallbacks) callback(identity);
+  }
+
+  /** Reacts to error codes that say more than that one statement has failed. */
+  #watchErrors(client: pg.Client): pg.Client {
     client.connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
-      if (isSchemaError(code)) monitor?.checkNow();
-      if (isPreparedNameError(code)) noticePooler();
+      if (isSchemaError(code)) this.#monitor?.checkNow();
+      if (isPreparedNameError(code)) this.#onPoolerDetected();
     });
     return client;
+  }
+
+  readonly #onPoolerDetected = () => {
+    this.#session.disablePreparedStatements();
+    this.#watch.isPerTransaction = true;
+    this.#warn?.(
+      `The ${this.description} is behind a pooler that keeps only transactions together: set DATABASE_POOLER=transaction.`,
+    );
+    this.#warn = undefined;
   };
-  pool.on('connect', (client) => heed(client as unknown as pg.Client));
-  return {
-    kind: 'PostgreSQL',
-    description,
-    prisma,
-    pool,
-    read: readRows(pool),
-    snapshots,
-    checkServers: ({ servers }) => watch.check(servers),
-    probeServer: (identity) => watch.probe(identity),
-    onFailover: (callback) => void moveCallbacks.push(callback),
-    failed: new Promise(() => {}),
-    async monitor(onChange, onWarning) {
-      warn = onWarning;
-      moveCallbacks.push(() =>
-        onWarning?.(
-          `The ${description} is another server than before: connections to others were cut.`,
-        ),
-      );
-      // Each connection has set what it needs, unless the role must: so a pooler has changed its session.
-      const onUnset = pooling === 'session' ? noticePooler : undefined;
-      const onConnect = (client: pg.Client) => watch.register(client, sockets.isRefusing);
-      monitor = await startMonitor(session, description, sockets, onChange, onConnect, onUnset);
-      return monitor;
-    },
-    async close() {
-      monitor?.close();
-      const timer = setTimeout(() => sockets.refuse(new Error('closed')), closeTimeout);
-      await snapshots.close();
-      await prisma.$disconnect();
-      await pool.end();
-      clearTimeout(timer);
-    },
-  };
+
+  async monitor(onChange: OnChange, warn?: Warn): Promise<Monitor> {
+    this.#warn = warn;
+    this.onFailover(() =>
+      warn?.(
+        `The ${this.description} is another server than before: connections to others were cut.`,
+      ),
+    );
+    const monitor = new ServerMonitor({
+      session: this.#session,
+      description: this.description,
+      sockets: this.#sockets,
+      onChange,
+      onConnect: (client) => this.#watch.register(client, this.#sockets.isRefusing),
+      // A connection has set its settings, unless the role has to: if they are gone, a pooler has shared the session.
+      onUnset: this.#pooling === 'session' ? this.#onPoolerDetected : undefined,
+    });
+    await monitor.start();
+    this.#monitor = monitor;
+    return monitor;
+  }
+
+  async close(): Promise<void> {
+    this.#monitor?.close();
+    const timer = setTimeout(() => this.#sockets.refuse(new Error('closed')), closeTimeout);
+    await this.snapshots.close();
+    await this.prisma.$disconnect();
+    await this.pool.end();
+    clearTimeout(timer);
+  }
 }
 
 function createPrisma(pool: pg.Pool): PrismaClient {
-  // An idle connection that breaks is replaced by the pool; without a listener it ends the process.
+  // The pool replaces a broken idle connection; without a listener, its error would end the process.
   pool.on('error', () => {});
   return new PrismaClient({
     adapter: new PrismaPg(pool, { statementNameGenerator: ({ sql }) => nameStatement(sql) }),
@@ -192,16 +221,16 @@ function embeddedPool({ socketFolder }: EmbeddedDatabase): TaskPool {
       host: socketFolder,
       user: 'postgres',
       database: 'postgres',
-      // PGlite is one session: a second connection would interleave with the first one's statements.
+      // PGlite has one session: statements of a second connection would interleave with those of the first.
       max: 1,
       idleTimeoutMillis: 0,
       connectionTimeoutMillis: defaultStatementTimeout,
-      // What a lost connection had prepared is still there, and its names would clash.
+      // The prepared statements of a lost connection still exist in that session, under the same names.
       onConnect: async (client) => {
         await client.query('DEALLOCATE ALL');
       },
     },
-    // Its one thread goes on with a statement, whoever has left.
+    // PGlite does not cancel a statement.
     undefined,
   );
 }

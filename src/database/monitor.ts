@@ -1,93 +1,112 @@
-// Knows at any time whether PostgreSQL can be used; cuts and refuses connections while not.
+// Health checks of PostgreSQL. While it is down, connections are cut and refused, so that requests fail fast.
 import pg from 'pg';
 import { DedicatedConnection, type Session, type Sockets } from './connection/session.ts';
 import { DatabaseAwayError } from './errors.ts';
 import { checkReady, DatabaseNotReadyError, explain } from './readiness.ts';
 
-export type Monitor = Awaited<ReturnType<typeof startMonitor>>;
-
-/** Told the error when the database is lost, and undefined when it is there again. */
+/** Called with the error when the database is lost, and with undefined when it is available again. */
 export type OnChange = (problem: Error | undefined) => void;
 
-/** Milliseconds between two checks, and for an answer: together what a request waits for a frozen server, below 2 s. */
+/** Milliseconds between two checks and for a check: together the longest wait for a frozen server, below 2 s. */
 const pause = 400;
 const limit = 1_200;
 const maxAge = 10_000;
 
-/** Checks a server all the time; while it is away or not migrated, other connections are cut and refused: fail fast. */
-export async function startMonitor(
-  session: Session,
-  description: string,
-  sockets: Sockets,
-  onChange: OnChange,
-  onConnect: (client: pg.Client) => Promise<void>,
-  onUnset?: () => void,
-) {
-  const connection = new DedicatedConnection(session, limit, onConnect);
-  let problem: Error | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let isClosed = false;
-  let declareReady = () => {};
-  const ready = new Promise<void>((settle) => {
-    declareReady = settle;
+export interface MonitorOptions {
+  readonly session: Session;
+  readonly description: string;
+  readonly sockets: Sockets;
+  readonly onChange: OnChange;
+  readonly onConnect: (client: pg.Client) => Promise<void>;
+  /** Called when connections lack the settings of the session: a pooler has changed it. */
+  readonly onUnset: (() => void) | undefined;
+}
+
+/** What callers use of a monitor; the embedded database is never down, and has a constant one. */
+export type Monitor = Pick<ServerMonitor, 'checkNow' | 'close' | 'problem' | 'ready'>;
+
+/** Checks all the time whether a server can be reached and is migrated; opens and breaks the circuit of `sockets`. */
+export class ServerMonitor {
+  readonly #options: MonitorOptions;
+  readonly #connection: DedicatedConnection;
+  #problem: Error | undefined;
+  /** Undefined during a check, and after `close`. */
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  #resolveReady = () => {};
+  /** Resolves when the database can be used for the first time. */
+  readonly ready = new Promise<void>((resolve) => {
+    this.#resolveReady = resolve;
   });
 
-  const update = (found: Error | undefined) => {
-    if (!found) declareReady();
-    if (found?.message === problem?.message) return;
-    // The server is there, and the connections that are open work.
-    if (found && !problem && isFull(found)) return;
-    problem = found;
-    if (found) sockets.refuse(new DatabaseAwayError(found.message));
-    else sockets.admit();
-    onChange(found);
-  };
-  /** Gives what is wrong with the database; undefined when it can be used. */
-  const check = async (): Promise<Error | undefined> => {
+  constructor(options: MonitorOptions) {
+    this.#options = options;
+    this.#connection = new DedicatedConnection(options.session, limit, options.onConnect);
+  }
+
+  /** @throws DatabaseNotReadyError or MigrationError when waiting cannot help */
+  async start(): Promise<void> {
+    const found = await this.#check();
+    if (found && !(found instanceof DatabaseNotReadyError && found.mayPass)) throw found;
+    this.#update(found);
+    this.#schedule();
+  }
+
+  /** Why the database cannot be used now, in one sentence; undefined while it can. */
+  problem(): string | undefined {
+    return this.#problem?.message;
+  }
+
+  /** Checks without the pause, after a statement failed with an error that indicates a problem of the database. */
+  checkNow(): void {
+    if (!this.#timer) return;
+    clearTimeout(this.#timer);
+    this.#checkAgain();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#connection.close();
+  }
+
+  #schedule(): void {
+    this.#timer = setTimeout(() => this.#checkAgain(), pause);
+  }
+
+  async #checkAgain(): Promise<void> {
+    this.#timer = undefined;
+    const found = await this.#check();
+    if (this.#isClosed) return this.#connection.close();
+    this.#update(found);
+    this.#schedule();
+  }
+
+  /** Returns the problem; undefined when the database can be used. */
+  async #check(): Promise<Error | undefined> {
+    const { description, onUnset } = this.#options;
     try {
-      await connection.query((client) => checkReady(client, description, onUnset), 3);
+      await this.#connection.query((client) => checkReady(client, description, onUnset), 3);
     } catch (error) {
       return explain(description, error);
     }
-    // Not waited for: an address that does not answer must not hold up the next check.
-    connection.renew(maxAge);
+    // Not awaited: an address that does not answer must not delay the next check.
+    this.#connection.renew(maxAge);
     return undefined;
-  };
-  const checkAgain = async () => {
-    timer = undefined;
-    const found = await check();
-    if (isClosed) return connection.close();
-    update(found);
-    schedule();
-  };
-  const schedule = () => {
-    timer = setTimeout(checkAgain, pause);
-  };
+  }
 
-  const found = await check();
-  if (found && !(found instanceof DatabaseNotReadyError && found.mayPass)) throw found;
-  update(found);
-  schedule();
-
-  return {
-    /** Why the database cannot be used now, in one sentence; undefined while it can. */
-    problem: () => problem?.message,
-    /** Resolves when the database can be used for the first time. */
-    ready,
-    /** Instead of after the pause: a statement has failed in a way that says much. */
-    checkNow: () => {
-      // Without a timer it is being done, or has ended.
-      if (!timer) return;
-      clearTimeout(timer);
-      checkAgain();
-    },
-    close: () => {
-      isClosed = true;
-      clearTimeout(timer);
-      timer = undefined;
-      connection.close();
-    },
-  };
+  #update(found: Error | undefined): void {
+    if (!found) this.#resolveReady();
+    if (found?.message === this.#problem?.message) return;
+    // The server is up, and the open connections work.
+    if (found && !this.#problem && isFull(found)) return;
+    this.#problem = found;
+    const { sockets, onChange } = this.#options;
+    if (found) sockets.refuse(new DatabaseAwayError(found.message));
+    else sockets.admit();
+    onChange(found);
+  }
 }
 
 const tooManyConnections = '53300';

@@ -1,4 +1,4 @@
-// Reads queries from standbys, but never less than what the primary showed when they came.
+// Routes reads to standbys that have replayed every commit the request may see; else to the primary (read-your-writes).
 import type { Config } from '../../config.ts';
 import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
@@ -9,16 +9,17 @@ import { DatabaseNotReadyError } from '../readiness.ts';
 import { currentTask, runOutsideTask } from '../task.ts';
 import { Standby, type StandbyState } from './standby.ts';
 
-/** A way to read for one execution: at least as new as `shown`, and no statement sees less than those before it. */
-export type ReadAt = (shown: DatabaseState | undefined) => ReadRows;
+/** Reads for one execution: at least as new as `state`, and no statement sees an older state than those before it. */
+export type ReadAt = (state: DatabaseState | undefined) => ReadRows;
 
-/** Why the primary was read: no standby could be used, none had replayed enough, or one failed. */
+/** Why the primary was read: its state is unknown, no standby is healthy, all lag behind, or a standby failed. */
 export const fallbackReasons = ['unknown', 'away', 'behind', 'failed'] as const;
 export type FallbackReason = (typeof fallbackReasons)[number];
 
-/** A primary: when it was started, and what it shares with its standbys alone. */
 interface Primary {
+  /** Start time. */
   readonly server: string;
+  /** System identifier, which its standbys share. */
   readonly system: string;
 }
 
@@ -26,21 +27,21 @@ const primaryStatement = `
   SELECT ${startTime} AS server, system_identifier::text AS system
   FROM pg_control_system()`;
 
-/** The standbys that the configuration names. None is contacted until `start`. */
+/** The configured standbys. None is contacted before `start`. */
 export class Replicas {
   readonly standbys: readonly Standby[];
-  /** Queries that were read from each standby. */
+  /** Number of executions that read from each standby. */
   readonly reads: Map<Standby, number>;
-  /** Queries that were read from the primary, by why. */
+  /** Number of executions that read from the primary, by reason. */
   readonly primaryReads = { unknown: 0, away: 0, behind: 0, failed: 0 };
   readonly #database: Pick<Database, 'pool' | 'read'>;
-  /** When the primary was seen to be how far, to tell how late its standbys are. */
+  /** Positions of the primary with their times, from which the replication lag is computed. */
   readonly #marks: Mark[] = [];
   #primary: Primary | undefined;
-  #asking: Promise<void> | undefined;
+  #identifying: Promise<void> | undefined;
   #turn = 0;
 
-  /** @param onChange called when a standby is used from now on (`problem` is undefined), or no more */
+  /** @param onChange called when a standby becomes healthy (`problem` is undefined) or unhealthy */
   constructor(
     config: Pick<Config, 'databasePoolMax' | 'databaseReadUrls' | 'expensiveQueryTimeout'>,
     database: Pick<Database, 'pool' | 'read'>,
@@ -48,66 +49,70 @@ export class Replicas {
     onChange: (standby: Standby) => void,
   ) {
     this.#database = database;
-    const judge = (state: StandbyState) => findProblem(state, this.#primary);
-    this.standbys = config.databaseReadUrls.map(
-      (url) => new Standby(url, config, { statementTimeout, judge, onChange }),
-    );
+    const options = {
+      statementTimeout,
+      findProblem: (state: StandbyState) => findProblem(state, this.#primary),
+      onChange,
+    };
+    this.standbys = config.databaseReadUrls.map((url) => new Standby(url, config, options));
     this.reads = new Map(this.standbys.map((standby) => [standby, 0]));
   }
 
-  /** @throws DatabaseNotReadyError when one is a standby of another primary: only at first; later it is left out */
+  /** @throws DatabaseNotReadyError when one is a standby of another primary, if that is to be refused */
   async start(refusesStrangers: boolean): Promise<void> {
-    // Of a primary that is away nobody knows yet what its standbys are.
-    await this.#askPrimary().catch(() => {});
+    // While the primary is away, its standbys cannot be recognized yet.
+    await this.#identifyPrimary().catch(() => {});
     await Promise.all(this.standbys.map((standby) => standby.check()));
-    const stranger = this.standbys.find(({ problem }) => problem === ofAnother);
+    const stranger = this.standbys.find(({ problem }) => problem === otherPrimary);
     if (stranger && refusesStrangers) {
       throw new DatabaseNotReadyError(
-        `The ${stranger.description} ${ofAnother}: correct DATABASE_READ_URLS.`,
+        `The ${stranger.description} ${otherPrimary}: correct DATABASE_READ_URLS.`,
         false,
       );
     }
   }
 
-  readonly readAt: ReadAt = (shown) => {
-    let source: Promise<Standby | undefined> | undefined;
-    const start = async () => {
-      const chosen = await this.#choose(shown?.position);
-      if (typeof chosen === 'string') {
-        this.primaryReads[chosen] += 1;
-        return undefined;
-      }
-      this.reads.set(chosen, (this.reads.get(chosen) ?? 0) + 1);
-      return chosen;
-    };
+  readonly readAt: ReadAt = (state) => {
+    let standby: Promise<Standby | undefined> | undefined;
     return async (...statement) => {
       const signal = currentTask()?.signal;
-      source ??= start();
-      const used = source;
-      const standby = await used;
-      if (!standby) return this.#database.read(...statement);
-      // What it shows is that of its primary.
-      if (shown?.identity !== undefined) currentTask()?.servers.add(shown.identity);
+      standby ??= this.#startRead(state);
+      const used = standby;
+      const source = await used;
+      if (!source) return this.#database.read(...statement);
+      // A result of a standby counts as one of its primary: it is rejected when that is fenced.
+      if (state?.identity !== undefined) currentTask()?.servers.add(state.identity);
       try {
-        return await standby.read(...statement);
+        return await source.read(...statement);
       } catch (error) {
-        // An HttpError is of the statement's lane: the primary has the same limits, and would do the work once more.
+        // An HttpError is a limit of the statement's lane, which the primary has too: no second attempt.
         if (signal?.aborted || error instanceof HttpError) throw error;
-        // Cancelled by replay, or something is wrong. What comes later in this execution must not see less.
-        standby.check();
-        if (source === used) {
+        // A conflict with replay, or a failure. Later statements of this execution must not see an older state.
+        source.check();
+        if (standby === used) {
           this.primaryReads.failed += 1;
-          source = Promise.resolve(undefined);
+          standby = Promise.resolve(undefined);
         }
         return this.#database.read(...statement);
       }
     };
   };
 
-  /** Milliseconds for which a standby has lacked what was to be read: those since the oldest mark that it lacks. */
+  /** The standby for an execution; undefined: the primary. */
+  async #startRead(state: DatabaseState | undefined): Promise<Standby | undefined> {
+    const chosen = await this.#choose(state?.position);
+    if (typeof chosen === 'string') {
+      this.primaryReads[chosen] += 1;
+      return undefined;
+    }
+    this.reads.set(chosen, (this.reads.get(chosen) ?? 0) + 1);
+    return chosen;
+  }
+
+  /** Replication lag in milliseconds: the age of the oldest mark that the standby has not replayed. */
   replicationLag(standby: Standby): number {
-    const reached = this.#marks.findLastIndex(({ position }) => standby.hasReached(position));
-    const oldest = this.#marks[reached + 1];
+    const replayed = this.#marks.findLastIndex(({ position }) => standby.hasReplayed(position));
+    const oldest = this.#marks[replayed + 1];
     return oldest ? performance.now() - oldest.at : 0;
   }
 
@@ -115,23 +120,23 @@ export class Replicas {
     await Promise.all(this.standbys.map((standby) => standby.close()));
   }
 
-  /** One that can be read from, or why none can. */
+  /** A standby that has replayed the position, in turn (round robin), or why there is none. */
   async #choose(position: LogPosition | undefined): Promise<Standby | FallbackReason> {
     if (!position) return 'unknown';
     if (this.#primary?.server !== position.server) {
-      runOutsideTask(() => this.#askPrimary()).catch(() => {});
+      runOutsideTask(() => this.#identifyPrimary()).catch(() => {});
       return 'unknown';
     }
     this.#mark(position);
     this.#turn += 1;
-    // A standby is judged again only after a while: until then it may be that of another primary.
+    // After a failover, a standby may belong to the old primary until its next check.
     const { system } = this.#primary;
     const usable = this.standbys.filter((standby) => !standby.problem && standby.system === system);
     if (usable.length === 0) return 'away';
     const first = this.#turn % usable.length;
     const inTurn = [...usable.slice(first), ...usable.slice(0, first)];
-    const reached = inTurn.find((standby) => standby.hasReached(position));
-    return reached ?? (await firstToReach(inTurn, position)) ?? 'behind';
+    const replayed = inTurn.find((standby) => standby.hasReplayed(position));
+    return replayed ?? (await firstToReplay(inTurn, position)) ?? 'behind';
   }
 
   #mark(position: LogPosition): void {
@@ -142,15 +147,14 @@ export class Replicas {
     if (this.#marks.length > maxMarks) this.#marks.shift();
   }
 
-  /** Learns which server the primary is. */
-  #askPrimary(): Promise<void> {
-    const ask = async () => {
+  #identifyPrimary(): Promise<void> {
+    const query = async () => {
       this.#primary = (await this.#database.pool.query<Primary>(primaryStatement)).rows[0];
     };
-    this.#asking ??= ask().finally(() => {
-      this.#asking = undefined;
+    this.#identifying ??= query().finally(() => {
+      this.#identifying = undefined;
     });
-    return this.#asking;
+    return this.#identifying;
   }
 }
 
@@ -160,26 +164,26 @@ interface Mark {
   readonly at: number;
 }
 
-/** Milliseconds between two marks, and most marks: a standby that is later than all of them is late enough. */
+/** Milliseconds between two marks, and most marks: together the largest replication lag that is measured. */
 const markSpacing = 100;
 const maxMarks = 600;
 
-const ofAnother = 'belongs to another primary server than DATABASE_URL';
+const otherPrimary = 'belongs to another primary server than DATABASE_URL';
 
 function findProblem(state: StandbyState, primary: Primary | undefined): string | undefined {
   if (!primary) return 'waits for the primary server';
-  if (state.system !== primary.system) return ofAnother;
+  if (state.system !== primary.system) return otherPrimary;
   return state.isStandby ? undefined : 'is no standby, or not any more';
 }
 
-/** The first that has replayed enough; undefined: none has in time. */
-function firstToReach(
+/** The first standby that replays the position; undefined: none does in time. */
+function firstToReplay(
   standbys: readonly Standby[],
   position: LogPosition,
 ): Promise<Standby | undefined> {
-  const reaching = standbys.map(async (standby) => {
-    if (!(await standby.reach(position))) throw new Error('behind');
+  const waits = standbys.map(async (standby) => {
+    if (!(await standby.waitForReplay(position))) throw new Error('behind');
     return standby;
   });
-  return Promise.any(reaching).catch(() => undefined);
+  return Promise.any(waits).catch(() => undefined);
 }

@@ -1,4 +1,4 @@
-// One standby: how far it has replayed the log of its primary, and whether it may be read from.
+// One standby: its health checks with backoff, and the log position that it has replayed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Config } from '../../config.ts';
@@ -11,43 +11,43 @@ import { reasonOf } from '../readiness.ts';
 
 export interface StandbyOptions {
   readonly statementTimeout: number;
-  /** What is wrong with a server that is in this state, in words that follow its description. */
-  judge(state: StandbyState): string | undefined;
+  /** Why a server in this state must not be read from, as words that follow its description. */
+  findProblem(state: StandbyState): string | undefined;
   onChange(standby: Standby): void;
 }
 
+/** Milliseconds between two health checks. They double with each failure (exponential backoff), up to `maxBackoff`. */
 const pause = 200;
-/** Most milliseconds between two checks of one that cannot be read from. */
-const maxPause = 5_000;
-/** Milliseconds after which a server that has stayed well has no past any more. */
-const probation = 10_000;
-/** Milliseconds for an answer: together with `pause`, the longest that a read waits for a frozen server. */
+const maxBackoff = 5_000;
+/** Milliseconds without a failure after which the backoff is reset. */
+const backoffReset = 10_000;
+/** Milliseconds for a health check: together with `pause`, the longest that a read waits for a frozen server. */
 const limit = 300;
-/** Most milliseconds that a read waits for what a standby lacks, and those between two questions. */
+/** Most milliseconds that a read waits for replication, and those between two looks at the replayed position. */
 const maxWait = 20;
 const step = 3;
 
-/** A server that is read from while nothing is wrong with it. Opens nothing until it is checked or read from. */
+/** A standby that is read from while it is healthy. Opens no connection before the first check or read. */
 export class Standby {
   readonly name: string;
   readonly description: string;
   readonly pool: TaskPool;
-  /** Reads, maybe less than what the primary shows: ask `reach` first. */
+  /** Reads what is replayed, which may lack commits of the primary: call `waitForReplay` first. */
   readonly read: ReadRows;
   readonly #options: StandbyOptions;
   readonly #sockets = new Sockets();
   readonly #connection: DedicatedConnection;
   #state: StandbyState | undefined;
   #problem: string | undefined = 'has not been asked yet';
-  /** What it had not replayed in time: until it has, nobody waits for it. */
-  #awaited: LogPosition | undefined;
-  #asking: Promise<StandbyState> | undefined;
-  #askedAt = 0;
+  /** Position that was not replayed in time: reads do not wait again until it is. */
+  #missed: LogPosition | undefined;
+  #reading: Promise<StandbyState> | undefined;
+  #readAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #checking: Promise<void> | undefined;
   #isClosed = false;
   #failures = 0;
-  #wellSince = 0;
+  #healthySince = 0;
 
   constructor(
     url: string,
@@ -66,13 +66,7 @@ export class Standby {
     this.pool = new TaskPool(
       {
         ...{ ...session.config, stream, max },
-        // Its address may lead to several servers, and one that has crashed may be back with less than it had.
-        onConnect: async (client) => {
-          const before = this.#state;
-          const { server, replayed } = await askStandby(client);
-          if (before && server === before.server && replayed >= before.replayed) return;
-          throw new Error(`The ${this.description} is not in the state that it was in.`);
-        },
+        onConnect: (client) => this.#checkConnection(client),
       },
       expensiveQueryTimeout * 1000,
       session.Client,
@@ -81,7 +75,7 @@ export class Standby {
     this.read = readRows(this.pool);
   }
 
-  /** Why it is not read from now, in words that follow its description; undefined while it is. */
+  /** Why it is not read from, as words that follow its description; undefined while it is healthy. */
   get problem(): string | undefined {
     return this.#problem;
   }
@@ -90,31 +84,31 @@ export class Standby {
     return this.#state?.system;
   }
 
-  hasReached(position: LogPosition): boolean {
+  hasReplayed(position: LogPosition): boolean {
     return this.#state !== undefined && isAtOrPast(this.#state, position);
   }
 
-  /** The same, after it has been asked and had a moment for what it lacks. Never rejects. */
-  async reach(position: LogPosition): Promise<boolean> {
-    const awaited = this.#awaited;
-    if (awaited?.timeline === position.timeline && !this.hasReached(awaited)) {
-      if (performance.now() - this.#askedAt > maxWait) this.#ask().catch(() => {});
+  /** The same, after a short wait for replication. Never rejects. */
+  async waitForReplay(position: LogPosition): Promise<boolean> {
+    const missed = this.#missed;
+    if (missed?.timeline === position.timeline && !this.hasReplayed(missed)) {
+      if (performance.now() - this.#readAt > maxWait) this.#readState().catch(() => {});
       return false;
     }
-    this.#awaited = undefined;
+    this.#missed = undefined;
     const end = performance.now() + maxWait;
     while (performance.now() < end && !this.#problem) {
-      await Promise.race([this.#ask().catch(() => {}), sleep(end - performance.now())]);
-      if (this.hasReached(position)) return true;
+      await Promise.race([this.#readState().catch(() => {}), sleep(end - performance.now())]);
+      if (this.hasReplayed(position)) return true;
       await sleep(step);
     }
-    this.#awaited ??= position;
+    this.#missed ??= position;
     return false;
   }
 
   async check(): Promise<void> {
     if (this.#isClosed) return;
-    this.#checking ??= this.#look();
+    this.#checking ??= this.#runCheck();
     await this.#checking;
   }
 
@@ -126,10 +120,10 @@ export class Standby {
     await this.pool.end();
   }
 
-  async #look(): Promise<void> {
+  async #runCheck(): Promise<void> {
     clearTimeout(this.#timer);
     try {
-      await this.#ask();
+      await this.#readState();
     } catch (error) {
       if (this.#isClosed) return;
       this.#state = undefined;
@@ -138,35 +132,43 @@ export class Standby {
     this.#checking = undefined;
     if (this.#isClosed) return;
     if (this.#problem) this.#failures += 1;
-    else if (performance.now() - this.#wellSince > probation) this.#failures = 0;
-    const wait = this.#problem ? Math.min(pause * 2 ** this.#failures, maxPause) : pause;
-    this.#timer = setTimeout(() => this.check(), wait);
+    else if (performance.now() - this.#healthySince > backoffReset) this.#failures = 0;
+    const delay = this.#problem ? Math.min(pause * 2 ** this.#failures, maxBackoff) : pause;
+    this.#timer = setTimeout(() => this.check(), delay);
   }
 
-  /** One question at a time serves all who want to know. */
-  async #ask(): Promise<void> {
-    this.#askedAt = performance.now();
+  /** An address may lead to several servers, and after a crash a server may have replayed less than before. */
+  async #checkConnection(client: pg.ClientBase): Promise<void> {
+    const before = this.#state;
+    const { server, replayed } = await readState(client);
+    if (before && server === before.server && replayed >= before.replayed) return;
+    throw new Error(`The ${this.description} is not in the state that it was in.`);
+  }
+
+  /** Concurrent calls share one query. */
+  async #readState(): Promise<void> {
+    this.#readAt = performance.now();
     if (this.#isClosed) throw new Error('closed');
-    this.#asking ??= this.#connection.query(askStandby).finally(() => {
-      this.#asking = undefined;
+    this.#reading ??= this.#connection.query(readState).finally(() => {
+      this.#reading = undefined;
     });
-    const answer = await this.#asking;
-    // The connections that are open lead to the one before: they are cut, and the next look admits new ones.
-    const isOther = this.#state !== undefined && this.#state.server !== answer.server;
+    const state = await this.#reading;
+    // Open connections lead to the previous server: they are cut, and the next check admits new ones.
+    const isOther = this.#state !== undefined && this.#state.server !== state.server;
     const found =
-      this.#options.judge(answer) ?? (isOther ? 'is another server than before' : undefined);
-    this.#state = found ? undefined : answer;
+      this.#options.findProblem(state) ?? (isOther ? 'is another server than before' : undefined);
+    this.#state = found ? undefined : state;
     this.#update(found);
   }
 
   #update(found: string | undefined): void {
     if (found === this.#problem) return;
     if (found && !this.#problem) {
-      // Whoever waits for it is answered by the primary.
+      // Reads under way fail, and are repeated on the primary.
       this.#sockets.refuse(new Error(`The ${this.description} ${found}.`));
     }
     if (!found) {
-      this.#wellSince = performance.now();
+      this.#healthySince = performance.now();
       this.#sockets.admit();
     }
     this.#problem = found;
@@ -174,23 +176,24 @@ export class Standby {
   }
 }
 
-/** A server at a moment, as it describes itself. */
+/** State of a standby, as it reports it. */
 export interface StandbyState {
-  /** False of one that was promoted, or never was a standby. */
+  /** False when it was promoted, or is a primary. */
   readonly isStandby: boolean;
+  /** Start time of the server, which identifies it. */
   readonly server: string;
-  /** The same of a primary and all its standbys; undefined where it may not be read. */
+  /** System identifier: a primary and all its standbys have the same. */
   readonly system: string;
-  /** Everything before this place in the log can be read from it. */
+  /** Replay position: every commit before it in the log is visible. */
   readonly replayed: bigint;
-  /** Of what it has replayed, as far as it is sure. */
+  /** Timeline of the replayed position; possibly an older one. */
   readonly timeline: number;
-  /** Bytes of a page of the log, and of a file. */
+  /** Bytes of a page and of a segment file of the log. */
   readonly pageSize: bigint;
   readonly fileSize: bigint;
 }
 
-// The timeline is read after the place, which is never taken for an older one's. On disk it may be late.
+// The timeline is read after the position, so that a position is never assigned an older timeline than its own.
 const statement = {
   name: 'standby',
   text: `
@@ -208,7 +211,7 @@ const statement = {
 type Row = Omit<StandbyState, 'fileSize' | 'pageSize' | 'replayed'> &
   Readonly<Record<'fileSize' | 'pageSize' | 'replayed', string>>;
 
-async function askStandby(client: pg.ClientBase): Promise<StandbyState> {
+async function readState(client: pg.ClientBase): Promise<StandbyState> {
   const { rows } = await client.query<Row>(statement);
   const [row] = rows;
   if (!row) throw new Error('A standby said nothing of itself.');
@@ -220,7 +223,7 @@ async function askStandby(client: pg.ClientBase): Promise<StandbyState> {
   };
 }
 
-/** Whether all that a primary shows can be read, which says so with a place in its log. */
+/** Whether every commit before this position of the primary's log is replayed. */
 function isAtOrPast(state: StandbyState, { timeline, bytes }: LogPosition): boolean {
   return state.timeline === timeline && state.replayed >= endOf(bytes, state);
 }
@@ -228,7 +231,7 @@ function isAtOrPast(state: StandbyState, { timeline, bytes }: LogPosition): bool
 const pageHeader = 24n;
 const fileHeader = 40n;
 
-/** On a new page, a primary names the place behind the header, and a standby that before it. */
+/** At the begin of a page, a primary reports the position after the page header, and a standby the one before it. */
 function endOf(bytes: bigint, { pageSize, fileSize }: StandbyState): bigint {
   if (bytes % fileSize === fileHeader) return bytes - fileHeader;
   return bytes % pageSize === pageHeader ? bytes - pageHeader : bytes;
