@@ -22,11 +22,11 @@ import { Engine } from './graphql/engine/engine.ts';
 import { Operations } from './graphql/engine/operations.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
-import { allowOrigins } from './http/cors.ts';
+import { enableCors } from './http/cors.ts';
 import { EventStreams } from './http/event-stream.ts';
 import {
-  answerRequestIds,
-  createRequestNamer,
+  addRequestIds,
+  createRequestIds,
   ignoreQuery,
   requestIdHeader,
   securityHeaders,
@@ -78,12 +78,12 @@ export async function buildApp(
     routes = ownRoutes,
   }: AppOptions = {},
 ): Promise<FastifyInstance> {
-  const nameRequest = createRequestNamer();
+  const generateRequestId = createRequestIds();
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : {}),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     exposeHeadRoutes: false,
-    genReqId: nameRequest,
+    genReqId: generateRequestId,
     logController: new LogController({
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',
@@ -95,7 +95,7 @@ export async function buildApp(
     rewriteUrl: toOriginForm,
     routerOptions: { querystringParser: ignoreQuery },
     clientErrorHandler: createClientErrorHandler(
-      nameRequest,
+      generateRequestId,
       logger,
       config.legacyMode.kind === 'off' ? {} : { 'x-served-by': 'gateway' },
     ),
@@ -118,7 +118,7 @@ export async function buildApp(
   const clients = metrics?.usage.clients ?? new Clients();
   tracing?.followRequests(app, clients);
   decorateDisconnectSignal(app);
-  answerRequestIds(app);
+  addRequestIds(app);
   logAnswers(app, clients);
   metrics?.countAnswers(app);
   if (config.unknownParameters !== 'ignore') followUnknownParameters(app, clients, metrics);
@@ -135,7 +135,7 @@ export async function buildApp(
           traceUpstream: tracing?.traceUpstream,
         });
   app.addHook('onRequest', setSecurityHeaders);
-  allowOrigins(app, config.corsOrigins);
+  enableCors(app, config.corsOrigins);
 
   const { maxConcurrentRequests, rateLimit, requestTimeout } = config;
   const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);

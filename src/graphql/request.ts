@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
-import { preferredType, prefersHtml } from '../http/accept.ts';
+import { preferredType, prefersHtml } from '../http/content-negotiation.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
 import type { DocumentReference } from './documents.ts';

@@ -7,7 +7,12 @@ import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
 import type { EventStreams } from '../http/event-stream.ts';
-import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
+import {
+  type Compressible,
+  entityTag,
+  selectRepresentation,
+  sendRepresentation,
+} from '../http/representation.ts';
 import type { DocumentStore } from './documents.ts';
 import type { Answer } from './engine/answer-cache.ts';
 import type { Engine } from './engine/engine.ts';
@@ -112,11 +117,11 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       const answer = await answerRequest(engine, operation, asked, request, caller);
       const { status, contentType, body, shareable } = answer;
       if (status === 405) reply.header('Allow', 'POST');
-      const form = await findForm(answer, request, compresses && shareable);
+      const form = await selectRepresentation(answer, request, compresses && shareable);
       const isCacheable = isRead(request) && status === 200;
       if (isCacheable) answer.tag ??= entityTag(body);
       const tag = isCacheable ? answer.tag : undefined;
-      return sendForm(request, reply.code(status), form, { contentType, tag, shareable });
+      return sendRepresentation(request, reply.code(status), form, { contentType, tag, shareable });
     },
   });
 

@@ -2,7 +2,12 @@
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
-import { type Compressible, entityTag, findForm, sendForm } from '../http/representation.ts';
+import {
+  type Compressible,
+  entityTag,
+  selectRepresentation,
+  sendRepresentation,
+} from '../http/representation.ts';
 import { methodNotAllowed } from './errors.ts';
 import { isRead } from './request.ts';
 
@@ -31,11 +36,16 @@ export function serveSdl(
         const body = Buffer.from(printSdl(schema));
         printed = { body, tag: entityTag(body) };
       }
-      return sendForm(request, reply, await findForm(printed, request, compresses), {
-        contentType: 'text/plain; charset=utf-8',
-        tag: printed.tag,
-        shareable: true,
-      });
+      return sendRepresentation(
+        request,
+        reply,
+        await selectRepresentation(printed, request, compresses),
+        {
+          contentType: 'text/plain; charset=utf-8',
+          tag: printed.tag,
+          shareable: true,
+        },
+      );
     },
   });
 }

@@ -1,13 +1,14 @@
-// Client addresses: which of them count as one client.
+// Client addresses, grouped: one group is one client of the rate limit and of the concurrency limit.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * An IPv4 address stands for itself, also mapped into IPv6; an IPv6 address for its network of 64 bits, which is what
- * one subscriber has. Anything else, as a proxy may send, is one group.
+ * Groups an IPv4 address, IPv4-mapped IPv6 included, by itself, and an IPv6 address by its /64 prefix, which one
+ * subscriber has. All other text, as a proxy may send it, is one group.
+ * @see https://www.rfc-editor.org/rfc/rfc6177
  */
 export function groupAddress(address: string): string {
-  // Asked first: ipaddr.js reads 1.2.3 and 0x7f.1 as IPv4, too. And in one spelling: or else ::1.2.3.4 is mapped.
+  // Checked first: ipaddr.js accepts 1.2.3 and 0x7f.1 as IPv4. URL normalizes: ipaddr.js takes ::1.2.3.4 for mapped.
   if (isIP(address) === 4) return address;
   if (isIP(address) === 0) return 'unknown';
   const { hostname } = new URL(`http://[${address.replace(/%.*/, '')}]`);

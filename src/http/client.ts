@@ -1,4 +1,4 @@
-// The HTTP client of verify, replay, import and the key set. It sends a target as it stands and follows no redirect.
+// HTTP client of verify, replay, import and the key set. It sends a target unchanged and follows no redirect.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { type Duplex, pipeline } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
@@ -6,7 +6,7 @@ import type { EnvHttpProxyAgent } from 'undici';
 import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
 
-/** A decoded answer; repeated headers are joined by commas. */
+/** An answer without content coding; repeated headers are joined by commas. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -18,9 +18,9 @@ export interface Question {
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** Milliseconds that a whole answer may take; undefined: until the signal ends it. */
+  /** Milliseconds for a whole answer; undefined: no limit but `signal`. */
   readonly timeout?: number;
-  /** Of the body, after decompression: a few megabytes on the wire may unpack to gigabytes. */
+  /** Limit of the decompressed body: a few megabytes on the wire may unpack to gigabytes. */
   readonly maxBytes: number;
 }
 
@@ -33,7 +33,7 @@ export class TooLargeError extends Error {
 export class HttpClient {
   #agent: Promise<EnvHttpProxyAgent> | undefined;
 
-  /** @throws Error when there is no whole answer in time, ConfigError for a proxy that cannot be used */
+  /** @throws Error without a whole answer in time, ConfigError for an invalid proxy setting */
   async ask(origin: string, question: Question): Promise<Answer> {
     const { method = 'GET', target, headers, signal, timeout, maxBytes } = question;
     this.#agent ??= openAgent();
@@ -50,7 +50,7 @@ export class HttpClient {
       const answer = await agent.request({ origin, path, method, headers, signal: stop.signal });
       const encoding = answer.headers['content-encoding'];
       const decoder = method === 'HEAD' ? undefined : createDecoder(encoding?.toString());
-      // The reader of the last stream gets the error of any.
+      // An error of either stream reaches the reader of the last one.
       const stream = decoder ? pipeline(answer.body, decoder, () => {}) : answer.body;
       const body = await readAtMost(stream, maxBytes);
       if (!body) throw new TooLargeError(maxBytes);
@@ -67,9 +67,9 @@ export class HttpClient {
   }
 }
 
-/** Loaded with the first question: most gateways ask nothing. It reads HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+/** Imported with the first request: most gateways send none. It reads HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
 async function openAgent(): Promise<EnvHttpProxyAgent> {
-  // Its only export once it is bundled.
+  // The bundle has a default export only.
   const { EnvHttpProxyAgent } = (await import('undici')).default;
   try {
     return new EnvHttpProxyAgent({ headersTimeout: 0, bodyTimeout: 0, proxyTunnel: false });
@@ -103,7 +103,7 @@ export function toAnswer(
   return { status, headers: Object.fromEntries(texts), body };
 }
 
-/** All that comes, after any decompression. Undefined when it is more than `max` bytes: the rest is not read. */
+/** Reads a whole body. Undefined for more than `max` bytes: the rest is not read. */
 export async function readAtMost(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   max: number,
@@ -112,7 +112,7 @@ export async function readAtMost(
   let length = 0;
   for await (const piece of pieces) {
     length += piece.length;
-    // Leaving the loop ends the connection.
+    // Leaving the loop closes the connection.
     if (length > max) return undefined;
     read.push(piece);
   }

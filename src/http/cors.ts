@@ -1,8 +1,11 @@
-// Which origins' pages may read answers.
+// CORS: the origins whose pages may read answers.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** What lets the page that has sent a request read its answer; undefined if it may not. */
-export function originHeaders(
+/**
+ * Headers that let the page that sent the request read the answer; undefined for other origins.
+ * @see https://fetch.spec.whatwg.org/#http-responses
+ */
+export function corsHeaders(
   { headers: { origin } }: Pick<FastifyRequest, 'headers'>,
   origins: readonly string[],
 ): { 'Access-Control-Allow-Origin': string; 'Access-Control-Expose-Headers': string } | undefined {
@@ -13,17 +16,20 @@ export function originHeaders(
   };
 }
 
-/** There are no cookies. @fastify/cors sets `Vary` before routes do, and takes every OPTIONS for a preflight. */
-export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
+/**
+ * Answers preflights. Not @fastify/cors: it sets `Vary` before routes do, and takes every OPTIONS for a preflight.
+ * @see https://fetch.spec.whatwg.org/#cors-preflight-fetch
+ */
+export function enableCors(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
 
   app.addHook('onRequest', async (request, reply) => {
     const { method, headers } = request;
-    const readable = originHeaders(request, origins);
+    const readable = corsHeaders(request, origins);
     if (!readable) return;
     if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
       const asked = headers['access-control-request-headers'];
-      // Whichever it asks for: without cookies, a page can send nothing that its server could not.
+      // Any header: without cookies, a page can send nothing that its own server could not send.
       if (asked !== undefined) reply.header('Access-Control-Allow-Headers', asked);
       const allowed = {
         'Access-Control-Allow-Origin': readable['Access-Control-Allow-Origin'],
@@ -36,7 +42,7 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
     reply.headers(readable);
   });
 
-  // Last, because routes set their own `Vary`. Answers to other origins vary too: they lack headers.
+  // Last, because routes set their own `Vary`. Answers to other origins have it too: they lack headers.
   app.addHook('onSend', async (_request, reply) => {
     const vary = reply.getHeader('Vary');
     reply.header('Vary', vary === undefined ? 'Origin' : `${vary}, Origin`);

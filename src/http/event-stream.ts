@@ -1,4 +1,4 @@
-// Server-sent events: heartbeats, the end of a token, how many streams there may be, how they end with the process.
+// Server-sent events: format, heartbeats, backpressure, expiry of the token, limit of streams, shutdown.
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { tooManyStreams, unavailable } from '../errors.ts';
@@ -9,39 +9,40 @@ declare module 'fastify' {
   }
 }
 
-/** Seconds without an event after which a comment is sent: half of what most proxies wait. */
-const heartbeat = 15;
+/** Seconds of silence before a comment is sent: half of the timeout of most proxies. */
+const heartbeatAfter = 15;
 const comment = Buffer.from(':\n\n');
-const step = 1_000;
+const tickInterval = 1_000;
 
+/** @see https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation */
 export function formatEvent(name: string, data: Buffer | string): Buffer {
   return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
 }
 
-/** One open stream. Of the events that could not be sent yet it keeps the newest: a slow reader skips the others. */
+/** One open stream. Under backpressure it keeps only the newest event: a slow reader skips the others. */
 export class EventStream extends Readable {
   #newest: Buffer | undefined;
   #last: Buffer | undefined;
-  #isWanted = false;
+  #hasDemand = false;
   #isFinished = false;
-  #silentSteps = 0;
+  #silentTicks = 0;
 
-  /** @param onExpire the events that end it when the token ends, `expiresAt` seconds after 1970 */
+  /** @param onExpire last events of the stream, sent when the token expires, `expiresAt` seconds after 1970 */
   constructor(
     readonly expiresAt: number | undefined,
     readonly onExpire: Buffer,
   ) {
-    // 0: nothing is read ahead, or else an event that has aged in a buffer would be sent.
+    // 0: nothing is buffered, or an outdated event would be sent.
     super({ highWaterMark: 0 });
   }
 
-  /** Sends an event as soon as the reader takes it, unless it says the same as the last one. */
+  /** Sends an event once the reader is ready, unless it equals the last one. */
   offer(event: Buffer): void {
     this.#newest = event;
     this.#flush();
   }
 
-  /** Ends it with these events. Without any, clients see a connection that broke, and connect again. */
+  /** Ends the stream with these events. Without any, clients see a broken connection, and reconnect. */
   finish(events?: Buffer): void {
     if (this.#isFinished || this.destroyed) return;
     this.#isFinished = true;
@@ -51,26 +52,26 @@ export class EventStream extends Readable {
     this.push(null);
   }
 
-  /** Ends it now; a reader that takes nothing is cut off. */
+  /** Ends the stream now; a reader that is not ready is disconnected. */
   abandon(): void {
-    if (this.#isWanted) this.finish();
+    if (this.#hasDemand) this.finish();
     else this.destroy();
   }
 
-  /** To be called once a second. Nothing is sent to a reader that is slow: its connection times out. */
+  /** Call it once a second. A slow reader gets no heartbeat: its connection times out. */
   keepAlive(): void {
-    this.#silentSteps += 1;
-    if (this.#silentSteps < heartbeat || !this.#isWanted || this.#isFinished) return;
+    this.#silentTicks += 1;
+    if (this.#silentTicks < heartbeatAfter || !this.#hasDemand || this.#isFinished) return;
     this.#send(comment);
   }
 
   override _read(): void {
-    this.#isWanted = true;
+    this.#hasDemand = true;
     this.#flush();
   }
 
   #flush(): void {
-    if (!this.#isWanted || this.#isFinished || this.destroyed) return;
+    if (!this.#hasDemand || this.#isFinished || this.destroyed) return;
     const newest = this.#takeNewest();
     if (!newest) return;
     this.#last = newest;
@@ -78,17 +79,17 @@ export class EventStream extends Readable {
   }
 
   #send(bytes: Buffer): void {
-    this.#isWanted = false;
-    this.#silentSteps = 0;
+    this.#hasDemand = false;
+    this.#silentTicks = 0;
     this.push(bytes);
   }
 
-  /** What has not been sent; undefined when it would say again what the reader knows. */
+  /** The event that has not been sent; undefined when it equals the last one. */
   #takeNewest(): Buffer | undefined {
     const newest = this.#newest;
     this.#newest = undefined;
-    const isKnown = newest === this.#last || (newest && this.#last?.equals(newest));
-    return isKnown ? undefined : newest;
+    const isRepeated = newest === this.#last || (newest && this.#last?.equals(newest));
+    return isRepeated ? undefined : newest;
   }
 }
 
@@ -104,7 +105,7 @@ export function sendEvents(
 const streamHeaders = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store, no-transform',
-  // nginx would collect events until a buffer is full.
+  // Turns off the buffer of nginx.
   'X-Accel-Buffering': 'no',
 };
 
@@ -121,8 +122,8 @@ export class EventStreams {
   }
 
   /**
-   * @param expiresAt seconds after 1970, when the events `onExpire` end it
-   * @throws HttpError 503 when there are as many as there may be, or the process is about to end
+   * @param expiresAt seconds after 1970, when the events `onExpire` end the stream
+   * @throws HttpError 503 above the limit of streams, or during shutdown
    */
   add(expiresAt: number | undefined, onExpire: Buffer): EventStream {
     if (this.#isClosed) throw unavailable();
@@ -136,17 +137,17 @@ export class EventStreams {
       clearInterval(this.#timer);
       this.#timer = undefined;
     });
-    this.#timer ??= setInterval(() => this.#look(), step);
+    this.#timer ??= setInterval(() => this.#tick(), tickInterval);
     return stream;
   }
 
-  /** Ends all, so that clients connect again, elsewhere, and takes no more. */
+  /** Ends all streams, so that clients reconnect elsewhere, and refuses new ones. */
   close(): void {
     this.#isClosed = true;
     for (const stream of this.#streams) stream.abandon();
   }
 
-  #look(): void {
+  #tick(): void {
     const now = Date.now() / 1000;
     for (const stream of this.#streams) {
       if (stream.expiresAt !== undefined && stream.expiresAt <= now) stream.finish(stream.onExpire);

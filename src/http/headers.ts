@@ -1,9 +1,12 @@
-// Header fields: of requests those that Node does not tell by itself, of answers those that every one has.
+// Header fields and request targets: what Node does not check of requests, and the headers of every answer.
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** Of headers that may have one line only, Node gives the first, which a proxy need not have looked at. */
+/**
+ * Whether a singleton field is repeated: Node returns the first line, while a proxy may have checked another one.
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.3
+ */
 export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string): boolean {
   let lines = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -18,7 +21,10 @@ export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | un
   return encoding && encoding.toLowerCase() !== 'identity' ? encoding : undefined;
 }
 
-/** Path and query. The authority of the absolute form replaces the `Host`, here and for the old service (RFC 9112). */
+/**
+ * Path and query. The authority of an absolute target replaces `Host`, here and for the old service.
+ * @see https://www.rfc-editor.org/rfc/rfc9112#section-3.2.2
+ */
 export function toOriginForm(request: IncomingMessage): string {
   const { url = '/', rawHeaders, headers } = request;
   if (url.startsWith('/')) return url;
@@ -32,36 +38,36 @@ export function toOriginForm(request: IncomingMessage): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** For `querystringParser`: REST and GraphQL read the query string themselves, each by its own rules. */
+/** For `querystringParser`: REST and GraphQL parse the query string themselves, each by its own rules. */
 export const ignoreQuery = () => ({});
 
 export const requestIdHeader = 'x-request-id';
 
-/** What goes into logs and back to clients as it came: nothing that could be more than a name. */
-const wellFormed = /^[\w.:+/=-]{1,64}$/;
+/** Ids of clients go into the log and into answers: no other characters are safe there. */
+const safeId = /^[\w.:+/=-]{1,64}$/;
 
-/** Names each request: as its sender did, or else anew, unlike any other of any process. */
-export type NameRequest = (request: Pick<IncomingMessage, 'headers'>) => string;
+/** The request id of the client, or a new one, unique over all processes. */
+export type GenerateRequestId = (request: Pick<IncomingMessage, 'headers'>) => string;
 
-export function createRequestNamer(): NameRequest {
+export function createRequestIds(): GenerateRequestId {
   const prefix = randomBytes(6).toString('hex');
   let count = 0;
   return ({ headers }) => {
     const given = headers[requestIdHeader];
-    if (typeof given === 'string' && wellFormed.test(given)) return given;
+    if (typeof given === 'string' && safeId.test(given)) return given;
     count += 1;
     return `${prefix}-${count.toString(36)}`;
   };
 }
 
-export function answerRequestIds(app: FastifyInstance): void {
+export function addRequestIds(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdHeader, request.id);
     done();
   });
 }
 
-/** What browsers are told about every answer: to guess nothing, embed nothing and pass nothing on. */
+/** Security headers of every answer: no type sniffing, no embedding, no referrer to other origins. */
 export const securityHeaders = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',

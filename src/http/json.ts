@@ -1,7 +1,7 @@
-// JSON on the wire: bytes of an answer, and what a client has sent.
+// JSON: encoding of answers, decoding of request bodies.
 import { isUtf8 } from 'node:buffer';
 
-/** Escapes what old clients, which evaluate it, do not take. A Buffer: Fastify adds a charset to a string. */
+/** Escapes U+2028 and U+2029, which clients that evaluate JSON reject. A Buffer: Fastify adds a charset to a string. */
 export function encodeJson(value: unknown): Buffer {
   return Buffer.from(
     JSON.stringify(value).replace(/[\u2028\u2029]/g, (separator) =>
@@ -14,10 +14,10 @@ export class JsonInputError extends Error {
   override readonly name = 'JsonInputError';
 }
 
-/** No input of this service has more than a few levels, and each costs stack later on. */
+/** Limit of nesting: valid input has a few levels, and deep input would overflow the stack later. */
 const maxLevels = 32;
 
-/** @throws JsonInputError for bytes that are not UTF-8, which would silently become U+FFFD */
+/** @throws JsonInputError for invalid UTF-8, which would silently become U+FFFD */
 export function decodeBody(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new JsonInputError('The body is not valid UTF-8.');
   return bytes.toString('utf8');
@@ -25,7 +25,7 @@ export function decodeBody(bytes: Buffer): string {
 
 /**
  * @param what such as "The body"
- * @throws JsonInputError for what is not JSON, or nested too deep
+ * @throws JsonInputError for invalid JSON, and for JSON nested too deep
  */
 export function readJson(text: string, what: string): unknown {
   let value: unknown;

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { preferredType } from '../http/accept.ts';
+import { preferredType } from '../http/content-negotiation.ts';
 import { securityHeaders } from '../http/headers.ts';
 import type { UsageReport } from './usage.ts';
 

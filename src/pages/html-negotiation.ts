@@ -1,8 +1,8 @@
 // Requests that are answered with a page: how each begins and ends, and the pages as they were last made.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { prefersHtml } from '../http/accept.ts';
-import { entityTag, isUnchanged } from '../http/representation.ts';
+import { prefersHtml } from '../http/content-negotiation.ts';
+import { entityTag, matchesIfNoneMatch } from '../http/representation.ts';
 
 export interface Page {
   readonly body: Buffer;
@@ -64,7 +64,7 @@ export class HtmlNegotiation {
     reply.removeHeader('ETag').headers(this.#headers);
     if (reply.statusCode !== 200 || !['GET', 'HEAD'].includes(request.method)) return body;
     reply.header('ETag', tag);
-    if (!isUnchanged(this.#requests.get(request), tag)) return body;
+    if (!matchesIfNoneMatch(this.#requests.get(request), tag)) return body;
     reply.code(304).removeHeader('Content-Type');
     return null;
   }

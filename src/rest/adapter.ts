@@ -2,8 +2,8 @@
 import type { FastifyInstance } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
-import { acceptsJson } from '../http/accept.ts';
-import { findForm, sendForm } from '../http/representation.ts';
+import { acceptsJson } from '../http/content-negotiation.ts';
+import { selectRepresentation, sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
 import { announceDeprecation, type DeprecationConfig } from './deprecation.ts';
 import { describeRecord } from './describe.ts';
@@ -87,8 +87,12 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       }
       const answer = await read(request, base, new RequestCaller(request));
       const { shareable, tag } = answer;
-      const form = await findForm(answer, request, compresses && shareable);
-      return sendForm(request, reply, form, { contentType: 'application/json', tag, shareable });
+      const form = await selectRepresentation(answer, request, compresses && shareable);
+      return sendRepresentation(request, reply, form, {
+        contentType: 'application/json',
+        tag,
+        shareable,
+      });
     },
     handler: async (request, reply) => {
       if (!create) throw internalError();

@@ -12,7 +12,7 @@ import { type AddressInfo, createServer as createTcpServer, isIPv6, type Socket 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Config } from '../../config.ts';
 import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../../errors.ts';
-import { type NameRequest, requestIdHeader, securityHeaders } from '../headers.ts';
+import { type GenerateRequestId, requestIdHeader, securityHeaders } from '../headers.ts';
 import { encodeJson } from '../json.ts';
 
 /** Milliseconds. Without timeouts, slow clients would hold connections for good. */
@@ -108,7 +108,7 @@ type OnClientError = (error: Error & { code?: string }, socket: Socket) => void;
 
 /** For `clientErrorHandler`: answers bytes that Node cannot parse as HTTP. @param added headers of this gateway */
 export function createClientErrorHandler(
-  nameRequest: NameRequest,
+  generateRequestId: GenerateRequestId,
   log: FastifyBaseLogger | undefined,
   added: Readonly<Record<string, string>> = {},
 ): OnClientError {
@@ -118,7 +118,7 @@ export function createClientErrorHandler(
     if (answered.has(socket)) return;
     answered.add(socket);
     if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
-    else afterPipelined(socket, () => sendError(error, socket, nameRequest, log, added));
+    else afterPipelined(socket, () => sendError(error, socket, generateRequestId, log, added));
   };
 }
 
@@ -136,12 +136,12 @@ function afterPipelined(socket: Socket, callback: () => void): void {
 function sendError(
   error: Error & { code?: string },
   socket: Socket,
-  nameRequest: NameRequest,
+  generateRequestId: GenerateRequestId,
   log: FastifyBaseLogger | undefined,
   added: Readonly<Record<string, string>>,
 ): void {
   const { status, message: detail } = httpErrorOf(error.code);
-  const requestId = nameRequest({ headers: {} });
+  const requestId = generateRequestId({ headers: {} });
   log?.debug({ requestId, status, code: error.code }, 'unreadable');
   const body = encodeJson({ detail });
   const headers = {

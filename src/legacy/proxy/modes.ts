@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { HttpError, writesOff } from '../../errors.ts';
 import { groupAddress } from '../../http/client-address.ts';
-import { originHeaders } from '../../http/cors.ts';
+import { corsHeaders } from '../../http/cors.ts';
 import { requestIdHeader, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
@@ -213,7 +213,7 @@ export class Legacy {
   #sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
     this.app.logHttpError(request.log, error);
     const ends = deprecationHeaders(this.#config);
-    const readable = { ...originHeaders(request, this.#config.corsOrigins) };
+    const readable = { ...corsHeaders(request, this.#config.corsOrigins) };
     const exposed = readable['Access-Control-Expose-Headers'];
     if (exposed && ends) readable['Access-Control-Expose-Headers'] = exposeAlso(exposed, ends);
     reply

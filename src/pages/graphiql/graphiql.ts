@@ -3,7 +3,12 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
-import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
+import {
+  type Compressible,
+  entityTag,
+  selectRepresentation,
+  sendRepresentation,
+} from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
 import { logo } from '../parts/logo.ts';
@@ -28,8 +33,8 @@ export function createGraphiQL(config: Pick<Config, 'compression'>) {
     if (!file) throw notFound();
     const { contentType, headers, tag } = file;
     reply.headers({ ...headers, 'Content-Type': contentType });
-    const form = await findForm(file, request, compresses);
-    return sendForm(request, reply, form, { contentType, tag, shareable: true });
+    const form = await selectRepresentation(file, request, compresses);
+    return sendRepresentation(request, reply, form, { contentType, tag, shareable: true });
   };
   return {
     sendPage: (request: FastifyRequest, reply: FastifyReply) => send(request, reply, ''),
@@ -52,7 +57,7 @@ function readFiles(): ReadonlyMap<string, File> {
     // A name has a hash of what is in the file.
     const headers = { 'Cache-Control': 'public, max-age=31536000, immutable' };
     const contentType = `text/${type}; charset=utf-8`;
-    return { name, body, contentType, headers, isCompressedAtOnce: true };
+    return { name, body, contentType, headers, isCompressedEagerly: true };
   };
   const [sheet, script] = [file('css', '.css'), file('javascript', '.js')];
   const integrity = `sha256-${createHash('sha256').update(script.body).digest('base64')}`;

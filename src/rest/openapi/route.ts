@@ -1,7 +1,12 @@
 // GET /api/openapi.json: the OpenAPI document of the REST paths; and its viewer.
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from '../../http/json.ts';
-import { type Compressible, entityTag, findForm, sendForm } from '../../http/representation.ts';
+import {
+  type Compressible,
+  entityTag,
+  selectRepresentation,
+  sendRepresentation,
+} from '../../http/representation.ts';
 import { type RestOptions, serveRest } from '../adapter.ts';
 import { announceDeprecation } from '../deprecation.ts';
 import { answerErrors, methodNotAllowed } from '../errors.ts';
@@ -45,9 +50,13 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions): void {
         const body = encodeJson(createDocument(options, samples));
         answer = latest = { key, body, tag: entityTag(body) };
       }
-      const form = await findForm(answer, request, compresses);
+      const form = await selectRepresentation(answer, request, compresses);
       const contentType = 'application/json';
-      return sendForm(request, reply, form, { contentType, tag: answer.tag, shareable: true });
+      return sendRepresentation(request, reply, form, {
+        contentType,
+        tag: answer.tag,
+        shareable: true,
+      });
     },
     handler: () => {},
   });

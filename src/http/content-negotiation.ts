@@ -1,4 +1,4 @@
-// Proactive negotiation by the Accept header (RFC 9110 §12.5.1).
+// Content negotiation by the headers Accept and Accept-Encoding.
 
 interface Range {
   /** Ends with a semicolon when the range has parameters other than `q`. */
@@ -6,6 +6,7 @@ interface Range {
   readonly weight: number;
 }
 
+/** Ranges with their weights. @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2 */
 export function parseRanges(header: string): Range[] {
   return header.toLowerCase().split(',').map(parseRange);
 }
@@ -19,7 +20,11 @@ function parseRange(text: string): Range {
   };
 }
 
-/** By the most specific range that matches; of equals, the one whose range comes first, then the first of `types`. */
+/**
+ * The type with the highest weight, by its most specific range. Of equals, the one whose range comes first, then the
+ * first of `types`.
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
+ */
 export function preferredType<Type extends string>(
   accept: string,
   types: readonly Type[],
@@ -38,15 +43,15 @@ export function preferredType<Type extends string>(
   return best;
 }
 
-/** What programs in Java send that have asked for nothing in particular. */
+/** Default header of HttpURLConnection in Java: no browser. */
 const java = /^text\/html, image\/gif, image\/jpeg, (?:\*; q=\.2, )?\*\/\*; q=0?\.2$/;
 
-/** Whether it names HTML and prefers it to the `others` that may answer, as browsers do. */
+/** Whether `accept` names HTML and prefers it to `others`, as browsers do. */
 export function prefersHtml(
   accept = '',
   others: readonly string[] = ['application/json'],
 ): boolean {
-  // Most requests come from programs, and this is asked for each.
+  // Fast path: most requests come from programs.
   if (!/text\/html/i.test(accept) || java.test(accept)) return false;
   const page = preferredType(accept, ['text/html']);
   return page !== undefined && page.weight > (preferredType(accept, others)?.weight ?? 0);
@@ -54,7 +59,7 @@ export function prefersHtml(
 
 const json = new Set(['*/*', 'application/*', 'application/json']);
 
-/** Whether an `Accept` header takes JSON. Parameters do not count, not even `q=0`: as in DRF. */
+/** Whether `Accept` allows JSON. Parameters are ignored, `q=0` included, as in Django REST Framework. */
 export function acceptsJson(header: string | undefined): boolean {
   if (header === undefined || header.trim() === '' || json.has(header)) return true;
   return header
