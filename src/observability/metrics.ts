@@ -1,3 +1,4 @@
+// Metrics of one process for Prometheus, read from counters of the other rooms when they are scraped.
 import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { LaneState } from '../database/connection/lane.ts';
@@ -9,10 +10,7 @@ import { maxNameLength } from './log.ts';
 import type { UnknownParameter } from './unknown-parameters.ts';
 import { Usage } from './usage.ts';
 
-/** What is measured of one process. */
-export type Metrics = ReturnType<typeof createMetrics>;
-
-/** Operation names that are told apart: clients choose them, and every one costs memory for good. */
+/** Operation names used as labels at most: clients choose them, and each costs memory for good. */
 const maxOperations = 100;
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -24,7 +22,7 @@ interface MetricOptions {
   readonly aggregator?: 'max' | 'min' | 'sum';
 }
 
-/** State of the answer cache, in answers and bytes since the start. */
+/** Counters of the answer cache since the start, and its size. */
 interface CacheState {
   readonly hits: number;
   readonly misses: number;
@@ -38,175 +36,214 @@ interface LimitState {
   readonly waiting: number;
 }
 
-export function createMetrics({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>) {
-  const registry = new Registry();
-  const registers = [registry];
-  /** Makes a metric whose values are read off when they are asked for. */
-  const measure =
-    (Kind: typeof Counter | typeof Gauge) =>
-    (name: string, help: string, read: () => number | Series, options: MetricOptions = {}) =>
-      new Kind({
-        ...{ name, help, registers, ...options },
-        collect() {
-          this.reset();
-          const found = read();
-          if (typeof found === 'number') this.inc(found);
-          else for (const [labels, value] of found) this.inc(labels, value);
-        },
-      });
-  const [gauge, counter] = [measure(Gauge), measure(Counter)];
+/** A metric whose values are read when it is scraped. */
+type MetricDefinition = [
+  name: string,
+  help: string,
+  read: () => number | Series,
+  options?: MetricOptions,
+];
 
-  // The process: CPU, memory, garbage collection, event-loop lag.
-  collectDefaultMetrics({ register: registry });
-  new Gauge({
-    name: 'gateway_build_info',
-    help: 'Which gateway this is; always 1.',
-    labelNames: ['version'],
-    aggregator: 'first',
-    registers,
-  }).set({ version }, 1);
-  new Gauge({ name: 'gateway_workers', help: 'Processes that serve.', registers }).set(1);
+/** Counters of one process, and of the rooms that it was given. */
+export class Metrics {
+  /** For the metrics of optional features. */
+  readonly registry = new Registry();
+  readonly usage = new Usage();
 
-  const probes = new Histogram({
-    name: 'gateway_snapshot_probe_seconds',
-    help: 'Time that the database took to say what it shows.',
-    buckets: seconds,
-    registers,
-  });
-  snapshots.observe((milliseconds) => probes.observe(milliseconds / 1000));
+  constructor({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>) {
+    this.#addProcess();
+    this.#addSnapshots(snapshots);
+    this.#addPool(pool);
+    this.#counter(
+      'gateway_client_requests_total',
+      'Answers of REST and GraphQL by the client that asked: at most 50 names, and other.',
+      () =>
+        [...this.usage.requests()].map(({ requests, ...labels }) => [labels, requests] as const),
+      { labelNames: ['client', 'interface'] },
+    );
+  }
 
-  gauge(
-    'gateway_database_connections_in_use',
-    'Connections of the pool that work on something.',
-    () => pool.totalCount - pool.idleCount,
-  );
-  gauge(
-    'gateway_database_connections_idle',
-    'Connections of the pool that are free.',
-    () => pool.idleCount,
-  );
-  gauge(
-    'gateway_database_connections_waiting',
-    'Statements that wait for a connection of the pool.',
-    () => pool.lanes['all']?.waiting ?? 0,
-  );
-  const ofLanes = (read: (lane: LaneState) => number) => () =>
-    Object.entries(pool.lanes).map(([lane, state]) => [{ lane }, read(state)] as const);
-  const perLane = { labelNames: ['lane'] };
-  gauge(
-    'gateway_database_lane_running',
-    'Statements under way, by lane; those of trial and expensive are also among all.',
-    ofLanes(({ running }) => running),
-    perLane,
-  );
-  gauge(
-    'gateway_database_lane_waiting',
-    'Statements that wait for a place in their lane.',
-    ofLanes(({ waiting }) => waiting),
-    perLane,
-  );
-  counter(
-    'gateway_database_lane_refused_total',
-    'Statements that were refused because their lane was full.',
-    ofLanes(({ refused }) => refused),
-    perLane,
-  );
-  counter(
-    'gateway_database_expensive_timeouts_total',
-    'Expensive statements that EXPENSIVE_QUERY_TIMEOUT has stopped.',
-    () => pool.timedOut,
-  );
+  async print() {
+    return { contentType: this.registry.contentType, text: await this.registry.metrics() };
+  }
 
-  const usage = new Usage();
-  counter(
-    'gateway_client_requests_total',
-    'Answers of REST and GraphQL by the client that asked: at most 50 names, and other.',
-    () => [...usage.requests()].map(({ requests, ...labels }) => [labels, requests] as const),
-    { labelNames: ['client', 'interface'] },
-  );
+  async readUsage() {
+    return this.usage.report();
+  }
 
-  return {
-    usage,
-    /** For what a capability measures that is not always there. */
-    registry,
-    /** Counts and times the answers of `app`; to be called before its routes are added. */
-    countAnswers(app: FastifyInstance) {
-      countAnswers(app, registry);
-      usage.follow(app);
-    },
-    follow({ cache, limit }: { cache: CacheState; limit: LimitState }) {
-      counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
-      counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
-      counter(
-        'gateway_cache_touched_total',
-        'Answers in memory that a commit had touched when they were wanted again.',
-        () => cache.invalidated,
-      );
-      counter(
-        'gateway_cache_cleared_total',
-        'Times that all answers in memory ended, since nobody knew what was committed.',
-        () => cache.cleared,
-      );
-      gauge('gateway_cache_bytes', 'Size of the answers in memory.', () => cache.bytes);
-      gauge('gateway_requests_under_way', 'Requests that are worked on.', () => limit.running);
-      gauge('gateway_requests_waiting', 'Requests that wait for their turn.', () => limit.waiting);
-    },
-    followStreams(streams: Pick<EventStreams, 'open' | 'opened'>) {
-      gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
-      counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
-    },
-    followCounts(maintenance: { readonly wrongCounts: number | undefined }) {
-      gauge(
-        'gateway_counts_wrong',
-        'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
-        () => maintenance.wrongCounts ?? 0,
-        { aggregator: 'max' },
-      );
-    },
-    followReplicas(
-      replicas: Pick<Replicas, 'replicationLag' | 'primaryReads' | 'reads' | 'standbys'>,
-    ) {
-      const ofStandbys = (read: (standby: Replicas['standbys'][number]) => number) => () =>
-        replicas.standbys.map((standby) => [{ standby: standby.name }, read(standby)] as const);
-      const labelNames = ['standby'];
-      gauge(
-        'gateway_standby_used',
-        'Whether the standby is read from: 1 or 0.',
-        ofStandbys(({ problem }) => (problem ? 0 : 1)),
-        { labelNames, aggregator: 'min' },
-      );
-      gauge(
-        'gateway_standby_lag_seconds',
-        'For how long the standby has lacked what was to be read.',
-        ofStandbys((standby) => replicas.replicationLag(standby) / 1000),
-        { labelNames, aggregator: 'max' },
-      );
-      counter(
-        'gateway_standby_reads_total',
-        'Queries that were read from the standby.',
-        ofStandbys((standby) => replicas.reads.get(standby) ?? 0),
-        { labelNames },
-      );
-      counter(
-        'gateway_primary_reads_total',
-        'Queries that were read from the primary although there are standbys, by reason.',
-        () => fallbackReasons.map((reason) => [{ reason }, replicas.primaryReads[reason]] as const),
-        { labelNames: ['reason'] },
-      );
-    },
-    countUnknown(read: () => Iterable<UnknownParameter>) {
-      counter(
-        'gateway_unknown_parameters_total',
-        'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
-        () => [...read()].map(({ requests, ...labels }) => [labels, requests] as const),
-        { labelNames: ['client', 'parameter'] },
-      );
-    },
-    async print() {
-      return { contentType: registry.contentType, text: await registry.metrics() };
-    },
-    readUsage: async () => usage.report(),
-  };
+  /** Counts and times the answers of `app`; to be called before its routes are added. */
+  countAnswers(app: FastifyInstance): void {
+    countAnswers(app, this.registry);
+    this.usage.follow(app);
+  }
+
+  follow({ cache, limit }: { cache: CacheState; limit: LimitState }): void {
+    this.#counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
+    this.#counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
+    this.#counter(
+      'gateway_cache_touched_total',
+      'Answers in memory that a commit had invalidated when they were looked up again.',
+      () => cache.invalidated,
+    );
+    this.#counter(
+      'gateway_cache_cleared_total',
+      'Times that all answers in memory were dropped, since it was unknown what was committed.',
+      () => cache.cleared,
+    );
+    this.#gauge('gateway_cache_bytes', 'Size of the answers in memory.', () => cache.bytes);
+    this.#gauge('gateway_requests_under_way', 'Requests that are worked on.', () => limit.running);
+    this.#gauge(
+      'gateway_requests_waiting',
+      'Requests that wait for their turn.',
+      () => limit.waiting,
+    );
+  }
+
+  followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void {
+    this.#gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
+    this.#counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
+  }
+
+  followCounts(maintenance: { readonly wrongCounts: number | undefined }): void {
+    this.#gauge(
+      'gateway_counts_wrong',
+      'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
+      () => maintenance.wrongCounts ?? 0,
+      { aggregator: 'max' },
+    );
+  }
+
+  followReplicas(
+    replicas: Pick<Replicas, 'replicationLag' | 'primaryReads' | 'reads' | 'standbys'>,
+  ): void {
+    const ofStandbys = (read: (standby: Replicas['standbys'][number]) => number) => () =>
+      replicas.standbys.map((standby) => [{ standby: standby.name }, read(standby)] as const);
+    const labelNames = ['standby'];
+    this.#gauge(
+      'gateway_standby_used',
+      'Whether the standby is read from: 1 or 0.',
+      ofStandbys(({ problem }) => (problem ? 0 : 1)),
+      { labelNames, aggregator: 'min' },
+    );
+    this.#gauge(
+      'gateway_standby_lag_seconds',
+      'For how long the standby has lacked what was to be read.',
+      ofStandbys((standby) => replicas.replicationLag(standby) / 1000),
+      { labelNames, aggregator: 'max' },
+    );
+    this.#counter(
+      'gateway_standby_reads_total',
+      'Queries that were read from the standby.',
+      ofStandbys((standby) => replicas.reads.get(standby) ?? 0),
+      { labelNames },
+    );
+    this.#counter(
+      'gateway_primary_reads_total',
+      'Queries that were read from the primary although there are standbys, by reason.',
+      () => fallbackReasons.map((reason) => [{ reason }, replicas.primaryReads[reason]] as const),
+      { labelNames: ['reason'] },
+    );
+  }
+
+  countUnknown(read: () => Iterable<UnknownParameter>): void {
+    this.#counter(
+      'gateway_unknown_parameters_total',
+      'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
+      () => [...read()].map(({ requests, ...labels }) => [labels, requests] as const),
+      { labelNames: ['client', 'parameter'] },
+    );
+  }
+
+  #addProcess(): void {
+    const registers = [this.registry];
+    // CPU, memory, garbage collection, event-loop lag.
+    collectDefaultMetrics({ register: this.registry });
+    new Gauge({
+      name: 'gateway_build_info',
+      help: 'Which gateway this is; always 1.',
+      labelNames: ['version'],
+      aggregator: 'first',
+      registers,
+    }).set({ version }, 1);
+    new Gauge({ name: 'gateway_workers', help: 'Processes that serve.', registers }).set(1);
+  }
+
+  #addSnapshots(snapshots: Database['snapshots']): void {
+    const probes = new Histogram({
+      name: 'gateway_snapshot_probe_seconds',
+      help: 'Time that the database took for a snapshot of its state.',
+      buckets: seconds,
+      registers: [this.registry],
+    });
+    snapshots.observe((milliseconds) => probes.observe(milliseconds / 1000));
+  }
+
+  #addPool(pool: Database['pool']): void {
+    this.#gauge(
+      'gateway_database_connections_in_use',
+      'Connections of the pool that work on something.',
+      () => pool.totalCount - pool.idleCount,
+    );
+    this.#gauge(
+      'gateway_database_connections_idle',
+      'Connections of the pool that are free.',
+      () => pool.idleCount,
+    );
+    this.#gauge(
+      'gateway_database_connections_waiting',
+      'Statements that wait for a connection of the pool.',
+      () => pool.lanes['all']?.waiting ?? 0,
+    );
+    const ofLanes = (read: (lane: LaneState) => number) => () =>
+      Object.entries(pool.lanes).map(([lane, state]) => [{ lane }, read(state)] as const);
+    const perLane = { labelNames: ['lane'] };
+    this.#gauge(
+      'gateway_database_lane_running',
+      'Statements under way, by lane; those of trial and expensive are also among all.',
+      ofLanes(({ running }) => running),
+      perLane,
+    );
+    this.#gauge(
+      'gateway_database_lane_waiting',
+      'Statements that wait for a place in their lane.',
+      ofLanes(({ waiting }) => waiting),
+      perLane,
+    );
+    this.#counter(
+      'gateway_database_lane_refused_total',
+      'Statements that were refused because their lane was full.',
+      ofLanes(({ refused }) => refused),
+      perLane,
+    );
+    this.#counter(
+      'gateway_database_expensive_timeouts_total',
+      'Expensive statements that EXPENSIVE_QUERY_TIMEOUT has stopped.',
+      () => pool.timedOut,
+    );
+  }
+
+  #gauge(...metric: MetricDefinition): void {
+    this.#measure(Gauge, ...metric);
+  }
+
+  #counter(...metric: MetricDefinition): void {
+    this.#measure(Counter, ...metric);
+  }
+
+  #measure(
+    Kind: typeof Counter | typeof Gauge,
+    ...[name, help, read, options]: MetricDefinition
+  ): void {
+    new Kind({
+      ...{ name, help, registers: [this.registry], ...options },
+      collect() {
+        this.reset();
+        const found = read();
+        if (typeof found === 'number') this.inc(found);
+        else for (const [labels, value] of found) this.inc(labels, value);
+      },
+    });
+  }
 }
 
 function countAnswers(app: FastifyInstance, registry: Registry): void {
@@ -222,7 +259,7 @@ function countAnswers(app: FastifyInstance, registry: Registry): void {
     help: 'Answers, refused requests (429, 503) among them.',
     labelNames: ['method', 'route', 'operation', 'status'],
     registers: [registry],
-    // Read off when it is asked for: counting each answer twice would cost twice as much.
+    // Derived from the histogram when scraped: counting each answer twice would cost twice as much.
     async collect() {
       this.reset();
       for (const { metricName, labels, value } of (await durations.get()).values) {

@@ -1,8 +1,7 @@
 // Unknown query parameters: counted by client and logged once. Names only, never values.
 import type { FastifyInstance } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { BoundedNames } from './bounded-names.ts';
-import { type Clients, sanitizeName } from './clients.ts';
+import { BoundedNames, type Clients, sanitizeName } from './clients.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

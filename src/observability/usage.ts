@@ -1,7 +1,6 @@
 // Usage statistics of this process: requests by client, version and route.
 import type { FastifyInstance } from 'fastify';
-import { BoundedNames } from './bounded-names.ts';
-import { type Client, Clients } from './clients.ts';
+import { BoundedNames, type Client, Clients } from './clients.ts';
 import { createParameterReader } from './unknown-parameters.ts';
 
 export type Interface = 'rest' | 'graphql';

@@ -6,7 +6,7 @@ import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { Shutdown } from '../http/server/connections.ts';
 import { listen } from '../http/server/server.ts';
-import { createMetrics, type Metrics } from '../observability/metrics.ts';
+import { Metrics } from '../observability/metrics.ts';
 import { CountsMaintenance, type WrongCount } from '../outfits/counts.ts';
 import { commandText } from '../package.ts';
 import type { Gateway, Startup } from './connect-and-seed.ts';
@@ -33,7 +33,7 @@ export async function buildService(
 ): Promise<Service> {
   await replicas?.start(refusesStrangers);
   const shutdown = new Shutdown();
-  const metrics = config.metricsPort === undefined ? undefined : createMetrics(database);
+  const metrics = config.metricsPort === undefined ? undefined : new Metrics(database);
   if (replicas) metrics?.followReplicas(replicas);
   const app = await buildApp(config, database, {
     logger: log,

@@ -8,7 +8,7 @@ import type { AppOptions } from '../../src/app.ts';
 import { Lane } from '../../src/database/connection/lane.ts';
 import { SharedTask } from '../../src/database/task.ts';
 import { LiveFeed, type Subscriber } from '../../src/graphql/live/live-feed.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { baseOfApp, openStream, type StreamEvent } from '../support/event-stream.ts';
 import { openGateway, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
@@ -139,7 +139,7 @@ describe('an expensive list', () => {
       data: { outfits: { count: 60 } },
     });
     expect(gateway.database.pool.totalCount).toBe(totalCount);
-    const { text } = await createMetrics(gateway.database).print();
+    const { text } = await new Metrics(gateway.database).print();
     expect(text).toMatch(/^gateway_database_expensive_timeouts_total 1$/m);
   });
 

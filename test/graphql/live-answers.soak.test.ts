@@ -5,7 +5,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { createLog } from '../../src/observability/log.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { baseOfApp, openStream, type Stream } from '../support/event-stream.ts';
 import { type DatabaseKind, databaseKinds, openGateway, outfitId } from '../support/gateway.ts';
@@ -457,7 +457,7 @@ describe('streams', () => {
   test('are measured and logged by what came before the first answer, not by how long they last', async () => {
     const { database, config } = await open();
     let log = '';
-    const metrics = createMetrics(database);
+    const metrics = new Metrics(database);
     const logger = createLog('info', { write: (chunk) => (log += chunk) });
     const app = await buildApp(config, database, { metrics, logger });
     onTestFinished(() => app.close());

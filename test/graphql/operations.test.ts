@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import type { Config } from '../../src/config.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { version } from '../../src/package.ts';
 import { keepLog, openGateway, useGateway } from '../support/gateway.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from '../support/process.ts';
@@ -57,7 +57,7 @@ async function openLoggedGateway(
 ) {
   const gateway = await openGateway('PostgreSQL', rows);
   const { logger, text, lines } = keepLog(level);
-  const metrics = createMetrics(gateway.database);
+  const metrics = new Metrics(gateway.database);
   const app = await buildApp({ ...gateway.config, ...identity }, gateway.database, {
     logger,
     metrics,

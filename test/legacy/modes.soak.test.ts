@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ComparisonBudget } from '../../src/legacy/proxy/comparison-budget.ts';
 import { createLegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
 import { isInCanary } from '../../src/legacy/proxy/modes.ts';
-import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { type DatabaseKind, databaseKinds, keepLog, outfitId } from '../support/gateway.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
 import { type ListeningGateway, openBefore, records } from '../support/old-side.ts';
@@ -203,7 +203,7 @@ describe('what is compared', () => {
       },
     };
     const pool = { totalCount: 0, idleCount: 0, lanes: {}, timedOut: 0 };
-    metrics = createMetrics({ pool, snapshots: { observe: () => {} } } as never);
+    metrics = new Metrics({ pool, snapshots: { observe: () => {} } } as never);
     const gateway = await open(
       { LEGACY_MODE: mode, LEGACY_SAMPLE: '100', ...settings },
       options,

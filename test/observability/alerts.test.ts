@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { fallbackReasons, type Replicas } from '../../src/database/standby/replicas.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { CombinedMetrics } from '../../src/process/cluster/combined-metrics.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
@@ -26,7 +26,7 @@ let series: ReadonlyMap<string, readonly Readonly<Record<string, string>>[]>;
 beforeAll(async () => {
   legacy = await startLegacyService(records());
   gateway = await openGateway('PostgreSQL', rowsOf(records()));
-  const metrics = createMetrics(gateway.database);
+  const metrics = new Metrics(gateway.database);
   metrics.followCounts({ wrongCounts: 0 });
   const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
   metrics.followReplicas({

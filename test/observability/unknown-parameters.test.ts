@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import type { Config } from '../../src/config.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
 import { keepLog, openGateway, type TestGateway } from '../support/gateway.ts';
 import { laneKinds } from '../support/lane.ts';
@@ -51,7 +51,7 @@ afterEach(async () => {
 /** A service on the database of the gateway that has counted and logged nothing yet. */
 async function open(unknownParameters: Config['unknownParameters']) {
   const { logger, lines } = keepLog();
-  const metrics = createMetrics(gateway.database);
+  const metrics = new Metrics(gateway.database);
   const config = { ...gateway.config, unknownParameters };
   const app = await buildApp(config, gateway.database, { metrics, logger, routes });
   closing.push(() => app.close());

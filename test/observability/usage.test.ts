@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { serveMetrics } from '../../src/observability/metrics-server.ts';
 import type { UsageRow } from '../../src/observability/usage.ts';
 import { keepLog, useGateway } from '../support/gateway.ts';
@@ -29,7 +29,7 @@ afterEach(async () => {
 /** A gateway that has counted nothing yet, its metrics port, and its log. */
 async function openCounted() {
   const { logger, lines } = keepLog('debug');
-  const metrics = createMetrics(gateway.database);
+  const metrics = new Metrics(gateway.database);
   const app = await buildApp(gateway.config, gateway.database, { metrics, logger });
   const server = await serveMetrics(metrics, { host: '127.0.0.1', port: 0 });
   closing.push(

@@ -1,8 +1,7 @@
 // Metrics and usage summed over all workers, exited ones included: a counter that falls with a worker would look like
 // a restart of the whole gateway.
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { other } from '../../observability/bounded-names.ts';
-import { maxNames } from '../../observability/clients.ts';
+import { maxNames, other } from '../../observability/clients.ts';
 import type { MetricsSource } from '../../observability/metrics-server.ts';
 import {
   meanOfDays,
