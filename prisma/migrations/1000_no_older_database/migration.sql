@@ -1,7 +1,7 @@
--- Refuses a database that a version before 1.0 made: its migrations are others, and cannot be continued
--- (docs/from-before-1.0.md). A migration of its own that is one statement, since only then may the statement commit.
--- "prisma migrate deploy" has written a row for this migration that says it has begun: left there, that row would stop
--- the gateways of the older version. It is marked here as "prisma migrate resolve --rolled-back" marks it.
+-- Refuses a database of a version before 1.0: its migrations differ and cannot be continued (docs/from-before-1.0.md).
+-- A separate migration of one statement, because only a single statement may COMMIT. "prisma migrate deploy" has already
+-- written a row that this migration was started; an unfinished row would stop gateways of the older version. The row is
+-- marked as "prisma migrate resolve --rolled-back" does.
 DO $do$
 BEGIN
   IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('outfits') AND attname = 'likes' AND NOT attisdropped) THEN

@@ -37,22 +37,22 @@ CREATE TABLE "outfits" (
 -- CreateIndex
 CREATE INDEX "users_username_id_idx" ON "users"("username", "id");
 
--- Each index of lists begins with `private`, so that "all" (a merge of two ranges) and "public only" (one range) are
--- both index scans, and ends with the id, so that ties are in the index too, in both directions.
+-- Indexes of lists begin with `private`: "all" (a merge of two ranges) and "public only" (one range) are both index
+-- scans. They end with the id, the tie-breaker in both directions.
 
--- Read by: pages and slices by created, and spans of it.
+-- Read by: pages, keyset pages and ranges by created.
 -- CreateIndex
 CREATE INDEX "outfits_private_created_id_idx" ON "outfits"("private", "created", "id");
 
--- Read by: pages and slices by modified.
+-- Read by: pages and keyset pages by modified.
 -- CreateIndex
 CREATE INDEX "outfits_private_modified_id_idx" ON "outfits"("private", "modified", "id");
 
--- Read by: pages and slices by id.
+-- Read by: pages and keyset pages by id.
 -- CreateIndex
 CREATE INDEX "outfits_private_id_idx" ON "outfits"("private", "id");
 
--- Read by: the same of one user, and a viewer's own private outfits, in each of these orders.
+-- Read by: the same lists of one user, and a viewer's own private outfits, in each of these orderings.
 -- CreateIndex
 CREATE INDEX "outfits_user_id_private_created_id_idx" ON "outfits"("user_id", "private", "created", "id");
 
@@ -65,8 +65,8 @@ CREATE INDEX "outfits_user_id_private_id_idx" ON "outfits"("user_id", "private",
 -- AddForeignKey
 ALTER TABLE "outfits" ADD CONSTRAINT "outfits_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE RESTRICT ON UPDATE CASCADE;
 
--- Where the ids of outfits that are made here begin, in at most one row: src/outfits/first-id.ts. An import without
--- FIRST_ID, or with another one, must not take them for ids of the source.
+-- The first id of outfits that are created here, in at most one row: src/outfits/writes/bulk.ts. An import without
+-- FIRST_ID, or with another value, must not take their ids for ids of the source.
 CREATE TABLE "first_id" (
     "is_only" BOOLEAN NOT NULL DEFAULT true CHECK ("is_only"),
     "value" INTEGER NOT NULL,

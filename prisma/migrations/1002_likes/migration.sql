@@ -1,8 +1,8 @@
--- Likes, and what else clients write: answers that are kept for repeated requests, and rate limits.
+-- Writes: likes, stored answers of idempotent requests, and rate limits.
 
--- The number of likes of each outfit, under the id of the outfit. A table of its own, since a like is the most
--- frequent write: it writes one narrow row and three indexes, and none of the outfit. `private` and `user_id` are
--- copies, which lead the indexes; triggers keep them.
+-- The number of likes of each outfit, by the id of the outfit. A separate table, because a like is the most frequent
+-- write: it updates one narrow row and three indexes, and none of the outfit. `private` and `user_id` are copies for the
+-- indexes; triggers maintain them.
 CREATE TABLE "outfit_like_counts" (
     "id" INTEGER NOT NULL,
     "private" BOOLEAN NOT NULL,
@@ -12,15 +12,15 @@ CREATE TABLE "outfit_like_counts" (
     CONSTRAINT "outfit_like_counts_pkey" PRIMARY KEY ("id")
 );
 
--- Read by: pages and slices by likes, and spans of them.
+-- Read by: pages, keyset pages and ranges by likes.
 -- CreateIndex
 CREATE INDEX "outfit_like_counts_private_likes_id_idx" ON "outfit_like_counts"("private", "likes", "id");
 
--- Read by: the same of one user, and a viewer's own private outfits by likes.
+-- Read by: the same lists of one user, and a viewer's own private outfits by likes.
 -- CreateIndex
 CREATE INDEX "outfit_like_counts_user_id_private_likes_id_idx" ON "outfit_like_counts"("user_id", "private", "likes", "id");
 
--- Who likes what, of those who did so here.
+-- Likes that were given here. Likes from before an import are only part of the number.
 CREATE TABLE "outfit_likes" (
     "outfit_id" INTEGER NOT NULL,
     "user_id" INTEGER NOT NULL,
@@ -63,15 +63,15 @@ CREATE UNLOGGED TABLE "rate_limits" (
     CONSTRAINT "rate_limits_pkey" PRIMARY KEY ("sender")
 );
 
--- Gives each outfit its row of likes, and takes it away, for every statement of any client. Runs with the rights
--- of the owner, so that a role that writes outfits only needs none on the likes.
+-- Inserts, updates and deletes the row of likes with the outfit, for statements of all clients. SECURITY DEFINER: a role
+-- that writes only outfits needs no privilege on the likes.
 CREATE FUNCTION follow_outfit_likes() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   inserted bigint;
 BEGIN
   IF TG_OP = 'INSERT' THEN
-    -- An import has written them with their likes already.
+    -- An import has already inserted these rows, with their likes.
     INSERT INTO outfit_like_counts SELECT id, private, user_id, 0 FROM added ORDER BY id ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS inserted = ROW_COUNT;
     IF inserted < (SELECT count(*) FROM added) THEN
@@ -79,7 +79,7 @@ BEGIN
       FROM added a WHERE l.id = a.id AND (l.private, l.user_id) <> (a.private, a.user_id);
     END IF;
   ELSIF TG_OP = 'UPDATE' THEN
-    -- A statement that deletes outfits and gives their ids to others may come here before it comes to those it deleted.
+    -- A statement may delete outfits and reuse their ids; this can run before their rows of likes are deleted.
     IF NEW.id <> OLD.id THEN
       DELETE FROM outfit_like_counts WHERE id = NEW.id;
     END IF;
@@ -93,19 +93,18 @@ END $$;
 
 CREATE TRIGGER likes_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_likes();
--- Not "UPDATE OF": another trigger may change them too.
+-- Not "UPDATE OF": a BEFORE trigger may change these columns too.
 CREATE TRIGGER likes_updated AFTER UPDATE ON outfits
   FOR EACH ROW WHEN ((OLD.id, OLD.private, OLD.user_id) IS DISTINCT FROM (NEW.id, NEW.private, NEW.user_id))
   EXECUTE FUNCTION follow_outfit_likes();
 CREATE TRIGGER likes_deleted AFTER DELETE ON outfits
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_likes();
 
--- Likes an outfit or takes that back, and counts it, once per user however often it is asked for. Gives the outfit with
--- its likes as they are then: the statement that calls this could not see what it has done. No row: there is no such
--- outfit, or it is private, of another user, and not `sees_private`. What was imported with the outfit stays in the
--- number: only changes are added to it.
--- The outfit is locked before its likes, as deleting it does, so that the two never wait for each other in a circle;
--- weakly, as the foreign key does anyway. Whether it is private is asked of the likes, which follow it, under their lock.
+-- Likes or unlikes an outfit, and adjusts the number of likes. Idempotent for each user. Returns the outfit with its new
+-- number, because the calling statement's snapshot does not show it. Returns no row when there is no such outfit, or when
+-- it is private, of another user, and not `sees_private`. Imported likes stay in the number: only differences are added.
+-- Lock order as in a DELETE of the outfit, to avoid deadlocks: the outfit first (FOR KEY SHARE, as the foreign key does
+-- anyway), then its likes. `private` is read from the row of likes, under its lock.
 CREATE FUNCTION like_outfit(which integer, who integer, liked boolean, sees_private boolean, OUT outfit outfits, OUT likes integer)
 RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
@@ -122,7 +121,7 @@ BEGIN
     IF FOUND AND likes > 0 THEN
       likes := likes - 1;
     END IF;
-  -- One that cannot be counted is none, or else taking it back would count.
+  -- A like above the maximum is not stored: an unlike would subtract it.
   ELSIF likes < 2147483647 THEN
     INSERT INTO outfit_likes (outfit_id, user_id) VALUES (which, who) ON CONFLICT DO NOTHING;
     IF FOUND THEN
@@ -131,7 +130,7 @@ BEGIN
   END IF;
   IF likes <> counted.likes THEN
     UPDATE outfit_like_counts l SET likes = like_outfit.likes WHERE l.id = which;
-  -- The foreign key tells only where a row was written.
+  -- The foreign key checks the user only when a row was written.
   ELSIF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
     RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
   END IF;

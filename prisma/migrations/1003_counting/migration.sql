@@ -1,8 +1,8 @@
--- Exact counts, and any page at a flat cost, without a price for writers: src/outfits/counting.md explains the design.
+-- Exact counts and any page at a constant cost, without contention between writers. Design: src/outfits/counting.md.
 
--- What each transaction did: one row for each outfit, and one for each number of likes, that a statement inserted
--- (old_* are null), deleted (new_* are null) or updated in anything. Rows of outfits have created and modified, rows of
--- likes have likes. Without an outfit but with users: that user was inserted, updated or deleted. Without anything:
+-- Changes by transaction. A statement adds one row for each outfit, and one for each number of likes, that it inserted
+-- (old_* are null), deleted (new_* are null) or updated. Rows of outfits have created and modified, rows of likes have
+-- likes. A row without an outfit but with user ids: a user was inserted, updated or deleted. A row with only an xid:
 -- anything may have changed.
 CREATE TABLE "outfit_changes" (
     "xid" xid8 NOT NULL,
@@ -19,17 +19,18 @@ CREATE TABLE "outfit_changes" (
     "new_modified" BIGINT
 );
 
--- Read by: what is pending, and the probe of the cache.
+-- Read by: pending changes, and the cache's probe.
 -- CreateIndex
 CREATE INDEX "outfit_changes_xid_idx" ON "outfit_changes"("xid");
 
--- Also where a publication has all tables, whose rows must be told apart to be deleted. Rows come and go at the ends
--- of the table: to give its empty end back would stop readers.
+-- The table has no key, but a publication FOR ALL TABLES needs a replica identity to allow DELETE. vacuum_truncate is
+-- off because truncating the end of the table locks readers out.
 ALTER TABLE "outfit_changes" REPLICA IDENTITY FULL;
 ALTER TABLE "outfit_changes" SET (vacuum_truncate = false, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 
--- How many outfits fall into each node, as of the snapshot of outfit_counts_state, in the tree of each ordering: of all
--- outfits (owner 2147483648, which no user is), and of each user who has very many. A node that is split has children.
+-- The counts: the number of outfits in each node of the tree of each ordering, as of the snapshot in
+-- outfit_counts_state. Trees belong to all outfits (owner 2147483648, which is no user id) and to each user with many
+-- outfits. A node with `split` has children.
 CREATE TABLE "outfit_bucket_counts" (
     "owner" BIGINT NOT NULL,
     "level" SMALLINT NOT NULL,
@@ -42,10 +43,10 @@ CREATE TABLE "outfit_bucket_counts" (
     CONSTRAINT "outfit_bucket_counts_pkey" PRIMARY KEY ("owner", "level", "bucket", "block")
 );
 
--- The same rows are updated again and again: room in each page keeps that out of the index.
+-- Frequent updates of the same rows: free space in each page allows HOT updates, which do not touch the index.
 ALTER TABLE "outfit_bucket_counts" SET (fillfactor = 50);
 
--- Crowded nodes that are to be split; of level 0: users who are to get trees.
+-- Nodes to be split. A row with level 0 is a user for whom trees are to be created.
 CREATE TABLE "outfit_split_queue" (
     "owner" BIGINT NOT NULL,
     "level" SMALLINT NOT NULL,
@@ -55,9 +56,9 @@ CREATE TABLE "outfit_split_queue" (
     CONSTRAINT "outfit_split_queue_pkey" PRIMARY KEY ("owner", "level", "bucket", "block")
 );
 
--- The counts hold exactly the changes that are visible in `snapshot`: all others are pending. A transaction that
--- writes counts holds the lock of this row. Changes of transactions below `oldest_kept_xid` may be gone: all are that were
--- visible in `mark` when a later mark was set.
+-- The counts contain exactly the changes that are visible in `snapshot`; all others are pending. A transaction that
+-- writes counts locks this row. All changes of transactions from `oldest_kept_xid` on still exist. Pruning deletes the
+-- changes visible in `prune_snapshot` and then sets a newer one.
 CREATE TABLE "outfit_counts_state" (
     "is_only" BOOLEAN NOT NULL DEFAULT true CHECK ("is_only"),
     "snapshot" pg_snapshot NOT NULL,
@@ -70,8 +71,8 @@ CREATE TABLE "outfit_counts_state" (
 
 -- Changes.
 
--- The current snapshot, but for what the asking transaction has written itself. PostgreSQL leaves that one out of the
--- list of those under way.
+-- The current snapshot with the calling transaction as one in progress: PostgreSQL leaves that one out of the list, so
+-- its own changes would count as visible.
 CREATE FUNCTION outfit_snapshot() RETURNS pg_snapshot
 LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN own IS NULL OR NOT pg_visible_in_snapshot(own, current) THEN current ELSE
@@ -81,8 +82,8 @@ LANGUAGE sql STABLE AS $$
   FROM (SELECT pg_current_snapshot() AS current, pg_current_xact_id_if_assigned() AS own) AS now
 $$;
 
--- Whether the snapshot of the counts is of another cluster, from which this one was restored: one whose transactions
--- that are under way here had ended, or that had come further.
+-- Whether the counts were restored from a dump of another cluster: transaction ids start anew there, so a transaction
+-- in progress is visible in the stored snapshot, or the snapshot is from the future.
 CREATE FUNCTION is_outfit_snapshot_restored() RETURNS boolean
 LANGUAGE sql STABLE AS $$
   SELECT pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(snapshot)
@@ -91,13 +92,13 @@ LANGUAGE sql STABLE AS $$
   FROM outfit_counts_state
 $$;
 
--- Gives counts from another cluster a snapshot of this one: what was pending there becomes a change of the
--- transaction that does this, what was counted goes.
+-- Gives restored counts a snapshot of this cluster. Pending changes get the id of the calling transaction, applied ones
+-- are deleted.
 CREATE FUNCTION adopt_restored_outfit_changes() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM FROM outfit_counts_state FOR UPDATE;
-  -- Another one may have done it meanwhile.
+  -- A concurrent transaction may have done it.
   IF NOT is_outfit_snapshot_restored() THEN
     RETURN;
   END IF;
@@ -112,15 +113,15 @@ BEGIN
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
 
--- record_<table> follows every statement that writes outfits, their likes, or users (which are not counted, but answers
--- show them). It only ever inserts, so that no writer waits for another one. A full join is hashed or merged: a plan
--- made for one row does for a million. record_replicated_<table> does the same row by row, where statements fire no
--- triggers: logical replication, and sessions with the role of a replica. Both run with the rights of the owner, so
--- that other roles need none on the changes.
+-- Triggers. record_<table>() records each statement that writes outfits, their likes, or users (which are not counted,
+-- but are part of answers). It only inserts, so writers never wait for each other. The full join is hashed or merged, so
+-- a generic plan made for one row is good for a million. record_replicated_<table>() records row by row where statement
+-- triggers do not fire: in logical replication, and with session_replication_role = replica. SECURITY DEFINER: roles
+-- that write outfits need no privilege on the changes.
 DO $do$
 DECLARE
   tracked record;
-  -- A transaction that is under way cannot be counted.
+  -- The counts cannot contain a transaction in progress: they were restored.
   adopt_restored text := 'IF EXISTS (SELECT FROM outfit_counts_state WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot)) THEN
         PERFORM adopt_restored_outfit_changes();
       END IF;';
@@ -151,7 +152,7 @@ BEGIN
       CREATE FUNCTION record_replicated_%1$s() RETURNS trigger
       LANGUAGE plpgsql SECURITY DEFINER AS $body$
       BEGIN
-        -- ENABLE TRIGGER ALL, with which a restore may end, lets this one fire beside the others.
+        -- After ENABLE TRIGGER ALL, with which pg_restore may end, this trigger fires beside the statement triggers.
         IF current_setting('session_replication_role') <> 'replica' THEN
           RETURN NULL;
         END IF;
@@ -183,8 +184,8 @@ BEGIN
   END LOOP;
 END $do$;
 
--- TRUNCATE has waited for all that wrote to the table, and must see what they wrote. Of the likes alone it is refused:
--- each outfit has its number of likes.
+-- TRUNCATE waits for all writers of the table, and its snapshot must include what they wrote: READ COMMITTED only.
+-- TRUNCATE of the likes alone is refused, because each outfit has a row of likes.
 CREATE FUNCTION record_truncated_outfits() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
@@ -201,7 +202,7 @@ BEGIN
     RETURN NULL;
   END IF;
   PERFORM FROM outfit_counts_state FOR UPDATE;
-  -- Not TRUNCATE: its lock would meet readers that hold these tables and wait for the outfits.
+  -- Not TRUNCATE: deadlock with readers that have locked these tables and wait for the outfits.
   DELETE FROM outfit_like_counts;
   DELETE FROM outfit_bucket_counts;
   DELETE FROM outfit_split_queue;
@@ -217,7 +218,7 @@ CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfits
 CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfit_like_counts
   FOR EACH STATEMENT EXECUTE FUNCTION record_truncated_outfits();
 
--- The triggers that follow outfits, likes and users: O fires for statements of clients, R for replicated ones, A for both.
+-- The triggers on outfits, likes and users, with tgenabled: O (origin), R (replica) or A (always).
 CREATE FUNCTION outfit_triggers() RETURNS TABLE (table_name text, name text, enabled "char")
 LANGUAGE sql IMMUTABLE AS $$
   SELECT table_name, name, 'O'::"char"
@@ -228,7 +229,7 @@ LANGUAGE sql IMMUTABLE AS $$
   UNION ALL SELECT 'outfits', name, 'A' FROM unnest('{text_inserted,text_updated,text_deleted,text_truncated}'::text[]) AS name
 $$;
 
--- What is wrong with these triggers, a sentence each: none, unless somebody has changed them.
+-- Triggers that are missing, disabled or enabled in the wrong mode, one sentence for each.
 CREATE FUNCTION check_outfit_triggers() RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
   SELECT format('the trigger %s on %s %s', wanted.name, wanted.table_name,
@@ -239,14 +240,14 @@ LANGUAGE sql STABLE AS $$
   ORDER BY 1
 $$;
 
--- Makes the triggers fire where they should, and the functions that run with the rights of the owner find their
--- tables: at the end of the migrations, and again after a restore with ENABLE TRIGGER ALL or a renamed schema. A
--- caller's temporary table must not be taken for one of these.
+-- Enables the triggers in their modes, and sets the search_path of the SECURITY DEFINER functions, so that a caller's
+-- temporary table cannot replace one of these. Runs at the end of the migrations, and after a restore that ends with
+-- ENABLE TRIGGER ALL or into a renamed schema.
 CREATE FUNCTION enable_outfit_triggers() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
   current record;
-  -- Not the current one, which may be another for the session that calls this.
+  -- The schema of the tables: current_schema depends on the calling session.
   home oid := (SELECT relnamespace FROM pg_class WHERE oid = 'outfits'::regclass);
 BEGIN
   LOCK TABLE users, outfits, outfit_like_counts IN SHARE ROW EXCLUSIVE MODE;
@@ -265,9 +266,9 @@ END $$;
 
 -- Trees.
 
--- The levels of the tree of each ordering, and the table that has its sort field: low bits of the sort field that do
--- not count for the bucket of a node, and of the id (from its least value on) that do not count for its block. Each
--- level divides the nodes of the one above: first by the sort field, and then, among outfits with the same value, by
+-- The levels of the tree of each ordering, and the table with its sort field. The bucket of a node is the sort field
+-- without its lowest `value_shift` bits; the block is the id (from its least value) without its lowest `id_shift` bits.
+-- Each level divides the nodes of the level above: first by the sort field, then, among outfits with the same value, by
 -- the id.
 CREATE FUNCTION outfit_levels()
 RETURNS TABLE (ordering text, table_name text, level integer, value_shift integer, id_shift integer, is_first boolean, is_last boolean)
@@ -290,8 +291,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 200';
 CREATE FUNCTION outfit_split_threshold() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 2000';
 
--- What a node holds: the first and the last sort key that it can, and a condition on `table_name`, in SQL, with these as $1
--- to $4.
+-- The key range of a node: the lowest and the highest possible sort key, and `range`, a SQL condition on `table_name`
+-- with these as $1 to $4.
 CREATE FUNCTION outfit_node_keys(
   node outfit_split_queue, OUT ordering text, OUT table_name text, OUT range text,
   OUT low bigint, OUT low_id integer, OUT high bigint, OUT high_id integer
@@ -312,15 +313,15 @@ CREATE VIEW outfit_keys AS
   UNION ALL SELECT 'likes', user_id, private, likes::bigint, id FROM outfit_like_counts
   UNION ALL SELECT 'modified', user_id, private, modified, id FROM outfits;
 
--- Whether a user has trees.
+-- Whether an owner has trees.
 CREATE FUNCTION has_outfit_trees(tree bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN tree = 2147483648 OR EXISTS (SELECT FROM outfit_bucket_counts c WHERE c.owner = tree AND c.level = outfit_id_root_level());
 END $$;
 
--- The changes that the counts do not hold yet. That is few rows of the index, also where a transaction has been under
--- way for a day.
+-- Pending changes: of transactions that were in progress in the snapshot of the counts, or that started later. The index
+-- finds them without reading others, also when a transaction has been in progress for a day.
 CREATE FUNCTION pending_outfit_changes() RETURNS SETOF outfit_changes
 LANGUAGE sql STABLE ROWS 100 AS $$
   SELECT * FROM outfit_changes WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_counts_state)
@@ -328,14 +329,15 @@ LANGUAGE sql STABLE ROWS 100 AS $$
   SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT snapshot FROM outfit_counts_state))))
 $$;
 
--- How many those are; no more than `enough` are counted.
+-- The number of pending changes, at most `enough`.
 CREATE FUNCTION count_pending_outfit_changes(enough integer) RETURNS integer
 LANGUAGE sql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT count(*)::integer FROM (SELECT FROM pending_outfit_changes() LIMIT enough) AS pending
 $$;
 
--- What they add to an ordering, for the outfits that they moved in it, or to another owner.
+-- Pending changes as differences of counts in an ordering: -1 at the old place and +1 at the new one. Changes that
+-- alter neither place nor owner nor `private` are left out.
 CREATE FUNCTION pending_outfit_deltas(ordering text)
 RETURNS TABLE (value bigint, id integer, owner integer, public integer, private integer, xid xid8)
 LANGUAGE sql STABLE ROWS 100 AS $$
@@ -354,25 +356,25 @@ LANGUAGE sql STABLE ROWS 100 AS $$
   WHERE new_value IS NOT NULL AND (old_private, old_value, old_user_id) IS DISTINCT FROM (new_private, new_value, new_user_id)
 $$;
 
--- What the counts hold: the outfits with their sort keys in each ordering, less what is pending.
+-- The outfits that the counts contain, with their sort keys in each ordering: those of the table minus pending changes.
 CREATE VIEW counted_outfit_keys AS
   SELECT ordering, owner, value, id, (NOT private)::integer AS public, private::integer FROM outfit_keys
   UNION ALL
   SELECT ordering, m.owner, m.value, m.id, -m.public, -m.private
   FROM unnest('{created,id,likes,modified}'::text[]) AS ordering, pending_outfit_deltas(ordering) m;
 
--- Writing counts: all of these are called by a transaction that holds the lock of outfit_counts_state.
+-- Maintenance of the counts. The caller of these functions has locked the row of outfit_counts_state.
 
 CREATE TYPE outfit_delta AS (owner bigint, value bigint, id integer, public integer, private integer);
 
--- Adds the pending changes that are visible in `upto` to the counts, level by level: those that are in nodes that are
--- split go on to the next one. Nodes that have become crowded are queued. A user without outfits loses the trees: all of
--- them, since those of ids tell whether there are any.
+-- Adds the pending changes that are visible in `upto` to the counts, level by level: changes in split nodes continue on
+-- the next level. Nodes above the threshold are queued. A user without outfits loses all trees, because the tree by id
+-- says whether a user has trees.
 CREATE FUNCTION add_changes_to_outfit_counts(upto pg_snapshot) RETURNS void
 LANGUAGE plpgsql
 SET enable_nestloop = off SET jit = off AS $$
 DECLARE
-  -- The orderings in which something has moved: likes move nothing in the others.
+  -- The orderings with changes: a like changes only the ordering by likes.
   fields text[];
   field text;
   current record;
@@ -437,8 +439,7 @@ BEGIN
   END IF;
 END $$;
 
--- Gives a user trees, or all outfits theirs (2147483648), of one level each: what the table has of them, less what is
--- pending.
+-- Creates the trees of an owner with one level each, from the outfits of the table minus pending changes.
 CREATE FUNCTION create_outfit_trees(tree bigint) RETURNS void
 LANGUAGE plpgsql
 SET jit = off AS $$
@@ -458,9 +459,9 @@ BEGIN
   $sql$, CASE WHEN tree = 2147483648 THEN 'true' ELSE format('k.owner = %s', tree) END) USING tree;
 END $$;
 
--- Splits a node: what it holds is what the table has between its keys, less what is pending. All that it holds may be
--- in one node of the next level, and of those below: of outfits with one value, say. These get its counts, and only
--- the ends of its range are read. Gives how many entries of indexes were read.
+-- Splits a node: counts the outfits in its key range, minus pending changes, on the next level. When all of them fall
+-- into one node of the next levels (outfits with the same value, for example), these nodes get the same counts, and only
+-- the two ends of the range are read. Returns the number of index entries read.
 CREATE FUNCTION split_outfit_node(node outfit_split_queue) RETURNS bigint
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
@@ -534,8 +535,8 @@ BEGIN
   RETURN counted.public + counted.private;
 END $$;
 
--- Splits nodes and plants trees that are queued, those of all outfits first, which most pages are read by: until none
--- are queued, or some `budget` entries of indexes have been read. Gives whether none are left.
+-- Works through the queue until it is empty or about `budget` index entries have been read: splits nodes and creates
+-- trees. The trees of all outfits come first, as most pages use them. Returns whether the queue is empty.
 CREATE FUNCTION split_queued_outfit_nodes(budget bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -561,7 +562,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- Counts all outfits anew, in trees that are to be split, less what is pending.
+-- Recreates all trees with one level, from the outfits of the table minus pending changes, and queues the splits.
 CREATE FUNCTION recount_outfits() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -572,10 +573,10 @@ BEGIN
   SELECT user_id, 0, 0, 0 FROM outfits GROUP BY 1 HAVING count(*) > outfit_split_threshold();
 END $$;
 
--- Adds a batch of pending changes to the counts, and after the last one splits crowded nodes: gives how many changes,
--- and whether nothing is left. Called again until then, each time in a transaction of its own. Does nothing while
--- another one writes counts, and may be called by any role, in any transaction at READ COMMITTED. Once a minute it
--- deletes changes that have been in the counts for as long: readers of changes have that much time.
+-- Applies a batch of pending changes to the counts; after the last batch, splits queued nodes. Returns the number of
+-- changes, and whether all is done: callers repeat it until then, each time in a transaction of its own. Does nothing
+-- while another transaction writes counts. Any role may call it, at READ COMMITTED. Once a minute it prunes changes
+-- that were applied at least a minute ago: caches that read changes have that much time.
 CREATE FUNCTION apply_pending_outfit_changes(batch integer DEFAULT 100000, OUT applied bigint, OUT is_done boolean)
 LANGUAGE plpgsql SECURITY DEFINER
 SET enable_seqscan = off SET jit = off AS $$
@@ -586,9 +587,9 @@ DECLARE
   last xid8;
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE feature_not_supported USING MESSAGE = 'changes of outfits are applied at READ COMMITTED only';
+    RAISE feature_not_supported USING MESSAGE = 'pending changes of outfits are applied at READ COMMITTED only';
   END IF;
-  -- Before the row of the fold, as TRUNCATE locks them.
+  -- Lock order of TRUNCATE: the tables first, then the row of outfit_counts_state.
   LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
   SELECT * INTO state FROM outfit_counts_state FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN
@@ -605,14 +606,14 @@ BEGIN
   SELECT c.xid INTO last FROM outfit_changes c
   WHERE c.xid >= pg_snapshot_xmax(state.snapshot) ORDER BY c.xid OFFSET greatest(batch - 1, 0) LIMIT 1;
   IF FOUND AND last < pg_snapshot_xmax(upto) THEN
-    -- A snapshot in which the later ones are not visible.
+    -- The snapshot after `last`: later transactions are not visible in it.
     last := (last::text::numeric + 1)::text::xid8;
     upto := format('%s:%s:%s', least(pg_snapshot_xmin(upto), last), last,
       (SELECT string_agg(xid::text, ',' ORDER BY xid) FROM pg_snapshot_xip(upto) AS xid WHERE xid < last));
   END IF;
   SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
   IF applied >= 10000 AND (SELECT count(*) FROM (SELECT FROM outfits LIMIT 2 * applied) limited) < 2 * applied THEN
-    -- To read all outfits takes less than so many changes: then all that is pending can be in the counts.
+    -- More changes than half of the outfits: a recount is cheaper, and applies all of them.
     upto := latest;
     last := NULL;
     SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
@@ -620,7 +621,7 @@ BEGIN
     PERFORM recount_outfits();
   ELSIF applied > 0 THEN
     PERFORM add_changes_to_outfit_counts(upto);
-    -- Users of three new outfits in a hundred: who has many is found soon, and who has few costs next to nothing.
+    -- A sample of 3 % of new outfits: finds users with many outfits soon, and costs little for the others.
     INSERT INTO outfit_split_queue
     SELECT o.owner, 0, 0, 0
     FROM (
@@ -637,12 +638,12 @@ BEGIN
     WHERE c.xid < pg_snapshot_xmax(state.prune_snapshot) AND pg_visible_in_snapshot(c.xid, state.prune_snapshot);
     UPDATE outfit_counts_state SET oldest_kept_xid = pg_snapshot_xmax(state.prune_snapshot), prune_snapshot = upto, prune_snapshot_at = now();
   END IF;
-  -- To split a node or to plant a tree reads all that is pending: so not while more than a batch is.
+  -- Splitting reads all pending changes, so it waits until at most one batch is left.
   is_done := CASE WHEN last IS NULL THEN split_queued_outfit_nodes(2 * batch) ELSE false END;
 END $$;
 
--- Reading. A list is named by whose public and whose private outfits are in it: a user's, or, as 2147483648,
--- everyone's; private ones may be nobody's (null). With the public ones of a user, only theirs.
+-- Reading. Two owners define a list: the owner of its public outfits and the owner of its private ones. An owner is a
+-- user id, 2147483648 for all users, or null (private outfits only) for none.
 
 -- Number of outfits in a list.
 CREATE FUNCTION count_outfits(public_owner bigint, private_owner bigint) RETURNS bigint
@@ -651,7 +652,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cach
 DECLARE
   total bigint := 0;
 BEGIN
-  -- A user without trees has few outfits.
+  -- A user without trees has few outfits: count them by the index.
   IF public_owner <> 2147483648 AND NOT has_outfit_trees(public_owner) THEN
     RETURN (
       SELECT count(*) FROM outfits o WHERE o.user_id = public_owner::integer AND (NOT o.private OR private_owner IS NOT NULL)
@@ -668,7 +669,7 @@ BEGIN
       UNION ALL
       SELECT private FROM outfit_bucket_counts WHERE owner = private_owner AND level = outfit_id_root_level()
       UNION ALL
-      -- Those that are in the list or not, as before, do not count.
+      -- Pending changes of outfits that enter or leave the list.
       SELECT coalesce((NOT p.new_private AND (public_owner = 2147483648 OR public_owner = p.new_user_id))::integer, 0)
         - coalesce((NOT p.old_private AND (public_owner = 2147483648 OR public_owner = p.old_user_id))::integer, 0)
         + coalesce((p.new_private AND (private_owner = 2147483648 OR private_owner = p.new_user_id))::integer, 0)
@@ -680,22 +681,22 @@ BEGIN
   );
 END $$;
 
--- For each ordering functions of its own, so that their plans can be kept: planning would take longer than the rest.
--- Sequential and bitmap scans are off in them, because the planner cannot know how few rows the limit leaves.
+-- One set of functions for each ordering, so that PostgreSQL caches their plans: planning would take longer than the
+-- rest. Sequential and bitmap scans are off, because the planner cannot estimate how few rows the limit leaves.
 --
--- seek_outfit_by_<ordering> finds the outfit with `skip` others before it in a list, as near as the counts tell: the
--- least and the greatest sort key of a node that holds it, how many outfits of the node are before it, and how many it
--- has (null: the node is the whole list, and its outfits are not counted). `low` is null when there is no such outfit.
--- It looks no further within 300 of an end: to walk so far along the index costs less than another level.
+-- seek_outfit_by_<ordering> descends the tree to the node with the outfit at offset `skip`. It returns the lowest and the
+-- highest sort key of the node, the offset within the node, and the number of outfits in the node (null: the node is the
+-- whole list, not counted). `low` is null when the list has no such outfit. It stops within 300 outfits of an end of the
+-- node: to walk that far along the index is cheaper than another level.
 --
--- outfits_by_<ordering> gives the ids of `take` outfits of a list in ascending order after skipping `skip`, with their
--- places and the values that sort them.
+-- outfits_by_<ordering> returns the ids of `take` outfits of a list in ascending order after the offset `skip`, with
+-- their positions and the values of the sort field.
 DO $do$
 DECLARE
   tree record;
   key text;
-  -- The index ranges that a list is merged from: four, of which those that it has are read. OFFSET 0 keeps them apart,
-  -- so that they are merged and not sorted.
+  -- The index ranges that are merged into a list. Those that the list does not have are not read. OFFSET 0 keeps the
+  -- planner from joining them, so that they are merged instead of sorted.
   ranges text;
 BEGIN
   SELECT string_agg(format($sql$
@@ -713,7 +714,8 @@ BEGIN
   LOOP
     key := CASE tree.ordering WHEN 'id' THEN 'o.id' ELSE format('o.%s, o.id', tree.ordering) END;
     EXECUTE format($sql$
-      -- What is pending in a part of a list, and the private outfits in it of a user without counts there: `uncounted_user`.
+      -- Rows to add to the counts in a key range of a list: pending changes, and the private outfits of a user without
+      -- counts there (`uncounted_user`).
       CREATE FUNCTION listed_outfit_deltas_by_%1$s(
         public_owner bigint, private_owner bigint, uncounted_user bigint, low bigint, low_id integer, high bigint, high_id integer
       )
@@ -741,7 +743,7 @@ BEGIN
         current_level integer;
         value_shift integer;
         id_shift integer;
-        -- The chosen node, and the ranges of its children.
+        -- The current node, and the ranges of its children.
         found_bucket bigint;
         found_block integer;
         found_rows bigint;
@@ -751,13 +753,13 @@ BEGIN
         high_bucket bigint := 9223372036854775807;
         low_block integer := -2147483648;
         high_block integer := 2147483647;
-        -- What is pending, and private outfits that nodes do not count: by value, and by id too where nodes have one value.
+        -- Rows of listed_outfit_deltas: by value, and also by id on levels whose nodes have a single value.
         delta_values bigint[];
         delta_ids integer[];
         delta_rows bigint[];
         has_deltas boolean := true;
         by_id boolean := false;
-        -- Whose private outfits are read, because there are few.
+        -- A user whose private outfits are read from the index, because they are few and not counted.
         uncounted_user bigint;
       BEGIN
         low := -9223372036854775808;
@@ -796,7 +798,7 @@ BEGIN
             id_shift := id_shifts[depth];
             rows := NULL;
             IF delta_values IS NULL AND (private_owner IS NULL OR private_owner = public_owner) THEN
-              -- The same as below, with the counts of one tree alone.
+              -- Fast path: the counts of one tree without pending changes.
               is_private_split := true;
               FOR found_bucket, found_block, found_rows, is_split IN
                 SELECT c.bucket, c.block, c.public + CASE WHEN private_owner IS NULL THEN 0 ELSE c.private END, c.split
@@ -858,7 +860,7 @@ BEGIN
             EXIT levels WHEN NOT is_private_split OR id_shifts[depth] < 32 AND NOT by_id AND has_deltas;
           END LOOP;
           IF NOT is_private_split THEN
-            -- Below this node their private outfits are not counted: there are few.
+            -- The user's tree ends here: their private outfits below are few and are read from the index.
             uncounted_user := private_owner;
             private_owner := NULL;
             has_deltas := true;
@@ -880,7 +882,7 @@ BEGIN
           RETURN;
         END IF;
         IF node.skip - (node.rows - node.skip) > 300 THEN
-          -- Much nearer to the end of the node: its first outfit is found from there.
+          -- Closer to the end of the node by more than 300: walk from there to the first outfit of the page.
           SELECT %1$s, id INTO node.low, node.low_id FROM (%7$s
             ORDER BY %8$s OFFSET node.rows - node.skip - 1 LIMIT 1
           ) first;
@@ -897,8 +899,8 @@ BEGIN
       format(ranges, key, tree.table_name, CASE tree.ordering WHEN 'id' THEN '>= (node.low)' ELSE '>= (node.low, node.low_id)' END, key));
     CONTINUE WHEN tree.ordering NOT IN ('created', 'likes');
     EXECUTE format($sql$
-      -- How many outfits of a tree sort before all with this value: its public ones, private ones, or both. Sums the
-      -- nodes before it on each level, at most 128, and reads the index inside the last one only.
+      -- The number of public outfits, private ones, or both, of a tree whose value is below `before`. Sums the nodes below
+      -- it, at most 128 of each level, and reads the index only inside the last node.
       CREATE FUNCTION rank_outfits_in_tree_by_%1$s(tree bigint, with_public boolean, with_private boolean, before bigint) RETURNS bigint
       LANGUAGE plpgsql STABLE
       SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
@@ -941,7 +943,7 @@ BEGIN
         );
       END $body$;
 
-      -- How many outfits of a list sort before all with this value.
+      -- The number of outfits of a list whose value is below `before`.
       CREATE FUNCTION rank_outfits_by_%1$s(public_owner bigint, private_owner bigint, before bigint) RETURNS bigint
       LANGUAGE sql STABLE AS $body$
         SELECT rank_outfits_in_tree_by_%1$s(public_owner, true, private_owner IS NOT DISTINCT FROM public_owner, before)
@@ -953,7 +955,7 @@ END $do$;
 
 -- Checking.
 
--- The nodes whose counts, with what is pending, are not those of the outfits in them: none, unless triggers were off.
+-- Nodes whose counts differ from the outfits of the table minus pending changes: none, unless triggers were disabled.
 CREATE FUNCTION check_outfit_counts()
 RETURNS TABLE (owner bigint, level smallint, bucket bigint, block integer, counted bigint[], found bigint[])
 LANGUAGE sql STABLE SET jit = off AS $$
@@ -985,22 +987,22 @@ LANGUAGE sql STABLE SET jit = off AS $$
   WHERE coalesce(c.rows, '{0,0}') <> coalesce(o.rows, '{0,0}')
 $$;
 
--- The rows of likes that do not follow their outfits: none, unless triggers were off.
+-- Rows of likes that are missing, orphaned or have stale copies: none, unless triggers were disabled.
 CREATE FUNCTION check_outfit_likes() RETURNS SETOF integer
 LANGUAGE sql STABLE AS $$
   SELECT coalesce(o.id, l.id) FROM outfits o FULL JOIN outfit_like_counts l USING (id)
   WHERE (o.id, o.private, o.user_id) IS DISTINCT FROM (l.id, l.private, l.user_id)
 $$;
 
--- Makes the rows of likes follow their outfits, and counts everything anew; makes the triggers fire again where they
--- should. Writers go on meanwhile, as what they do is pending; folds and TRUNCATE wait.
+-- Enables the triggers, repairs the rows of likes, and recounts everything. Writers are not blocked by the recount, as
+-- their changes are pending; maintenance and TRUNCATE wait.
 CREATE FUNCTION rebuild_outfit_counts() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RAISE feature_not_supported USING MESSAGE = 'counts are rebuilt at READ COMMITTED only';
   END IF;
-  -- Triggers that are right are left alone: to change them waits for writers.
+  -- Only when a trigger is wrong: ALTER TABLE waits for writers.
   IF EXISTS (SELECT FROM check_outfit_triggers()) THEN
     PERFORM enable_outfit_triggers();
   END IF;
@@ -1014,7 +1016,7 @@ BEGIN
   END IF;
   LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
   PERFORM FROM outfit_counts_state FOR UPDATE;
-  -- One snapshot, so that the changes that are deleted are those that are not pending.
+  -- One statement, hence one snapshot: it deletes exactly the changes that are not pending.
   WITH gone AS (
     DELETE FROM outfit_changes c WHERE pg_visible_in_snapshot(c.xid, outfit_snapshot())
   )
@@ -1025,8 +1027,8 @@ BEGIN
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
 
--- Recounts the node of each ordering that an outfit at random is in, of all outfits and of its user, and gives those
--- whose counts are wrong, of public outfits and of private ones. Reads at most a few thousand entries of each index.
+-- Audit: recounts, in each ordering, the nodes of a random outfit, in the trees of all outfits and of its user. Returns
+-- the nodes with wrong counts (of public and of private outfits). Reads at most a few thousand entries of each index.
 CREATE FUNCTION audit_outfit_counts()
 RETURNS TABLE (owner bigint, ordering text, low bigint, high bigint, counted bigint[], found bigint[])
 LANGUAGE plpgsql STABLE
