@@ -52,8 +52,8 @@ CREATE TABLE "idempotency_keys" (
 -- AddForeignKey
 ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- How much of its rate limit each sender has used: src/admission/rate-limit.ts. A crash may empty it: that only
--- begins the windows anew, and the log is spared one entry per lease.
+-- Usage of the rate limit by sender: src/admission/rate-limit.ts. UNLOGGED saves WAL for each lease; a crash empties the
+-- table, which only restarts the windows.
 CREATE UNLOGGED TABLE "rate_limits" (
     "sender" TEXT NOT NULL,
     "ends" BIGINT NOT NULL,

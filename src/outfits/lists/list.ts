@@ -212,7 +212,7 @@ function groupBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key):
 /** What reading a filtered list may cost the database: filters.md says how much that is. */
 const weights = { bounded: 0, unbounded: 1, several: 2, scan: 4 };
 
-/** The weight of a list; a document has a budget of it (`filterWeight` of graphql/limits.ts). */
+/** The weight of a list; a document has a budget of it (`filterWeight` of graphql/engine/limits.ts). */
 export function weightOf(filter: OutfitFilter, { field }: Ordering): number {
   // The public outfits are a list of their own.
   const { private: isPrivate, ...others } = filter;
