@@ -1,4 +1,4 @@
-// Pothos, its plugins, and the scalar that all types share.
+// The schema builder (Pothos) with its plugins, and the scalar DateTime.
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
@@ -17,7 +17,7 @@ export const builder = new SchemaBuilder<{
   defaultFieldNullability: false,
   plugins: [PrismaPlugin, RelayPlugin],
   prisma: {
-    // The client comes with the request, so that building the schema needs no database.
+    // From the context: building the schema needs no database.
     client: (context) => context.prisma,
     dmmf: getDatamodel(),
     exposeDescriptions: true,

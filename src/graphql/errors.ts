@@ -1,4 +1,4 @@
-// The errors of GraphQL that are meant for the client. Every other one is masked and logged.
+// Errors of GraphQL for clients. Every other error is masked and logged.
 import { GraphQLError } from 'graphql';
 import { HttpError } from '../errors.ts';
 
@@ -58,7 +58,7 @@ export const mutationNeedsPost = () =>
     'Can only perform a mutation operation from a POST request.',
   );
 
-/** Marks what cannot be parsed or is not valid: 400, but 200 to clients of the older media type. */
+/** Sets the status of a document that is invalid: 400, but 200 for the legacy media type application/json. */
 export function invalidDocument(error: GraphQLError, code: string): GraphQLError {
   Object.assign(error.extensions, { code, http: { spec: true, status: 400 } });
   return error;
@@ -71,7 +71,7 @@ export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError
 
 export const badRequest = (message: string) => new HttpError(400, 'BAD_REQUEST', message);
 
-/** Nothing is wrong: status, message and code make clients of automatic persisted queries send the text. */
+/** Status 200: with this message and code, a client of automatic persisted queries (APQ) retries with the text. */
 export const persistedQueryNotFound = () =>
   new HttpError(200, 'PERSISTED_QUERY_NOT_FOUND', 'PersistedQueryNotFound', {
     'Cache-Control': 'no-store',
@@ -108,7 +108,7 @@ export const notAcceptable = () =>
 export const methodNotAllowed = (method: string, allow: string) =>
   new HttpError(405, 'METHOD_NOT_ALLOWED', `Method ${method} is not allowed.`, { Allow: allow });
 
-/** In place of any error that is not meant for the client, under the code of those that the engine masks. */
+/** Masks an unexpected error, with the code of errors that the engine masks. */
 export const internalError = () =>
   new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Internal server error.');
 

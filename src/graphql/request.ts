@@ -1,4 +1,5 @@
-// GraphQL over HTTP: what a request asks; methods, types and bodies that are not taken; a result as bytes.
+// GraphQL over HTTP: parses requests, with content negotiation, and encodes results.
+// @see https://graphql.github.io/graphql-over-http/draft/
 import type { FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
@@ -23,28 +24,28 @@ export interface GraphQLRequest {
   readonly variables: Readonly<Record<string, unknown>>;
   readonly answerType: AnswerType;
   readonly events: 'preferred' | 'accepted' | undefined;
-  /** Names everything that the answer depends on. */
+  /** Cache key: names everything that the answer depends on. */
   readonly key: string;
 }
 
 export type AnswerType = 'application/json' | 'application/graphql-response+json';
 
-/** Most bytes that the texts of requests, and what was read of them, may take together. */
+/** Bytes of the cache of parsed requests at most, with their texts. */
 const maxBytes = 8_388_608;
-/** Of these, most that one may take: apps send hundreds of characters. */
+/** Bytes of one of them at most: apps send hundreds of characters. */
 const maxBytesOfText = 262_144;
-/** Bytes for each character: of `[[],[]]`, up to 16. */
+/** Bytes of memory per character of a text: up to 16, for `[[],[]]`. */
 const bytesPerCharacter = 16;
 
 /**
- * A body has the one type that a page of another origin cannot send without a preflight.
+ * A body must be JSON: a page of another origin cannot send it without a CORS preflight (CSRF protection).
  * @returns a function that throws HttpError 405, 406, 415 or 400, in this order
  */
 export function createRequestReader(): (request: FastifyRequest) => GraphQLRequest {
-  const known = new LRUCache<string, ReadText>({
+  const cache = new LRUCache<string, ParsedRequest>({
     maxSize: maxBytes,
     maxEntrySize: maxBytesOfText,
-    sizeCalculation: (_read, key) => bytesPerCharacter * key.length,
+    sizeCalculation: (_parsed, key) => bytesPerCharacter * key.length,
   });
 
   return (request) => {
@@ -56,23 +57,23 @@ export function createRequestReader(): (request: FastifyRequest) => GraphQLReque
     if (!answerType) throw notAcceptable();
     try {
       const text = isGet ? queryStringOf(request) : bodyOf(request);
-      // The text as it came: 1e400 is parsed as Infinity, which would be written as null.
+      // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
       const key = `${answerType} ${isGet ? 'GET' : 'POST'} ${text}`;
-      let read = known.get(key);
-      if (!read) {
+      let parsed = cache.get(key);
+      if (!parsed) {
         const parameters = isGet ? readQueryString(text) : readBody(text);
-        read = { ...checkParameters(parameters), answerType, key };
-        known.set(key, read);
+        parsed = { ...checkParameters(parameters), answerType, key };
+        cache.set(key, parsed);
       }
-      return { ...read, events };
+      return { ...parsed, events };
     } catch (error) {
       throw error instanceof JsonInputError ? badRequest(error.message) : error;
     }
   };
 }
 
-/** What its text alone says of a request. Others share it: nobody may write to it. */
-type ReadText = Omit<GraphQLRequest, 'events'>;
+/** The part of a request that its text determines. Cached: it must not be modified. */
+type ParsedRequest = Omit<GraphQLRequest, 'events'>;
 
 export function isRead({ method }: FastifyRequest): boolean {
   return method === 'GET' || method === 'HEAD';
@@ -81,7 +82,7 @@ export function isRead({ method }: FastifyRequest): boolean {
 const answerTypes = ['application/json', 'application/graphql-response+json'] as const;
 const eventType = 'text/event-stream';
 
-/** Whether an `Accept` header names server-sent events, and prefers them to any other type of an answer. */
+/** Whether an `Accept` header accepts server-sent events, or prefers them to other types. */
 function eventsFor(accept = ''): GraphQLRequest['events'] {
   if (!/text\/event-stream/i.test(accept) || !preferredType(accept, [eventType])) return undefined;
   const type = preferredType(accept, [...answerTypes, eventType])?.type;
@@ -106,7 +107,7 @@ export function queryStringOf({ url }: FastifyRequest): string {
   return start === -1 ? '' : url.slice(start + 1);
 }
 
-/** Parameters that are not of GraphQL do not matter: links collect them on their way. */
+/** Ignores parameters of others, such as those that trackers add to links. */
 function readQueryString(text: string): Parameters {
   const parameters: Parameters = {};
   for (const [name, value] of new URLSearchParams(text)) {
@@ -167,7 +168,7 @@ function readReference({ query, documentId, extensions }: Parameters): DocumentR
   const name = documentId
     ? { id: documentId as string, isAutomatic: false }
     : hash && { id: `sha256:${hash}`, isAutomatic: true };
-  // An empty query beside a name is what some clients send for none.
+  // Some clients send an empty query beside an id or a hash.
   const text = name && query === '' ? undefined : (query ?? undefined);
   return { query: text as string | undefined, name: name || undefined };
 }
@@ -187,7 +188,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Yoga knows which status an error has for which type: GraphQL over HTTP. */
+/** By yoga, which implements the status of errors for each media type (GraphQL over HTTP §6.4). */
 export function encodeResult(result: ExecutionResult, answerType: AnswerType) {
   const response: unknown = processRegularResult(result as never, fetchApi, answerType);
   const { body, init } = response as PlainResponse;
@@ -195,7 +196,7 @@ export function encodeResult(result: ExecutionResult, answerType: AnswerType) {
   return { status, contentType: headers['Content-Type'], body: Buffer.from(body) };
 }
 
-/** A response as yoga makes it, but without the streams of a real one. */
+/** Replaces `Response`: body as text, without a stream. */
 class PlainResponse {
   constructor(
     readonly body: string,

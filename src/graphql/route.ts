@@ -1,5 +1,5 @@
-// /graphql over HTTP: methods, types and bodies; the answer as bytes with its status and tag.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+// The endpoint /graphql. @see https://graphql.github.io/graphql-over-http/draft/
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { type Admit, type OperationCaller, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
@@ -56,75 +56,27 @@ export interface GraphQLOptions {
 const path = '/graphql';
 
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { schema, engine, admit, config, documents, snapshots, streams, sendPage } = options;
-  const live = new LiveAnswers(engine, snapshots, app.log, config.expensiveQueryTimeout * 1000);
-  const readRequest = createRequestReader();
+  const { schema, admit, config } = options;
+  const endpoint = new GraphQLEndpoint(options, app.log);
   const compresses = config.compression !== 'off';
-  if (config.graphiql && config.graphqlIntrospection) {
-    serveSdl(app, schema, admit, compresses);
-  }
+  if (config.graphiql && config.graphqlIntrospection) serveSdl(app, schema, admit, compresses);
 
-  // Bodies are read in request.ts, which knows the answer to the types that are not taken.
+  // Bodies are parsed in request.ts, which knows the errors of unsupported types.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-
-  app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
-    const expected = httpErrorFor(error) ?? bodyErrorFor(error);
-    if (!expected) request.log.error({ err: error }, 'unexpected error');
-    const httpError = expected ?? internalError();
-    const { code, headers, message, status } = httpError;
-    app.logHttpError(request.log, httpError);
-    return reply
-      .code(status)
-      .headers(headers)
-      .type(`${errorType(httpError, request.headers.accept)}; charset=utf-8`)
-      .send({ errors: [{ message, extensions: { code } }] });
-  });
-
+  app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) =>
+    sendError(app, error, request, reply),
+  );
   app.route({
     method: app.supportedMethods,
     url: path,
-    // Before the body is read, which may be large, and slow to come.
+    // Before the body is read, which may be large and slow.
     onRequest: async (request, reply) => {
       reply.header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
       request.viewer = await admit(request);
     },
-    handler: async (request, reply) => {
-      if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
-      if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
-        return sendPage(request, reply);
-      }
-      const caller = new RequestCaller(request);
-      const asked = readRequest(request);
-      const operation = engine.operations.find(
-        documents.textOf(asked.reference),
-        asked.operationName,
-        isRead(request),
-      );
-      if (!('errors' in operation)) documents.register(asked.reference);
-      // GraphiQL asks for it. Other answers are as they are.
-      if (config.graphiql && request.headers['graphql-cost'] && !('errors' in operation)) {
-        const objects = countObjects(schema, config, operation, asked.variables);
-        if (objects !== undefined) {
-          reply.header('GraphQL-Cost', `${objects};max=${config.graphqlMaxCost}`);
-        }
-      }
-      const isLive = 'isLive' in operation && operation.isLive;
-      if (asked.events === 'preferred' || (asked.events && isLive)) {
-        const means = { engine, live, streams };
-        return answerWithEvents(means, request, reply, operation, asked, caller);
-      }
-      const answer = await answerRequest(engine, operation, asked, request, caller);
-      const { status, contentType, body, shareable } = answer;
-      if (status === 405) reply.header('Allow', 'POST');
-      const form = await selectRepresentation(answer, request, compresses && shareable);
-      const isCacheable = isRead(request) && status === 200;
-      if (isCacheable) answer.tag ??= entityTag(body);
-      const tag = isCacheable ? answer.tag : undefined;
-      return sendRepresentation(request, reply.code(status), form, { contentType, tag, shareable });
-    },
+    handler: (request, reply) => endpoint.handle(request, reply),
   });
-
   app.route({
     method: app.supportedMethods,
     url: `${path}/`,
@@ -136,6 +88,100 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
 }
 
+/** Handles admitted requests: reads the request, finds its operation, and sends one answer or a stream of events. */
+class GraphQLEndpoint {
+  readonly #readRequest = createRequestReader();
+  readonly #live: LiveAnswers;
+
+  constructor(
+    private readonly options: GraphQLOptions,
+    log: FastifyBaseLogger,
+  ) {
+    const { engine, snapshots, config } = options;
+    this.#live = new LiveAnswers(engine, snapshots, log, config.expensiveQueryTimeout * 1000);
+  }
+
+  async handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
+    const { config, engine, documents, streams, sendPage } = this.options;
+    if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
+      return sendPage(request, reply);
+    }
+    const caller = new RequestCaller(request);
+    const parsed = this.#readRequest(request);
+    const text = documents.textOf(parsed.reference);
+    const operation = engine.operations.find(text, parsed.operationName, isRead(request));
+    if (!('errors' in operation)) {
+      documents.register(parsed.reference);
+      this.#addCost(request, reply, operation, parsed.variables);
+    }
+    const isLive = 'isLive' in operation && operation.isLive;
+    if (parsed.events === 'preferred' || (parsed.events && isLive)) {
+      const eventOptions = { engine, live: this.#live, streams };
+      return answerWithEvents(eventOptions, request, reply, operation, parsed, caller);
+    }
+    const answer = await this.#answer(operation, parsed, request, caller);
+    const { status, contentType, body, shareable } = answer;
+    if (status === 405) reply.header('Allow', 'POST');
+    const compresses = config.compression !== 'off' && shareable;
+    const representation = await selectRepresentation(answer, request, compresses);
+    const isCacheable = isRead(request) && status === 200;
+    if (isCacheable) answer.tag ??= entityTag(body);
+    const tag = isCacheable ? answer.tag : undefined;
+    const headers = { contentType, tag, shareable };
+    return sendRepresentation(request, reply.code(status), representation, headers);
+  }
+
+  /** For GraphiQL, which asks for it by a header. */
+  #addCost(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    operation: Operation,
+    variables: GraphQLRequest['variables'],
+  ): void {
+    const { config, schema } = this.options;
+    if (!config.graphiql || !request.headers['graphql-cost']) return;
+    const objects = countObjects(schema, config, operation, variables);
+    if (objects === undefined) return;
+    reply.header('GraphQL-Cost', `${objects};max=${config.graphqlMaxCost}`);
+  }
+
+  async #answer(
+    operation: Operation | Invalid,
+    { variables, answerType, key }: GraphQLRequest,
+    request: FastifyRequest,
+    caller: OperationCaller,
+  ): Promise<HttpAnswer> {
+    if ('errors' in operation) return toAnswer(operation, answerType, false);
+    if (operation.isLive) {
+      return toAnswer({ errors: [subscriptionNeedsStream()] }, answerType, false);
+    }
+    request.operationName = operation.name;
+    const toTypedAnswer = (result: ExecutionResult, isShared: boolean) =>
+      toAnswer(result, answerType, isShared);
+    const execution = { operation, variables, key, toAnswer: toTypedAnswer };
+    return (await this.options.engine.answer(execution, caller)).answer;
+  }
+}
+
+function sendError(
+  app: FastifyInstance,
+  error: Error & { statusCode?: number },
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const expected = httpErrorFor(error) ?? bodyErrorFor(error);
+  if (!expected) request.log.error({ err: error }, 'unexpected error');
+  const httpError = expected ?? internalError();
+  const { code, headers, message, status } = httpError;
+  app.logHttpError(request.log, httpError);
+  return reply
+    .code(status)
+    .headers(headers)
+    .type(`${errorType(httpError, request.headers.accept)}; charset=utf-8`)
+    .send({ errors: [{ message, extensions: { code } }] });
+}
+
 function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError | undefined {
   if (statusCode === 413) return tooLarge();
   if (statusCode === 415) return unsupportedType();
@@ -143,7 +189,7 @@ function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError 
   return undefined;
 }
 
-/** Clients send again after 429 and 503 in JSON only, and no single error answers a batch. */
+/** Clients retry after 429 and 503 only if they are JSON; a refused batch cannot be in the type of one result. */
 function errorType({ code, status }: HttpError, accept: string | undefined): AnswerType {
   if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
   return chooseType(accept) ?? 'application/json';
@@ -152,31 +198,13 @@ function errorType({ code, status }: HttpError, accept: string | undefined): Ans
 interface HttpAnswer extends Answer, Compressible {
   readonly status: number;
   readonly contentType: string;
-  /** Made when it is first asked for: only GET is. */
+  /** Entity tag, computed on first use: only GET needs it. */
   tag?: string;
-}
-
-async function answerRequest(
-  engine: Engine,
-  operation: Operation | Invalid,
-  { variables, answerType, key }: GraphQLRequest,
-  request: FastifyRequest,
-  caller: OperationCaller,
-): Promise<HttpAnswer> {
-  if ('errors' in operation) return toAnswer(operation, answerType, false);
-  if (operation.isLive) {
-    return toAnswer({ errors: [subscriptionNeedsStream()] }, answerType, false);
-  }
-  request.operationName = operation.name;
-  const toTypedAnswer = (result: ExecutionResult, isShared: boolean) =>
-    toAnswer(result, answerType, isShared);
-  const execution = { operation, variables, key, toAnswer: toTypedAnswer };
-  return (await engine.answer(execution, caller)).answer;
 }
 
 function toAnswer(result: ExecutionResult, answerType: AnswerType, isShared: boolean): HttpAnswer {
   const encoded = encodeResult(result, answerType);
   const shareable = isShared && result.errors === undefined;
-  // With room for its compressed forms.
+  // Includes its compressed representations.
   return { ...encoded, size: 2 * encoded.body.length, shareable };
 }

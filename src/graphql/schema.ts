@@ -1,4 +1,4 @@
-// Brings the types together; defines nothing.
+// The executable schema: all types, and the root type Subscription.
 import './types/outfit-connection.ts';
 import './types/outfit-mutations.ts';
 import './types/outfit-page.ts';
@@ -6,12 +6,12 @@ import './types/viewer.ts';
 import { GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { builder } from './builder.ts';
 
-/** The fields of `Query` that can be followed. */
+/** Fields of `Query` that are fields of `Subscription` too. */
 const liveFields = ['outfits', 'outfitConnection', 'outfit'];
 
 export const schema = addSubscription(builder.toSchema());
 
-/** The same schema with live fields: those of `Query` themselves, so that they cannot differ. */
+/** Adds Subscription: with the field definitions of `Query`, so that they cannot differ. */
 function addSubscription(base: GraphQLSchema): GraphQLSchema {
   const all = base.getQueryType()?.toConfig().fields ?? {};
   const fields = Object.entries(all).filter(([name]) => liveFields.includes(name));
@@ -24,7 +24,7 @@ function addSubscription(base: GraphQLSchema): GraphQLSchema {
   return new GraphQLSchema({ ...base.toConfig(), subscription });
 }
 
-// Pothos has no option for it. GraphiQL opens its documentation with this.
+// The description of the schema, for which Pothos has no option: the first page of the documentation in GraphiQL.
 schema.description = `Outfits and the users who publish them: the same data as the REST listing \`/api/outfits/\`.
 
 **Start here:** \`outfits\` gives numbered pages with their count, \`outfitConnection\` a range for scrolling,

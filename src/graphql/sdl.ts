@@ -1,4 +1,4 @@
-// /graphql/schema.graphql: the schema as text, for tools and for people.
+// GET /graphql/schema.graphql: the schema in SDL.
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
@@ -19,7 +19,7 @@ export function serveSdl(
   admit: Admit,
   compresses: boolean,
 ): void {
-  // Printed on first use: most processes are never asked.
+  // Printed on first use: most processes never need it.
   let printed: (Compressible & { readonly tag: string }) | undefined;
 
   app.route({
@@ -50,7 +50,7 @@ export function serveSdl(
   });
 }
 
-/** The text of schema.graphql. A description of one line stands on one: graphql puts longer ones on three. */
+/** The text of schema.graphql. Single-line descriptions stay on one line: graphql-js writes longer ones on three. */
 export function printSdl(schema: GraphQLSchema): string {
   const text = printSchema(lexicographicSortSchema(schema));
   return text.replace(/^( *)"""\n\1(.*[^\\"\n])\n\1"""$/gm, '$1"""$2"""');
