@@ -1,4 +1,4 @@
-// buildApp: wiring only. Everything, complete but not listening.
+// buildApp wires the HTTP side of the service: built, not listening.
 import { METHODS } from 'node:http';
 import Fastify, {
   type FastifyBaseLogger,
@@ -40,7 +40,7 @@ import { Clients } from './observability/clients.ts';
 import { createRequestLog, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
-import { serveRest } from './rest/adapter.ts';
+import { type RestOptions, serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
 import { serveOpenApi } from './rest/openapi/route.ts';
 import { routes as ownRoutes, type Route } from './rest/routes.ts';
@@ -51,78 +51,35 @@ export interface AppOptions {
   readonly metrics?: Metrics | undefined;
   readonly tracing?: Tracing | undefined;
   readonly shutdown?: Shutdown;
-  /** Why the service is not ready, in one sentence; asked by `GET /health/ready`. */
+  /** Why the service is not ready, in one sentence, for `GET /health/ready`. */
   readonly findProblem?: (() => string | undefined) | undefined;
-  /** The standbys that queries are read from; undefined: they are read where is written. */
+  /** Standbys for queries; undefined: the primary server answers them. */
   readonly replicas?: Pick<Replicas, 'readAt' | 'standbys'> | undefined;
-  /** Whether the pictures are drawn here, below `/media/`: `mediaUrl` is that, then. */
+  /** Whether this process draws the pictures, below `/media/`, which `mediaUrl` then names. */
   readonly drawsPictures?: boolean;
-  /** Another schema than this service's own, and other legacy paths. */
+  /** Defaults to the schema and the REST paths of this service. */
   readonly schema?: GraphQLSchema;
   readonly routes?: readonly Route[];
 }
 
-/** On an open database, complete but not listening. Whoever opened the database closes it. */
+type AppDatabase = Pick<Database, 'checkServers' | 'pool' | 'prisma' | 'read' | 'snapshots'>;
+
+/** Needs an open database, which its opener closes. The hooks run in the order of these steps. */
 export async function buildApp(
   config: Config,
-  database: Pick<Database, 'checkServers' | 'pool' | 'prisma' | 'read' | 'snapshots'>,
-  {
-    logger,
-    metrics,
-    tracing,
-    shutdown,
-    findProblem,
-    replicas,
-    drawsPictures = false,
-    schema = ownSchema,
-    routes = ownRoutes,
-  }: AppOptions = {},
+  database: AppDatabase,
+  options: AppOptions = {},
 ): Promise<FastifyInstance> {
-  const generateRequestId = createRequestIds();
-  const app = Fastify({
-    ...(logger ? { loggerInstance: logger } : {}),
-    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
-    exposeHeadRoutes: false,
-    genReqId: generateRequestId,
-    logController: new LogController({
-      disableRequestLogging: true,
-      requestIdLogLabel: 'requestId',
-    }),
-    bodyLimit: 1_048_576,
-    serverFactory: (listener) => createServer(listener),
-    // What comes while the service closes, on a connection that is still open, is answered.
-    return503OnClosing: false,
-    rewriteUrl: toOriginForm,
-    routerOptions: { querystringParser: ignoreQuery },
-    clientErrorHandler: createClientErrorHandler(
-      generateRequestId,
-      logger,
-      config.legacyMode.kind === 'off' ? {} : { 'x-served-by': 'gateway' },
-    ),
-    // A path that cannot be decoded is just another unknown one.
-    frameworkErrors: (_error, request, reply) => {
-      const [unroutable, answer] = [request as FastifyRequest, reply as unknown as FastifyReply];
-      if (legacy?.takeUnroutable(unroutable, answer)) return;
-      // No hook has set them.
-      answer.header(requestIdHeader, unroutable.id).headers(securityHeaders);
-      sendError(answer, notFound());
-    },
-  });
-  app.setChildLoggerFactory(createRequestLog);
-  // So that a method the listing does not know is answered with 405, whichever it is.
-  for (const method of METHODS) {
-    if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) {
-      app.addHttpMethod(method, { hasBody: true });
-    }
-  }
+  const { metrics, tracing, shutdown, findProblem, drawsPictures = false } = options;
+  const { schema = ownSchema, routes = ownRoutes } = options;
   const clients = metrics?.usage.clients ?? new Clients();
-  tracing?.followRequests(app, clients);
-  decorateDisconnectSignal(app);
-  addRequestIds(app);
-  logAnswers(app, clients);
-  metrics?.countAnswers(app);
-  if (config.unknownParameters !== 'ignore') followUnknownParameters(app, clients, metrics);
-  shutdown?.follow(app);
+  const app = createFastify(config, options.logger, (request, reply) => {
+    if (legacy?.takeUnroutable(request, reply)) return;
+    // No hook has set them.
+    reply.header(requestIdHeader, request.id).headers(securityHeaders);
+    sendError(reply, notFound());
+  });
+  observeRequests(app, config, clients, options);
   // Registered before the hooks that change answers: forwarded answers pass unchanged.
   const legacy =
     config.legacyMode.kind === 'off'
@@ -137,74 +94,26 @@ export async function buildApp(
   app.addHook('onRequest', setSecurityHeaders);
   enableCors(app, config.corsOrigins);
 
-  const { maxConcurrentRequests, rateLimit, requestTimeout } = config;
-  const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
-  const limit = new ConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
-  // What waits for a lane keeps its place: with a quarter for each lane, half are left for others.
-  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
-    pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));
-  }
-  const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
-  const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
-  const { cacheMaxBytes, readMaxStaleness } = config;
-  const readsNeedState = replicas !== undefined;
-  const cache = new AnswerCache(probes, startTask, cacheMaxBytes, readMaxStaleness, readsNeedState);
-  tracing?.followCache(cache);
-  metrics?.follow({ cache, limit });
-  const streams = new EventStreams(config.maxStreams);
-  app.addHook('preClose', async () => streams.close());
-  metrics?.followStreams(streams);
+  const execution = createExecution(config, database, options);
+  const streams = createStreams(app, config, metrics);
   serveHealth(app, () => (shutdown?.isClosing ? 'The gateway is closing.' : findProblem?.()));
   if (drawsPictures) (await import('./demo/media.ts')).servePictures(app);
   await app.register(async (scope) => {
-    const readViewer = createViewerReader(config);
-    const admit = createAdmission(readViewer, countRequest);
-    const contexts = new ContextFactory(config, database);
-    const guardWrite = createWriteGuard(config);
-    const readAt = replicas?.readAt;
-    const parts = { schema, config, cache, startTask, contexts, readAt, guardWrite };
-    const engine = new Engine(parts);
-    tracing?.followEngine(engine);
-    const file = config.trustedDocuments;
-    const trusted =
-      file === undefined
-        ? undefined
-        : await (await import('./graphql/trusted-documents.ts')).readTrustedDocuments(
-            file,
-            engine.operations,
-          );
-    const documents = new DocumentStore(trusted, config.trustedDocumentsOnly);
-    const shared = { engine, admit, guardWrite, config };
     scope.decorateRequest('viewer', undefined);
+    const readViewer = createViewerReader(config);
+    const { rateLimit, requestTimeout } = config;
+    const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
+    const admit = createAdmission(readViewer, countRequest);
+    const guardWrite = createWriteGuard(config);
+    const contexts = new ContextFactory(config, database);
+    const engine = new Engine({ ...execution, schema, config, contexts, guardWrite });
+    tracing?.followEngine(engine);
+    const shared = { engine, admit, guardWrite, config, schema };
     const { snapshots } = database;
-    const graphiql = config.graphiql
-      ? (await import('./pages/graphiql/graphiql.ts')).createGraphiQL(config)
-      : undefined;
-    const { sendPage } = graphiql ?? {};
-    const graphql = { ...shared, schema, documents, snapshots, streams, sendPage };
-    await scope.register((inner) => serveGraphQL(inner, graphql));
-    if (graphiql) await scope.register(async (inner) => graphiql.serveFiles(inner));
-    const rest = { ...shared, schema, routes };
-    const pages = config.browsable
-      ? new (await import('./pages/pages.tsx')).Pages({ ...rest, drawsPictures })
-      : undefined;
-    await scope.register(async (inner) => {
-      pages?.show(inner);
-      await serveRest(inner, rest);
-    });
-    if (pages) await scope.register(async (inner) => pages.serveHome(inner));
-    await scope.register(async (inner) => {
-      pages?.show(inner);
-      answerErrors(inner);
-      // Before the body is read: a path that there is not must not fail for its body first.
-      inner.addHook('onRequest', (_request, reply, _done) => void sendError(reply, notFound()));
-      inner.setNotFoundHandler(() => {});
-    });
-    await scope.register(async (inner) => serveOpenApi(inner, rest));
-    if (config.browsable) {
-      const { serveViewer } = await import('./pages/api-docs/viewer.ts');
-      await scope.register(async (inner) => serveViewer(inner, config));
-    }
+    const documents = await readDocuments(config, engine);
+    await addGraphQL(scope, { ...shared, documents, snapshots, streams });
+    const rest = { ...shared, routes };
+    await addRest(scope, rest, drawsPictures);
     // Comparisons are no client's requests: they do not count against the rate limit.
     await legacy?.compareWith((inner) =>
       serveRest(inner, { ...rest, admit: createAdmission(readViewer, undefined) }),
@@ -213,7 +122,145 @@ export async function buildApp(
   return app;
 }
 
-/** @throws ConfigError for documents that buildApp would refuse, without a database */
+function createFastify(
+  config: Config,
+  logger: FastifyBaseLogger | undefined,
+  answerUnroutable: (request: FastifyRequest, reply: FastifyReply) => void,
+): FastifyInstance {
+  const generateRequestId = createRequestIds();
+  const app = Fastify({
+    ...(logger ? { loggerInstance: logger } : {}),
+    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
+    exposeHeadRoutes: false,
+    genReqId: generateRequestId,
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: 'requestId',
+    }),
+    bodyLimit: 1_048_576,
+    serverFactory: (listener) => createServer(listener),
+    // During a graceful shutdown, requests on open connections are still answered.
+    return503OnClosing: false,
+    rewriteUrl: toOriginForm,
+    routerOptions: { querystringParser: ignoreQuery },
+    clientErrorHandler: createClientErrorHandler(
+      generateRequestId,
+      logger,
+      config.legacyMode.kind === 'off' ? {} : { 'x-served-by': 'gateway' },
+    ),
+    // A path that cannot be decoded is answered like other unknown paths.
+    frameworkErrors: (_error, request, reply) =>
+      answerUnroutable(request as FastifyRequest, reply as unknown as FastifyReply),
+  });
+  app.setChildLoggerFactory(createRequestLog);
+  // Fastify answers unregistered methods with 404; the REST paths answer all with 405.
+  for (const method of METHODS) {
+    if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) {
+      app.addHttpMethod(method, { hasBody: true });
+    }
+  }
+  return app;
+}
+
+function observeRequests(
+  app: FastifyInstance,
+  config: Config,
+  clients: Clients,
+  { metrics, tracing, shutdown }: AppOptions,
+): void {
+  tracing?.followRequests(app, clients);
+  decorateDisconnectSignal(app);
+  addRequestIds(app);
+  logAnswers(app, clients);
+  metrics?.countAnswers(app);
+  if (config.unknownParameters !== 'ignore') followUnknownParameters(app, clients, metrics);
+  shutdown?.follow(app);
+}
+
+/** The answer cache, and how what it lacks is read: concurrency limit, timeout, standbys. */
+function createExecution(
+  config: Config,
+  database: AppDatabase,
+  { metrics, replicas, tracing }: AppOptions,
+) {
+  const { cacheMaxBytes, maxConcurrentRequests, readMaxStaleness, requestTimeout } = config;
+  const limit = new ConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
+  // A request that waits for a lane keeps its slot: with a quarter for each lane, half are left for others.
+  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
+    pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));
+  }
+  const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
+  const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
+  const readsNeedState = replicas !== undefined;
+  const cache = new AnswerCache(probes, startTask, cacheMaxBytes, readMaxStaleness, readsNeedState);
+  tracing?.followCache(cache);
+  metrics?.follow({ cache, limit });
+  return { cache, startTask, readAt: replicas?.readAt };
+}
+
+function createStreams(
+  app: FastifyInstance,
+  { maxStreams }: Config,
+  metrics: Metrics | undefined,
+): EventStreams {
+  const streams = new EventStreams(maxStreams);
+  app.addHook('preClose', async () => streams.close());
+  metrics?.followStreams(streams);
+  return streams;
+}
+
+async function readDocuments(
+  { trustedDocuments, trustedDocumentsOnly }: Config,
+  { operations }: Engine,
+): Promise<DocumentStore> {
+  if (trustedDocuments === undefined) return new DocumentStore(undefined, trustedDocumentsOnly);
+  const { readTrustedDocuments } = await import('./graphql/trusted-documents.ts');
+  const trusted = await readTrustedDocuments(trustedDocuments, operations);
+  return new DocumentStore(trusted, trustedDocumentsOnly);
+}
+
+async function addGraphQL(
+  scope: FastifyInstance,
+  options: Omit<Parameters<typeof serveGraphQL>[1], 'sendPage'> & { readonly config: Config },
+): Promise<void> {
+  const graphiql = options.config.graphiql
+    ? (await import('./pages/graphiql/graphiql.ts')).createGraphiQL(options.config)
+    : undefined;
+  const sendPage = graphiql?.sendPage;
+  await scope.register((inner) => serveGraphQL(inner, { ...options, sendPage }));
+  if (graphiql) await scope.register(async (inner) => graphiql.serveFiles(inner));
+}
+
+/** The REST paths, their pages and documents, and the answer of all unknown paths. */
+async function addRest(
+  scope: FastifyInstance,
+  rest: RestOptions & { readonly config: Config },
+  drawsPictures: boolean,
+): Promise<void> {
+  const { config } = rest;
+  const pages = config.browsable
+    ? new (await import('./pages/pages.tsx')).Pages({ ...rest, drawsPictures })
+    : undefined;
+  await scope.register(async (inner) => {
+    pages?.show(inner);
+    await serveRest(inner, rest);
+  });
+  if (pages) await scope.register(async (inner) => pages.serveHome(inner));
+  await scope.register(async (inner) => {
+    pages?.show(inner);
+    answerErrors(inner);
+    // Before the body is read: an unknown path must not fail for its body first.
+    inner.addHook('onRequest', (_request, reply, _done) => void sendError(reply, notFound()));
+    inner.setNotFoundHandler(() => {});
+  });
+  await scope.register(async (inner) => serveOpenApi(inner, rest));
+  if (config.browsable) {
+    const { serveViewer } = await import('./pages/api-docs/viewer.ts');
+    await scope.register(async (inner) => serveViewer(inner, config));
+  }
+}
+
+/** Checks the documents as buildApp does, without a database. @throws ConfigError */
 export async function checkTrustedDocuments(file: string, config: Config): Promise<void> {
   const { readTrustedDocuments } = await import('./graphql/trusted-documents.ts');
   await readTrustedDocuments(file, new Operations(ownSchema, config));
