@@ -1,13 +1,13 @@
 // Fair queue: round robin over senders, and over the requests of each sender.
 
 export interface Origin {
-  /** A viewer, an address, or the gateway itself. */
+  /** Name of a viewer, an address, or the gateway. */
   readonly sender: string;
 }
 
-/** Serves senders in turn, and of each its requests: one with many items delays one with one item by one item only. */
+/** Queue of the items of senders: a sender with many items delays another sender's item by one item only. */
 export class FairQueue<Item> {
-  /** In the order of their turns: the sender that was served last stands at the end. */
+  /** In the order of their turns: the sender that was served last is at the end. */
   readonly #senders = new Map<string, Map<Origin, Item[]>>();
   #size = 0;
 
@@ -24,7 +24,7 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  /** Removes and returns the item whose turn it is. @param isReady others are passed over, and keep their turn */
+  /** Dequeues the next item. @param isReady false: the origin is skipped, and keeps its turn */
   next(isReady: (origin: Origin) => boolean = () => true): Item | undefined {
     for (const [sender, requests] of this.#senders) {
       for (const [origin, items] of requests) {
@@ -50,7 +50,7 @@ export class FairQueue<Item> {
     if (requests.size === 0) this.#senders.delete(origin.sender);
   }
 
-  /** Removes and returns the newest item of the sender with the most, if it has at least two more than this one. */
+  /** Evicts the newest item of the sender with the most items, if that has at least two more than this sender. */
   evictFor({ sender }: Origin): Item | undefined {
     const counts = [...this.#senders].map(([name, requests]) => ({
       name,

@@ -1,4 +1,4 @@
-// Applies migrations into Prisma's own history table.
+// Applies migrations and records them in the history table of Prisma, so that both tools can be used.
 import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,10 +10,10 @@ import { sqlStateOf } from './errors.ts';
 
 const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));
 
-/** Prisma's own lock, so that `prisma migrate deploy` and this never run at the same time. */
+/** The advisory lock of Prisma, so that `prisma migrate deploy` never runs at the same time. */
 const prismaAdvisoryLock = 72_707_369;
 
-/** The table as Prisma makes it, so that both tools continue the same history. */
+/** The history table, as Prisma creates it. */
 const historyTable = `
   CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
     "id"                  VARCHAR(36) PRIMARY KEY NOT NULL,
@@ -31,7 +31,7 @@ export class MigrationError extends OperatorError {
 }
 
 const olderMigration = '0001_outfits';
-/** What the first migration says too, for those who apply it with another tool. */
+/** The first migration raises the same message, for databases that are migrated with another tool. */
 const olderDatabase =
   'This database was made by a version before 1.0 and cannot be migrated: export its listing with that version, and import the file into a new database (docs/from-before-1.0.md).';
 
@@ -39,11 +39,11 @@ interface Migration {
   readonly name: string;
   readonly script: string;
   readonly checksum: string;
-  /** The index that it makes or drops beside writers, if that is all it does. */
+  /** Name of the index, for a migration that only creates or drops one concurrently. */
   readonly index: string | undefined;
 }
 
-/** The names of what the database lacks, oldest first. */
+/** Names of the migrations that are not applied yet, oldest first. */
 export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): Promise<string[]> {
   const { rows } = await queryable.query(
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
@@ -52,7 +52,7 @@ export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): 
   return pendingOf(applied, readMigrations()).map((migration) => migration.name);
 }
 
-/** Applies what is missing, each with its history line in a transaction, except for indexes. @throws MigrationError */
+/** Applies pending migrations, each in one transaction with its history row, except indexes. @throws MigrationError */
 export async function migrate(
   pool: pg.Pool,
   onApply: (name: string) => void,
@@ -67,7 +67,7 @@ export async function migrate(
     const pending = pendingOf(await readHistory(client), migrations);
     for (const migration of pending) {
       onApply(migration.name);
-      await applyPatiently(client, migration);
+      await applyWithRetry(client, migration);
     }
     return pending.map((migration) => migration.name);
   } finally {
@@ -77,36 +77,36 @@ export async function migrate(
   }
 }
 
-/** Polls: a statement that waited would have a snapshot, for the end of which CREATE INDEX CONCURRENTLY waits. */
+/** Polls: a waiting statement would hold a snapshot, and CREATE INDEX CONCURRENTLY waits for older snapshots. */
 async function lock(client: pg.PoolClient): Promise<void> {
   const ask = `SELECT pg_try_advisory_lock(${prismaAdvisoryLock}) AS locked`;
   while (!(await client.query<{ locked: boolean }>(ask)).rows[0]?.locked) await sleep(200);
 }
 
-/** Milliseconds that a migration waits for a lock (longer than autovacuum takes to give way), and between attempts. */
+/** Milliseconds: longer than autovacuum takes to release a lock for a migration that waits. */
 const lockTimeout = 1_500;
-const lockPause = 2_000;
-const lockAttempts = 60;
+const retryPause = 2_000;
+const maxAttempts = 60;
 const lockNotAvailable = '55P03';
-/** Milliseconds that an index which is made beside writers waits for each transaction that began before it. */
-const patience = 300_000;
-/** Another tool may wait for the lock of migrations with a snapshot for which the index waits. */
-const indexAttempts = 5;
+/** Milliseconds that a concurrent index waits for each older transaction. */
+const indexLockTimeout = 300_000;
+/** A deadlock with another tool that waits for the advisory lock, and holds a snapshot for which the index waits. */
+const maxIndexAttempts = 5;
 const deadlockDetected = '40P01';
-/** A migration that is one such statement, which cannot be in a transaction. */
+/** A migration that consists of one such statement, which cannot run in a transaction. */
 const concurrentIndex = /^(?:CREATE|DROP) INDEX CONCURRENTLY IF (?:NOT )?EXISTS ("\w+")/m;
 
-async function applyPatiently(client: pg.PoolClient, migration: Migration): Promise<void> {
+async function applyWithRetry(client: pg.PoolClient, migration: Migration): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await apply(client, migration);
     } catch (error) {
       const code = sqlStateOf((error as MigrationError).cause);
-      const [expected, attempts] = migration.index
-        ? [deadlockDetected, indexAttempts]
-        : [lockNotAvailable, lockAttempts];
-      if (code !== expected || attempt === attempts) throw error;
-      await sleep(lockPause);
+      const [retryable, attempts] = migration.index
+        ? [deadlockDetected, maxIndexAttempts]
+        : [lockNotAvailable, maxAttempts];
+      if (code !== retryable || attempt === attempts) throw error;
+      await sleep(retryPause);
     }
   }
 }
@@ -115,7 +115,7 @@ async function apply(client: pg.PoolClient, migration: Migration): Promise<void>
   const { name, script, checksum, index } = migration;
   try {
     if (index) await makeIndex(client, index, script);
-    // A migration that has waited for writers must see what they wrote, whatever the server's default.
+    // Not the default of the server: after waiting for writers, a migration must see what they wrote.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
     if (!index) await client.query(script);
@@ -134,13 +134,13 @@ async function apply(client: pg.PoolClient, migration: Migration): Promise<void>
   }
 }
 
-/** Outside of a transaction; what an attempt has left that was stopped is no index. */
+/** Outside of a transaction. An attempt that failed has left an invalid index. */
 async function makeIndex(client: pg.PoolClient, index: string, script: string): Promise<void> {
   const { rows } = await client.query(
     'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid',
     [index],
   );
-  await client.query(`SET lock_timeout = ${patience}`);
+  await client.query(`SET lock_timeout = ${indexLockTimeout}`);
   try {
     if (rows.length > 0) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
     await client.query(script);
@@ -182,7 +182,7 @@ function pendingOf(
 
 let ownMigrations: readonly Migration[] | undefined;
 
-/** The migrations of this version, read once: the database is compared with them all the time. */
+/** The migrations of this version, cached: each health check compares the database with them. */
 export function readMigrations(): readonly Migration[] {
   ownMigrations ??= readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())

@@ -1,15 +1,15 @@
-// Runs a statement of our own, prepared unless it must not be; records what answers are made of.
+// Reads rows with prepared statements, without Prisma; tracks the cache dependencies of what was read.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { type Dependencies, dependenciesOfAll } from './changes/change-log.ts';
 
-/** How a statement finds its rows: by an index as many as are asked for, or all matches; or without an index. */
+/** Cost class of a statement: an index with a limit, an index with any number of matches, or a sequential scan. */
 export type Access = 'bounded' | 'unbounded' | 'scan';
 
-/** What statements are run by: a pool, or one connection. */
+/** A pool, or one connection. */
 interface Source {
   query<Row extends object>(statement: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
-  /** The same in the lane of its access; absent: there are no lanes. */
+  /** The same in the lane of its access; absent where there are no lanes. */
   queryInLane?<Row extends object>(
     statement: pg.QueryConfig,
     access: Access,
@@ -17,15 +17,15 @@ interface Source {
 }
 
 export interface ReadOptions<Row> {
-  /** Not prepared: the best plan depends on the values, or there are too many texts to keep. */
+  /** Not prepared: the best plan depends on the values, or there are too many different texts. */
   readonly planForValues?: boolean;
-  /** `bounded` when it does not say. */
+  /** Default: `bounded`. */
   readonly access?: Access;
   /** Cache dependencies of these rows. A statement without them is invalidated by every commit: safe, only slower. */
   readonly dependencies?: (rows: readonly Row[]) => Dependencies | undefined;
 }
 
-/** Runs a prepared statement, in half the time of Prisma's raw queries, which convert each value twice. */
+/** Runs a prepared statement in half the time of a raw query of Prisma, which converts each value twice. */
 export type ReadRows = <Row extends object>(
   text: string,
   values: readonly unknown[],
@@ -55,7 +55,7 @@ export function readRows(source: Source): ReadRows {
 
 const int8 = 20;
 
-/** Gives `bigint` for int8. */
+/** Type parsers of `pg` that return `bigint` for int8. */
 export const exactTypes: pg.CustomTypesConfig = {
   getTypeParser: (type, format) =>
     type === int8 ? BigInt : pg.types.getTypeParser(type, format as 'text'),
@@ -63,21 +63,21 @@ export const exactTypes: pg.CustomTypesConfig = {
 
 const texts = new Map<string, string>();
 
-/** The text of a statement, built once: V8 hashes a new one at each look-up. @param key of few values */
+/** Memoizes the text of a statement, since V8 hashes each new string at a look-up. @param key one of few values */
 export function memoizeText(key: string, build: () => string): string {
-  const built = texts.get(key) ?? build();
-  texts.set(key, built);
-  return built;
+  const text = texts.get(key) ?? build();
+  texts.set(key, text);
+  return text;
 }
 
 const names = new Map<string, string>();
-/** How often the names have been renewed. */
+/** Number of times that all names were replaced. */
 let generation = 0;
 
-/** A name for a prepared statement, the same in every process: a pooler may hand one session to several. */
+/** Name of a prepared statement, the same in every process, since a pooler may share a session between processes. */
 export function nameStatement(text: string): string {
-  const known = names.get(text);
-  if (known !== undefined) return known;
+  const cached = names.get(text);
+  if (cached !== undefined) return cached;
   const hash = createHash('sha256').update(text);
   if (generation > 0) hash.update(`\0${generation}`);
   const name = hash.digest('base64url').slice(0, 24);
@@ -85,7 +85,7 @@ export function nameStatement(text: string): string {
   return name;
 }
 
-/** Renames a statement whose prepared form PostgreSQL refuses by now, and all others: every connection has old ones. */
+/** New names for all statements, when PostgreSQL rejects this prepared one: every connection has old ones. */
 export function renewName(text: string, name: string): string {
   if (nameStatement(text) === name) {
     generation++;

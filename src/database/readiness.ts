@@ -1,5 +1,4 @@
-// What must be true of a database before it is used.
-
+// Readiness of a database: its version, role and settings fit, and all migrations are applied.
 import type pg from 'pg';
 import { OperatorError } from '../errors.ts';
 import { commandText } from '../package.ts';
@@ -11,7 +10,7 @@ export class DatabaseNotReadyError extends OperatorError {
 
   constructor(
     message: string,
-    /** Whether it can come right while the gateway waits. */
+    /** Whether waiting can help. */
     readonly mayPass = true,
     options?: ErrorOptions,
   ) {
@@ -21,7 +20,7 @@ export class DatabaseNotReadyError extends OperatorError {
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** @param onUnset told of a lacking setting, else an error @throws DatabaseNotReadyError, MigrationError */
+/** @param onUnset called instead of throwing for a missing setting @throws DatabaseNotReadyError, MigrationError */
 export async function checkReady(
   queryable: Queryable,
   description: string,
@@ -60,7 +59,7 @@ export async function checkServer(queryable: Queryable, description: string): Pr
   }
 }
 
-/** What speaks the protocol of PostgreSQL, but cannot do what the gateway stands on. */
+/** Databases with the protocol of PostgreSQL that lack features which the gateway needs. */
 const otherKinds = [
   {
     pattern: /CockroachDB/,
@@ -74,7 +73,7 @@ const otherKinds = [
   },
 ];
 
-/** Settings that a pooler of transactions cannot keep, the rights of the role, and tables that Citus distributes. */
+/** Checks the settings that transaction pooling loses, the privileges of the role, and distributed tables (Citus). */
 async function checkSettings(
   queryable: Queryable,
   description: string,
@@ -111,7 +110,7 @@ async function checkSettings(
   }
 }
 
-/** A role that has none of the rights to write is meant to read only. */
+/** A role without any privilege to write is a read-only one by intention. */
 const missingGrants = `
   SELECT string_agg(format('GRANT %s ON %s TO %I', kind, object, current_user), '; ') FROM (
     SELECT 'USAGE' AS kind, format('SCHEMA %I', relnamespace::regnamespace) AS object
@@ -140,7 +139,7 @@ const missingGrants = `
     GROUP BY object
   ) AS missing`;
 
-/** Gives the statements that lend the role what it, or its connections, lack. */
+/** Returns the statements that grant the role, or set for it, what is missing. */
 const readSettings = `
   SELECT to_regclass('pg_dist_partition') IS NOT NULL AS citus, (${missingGrants}) AS grants, (
     SELECT string_agg(format('ALTER ROLE %I IN DATABASE %I SET %s = %L',
@@ -150,7 +149,7 @@ const readSettings = `
       ('idle_in_transaction_session_timeout', '30s',
         current_setting('idle_in_transaction_session_timeout') = '0', true),
       ('TimeZone', 'UTC', current_setting('TimeZone') NOT IN ('UTC', 'Etc/UTC', 'GMT'), true),
-      -- Not every system can do that.
+      -- Not every operating system supports it.
       ('client_connection_check_interval', '500ms',
         current_setting('client_connection_check_interval') = '0', false)
     ) AS settings (name, wanted, lacks, is_needed)
@@ -171,7 +170,7 @@ async function readRow<Row extends object>(
   }
 }
 
-/** Why the database cannot be used, in a sentence. @param error what the connection or a check failed with */
+/** The error with a sentence for the operator. @param error of the connection or a check */
 export function explain(description: string, error: unknown): Error {
   if (error instanceof DatabaseNotReadyError || error instanceof MigrationError) return error;
   return new DatabaseNotReadyError(
@@ -181,7 +180,7 @@ export function explain(description: string, error: unknown): Error {
   );
 }
 
-/** Node tries all addresses of a host and gives an AggregateError without a message. */
+/** Node.js tries all addresses of a host, and throws an AggregateError without a message. */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
   return error instanceof Error ? error.message || error.name : String(error);

@@ -1,10 +1,10 @@
-// Work that several requests wait for: time limit, stopped when all have left.
+// Tasks: work with a time limit that requests share, cancelled when all of them have disconnected.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';
 import type { Origin } from './fair-queue.ts';
 
-/** What the waits for a connection or a turn need of an `AbortSignal`. */
+/** The part of `AbortSignal` that waiting for a connection or a slot needs. */
 export interface StopSignal {
   readonly aborted: boolean;
   readonly reason: Error;
@@ -13,7 +13,7 @@ export interface StopSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** A `StopSignal` with `abort`. Node's AbortController took a twentieth of the processor time of reading one page. */
+/** A light AbortController: that of Node.js took a twentieth of the processor time of reading one page. */
 export class Stop implements StopSignal {
   aborted = false;
   reason!: Error;
@@ -40,14 +40,14 @@ export class Stop implements StopSignal {
   }
 }
 
-/** Who waits for a result: a request, say. Its signal may be made when it is first read. */
+/** A request that waits for a task. Its signal may be created lazily. */
 export interface Caller {
   readonly signal: AbortSignal;
-  /** Who is charged for the work: connections and slots are given to senders in turn. */
+  /** Charged for the work: connections and slots are given to senders in turn. */
   readonly sender: string;
 }
 
-/** Makes a task, whose work begins later, when `after` has ended. */
+/** Creates a task. Its work begins later, and not before `after` has ended. */
 export type StartTask = <Result>(
   work: () => Promise<Result>,
   sender: string,
@@ -56,58 +56,59 @@ export type StartTask = <Result>(
 
 export interface TaskScope extends Origin {
   readonly signal: StopSignal;
-  /** Whether a statement of it has used the lane of expensive statements. */
+  /** Whether one of its statements has used the lane of expensive statements. */
   isExpensive: boolean;
+  /** Identities of the servers that it has read from. */
   readonly servers: Set<string>;
-  /** Whether it was refused for what it asks for: then its answer is delayed, once it has no place any more. */
+  /** Whether a lane has rejected it: its response is delayed, after its slot is released. */
   isRefused: boolean;
 }
 
-/** What a statement fails with that its task did not wait for. */
+/** Error of statements that are still running when their task ends. */
 const ended = timedOut();
 
 const scopes = new AsyncLocalStorage<TaskScope>();
-/** Tasks that run, and readings of tasks, which may have ended before. */
-let holds = 0;
+/** Reference count of `scopes`: running tasks, and reads of tasks that may have ended before. */
+let users = 0;
 
-function letGo(): void {
-  holds--;
-  if (holds > 0) return;
-  // Deferred until all promise jobs and ticks are done: loaders send their statements in a tick.
+function releaseScopes(): void {
+  users--;
+  if (users > 0) return;
+  // Deferred until all microtasks and ticks are done: loaders send their statements in a tick.
   setImmediate(() => {
-    // An AsyncLocalStorage in use makes every promise of the process slower, those of cached answers too.
-    if (holds === 0) scopes.disable();
+    // An enabled AsyncLocalStorage makes every promise of the process slower, those of cached answers too.
+    if (users === 0) scopes.disable();
   });
 }
 
-/** Does work that may outlast its task: what follows a statement still belongs to the task, and is stopped with it. */
+/** Keeps the scope of a task during work that may outlast it: what follows is still cancelled with the task. */
 export async function keepTaskScope<Result>(work: () => Promise<Result>): Promise<Result> {
-  holds++;
+  users++;
   try {
     return await work();
   } finally {
-    letGo();
+    releaseScopes();
   }
 }
 
-/** Begins work that goes on when the task has ended that it is begun in: it belongs to none. */
+/** Starts work that belongs to no task, and continues when the current one has ended. */
 export function runOutsideTask<Result>(work: () => Result): Result {
   return scopes.exit(work);
 }
 
-/** The task that this code belongs to; undefined outside of any. */
+/** The task that the calling code belongs to; undefined outside of tasks. */
 export function currentTask(): TaskScope | undefined {
   return scopes.getStore();
 }
 
-/** Work that requests wait for: when the last has left, or it has ended, what still runs of it is stopped. */
+/** Work that requests wait for. When the last one has left, or the work has ended, running statements are cancelled. */
 export class SharedTask<Result> {
   readonly #stop = new Stop();
   readonly #result: Promise<Result>;
   readonly #limit: number;
   #waiting = 0;
 
-  /** @param limit seconds that a request waits at most */
+  /** @param limit most seconds that a request waits */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
     const scope = {
       signal: this.#stop,
@@ -117,16 +118,16 @@ export class SharedTask<Result> {
       servers: new Set<string>(),
     };
     this.#limit = limit;
-    holds++;
+    users++;
     this.#result = scopes
       .run(scope, () => work(scope))
       .catch((error) => {
         throw httpErrorFor(error) ?? error;
       })
       .finally(() => {
-        // GraphQL may answer with an error while other fields are being read: their statements would go on for nobody.
+        // GraphQL may return an error while other fields are still being read: their statements are cancelled.
         this.#stop.abort(ended);
-        letGo();
+        releaseScopes();
       });
     this.#result.catch(() => {});
   }
@@ -139,7 +140,7 @@ export class SharedTask<Result> {
     this.#result.then(callback, callback);
   }
 
-  /** @throws HttpError 503 when the caller has left, the time is over, or the database fails */
+  /** @throws HttpError 503 when the caller has disconnected, the time limit is exceeded, or the database fails */
   wait({ signal }: Pick<Caller, 'signal'>): Promise<Result> {
     this.#waiting++;
     return new Promise((settle, reject) => {
@@ -157,7 +158,7 @@ export class SharedTask<Result> {
         signal.removeEventListener('abort', leave);
       };
       this.#result.finally(release).then(settle, reject);
-      // A client may leave before there is anything to wait for: during the probe of the cache, say.
+      // A client may disconnect before the task is created, such as during a probe of the cache.
       if (signal.aborted) leave();
     });
   }

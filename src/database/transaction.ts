@@ -1,4 +1,4 @@
-// Several statements as one transaction, for as long as they take.
+// Transactions of several statements without a time limit, and reads of one snapshot.
 import type pg from 'pg';
 import { type ReadRows, readRows } from './read.ts';
 
@@ -7,16 +7,16 @@ export async function inTransaction<Result>(
   work: (client: pg.PoolClient) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect();
-  // Without a listener, a connection that breaks between two statements ends the process.
+  // Without a listener, an error of the connection between two statements would end the process.
   let lost: Error | undefined;
   const onLost = (error: Error) => {
     lost ??= error;
   };
   client.on('error', onLost);
   try {
-    // Whatever the server's default: work that waits for others must see what they wrote.
+    // Not the default of the server: after waiting for a lock, work must see what the other transaction wrote.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-    // A batch is not a request: the limit of those does not hold for it.
+    // A batch is not a request, whose time limit does not apply.
     await client.query('SET LOCAL statement_timeout = 0');
     const result = await work(client);
     await client.query('COMMIT');
@@ -31,7 +31,7 @@ export async function inTransaction<Result>(
   }
 }
 
-/** Reads the database as it was at the first statement. @param signal cuts the connection, so that closing is quick */
+/** Reads one snapshot, taken at the first statement (REPEATABLE READ). @param signal cuts the connection */
 export async function readOneSnapshot<Result>(
   pool: pg.Pool,
   signal: AbortSignal,
@@ -46,20 +46,20 @@ export async function readOneSnapshot<Result>(
   try {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
-    const result = await work(oneAtATime(readRows(client)));
+    const result = await work(serialize(readRows(client)));
     await client.query('COMMIT');
     return result;
   } catch (error) {
     throw signal.aborted ? signal.reason : error;
   } finally {
     signal.removeEventListener('abort', cut);
-    // Not back into the pool: the transaction may not have ended.
+    // Destroyed, not returned to the pool: the transaction may still be open.
     client.release(true);
   }
 }
 
-/** A pool has a connection for each statement; here all of them share one. */
-function oneAtATime(read: ReadRows): ReadRows {
+/** Serializes statements, since all of them share one connection. */
+function serialize(read: ReadRows): ReadRows {
   let latest: Promise<unknown> = Promise.resolve();
   return <Row extends object>(...statement: Parameters<typeof read<Row>>) => {
     const reading = latest.then(() => read<Row>(...statement));

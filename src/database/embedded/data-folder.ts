@@ -1,25 +1,25 @@
-// The folder of the embedded database: made, locked, and looked at before anything is written.
+// Data folder of the embedded database: created, locked, and checked before anything is written to it.
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { messageOf, OperatorError } from '../../errors.ts';
-import { LeftLockError, LockedError, takeLock } from './lock.ts';
+import { LockedError, StaleLockError, takeLock } from './lock.ts';
 
-/** The embedded database cannot be opened; the message is one sentence that says what to change. */
+/** The embedded database cannot be opened. The message is one sentence that says what to change. */
 export class EmbeddedDatabaseError extends OperatorError {
   override readonly name = 'EmbeddedDatabaseError';
 }
 
 export interface DataFolder {
-  /** Holds the files of PostgreSQL, or will. */
+  /** Folder of the files of PostgreSQL. */
   readonly database: string;
-  /** The lock: as long as it is there, the folder is ours. */
+  /** Path of the lock, which this process holds while it exists. */
   readonly lock: string;
-  /** Lies in `database` until its files are complete; to be removed then. */
+  /** Marker file in `database`, to be removed when all its files are written. */
   readonly unfinished: string;
   release(): Promise<void>;
 }
 
-/** Makes the folder if it is missing, and locks it. @throws EmbeddedDatabaseError */
+/** Creates the folder if it does not exist, and locks it. @throws EmbeddedDatabaseError */
 export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
   const folder = resolve(dataDir);
   try {
@@ -42,7 +42,7 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
   return { database, lock, unfinished, release };
 }
 
-/** WASI's number of ENOSPC, with which the file system of PGlite fails: its errors have no message. */
+/** ENOSPC in WASI: the errors of PGlite's file system have this number and no message. */
 const noSpace = 51;
 
 export function cannotOpen(dataDir: string, error: unknown): EmbeddedDatabaseError {
@@ -57,7 +57,7 @@ export function cannotOpen(dataDir: string, error: unknown): EmbeddedDatabaseErr
   );
 }
 
-/** For Node's own recursive mkdir, which never ends where nothing can be made, such as in /proc. */
+/** Replaces the recursive `mkdirSync` of Node.js, which never returns where it cannot create one, such as in /proc. */
 export function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { mode: 0o700 });
@@ -72,7 +72,7 @@ export function makeFolder(folder: string): void {
 }
 
 async function lockFolder(path: string, dataDir: string): Promise<() => Promise<void>> {
-  // A socket's path may have about 100 bytes; from the working folder it is often shorter.
+  // The path of a socket is limited to about 100 bytes: a relative one is often shorter.
   const fromHere = relative('.', path);
   try {
     return await takeLock(fromHere.length < path.length ? fromHere : path);
@@ -82,7 +82,7 @@ async function lockFolder(path: string, dataDir: string): Promise<() => Promise<
         `The embedded database in ${dataDir} is in use by process ${error.holder}: stop that process, or set DATA_DIR to another folder.`,
       );
     }
-    if (error instanceof LeftLockError) {
+    if (error instanceof StaleLockError) {
       throw new EmbeddedDatabaseError(
         `DATA_DIR is ${JSON.stringify(dataDir)}, but the lock that an ended process has left there cannot be removed (${error.message}): make the folder writable, or set DATA_DIR to another one.`,
       );
@@ -93,13 +93,13 @@ async function lockFolder(path: string, dataDir: string): Promise<() => Promise<
   }
 }
 
-/** What every database has. Without PG_VERSION, PGlite overwrites a folder; without another it cannot say why it fails. */
+/** Files of every database. Without PG_VERSION, PGlite overwrites a folder; without others it fails with no reason. */
 const parts = ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact'];
 
 function prepare(database: string, unfinished: string): void {
   if (!existsSync(database)) mkdirSync(database, { mode: 0o700 });
   if (existsSync(unfinished)) {
-    // Its first start was cut short, so nobody has ever used it. The mark goes last.
+    // The first start was interrupted, and the database never used. The marker is removed last.
     for (const name of readdirSync(database)) {
       const path = join(database, name);
       if (path !== unfinished) rmSync(path, { recursive: true, force: true });

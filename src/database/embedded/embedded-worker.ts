@@ -1,4 +1,4 @@
-// The thread of the embedded database, reached over a Unix socket: PGlite blocks its thread for the whole of a query.
+// Worker thread of the embedded database, which listens on a Unix socket: PGlite blocks its thread during a query.
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ if (existsSync(unfinished) && existsSync(template)) unpackTemplate(template, dat
 const db = await PGlite.create(database);
 rmSync(unfinished, { force: true });
 
-// PostgreSQL goes on with deleted files, and loses what it saves. Where one of these two is another, so is the folder.
+// PostgreSQL would continue with deleted files, and lose what it saves. These two files identify the folder.
 const identify = () =>
   [lock, join(database, 'PG_VERSION')]
     .map((path) => statSync(path, { bigint: true }))
@@ -36,23 +36,23 @@ const checkFiles = () => {
 };
 const timer = setInterval(checkFiles, 1_000);
 
-// PostgreSQL ends itself with a PANIC when it cannot write its log. Here that ends nothing: what comes next would hang.
+// A PANIC (the log cannot be written) ends the process of PostgreSQL. PGlite has none: the next query would hang.
 const panic = Buffer.from('\0VPANIC\0');
 const execute = db.execProtocolRawStream.bind(db);
 db.execProtocolRawStream = (message, options) =>
   execute(message, {
     ...options,
     onRawData: (data) => {
-      // Nothing is acknowledged that was written into the void.
+      // Before the response: a write to deleted files is not acknowledged.
       checkFiles();
       options.onRawData(data);
       const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-      // Not before the client has been told.
+      // After the client has received the error.
       if (bytes.includes(panic)) setTimeout(() => process.exit(1), 100);
     },
   });
 
-// The pool has one connection, but the next one may be made before the end of the last is noticed.
+// The pool has one connection, but may open the next one before the end of the last is noticed here.
 const socketFolder = mkdtempSync(join(tmpdir(), 'outfit-gateway-'));
 const server = new PGLiteSocketServer({
   db,

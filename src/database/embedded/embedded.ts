@@ -1,3 +1,4 @@
+// Embedded database: PGlite in a worker thread, behind a Unix socket that the connection pool connects to.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -6,20 +7,20 @@ import { Worker } from 'node:worker_threads';
 import { packageFolder } from '../../package.ts';
 import { readMigrations } from '../migrations.ts';
 import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
-import { removeLeftOvers } from './lock.ts';
+import { removeOrphans } from './lock.ts';
 
 export interface EmbeddedDatabase {
-  /** Folder that holds its Unix socket, to be given to `pg` as the host. */
+  /** Folder of its Unix socket: the option `host` of `pg`. */
   readonly socketFolder: string;
-  /** Resolves when the database has stopped by itself, which it only does by failing. */
+  /** Resolves when the database has failed. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
 }
 
-/** The thread's exit code when it finds that its files are not there any more. */
+/** Exit code of the thread when its files were deleted or replaced. */
 const filesGone = 2;
 
-/** The path of the template: a digest of the migrations names it, so that one that was made with others is not found. */
+/** Path of the template. Its name is a digest of the migrations, so that one with other migrations is not used. */
 export function findTemplate(): string {
   const digest = createHash('sha256');
   for (const { name, checksum } of readMigrations()) digest.update(`${name} ${checksum}\n`);
@@ -27,10 +28,10 @@ export function findTemplate(): string {
   return fileURLToPath(new URL(`dist/database/${name}`, packageFolder));
 }
 
-/** Opens (and on first use creates) the embedded PostgreSQL, in a thread of its own. @throws EmbeddedDatabaseError */
+/** Opens the embedded database, and creates it on first use. @throws EmbeddedDatabaseError */
 export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   const { release, ...folder } = await takeDataFolder(dataDir);
-  await removeLeftOvers(folder.lock);
+  await removeOrphans(folder.lock);
 
   const worker = new Worker(new URL('dist/database/embedded-worker.js', packageFolder), {
     workerData: { ...folder, template: findTemplate(), filesGone },
@@ -39,7 +40,7 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   let isClosing = false;
   const failed = new Promise<Error>((settle) => {
     worker.once('error', settle);
-    // PostgreSQL's PANIC, when it cannot write its log, ends the thread without an error.
+    // A PANIC of PostgreSQL ends the thread without an error.
     worker.once('exit', (code) => {
       if (isClosing) return;
       settle(

@@ -1,4 +1,4 @@
-// One process per data folder; and what killed processes have left behind.
+// Lock of the data folder: one process at a time. Also removes the orphaned files of killed processes.
 import { once } from 'node:events';
 import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
@@ -13,12 +13,12 @@ export class LockedError extends Error {
   }
 }
 
-/** The process that held the lock has ended, but the lock cannot be removed: its folder is read-only, say. */
-export class LeftLockError extends Error {
-  override readonly name = 'LeftLockError';
+/** The process that held the lock has ended, but the lock cannot be removed: the folder may be read-only. */
+export class StaleLockError extends Error {
+  override readonly name = 'StaleLockError';
 }
 
-/** Listens on a Unix socket, which the kernel closes however the process ends. Gives its release. @throws LockedError */
+/** Listens on a Unix socket, which the kernel closes when the process dies. Returns the release. @throws LockedError */
 export async function takeLock(path: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.end(String(process.pid)));
   for (let attempt = 0; !(await tryListen(server, path)); attempt++) {
@@ -30,7 +30,7 @@ export async function takeLock(path: string): Promise<() => Promise<void>> {
   server.unref();
   const taken = identify(path);
   return async () => {
-    // Closing removes what lies at the path, be it the lock of another process in another folder.
+    // Closing unlinks the path, even when it is the lock of another process in a replaced folder by now.
     if (identify(path) !== taken) return;
     server.close();
     await once(server, 'close');
@@ -48,7 +48,7 @@ async function tryListen(server: Server, path: string): Promise<boolean> {
   }
 }
 
-/** The holder's process id, or undefined when nobody listens at `path` any more. */
+/** Process id of the holder; undefined for a stale lock, on which no process listens. */
 async function askHolder(path: string): Promise<string | undefined> {
   try {
     let holder = '';
@@ -75,48 +75,48 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-/** Inode numbers are reused at once, so the time of creation is part of a socket's identity. */
+/** With the modification time, since inode numbers are reused at once. */
 function identify(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && `${stat.ino} ${stat.mtimeNs}`;
 }
 
-/** Of two processes that find it, the slower one must not unlink the fresh lock: it is moved aside first, and back. */
+/** Moves the lock aside and checks it before unlinking: another process may have replaced it with a fresh one. */
 function removeStale(path: string, stale: string): void {
   const aside = `${path}.${process.pid}`;
   try {
     renameSync(path, aside);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return; // the other process was faster
-    throw new LeftLockError(messageOf(error), { cause: error });
+    throw new StaleLockError(messageOf(error), { cause: error });
   }
   const found = identify(aside);
   if (found === stale) rmSync(aside, { force: true });
   else if (found !== undefined) renameSync(aside, path);
 }
 
-/** As `mkdtemp` of the embedded database's thread names it, and as PostgreSQL names a socket. */
+/** The names that the worker thread gives its socket folder (`mkdtemp`) and PostgreSQL its socket. */
 const socketFolder = /^outfit-gateway-[A-Za-z0-9]{6}$/;
 const socketName = '.s.PGSQL.5432';
-/** Milliseconds after which a folder without a socket is nobody's: it is there for an instant only. */
-const patience = 60_000;
+/** Milliseconds after which a folder without a socket is orphaned: one in use gets its socket at once. */
+const orphanAge = 60_000;
 
-/** Removes temporary folders whose sockets nobody listens on, and locks that were being moved aside. */
-export async function removeLeftOvers(lock: string): Promise<void> {
+/** Removes temporary folders on whose sockets no process listens, and locks that were moved aside. */
+export async function removeOrphans(lock: string): Promise<void> {
   for (const path of list(tmpdir(), socketFolder)) {
-    if (await isNobodys(path)) remove(path);
+    if (await isOrphaned(path)) remove(path);
   }
   for (const path of list(dirname(lock), /^lock\.\d+$/)) {
     if (await isAbandoned(path)) remove(path);
   }
 }
 
-async function isNobodys(folder: string): Promise<boolean> {
+async function isOrphaned(folder: string): Promise<boolean> {
   const stat = statSync(folder, { throwIfNoEntry: false });
   if (!stat?.isDirectory() || stat.uid !== process.getuid?.()) return false;
   const names = list(folder, /^/).map((path) => path.slice(folder.length + 1));
-  if (names.length === 0) return Date.now() - stat.mtimeMs > patience;
-  // Whoever keeps other things in it has only chosen the same name.
+  if (names.length === 0) return Date.now() - stat.mtimeMs > orphanAge;
+  // A folder with other files only has the same name.
   return names.every((name) => name === socketName) && isAbandoned(join(folder, socketName));
 }
 

@@ -1,12 +1,12 @@
-// The template of the embedded database: its files, migrated, in an archive of the build. A first start unpacks it.
+// Template of the embedded database: an archive of migrated files, made by the build and unpacked on a first start.
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 
-/** Path below the folder, and the size in bytes of a file. */
+/** Path in the folder, and for a file its size in bytes. */
 type Entry = readonly [path: string, size?: number];
 
-/** Packs a closed database: its entries in a line of JSON, then their bytes. Gives the archive's size. */
+/** Packs a closed database: a line of JSON with the entries, then their bytes. Returns the size of the archive. */
 export function packTemplate(folder: string, archive: string): number {
   const contents: Buffer[] = [];
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).map(
@@ -22,14 +22,14 @@ export function packTemplate(folder: string, archive: string): number {
   const bytes = Buffer.concat([Buffer.from(`${JSON.stringify(entries)}\n`), ...contents]);
   const compressed = brotliCompressSync(bytes, {
     params: {
-      // A higher one takes seconds of the build for a tenth of the size.
+      // A higher quality takes seconds of the build and saves a tenth of the size.
       [constants.BROTLI_PARAM_QUALITY]: 5,
-      // The three databases of PostgreSQL are nearly the same: the window reaches from one to the next.
+      // The three databases of PostgreSQL are almost equal: the window reaches from one to the next.
       [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
       [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
     },
   });
-  // A gateway may start at this moment.
+  // Atomic, since a gateway may start at this time.
   writeFileSync(`${archive}.new`, compressed);
   renameSync(`${archive}.new`, archive);
   return compressed.length;
