@@ -11,7 +11,7 @@ import { printSdl } from './src/graphql/sdl.ts';
 const sdl = printSdl(schema);
 writeFileSync('src/graphql/schema.graphql', sdl);
 await generate('src/generated/rest.ts', 'src/rest');
-await generate('src/generated/test-client.ts', 'test/support');
+await generate('src/generated/test-client.ts', 'test/support/graphql');
 
 /** @param folder whose documents are typed */
 async function generate(filename: string, folder: string): Promise<void> {

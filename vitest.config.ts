@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { findDatabaseFolder } from './test/support/database-folder.js';
+import { findDatabaseFolder } from './test/support/databases/database-folder.js';
 import { LongestFirst } from './test/support/longest-first.ts';
 
 // For the processes that tests run in, too.
@@ -16,7 +16,7 @@ export default defineConfig({
     setupFiles: ['test/support/setup.ts'],
     // Each file would load all modules anew, a tenth of the time.
     isolate: false,
-    globalSetup: ['test/support/databases.ts'],
+    globalSetup: ['test/support/databases/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     // For a busy machine: only what hangs shall come to its end.
     testTimeout: 180_000,

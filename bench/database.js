@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { startEmbeddedPostgres } from '../test/support/embedded-postgres.js';
+import { startEmbeddedPostgres } from '../test/support/databases/embedded-postgres.js';
 import { importBulk, importGenerate, importMigrations } from './source.js';
 
 /** @typedef {{ readonly url: string, readonly version: string, close(): Promise<void> }} Server */

@@ -16,9 +16,9 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import * as tokenCommand from '../../src/commands/token.ts';
 import { readConfig } from '../../src/config.ts';
-import { callCommand } from '../support/commands.ts';
+import { callCommand } from '../support/cli/commands.ts';
 import { useGateway } from '../support/gateway.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
 
 const secret = 'a secret of this test, long enough';
 

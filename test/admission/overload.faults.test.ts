@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import {
   type Address,
   type Answer,
@@ -14,7 +15,6 @@ import {
 import { send } from '../support/faults/load.ts';
 import { makeOutfits } from '../support/faults/outfits.ts';
 import { databaseKinds } from '../support/gateway.ts';
-import { baseOf, migratedEnvironmentOf, runServer } from '../support/process.ts';
 
 let environment: Record<string, string>;
 

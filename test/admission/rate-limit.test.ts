@@ -7,8 +7,8 @@ import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { describeOnce, laneKinds } from '../support/lane.ts';
-import { secret, signIn } from '../support/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 

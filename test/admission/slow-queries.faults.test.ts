@@ -2,10 +2,10 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { baseOf, dist, environmentOf, run, runServer } from '../support/cli/process.ts';
 import { send } from '../support/faults/load.ts';
 import { openGateway } from '../support/gateway.ts';
-import { baseOf, dist, environmentOf, run, runServer } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const requests: [string, string][] = [
   ['the REST listing', '/api/outfits/'],

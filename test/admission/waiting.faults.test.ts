@@ -5,11 +5,11 @@ import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { baseOf, type Run, runServer } from '../support/cli/process.ts';
 import { addressOf, lockOutfits, readNothing, sendPart } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
 import { makeOutfits } from '../support/faults/outfits.ts';
-import { baseOf, type Run, runServer } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 let environment: Record<string, string>;
 

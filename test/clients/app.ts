@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { run } from '../support/process.ts';
+import { run } from '../support/cli/process.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const clients = fileURLToPath(new URL('.', import.meta.url));

@@ -8,9 +8,9 @@ import { type DocumentNode, parse } from 'graphql';
 import type { Environment } from 'relay-runtime';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { run } from '../support/cli/process.ts';
 import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
-import { run } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { type ClientApp, load as loadPackage, makeClientApp } from './app.ts';
 
 const rows = [...generateOutfits({ outfits: 12, users: 3 })];

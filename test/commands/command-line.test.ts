@@ -12,9 +12,16 @@ import {
   withSettings,
 } from '../../src/commands/options/command-line.ts';
 import { allSettings } from '../../src/config.ts';
-import { callCommand } from '../support/commands.ts';
-import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from '../support/process.ts';
-import { secret } from '../support/tokens.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import {
+  baseOf,
+  dist,
+  migratedEnvironmentOf,
+  run,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
+import { secret } from '../support/http/tokens.ts';
 
 const readFile = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const { version } = JSON.parse(readFile('package.json'));

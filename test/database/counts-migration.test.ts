@@ -2,20 +2,20 @@
 // their snapshot says which changes they hold.
 import type pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
-import { connectTo } from '../support/connections.ts';
-import { makeMigratedPlace } from '../support/gateway.ts';
-import type { TestPlace } from '../support/places.ts';
-import { makeCountsSmall } from '../support/small-counts.ts';
+import { connectTo } from '../support/databases/connections.ts';
+import { lowerSplitThreshold } from '../support/databases/low-split-threshold.ts';
+import type { TestDatabase } from '../support/databases/test-database.ts';
+import { makeMigratedDatabase } from '../support/gateway.ts';
 
-let place: TestPlace;
+let testDatabase: TestDatabase;
 const clients: pg.Client[] = [];
 afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.end()));
-  await place.remove();
+  await testDatabase.remove();
 });
 
 async function connect(): Promise<pg.Client> {
-  const client = await connectTo(place.environment['DATABASE_URL']);
+  const client = await connectTo(testDatabase.environment['DATABASE_URL']);
   clients.push(client);
   return client;
 }
@@ -57,7 +57,7 @@ async function applyAll(client: pg.Client, batch = 100_000): Promise<number> {
 test.each([1, 100_000])(
   'counts that come from a cluster with later transactions are right from the first write on, with batches of %i',
   async (batch) => {
-    place = await makeMigratedPlace('PostgreSQL');
+    testDatabase = await makeMigratedDatabase('PostgreSQL');
     const client = await connect();
     await client.query(addOutfits(1_000));
     await applyAll(client);
@@ -95,9 +95,9 @@ test.each([1, 100_000])(
 );
 
 test('transactions that stay under way, are prepared, or end out of order are counted when they have ended, whatever the batch', async () => {
-  place = await makeMigratedPlace('PostgreSQL');
+  testDatabase = await makeMigratedDatabase('PostgreSQL');
   const client = await connect();
-  await makeCountsSmall(client, { splitThreshold: 10, walk: 5 });
+  await lowerSplitThreshold(client, { splitThreshold: 10, walk: 5 });
   await client.query(addOutfits(300));
   await applyAll(client, 7);
   const others = await Promise.all(Array.from({ length: 6 }, connect));
@@ -153,7 +153,7 @@ test('transactions that stay under way, are prepared, or end out of order are co
 });
 
 test('what fires no triggers is not counted, and all else that a copy of tables does is', async () => {
-  place = await makeMigratedPlace('PostgreSQL');
+  testDatabase = await makeMigratedDatabase('PostgreSQL');
   const client = await connect();
   await client.query(addOutfits(1_100));
   await applyAll(client);

@@ -10,13 +10,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
-import { newPlace } from '../support/first-start.ts';
-import { baseOf, failure, listing, runServer, stop } from '../support/process.ts';
-import { signIn } from '../support/tokens.ts';
+import { newEnvironment } from '../support/cli/first-start.ts';
+import { baseOf, failure, listing, runServer, stop } from '../support/cli/process.ts';
+import { signIn } from '../support/http/tokens.ts';
 
 /** A gateway on an embedded database of its own. */
 async function runPrepared() {
-  const environment = await newPlace('embedded');
+  const environment = await newEnvironment('embedded');
   const folder = environment['DATA_DIR'] ?? '';
   const server = runServer(environment);
   return { environment, folder, server, base: await baseOf(server) };

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { baseOf, dist, failure, type Run, run, runServer, stop } from '../support/cli/process.ts';
 import { send } from '../support/faults/load.ts';
-import { baseOf, dist, failure, type Run, run, runServer, stop } from '../support/process.ts';
 
 function mount(folder: string): void {
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=90m', 'tmpfs', folder], { stdio: 'ignore' });

@@ -1,10 +1,17 @@
 // SIGKILL in the middle of writes, again and again: what was acknowledged is there.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import {
+  baseOf,
+  dist,
+  migratedEnvironmentOf,
+  run,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { send } from '../support/faults/load.ts';
 import { type DatabaseKind, databaseKinds, outfitId } from '../support/gateway.ts';
-import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const kills = Number(process.env['KILLS'] ?? 6);
 const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';

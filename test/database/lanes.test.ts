@@ -10,9 +10,9 @@ import { SharedTask } from '../../src/database/task.ts';
 import { LiveFeed, type Subscriber } from '../../src/graphql/live/live-feed.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { baseOfApp, openStream, type StreamEvent } from '../support/event-stream.ts';
 import { openGateway, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { baseOfApp, openStream, type StreamEvent } from '../support/http/event-stream.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 9 })];
 

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { root } from '../support/documents/page.ts';
 import { openGateway } from '../support/gateway.ts';
-import { root } from '../support/page.ts';
 
 const page = readFileSync(join(root, 'docs/migrations.md'), 'utf8');
 const [trigger, fill, rest, index, ...others] = [...page.matchAll(/^```sql.*?\n(.*?)^```$/gms)].map(

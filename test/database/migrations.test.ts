@@ -10,15 +10,15 @@ import {
   readMigrations,
   toMigration,
 } from '../../src/database/migrations.ts';
-import { makePlace, makeUnmigratedPlace } from '../support/gateway.ts';
-import { laneKinds } from '../support/lane.ts';
-import type { TestPlace } from '../support/places.ts';
 import {
   migrationList,
   noFilters,
   openSchemaEngine,
   schemaDatamodel,
-} from '../support/schema-engine.ts';
+} from '../support/databases/schema-engine.ts';
+import type { TestDatabase } from '../support/databases/test-database.ts';
+import { makeEmptyDatabase, makeUnmigratedDatabase } from '../support/gateway.ts';
+import { laneKinds } from '../support/lane.ts';
 
 const names = migrationList().migrationDirectories.map(({ path }) => path);
 
@@ -35,19 +35,19 @@ async function findDrift(engine: SchemaEngine): Promise<string> {
 }
 
 describe.each(laneKinds)('on %s', (kind) => {
-  let place: TestPlace;
+  let testDatabase: TestDatabase;
   let database: Database;
   let engine: SchemaEngine;
 
   const open = async () => {
-    place = await makeUnmigratedPlace(kind);
-    database = await openDatabase(readConfig(place.environment));
+    testDatabase = await makeUnmigratedDatabase(kind);
+    database = await openDatabase(readConfig(testDatabase.environment));
     engine = await openSchemaEngine(database.pool);
   };
   const close = async () => {
     engine.free();
     await database.close();
-    await place.remove();
+    await testDatabase.remove();
   };
   const applied = async () => {
     const { rows } = await database.pool.query(
@@ -132,7 +132,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     afterAll(() => close());
 
     test('has the history that our migrator writes', async () => {
-      const other = await makeUnmigratedPlace(kind);
+      const other = await makeUnmigratedDatabase(kind);
       const ours = await openDatabase(readConfig(other.environment));
       try {
         await migrate(ours.pool, () => {});
@@ -275,8 +275,8 @@ describe.each(laneKinds)('on %s', (kind) => {
 });
 
 test('two migrators at the same time apply every migration once', async () => {
-  const place = await makePlace('PostgreSQL');
-  const databases = [1, 2, 3].map(() => openDatabase(readConfig(place.environment)));
+  const testDatabase = await makeEmptyDatabase('PostgreSQL');
+  const databases = [1, 2, 3].map(() => openDatabase(readConfig(testDatabase.environment)));
   try {
     const runs = await Promise.all(
       databases.map(async (database) => migrate((await database).pool, () => {})),
@@ -284,6 +284,6 @@ test('two migrators at the same time apply every migration once', async () => {
     expect(runs.flat()).toEqual(names);
   } finally {
     for (const database of databases) await (await database).close();
-    await place.remove();
+    await testDatabase.remove();
   }
 });

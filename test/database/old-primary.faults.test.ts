@@ -1,14 +1,14 @@
 // A failover in which the old primary lives on: once a gateway has met the new one, it gives no answer of the
 // old one, and acknowledges no write of it.
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { connectForTest, execute as executeOn } from '../support/connections.ts';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { baseOf, dist, run, runServer, stop as stopServer } from '../support/cli/process.ts';
+import { connectForTest, execute as executeOn } from '../support/databases/connections.ts';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
+import { hasPgBouncer, startPgBouncer } from '../support/databases/pgbouncer.ts';
 import { send } from '../support/faults/load.ts';
 import { openNetwork } from '../support/faults/network.ts';
 import { outfitId } from '../support/gateway.ts';
-import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
-import { baseOf, dist, run, runServer, stop as stopServer } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 type Server = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 

@@ -3,10 +3,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { connectTo, execute } from '../support/connections.ts';
-import { anyRequest, send } from '../support/faults/load.ts';
-import { outfitId } from '../support/gateway.ts';
-import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import {
   baseOf,
   dist,
@@ -14,8 +10,12 @@ import {
   type Run,
   run,
   runServer,
-} from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+} from '../support/cli/process.ts';
+import { connectTo, execute } from '../support/databases/connections.ts';
+import { hasPgBouncer, startPgBouncer } from '../support/databases/pgbouncer.ts';
+import { anyRequest, send } from '../support/faults/load.ts';
+import { outfitId } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const modes = ['session', 'transaction'] as const;
 type Mode = (typeof modes)[number];

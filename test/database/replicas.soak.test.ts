@@ -3,13 +3,13 @@ import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { baseOf, dist, run, runServer } from '../support/cli/process.ts';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { send } from '../support/faults/load.ts';
 import { openNetwork } from '../support/faults/network.ts';
 import { outfitId } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { amount } from '../support/lane.ts';
-import { baseOf, dist, run, runServer } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
 
 const leastReads = amount(0, 4_000);
 const ids = [101, 102, 103];

@@ -1,9 +1,9 @@
 // The role of the gateway loses a right while it runs: the gateway is not ready and says which, until it is granted.
 import { randomUUID } from 'node:crypto';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { connectForTest, connectTo } from '../support/connections.ts';
-import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../support/cli/process.ts';
+import { connectForTest, connectTo } from '../support/databases/connections.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 /** A gateway whose role has the given rights on all tables and sequences, and their owner. */
 async function startAs(rights: string) {

@@ -2,7 +2,7 @@
 // whose search path leads to functions and tables of the test first.
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { baseOf, failure, migratedEnvironmentOf, runServer } from '../support/process.ts';
+import { baseOf, failure, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 
 async function administer(url: string, ...statements: string[]): Promise<void> {
   const client = new pg.Client(url);

@@ -18,11 +18,11 @@ import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrations.ts';
 import { Replicas } from '../../src/database/standby/replicas.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
-import { connectForTest, connectTo } from '../support/connections.ts';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { baseOf, failure, listing, runServer, stop } from '../support/cli/process.ts';
+import { connectForTest, connectTo } from '../support/databases/connections.ts';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { databaseKinds, openGateway, outfitId } from '../support/gateway.ts';
-import { baseOf, failure, listing, runServer, stop } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const [{ id, userId } = { id: 0, userId: 0 }] = rows;

@@ -1,12 +1,12 @@
 // PostgreSQL goes away under load, in every way there is, and comes back.
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { execute } from '../support/connections.ts';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { baseOf, dist, type Run, run, runServer, stop } from '../support/cli/process.ts';
+import { execute } from '../support/databases/connections.ts';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { faultsOf } from '../support/faults/database-faults.ts';
 import { type Answered, anyRequest, type Load, send, startLoad } from '../support/faults/load.ts';
 import { type Network, openNetwork } from '../support/faults/network.ts';
-import { baseOf, dist, type Run, run, runServer, stop } from '../support/process.ts';
 
 type Postgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 

@@ -3,8 +3,8 @@ import { appendFileSync, cpSync, readdirSync, statSync, symlinkSync } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { dist, environmentOf, run } from '../support/process.ts';
-import { migrationList } from '../support/schema-engine.ts';
+import { dist, environmentOf, run } from '../support/cli/process.ts';
+import { migrationList } from '../support/databases/schema-engine.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -15,9 +15,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { baseOf, dist, run, runServer } from '../support/cli/process.ts';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { send } from '../support/faults/load.ts';
-import { baseOf, dist, run, runServer } from '../support/process.ts';
 
 /** PostgreSQL of Debian, which CI installs, brings it. */
 const hasOpenSsl = (() => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { failure, runServer } from '../support/process.ts';
+import { failure, runServer } from '../support/cli/process.ts';
 
 const url = 'postgresql://gateway@localhost/outfits';
 

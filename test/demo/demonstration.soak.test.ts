@@ -9,8 +9,8 @@ import {
   migratedEnvironmentOf,
   runServer,
   stop,
-} from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+} from '../support/cli/process.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 describe('the demonstration', () => {
   test('is filled on the first start, kept on later ones, and closed on SIGTERM', async () => {

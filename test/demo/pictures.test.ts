@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { drawPicture } from '../../src/demo/picture.ts';
+import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { useGateway } from '../support/gateway.ts';
-import { baseOf, migratedEnvironmentOf, runServer } from '../support/process.ts';
 
 const uuid = '3ce291e6-1580-4f85-9d5e-4957ab13619f';
 

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { root } from '../support/page.ts';
+import { root } from '../support/documents/page.ts';
 
 const bench = (...args: string[]) => {
   const { status, stdout, stderr } = spawnSync(

@@ -12,15 +12,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type DatabaseKind, makePlace } from '../support/gateway.ts';
+import { findFreePort } from '../support/cli/process.ts';
+import { Shell } from '../support/cli/shell.ts';
+import { isPrinted, notRun, pages, readPage, root, type Step } from '../support/documents/page.ts';
+import { type DatabaseKind, makeEmptyDatabase } from '../support/gateway.ts';
 import {
   type LegacyService,
   makeLegacyRecords,
   startLegacyService,
-} from '../support/legacy-service.ts';
-import { isPrinted, notRun, pages, readPage, root, type Step } from '../support/page.ts';
-import { findFreePort } from '../support/process.ts';
-import { Shell } from '../support/shell.ts';
+} from '../support/legacy/legacy-service.ts';
 
 /** Pages that need PostgreSQL from their first line. */
 const onPostgres = new Set(['docs/counting.md', 'docs/importing.md', 'docs/switching.md']);
@@ -123,8 +123,8 @@ async function readHere(name: string, databaseUrl: string) {
 describe('what a page says to type prints what it says', () => {
   test.each(pages)('%s', { timeout: 300_000 }, async (name) => {
     const kind: DatabaseKind = onPostgres.has(name) ? 'PostgreSQL' : 'embedded';
-    const place = await makePlace('PostgreSQL');
-    const databaseUrl = place.environment['DATABASE_URL'] ?? '';
+    const testDatabase = await makeEmptyDatabase('PostgreSQL');
+    const databaseUrl = testDatabase.environment['DATABASE_URL'] ?? '';
     const { page, port } = await readHere(name, databaseUrl);
     const env = {
       PORT: port,
@@ -152,7 +152,7 @@ describe('what a page says to type prints what it says', () => {
       }
     } finally {
       await shell.close();
-      await place.remove();
+      await testDatabase.remove();
     }
   });
 });

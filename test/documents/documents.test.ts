@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { isPrinted, notRun, pages, readPage, root } from '../support/page.ts';
+import { isPrinted, notRun, pages, readPage, root } from '../support/documents/page.ts';
 
 const texts = [...pages, 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'bench/README.md'];
 const read = (name: string) => readFileSync(join(root, name), 'utf8');

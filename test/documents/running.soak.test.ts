@@ -4,9 +4,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { isInstalled, programs, startDebianPostgres } from '../support/debian-postgres.ts';
-import { baseOf, dist, findFreePort, run, stop } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { baseOf, dist, findFreePort, run, stop } from '../support/cli/process.ts';
+import {
+  isInstalled,
+  programs,
+  startDebianPostgres,
+} from '../support/databases/debian-postgres.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const page = readFileSync(new URL('../../docs/running.md', import.meta.url), 'utf8');
 

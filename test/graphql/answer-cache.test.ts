@@ -5,7 +5,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { type DatabaseKind, openGateway, type TestGateway } from '../support/gateway.ts';
 import { amount, describeOnce, laneKinds } from '../support/lane.ts';
 

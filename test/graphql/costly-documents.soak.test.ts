@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { baseOf, dist, environmentOf, run, runServer, stop } from '../support/cli/process.ts';
 import { amount } from '../support/lane.ts';
-import { baseOf, dist, environmentOf, run, runServer, stop } from '../support/process.ts';
 
 const eight = (field: (index: number) => string) =>
   Array.from({ length: 8 }, (_, index) => field(index)).join(' ');

@@ -1,8 +1,8 @@
 // The engine against plain graphql, on random documents.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { compareWithGraphql } from '../support/differential.ts';
 import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { compareWithGraphql } from '../support/graphql/differential.ts';
 import { amount } from '../support/lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
+import { failure, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
-import { failure, migratedEnvironmentOf, runServer } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const hash = (algorithm: string, text: string) => createHash(algorithm).update(text).digest('hex');
 const sha256 = (text: string) => hash('sha256', text);

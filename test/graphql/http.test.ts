@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { extend } from '../support/schema-extension.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
 
 let gateway: TestGateway;
 let url: string;

@@ -5,11 +5,11 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { type DatabaseKind, openGateway } from '../support/gateway.ts';
+import { createRandom } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
-import { createRandom } from '../support/random-documents.ts';
-import { randomWrite, send, type Write } from '../support/random-writes.ts';
+import { randomWrite, send, type Write } from '../support/models/random-writes.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) => ({
   ...row,

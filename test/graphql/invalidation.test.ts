@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { databaseKinds, openGateway, type TestGateway } from '../support/gateway.ts';
-import { extend } from '../support/schema-extension.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 5 })].map((row, index) => ({
   ...row,

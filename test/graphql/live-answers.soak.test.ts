@@ -7,10 +7,10 @@ import { buildApp } from '../../src/app.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { baseOfApp, openStream, type Stream } from '../support/event-stream.ts';
 import { type DatabaseKind, databaseKinds, openGateway, outfitId } from '../support/gateway.ts';
-import { extend, type Resolver } from '../support/schema-extension.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { extend, type Resolver } from '../support/graphql/schema-extension.ts';
+import { baseOfApp, openStream, type Stream } from '../support/http/event-stream.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 const [outfit] = rows as [OutfitRow];

@@ -3,11 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'graphql-sse';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { startEmbeddedPostgres } from '../support/embedded-postgres.js';
-import { openStream, type Stream } from '../support/event-stream.ts';
+import {
+  baseOf,
+  dist,
+  findFreePort,
+  type Run,
+  run,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
+import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { faultsOf } from '../support/faults/database-faults.ts';
 import { type Network, openNetwork } from '../support/faults/network.ts';
-import { baseOf, dist, findFreePort, type Run, run, runServer, stop } from '../support/process.ts';
+import { openStream, type Stream } from '../support/http/event-stream.ts';
 
 let postgres: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 let network: Network;

@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/cli/process.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const streams = 5_000;
 const lists = 20;

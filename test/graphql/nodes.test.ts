@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { outfitId, useGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
-import { secret, signIn } from '../support/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 9 })];
 const hidden = rows.find((row) => row.private) ?? rows[0];

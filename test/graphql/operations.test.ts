@@ -7,10 +7,10 @@ import { buildApp } from '../../src/app.ts';
 import type { Config } from '../../src/config.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { version } from '../../src/package.ts';
+import { baseOf, environmentOf, findFreePort, runServer, stop } from '../support/cli/process.ts';
 import { keepLog, openGateway, useGateway } from '../support/gateway.ts';
-import { baseOf, environmentOf, findFreePort, runServer, stop } from '../support/process.ts';
-import { sendRaw } from '../support/raw-http.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 

@@ -3,9 +3,9 @@ import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { useGateway } from '../support/gateway.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
-import { extend } from '../support/schema-extension.ts';
-import { secret, signIn } from '../support/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 25, users: 6 })];
 

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { databaseKinds, outfitId, useGateway } from '../support/gateway.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 const [ann, ben] = [...new Set(rows.map((row) => row.userId))];

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { secret } from '../support/tokens.ts';
+import { secret } from '../support/http/tokens.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const query = '{ outfits { results { id title description likes user { username } } } }';

@@ -6,7 +6,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { Answer } from '../../src/http/client.ts';
 import { compareAnswers } from '../../src/legacy/compare/compare.ts';
 import type { Kind } from '../../src/legacy/compare/difference.ts';
-import { type LegacyRecord, makeLegacyRecord } from '../support/legacy-service.ts';
+import { type LegacyRecord, makeLegacyRecord } from '../support/legacy/legacy-service.ts';
 
 const bases = { theirs: 'https://old.test', ours: 'http://localhost:4000' };
 const question = { method: 'GET', target: '/api/outfits/?page=2' };

@@ -14,11 +14,15 @@ import {
   test,
 } from 'vitest';
 import { pairsOf } from '../../src/legacy/proxy/upstream.ts';
-import { faults, type LegacyService, startLegacyService } from '../support/legacy-service.ts';
-import { type ListeningGateway, openBefore, records } from '../support/old-side.ts';
-import { findFreePort } from '../support/process.ts';
-import { sendRaw } from '../support/raw-http.ts';
-import { type ScriptedService, startScriptedService } from '../support/scripted-service.ts';
+import { findFreePort } from '../support/cli/process.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
+import {
+  faults,
+  type LegacyService,
+  startLegacyService,
+} from '../support/legacy/legacy-service.ts';
+import { type ScriptedService, startScriptedService } from '../support/legacy/scripted-service.ts';
+import { type ListeningGateway, openBefore, records } from '../support/legacy/two-services.ts';
 
 const get = (target: string, ...lines: string[]) =>
   `GET ${target} HTTP/1.1\r\nHost: shop.test\r\n${lines.map((line) => `${line}\r\n`).join('')}Connection: close\r\n\r\n`;

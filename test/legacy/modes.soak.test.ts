@@ -9,10 +9,10 @@ import { createLegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
 import { isInCanary } from '../../src/legacy/proxy/modes.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { type DatabaseKind, databaseKinds, keepLog, outfitId } from '../support/gateway.ts';
-import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
-import { type ListeningGateway, openBefore, records } from '../support/old-side.ts';
-import { sendRaw } from '../support/raw-http.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
+import { type ListeningGateway, openBefore, records } from '../support/legacy/two-services.ts';
 
 let legacy: LegacyService;
 const gateways: ListeningGateway[] = [];

@@ -2,11 +2,11 @@
 // does not notice, and where the old service is to answer, clients are told.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/cli/process.ts';
 import { type Answered, send, startLoad } from '../support/faults/load.ts';
 import { type Network, openNetwork } from '../support/faults/network.ts';
-import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
-import { records } from '../support/old-side.ts';
-import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
+import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
+import { records } from '../support/legacy/two-services.ts';
 
 let legacy: LegacyService;
 let network: Network;

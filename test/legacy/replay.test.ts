@@ -9,16 +9,16 @@ import * as importCommand from '../../src/commands/import.ts';
 import * as replayCommand from '../../src/commands/replay.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { callCommand } from '../support/commands.ts';
-import { makeMigratedPlace } from '../support/gateway.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import { dist, run } from '../support/cli/process.ts';
+import { makeMigratedDatabase } from '../support/gateway.ts';
 import { laneKinds } from '../support/lane.ts';
 import {
   type LegacyService,
   makeLegacyRecords,
   startLegacyService,
-} from '../support/legacy-service.ts';
-import { openBefore } from '../support/old-side.ts';
-import { dist, run } from '../support/process.ts';
+} from '../support/legacy/legacy-service.ts';
+import { openBefore } from '../support/legacy/two-services.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'outfit-replay-test-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -60,18 +60,18 @@ describe.each(laneKinds)('on %s', (kind) => {
   const opened: { close(): Promise<unknown> }[] = [];
 
   beforeAll(async () => {
-    const place = await makeMigratedPlace(kind);
+    const testDatabase = await makeMigratedDatabase(kind);
     legacy = await startLegacyService(makeLegacyRecords(65));
-    expect((await callCommand(importCommand, [legacy.url], place.environment)).code).toBe(0);
+    expect((await callCommand(importCommand, [legacy.url], testDatabase.environment)).code).toBe(0);
     const config = readConfig({
-      ...place.environment,
+      ...testDatabase.environment,
       MEDIA_URL: 'https://media.example.com',
       VIDEO_URL: 'https://video.example.com',
     });
     const database = await openDatabase(config);
     const app = await buildApp(config, database);
     against = await app.listen({ port: 0, host: '127.0.0.1' });
-    opened.push(app, database, { close: () => place.remove() }, legacy);
+    opened.push(app, database, { close: () => testDatabase.remove() }, legacy);
   });
   afterAll(async () => {
     for (const one of opened) await one.close();

@@ -5,17 +5,25 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { makeMigratedPlace } from '../support/gateway.ts';
+import {
+  baseOf,
+  dist,
+  findFreePort,
+  type Run,
+  run,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
+import type { TestDatabase } from '../support/databases/test-database.ts';
+import { makeMigratedDatabase } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import {
   type Fault,
   type LegacyService,
   makeLegacyRecord,
   makeLegacyRecords,
   startLegacyService,
-} from '../support/legacy-service.ts';
-import type { TestPlace } from '../support/places.ts';
-import { baseOf, dist, findFreePort, type Run, run, runServer, stop } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+} from '../support/legacy/legacy-service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'outfit-switching-test-'));
 const decided = ['fraction', 'previous-page-1', 'unknown-ordering'];
@@ -23,16 +31,16 @@ const accept = decided.flatMap((kind) => ['--accept', kind]);
 const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
 
 let legacy: LegacyService;
-let place: TestPlace;
-let other: TestPlace;
+let testDatabase: TestDatabase;
+let other: TestDatabase;
 let environment: Record<string, string>;
 
 beforeAll(async () => {
   legacy = await startLegacyService(makeLegacyRecords(65));
-  place = await makeMigratedPlace('PostgreSQL');
-  other = await makeMigratedPlace('PostgreSQL');
+  testDatabase = await makeMigratedDatabase('PostgreSQL');
+  other = await makeMigratedDatabase('PostgreSQL');
   environment = {
-    ...place.environment,
+    ...testDatabase.environment,
     DATA_DIR: join(folder, 'data'),
     SEED: 'none',
     FIRST_ID: '1000000',
@@ -44,7 +52,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await legacy.close();
-  await place.remove();
+  await testDatabase.remove();
   await other.remove();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -278,7 +286,7 @@ const kindsOf: Readonly<Partial<Record<Fault, readonly string[]>>> = {
 test.each(['mirror', 'shadow'])(
   'what is wrong with the old service has its kinds in %s',
   async (mode) => {
-    const empty = await makeMigratedPlace('PostgreSQL');
+    const empty = await makeMigratedDatabase('PostgreSQL');
     legacy.records.splice(0, Number.POSITIVE_INFINITY, ...makeLegacyRecords(65));
     legacy.fault = undefined;
     const own = { ...empty.environment, FIRST_ID: '' };

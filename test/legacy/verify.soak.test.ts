@@ -9,8 +9,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as importCommand from '../../src/commands/import.ts';
 import * as verifyCommand from '../../src/commands/verify.ts';
-import { callCommand } from '../support/commands.ts';
-import { makeMigratedPlace } from '../support/gateway.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import type { TestDatabase } from '../support/databases/test-database.ts';
+import { makeMigratedDatabase } from '../support/gateway.ts';
 import { laneKinds } from '../support/lane.ts';
 import {
   type Fault,
@@ -19,9 +20,8 @@ import {
   makeLegacyRecord,
   makeLegacyRecords,
   startLegacyService,
-} from '../support/legacy-service.ts';
-import { openBefore } from '../support/old-side.ts';
-import type { TestPlace } from '../support/places.ts';
+} from '../support/legacy/legacy-service.ts';
+import { openBefore } from '../support/legacy/two-services.ts';
 
 // Half a minute of patience is too much for a test.
 vi.mock('node:timers/promises', async (original) => {
@@ -52,11 +52,11 @@ const accept = (...kinds: string[]) => kinds.flatMap((kind) => ['--accept', kind
 const kindsOf = (groups: readonly Group[] = []) =>
   [...new Set(groups.map((group) => group.kind))].sort();
 
-let place: TestPlace;
+let testDatabase: TestDatabase;
 
 async function fill(records = makeLegacyRecords(65)): Promise<void> {
   const legacy = await startLegacyService(records);
-  expect((await callCommand(importCommand, [legacy.url], place.environment)).code).toBe(0);
+  expect((await callCommand(importCommand, [legacy.url], testDatabase.environment)).code).toBe(0);
   await legacy.close();
 }
 
@@ -70,7 +70,7 @@ async function verifyAll(url: string, ...args: string[]) {
   const json = join(folder, 'report.json');
   const all = [url, '--wait', '0', '--json', json, ...args];
   const result = await callCommand(verifyCommand, all, {
-    ...place.environment,
+    ...testDatabase.environment,
     MEDIA_URL: 'https://media.example.com',
     VIDEO_URL: 'https://video.example.com',
   });
@@ -102,10 +102,10 @@ function before(legacy: LegacyService, act: (target: string) => void): void {
 
 describe.each(laneKinds)('on %s', (kind) => {
   beforeAll(async () => {
-    place = await makeMigratedPlace(kind);
+    testDatabase = await makeMigratedDatabase(kind);
     await fill();
   });
-  afterAll(() => place.remove());
+  afterAll(() => testDatabase.remove());
 
   test('a listing without a fault differs in what was decided, and in nothing else', async () => {
     const legacy = await serve();
@@ -128,10 +128,10 @@ describe.each(laneKinds)('on %s', (kind) => {
 
 describe('verify', () => {
   beforeAll(async () => {
-    place = await makeMigratedPlace('PostgreSQL');
+    testDatabase = await makeMigratedDatabase('PostgreSQL');
     await fill();
   });
-  afterAll(() => place.remove());
+  afterAll(() => testDatabase.remove());
 
   test.each<[Fault, string[]]>([
     ['wrong count', ['count']],

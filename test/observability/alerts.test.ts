@@ -10,8 +10,8 @@ import { fallbackReasons, type Replicas } from '../../src/database/standby/repli
 import { Metrics } from '../../src/observability/metrics.ts';
 import { CombinedMetrics } from '../../src/process/cluster/combined-metrics.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { type LegacyService, startLegacyService } from '../support/legacy-service.ts';
-import { records, rowsOf } from '../support/old-side.ts';
+import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
+import { records, rowsOf } from '../support/legacy/two-services.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const rules = readRules(read('docs/alerts.yaml'));

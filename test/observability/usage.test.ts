@@ -6,15 +6,15 @@ import { buildApp } from '../../src/app.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { serveMetrics } from '../../src/observability/metrics-server.ts';
 import type { UsageRow } from '../../src/observability/usage.ts';
-import { keepLog, useGateway } from '../support/gateway.ts';
-import { elementsOf, textsOf } from '../support/html.ts';
 import {
   baseOf,
   findFreePort,
   migratedEnvironmentOf,
   runServer,
   stop,
-} from '../support/process.ts';
+} from '../support/cli/process.ts';
+import { keepLog, useGateway } from '../support/gateway.ts';
+import { elementsOf, textsOf } from '../support/http/html.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';

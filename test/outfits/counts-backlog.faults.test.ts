@@ -1,9 +1,9 @@
 // A gateway that starts behind very many changes: it serves exact pages while they are applied to the counts.
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { connectForTest } from '../support/connections.ts';
-import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../support/process.ts';
-import { applyAll } from '../support/small-counts.ts';
+import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../support/cli/process.ts';
+import { connectForTest } from '../support/databases/connections.ts';
+import { applyAll } from '../support/databases/low-split-threshold.ts';
 
 const outfits = 60_000;
 

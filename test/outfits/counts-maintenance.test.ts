@@ -1,9 +1,9 @@
 // The gateway applies pending changes of all clients, audits the counts, and logs triggers that are off.
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { connectForTest } from '../support/connections.ts';
-import { baseOf, migratedEnvironmentOf, runServer } from '../support/process.ts';
-import { makeCountsSmall } from '../support/small-counts.ts';
+import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
+import { connectForTest } from '../support/databases/connections.ts';
+import { lowerSplitThreshold } from '../support/databases/low-split-threshold.ts';
 
 const insert = `
   WITH who AS (INSERT INTO users (username, avatar_key) SELECT 'user ' || n, '' FROM generate_series(1, 10) n RETURNING id)
@@ -150,7 +150,7 @@ test('counts that are wrong are found by recounting samples', async () => {
 
 test('wrong counts of one node deep in the tree of a user are found by one of a few samples', async () => {
   const { client } = await startBeside();
-  await makeCountsSmall(client, { splitThreshold: 20, walk: 5 });
+  await lowerSplitThreshold(client, { splitThreshold: 20, walk: 5 });
   await client.query(insert);
   await client.query('UPDATE outfit_like_counts SET likes = id % 500');
   // Users are sampled for trees at random.

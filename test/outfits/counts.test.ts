@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import * as countsCommand from '../../src/commands/counts.ts';
-import { callCommand } from '../support/commands.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import { applyAll, lowerSplitThreshold } from '../support/databases/low-split-threshold.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { createRandom } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
-import { createRandom } from '../support/random-documents.ts';
-import { applyAll, makeCountsSmall } from '../support/small-counts.ts';
 
 /** Statements of the storm. */
 const stormSize = amount(2_000, 10_000);
@@ -398,7 +398,7 @@ describe('on PostgreSQL', () => {
   beforeAll(async () => {
     gateway = await openGateway('PostgreSQL');
     await gateway.database.pool.query(addUsers);
-    await makeCountsSmall(gateway.database.pool, small);
+    await lowerSplitThreshold(gateway.database.pool, small);
     await gateway.database.pool.query(addOutfits(seededRandom(1)));
     await gateway.database.pool.query(addLikes(seededRandom(1)));
   });
@@ -641,7 +641,7 @@ test(`on the embedded database ${embeddedWrites} random writes lead to the same 
   const { pool } = gateway.database;
   onTestFinished(() => gateway.close());
   await pool.query(addUsers);
-  await makeCountsSmall(pool, small);
+  await lowerSplitThreshold(pool, small);
   const random = seededRandom(3);
   const client = await pool.connect();
   try {

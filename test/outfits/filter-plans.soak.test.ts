@@ -1,9 +1,9 @@
 // What filters cost at very many outfits, as pages of the database that are read: docs in filters.md.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../support/databases/plans.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { amount } from '../support/lane.ts';
-import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../support/plans.ts';
 
 const outfits = amount(0, 250_000);
 let gateway: TestGateway;

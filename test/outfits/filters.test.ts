@@ -4,11 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { compareKeys, formatCursor, sortKeyOf } from '../../src/outfits/ordering.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { anyFilterOf, type Filter, matches, texts } from '../support/filter-model.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
-import { type Ordering, orderings, sortIds } from '../support/orderings.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { anyFilterOf, type Filter, matches, texts } from '../support/models/filter-model.ts';
+import { type Ordering, orderings, sortIds } from '../support/models/orderings.ts';
 
 const start = 1_700_000_000_000_000n;
 const users = [1, 2, 3, 4];

@@ -4,9 +4,9 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import { formatCursor } from '../../src/outfits/ordering.ts';
+import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../support/databases/plans.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { orderings } from '../support/orderings.ts';
-import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../support/plans.ts';
+import { orderings } from '../support/models/orderings.ts';
 
 const modes = ['force_custom_plan', 'force_generic_plan'] as const;
 const tables = ['outfits', 'outfit_like_counts'] as const;

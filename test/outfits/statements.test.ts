@@ -3,9 +3,9 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
-import { type Ordering, orderings, sortIds } from '../support/orderings.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { type Ordering, orderings, sortIds } from '../support/models/orderings.ts';
 
 const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
 

@@ -8,9 +8,9 @@ import { buildApp } from '../../src/app.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
-import { compare, type Ordering, orderings } from '../support/orderings.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { compare, type Ordering, orderings } from '../support/models/orderings.ts';
 
 const pageSize = 7;
 const modes = ['listed', 'owner'] as const;

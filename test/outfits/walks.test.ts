@@ -8,10 +8,10 @@ import {
 } from '../../src/generated/test-client.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
-import { type Filter, matches } from '../support/filter-model.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { amount, laneKinds } from '../support/lane.ts';
-import { type Ordering, orderings, sortIds } from '../support/orderings.ts';
+import { type Filter, matches } from '../support/models/filter-model.ts';
+import { type Ordering, orderings, sortIds } from '../support/models/orderings.ts';
 
 /** A walk that has met more pages than this goes round in circles. */
 const mostPages = 300;

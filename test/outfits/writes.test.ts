@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { databaseKinds, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 5 })].map((row) => ({
   ...row,

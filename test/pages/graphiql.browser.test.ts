@@ -9,7 +9,7 @@ import {
   savePicture,
 } from '../support/browser/browser.ts';
 import { answerOf, editors, play, textIn, write } from '../support/browser/graphiql.ts';
-import { signIn } from '../support/tokens.ts';
+import { signIn } from '../support/http/tokens.ts';
 
 test.each(lookNames)('nothing in it keeps people out, whatever is open: %s', async (look) => {
   const { page } = await openPage('/graphql', { look });

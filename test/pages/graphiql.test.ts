@@ -7,8 +7,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { examples } from '../../src/pages/graphiql/examples.ts';
 import { openGateway, useGateway } from '../support/gateway.ts';
-import { elementsOf } from '../support/html.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { elementsOf } from '../support/http/html.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const sdlPath = '/graphql/schema.graphql';
 const json = { 'content-type': 'application/json' };

@@ -10,8 +10,8 @@ import {
   openPage,
   savePicture,
 } from '../support/browser/browser.ts';
-import { type LegacyRecord, makeLegacyRecord } from '../support/legacy-service.ts';
-import { baseOf, clearAway, dist, run, runServer } from '../support/process.ts';
+import { baseOf, clearAway, dist, run, runServer } from '../support/cli/process.ts';
+import { type LegacyRecord, makeLegacyRecord } from '../support/legacy/legacy-service.ts';
 
 const texts = {
   word: 'W'.repeat(10_000),

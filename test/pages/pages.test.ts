@@ -13,9 +13,9 @@ import { buildApp } from '../../src/app.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
 import { databaseKinds, openGateway, type TestGateway } from '../support/gateway.ts';
-import { elementsOf, textsOf } from '../support/html.ts';
-import { extend } from '../support/schema-extension.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
+import { elementsOf, textsOf } from '../support/http/html.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 /** What Chrome sends. */
 const accept =

@@ -7,11 +7,11 @@ import {
   expectWhole,
   interrupt,
   measureStart,
-  newPlace,
+  newEnvironment,
   type Signal,
-} from '../support/first-start.ts';
+} from '../support/cli/first-start.ts';
+import { baseOf, dist, run, runServer, stop } from '../support/cli/process.ts';
 import { type DatabaseKind, databaseKinds } from '../support/gateway.ts';
-import { baseOf, dist, run, runServer, stop } from '../support/process.ts';
 
 const signals: readonly Signal[] = ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGINT'];
 /** How many moments, spread over the whole start. */
@@ -28,13 +28,13 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
     percent: Math.round((100 * (index + 0.5)) / moments),
   }));
   test.each(cases)('$signal at $percent % of the first start', async ({ signal, percent }) => {
-    const environment = await newPlace(kind);
+    const environment = await newEnvironment(kind);
     await interrupt(kind, environment, signal, (length * percent) / 100);
     await expectWhole(kind, environment);
   });
 
   test('a start that is cut short again and again comes to its end', async () => {
-    const environment = await newPlace(kind);
+    const environment = await newEnvironment(kind);
     for (const percent of [20, 80, 50, 95, 65]) {
       await interrupt(kind, environment, 'SIGKILL', (length * percent) / 100);
     }
@@ -44,7 +44,7 @@ describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
 
 // Of about a thousand, which the template has.
 test.each([2, 15, 300, 900])('SIGKILL when the folder has %i entries', async (entries) => {
-  const environment = await newPlace('embedded');
+  const environment = await newEnvironment('embedded');
   const folder = join(environment['DATA_DIR'] ?? '', 'pgdata');
   const list = () => (existsSync(folder) ? readdirSync(folder, { recursive: true }) : []);
   const server = runServer(environment);
@@ -57,7 +57,7 @@ test.each([2, 15, 300, 900])('SIGKILL when the folder has %i entries', async (en
 });
 
 test('two gateways that start at once on one PostgreSQL fill it once', async () => {
-  const environment = await newPlace('PostgreSQL');
+  const environment = await newEnvironment('PostgreSQL');
   await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
   const servers = [runServer(environment), runServer(environment), runServer(environment)];
   for (const server of servers) {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { baseOf, run, stop } from '../support/process.ts';
-import { secret } from '../support/tokens.ts';
+import { baseOf, run, stop } from '../support/cli/process.ts';
+import { secret } from '../support/http/tokens.ts';
 
 const script = fileURLToPath(new URL('../../.ci/package.js', import.meta.url));
 const made = mkdtempSync(join(tmpdir(), 'outfit-gateway-made-'));

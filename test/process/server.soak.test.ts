@@ -18,9 +18,9 @@ import {
   run,
   runServer,
   stop,
-} from '../support/process.ts';
-import { migrationList } from '../support/schema-engine.ts';
-import { secret, signIn } from '../support/tokens.ts';
+} from '../support/cli/process.ts';
+import { migrationList } from '../support/databases/schema-engine.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const migrations = migrationList().migrationDirectories.map(({ path }) => path);
 
@@ -121,7 +121,7 @@ describe('before a first database is made', () => {
       'a document that cannot be run',
       () => ({
         TRUSTED_DOCUMENTS: fileURLToPath(
-          new URL('../support/wrong-document.json', import.meta.url),
+          new URL('../support/graphql/wrong-document.json', import.meta.url),
         ),
       }),
       /^TRUSTED_DOCUMENTS is .*, but the document "wrong" cannot be run: Cannot query field "nothing"/,

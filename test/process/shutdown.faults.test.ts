@@ -1,9 +1,15 @@
 // SIGTERM: the service says so first, finishes what it has begun, and is gone within five seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import {
+  baseOf,
+  migratedEnvironmentOf,
+  type Run,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
 import { addressOf, crowd, lockOutfits, readNothing, sendPart } from '../support/faults/clients.ts';
 import { makeOutfits } from '../support/faults/outfits.ts';
-import { baseOf, migratedEnvironmentOf, type Run, runServer, stop } from '../support/process.ts';
 
 /** Milliseconds: five seconds are promised; a busy machine gets twice as long. */
 const limit = 10_000;

@@ -9,9 +9,9 @@ import {
   type Run,
   runServer,
   stop,
-} from '../support/process.ts';
+} from '../support/cli/process.ts';
 
-const throwing = fileURLToPath(new URL('../support/throw-on-signal.js', import.meta.url));
+const throwing = fileURLToPath(new URL('../support/cli/throw-on-signal.js', import.meta.url));
 const timeout = 120_000;
 
 async function start(settings: Record<string, string> = {}) {

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { findFreePort, listing, type Run, stop } from '../support/cli/process.ts';
+import { isAlive, startTwo } from '../support/cli/workers.ts';
 import { addressOf, crowd } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
-import { findFreePort, listing, type Run, stop } from '../support/process.ts';
-import { isAlive, startTwo } from '../support/workers.ts';
 
 /** Milliseconds for whatever needs new processes: beside a load they take long to start. */
 const patience = 150_000;

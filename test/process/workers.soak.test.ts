@@ -13,8 +13,8 @@ import {
   type Run,
   runServer,
   stop,
-} from '../support/process.ts';
-import { isAlive, startTwo } from '../support/workers.ts';
+} from '../support/cli/process.ts';
+import { isAlive, startTwo } from '../support/cli/workers.ts';
 
 const browser = 'text/html,*/*;q=0.8';
 

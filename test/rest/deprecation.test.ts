@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
+import { failure, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { useGateway } from '../support/gateway.ts';
-import { failure, migratedEnvironmentOf, runServer } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 const dates = { REST_DEPRECATED: '2026-11-01', REST_SUNSET: '2027-05-31T22:00:00+02:00' };

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { Route } from '../../src/rest/routes.ts';
 import { databaseKinds, openGateway, useGateway } from '../support/gateway.ts';
-import { extend } from '../support/schema-extension.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 const [first] = rows;

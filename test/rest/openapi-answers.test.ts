@@ -6,11 +6,11 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { overloaded, timedOut, unavailable } from '../../src/errors.ts';
 import { schema as ownSchema } from '../../src/graphql/schema.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { extend, type Resolver } from '../support/graphql/schema-extension.ts';
+import { createChecker } from '../support/http/openapi-answers.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
-import { createChecker } from '../support/openapi-answers.ts';
-import { sendRaw } from '../support/raw-http.ts';
-import { extend, type Resolver } from '../support/schema-extension.ts';
-import { secret, signIn } from '../support/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const path = '/api/outfits/';

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway } from '../support/gateway.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const packages = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescript@5.9.3'];
 

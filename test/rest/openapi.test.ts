@@ -6,12 +6,12 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { unavailable } from '../../src/errors.ts';
 import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
 import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
+import { createChecker, type Json } from '../support/http/openapi-answers.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
-import { startLegacyService } from '../support/legacy-service.ts';
-import { openBefore } from '../support/old-side.ts';
-import { createChecker, type Json } from '../support/openapi-answers.ts';
-import { extend } from '../support/schema-extension.ts';
-import { secret, signIn } from '../support/tokens.ts';
+import { startLegacyService } from '../support/legacy/legacy-service.ts';
+import { openBefore } from '../support/legacy/two-services.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const path = '/api/outfits/';

@@ -3,7 +3,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { databaseKinds, openGateway, useGateway } from '../support/gateway.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const allow = 'GET, POST, HEAD, OPTIONS';

@@ -13,17 +13,17 @@ import { migrate } from '../../src/database/migrations.ts';
 import { createLog } from '../../src/observability/log.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { raiseSequences, saveOutfits } from '../../src/outfits/writes/bulk.ts';
-import { makeDatabaseFolder } from './database-folder.js';
-import { makeDatabase, type TestPlace } from './places.ts';
+import { makeDatabaseFolder } from './databases/database-folder.js';
+import { makeDatabase, type TestDatabase } from './databases/test-database.ts';
 
 export const databaseKinds = ['PostgreSQL', 'embedded'] as const;
 export type DatabaseKind = (typeof databaseKinds)[number];
 
 /** @param server URL of the PostgreSQL server; that of all tests, unless one needs its own */
-export async function makePlace(
+export async function makeEmptyDatabase(
   kind: DatabaseKind,
   server = inject('postgresUrl'),
-): Promise<TestPlace> {
+): Promise<TestDatabase> {
   if (kind === 'embedded') {
     const folder = makeDatabaseFolder('test');
     return {
@@ -35,32 +35,35 @@ export async function makePlace(
 }
 
 /** The same, with an embedded database that need not be made any more, but has no migration. */
-export async function makeUnmigratedPlace(kind: DatabaseKind): Promise<TestPlace> {
-  const place = await makePlace(kind);
-  if (kind === 'embedded') await copyEmbedded(inject('embeddedEmpty'), place);
-  return place;
+export async function makeUnmigratedDatabase(kind: DatabaseKind): Promise<TestDatabase> {
+  const testDatabase = await makeEmptyDatabase(kind);
+  if (kind === 'embedded') await copyEmbedded(inject('embeddedEmpty'), testDatabase);
+  return testDatabase;
 }
 
 /** The same, already migrated. */
-export async function makeMigratedPlace(kind: DatabaseKind, server?: string): Promise<TestPlace> {
+export async function makeMigratedDatabase(
+  kind: DatabaseKind,
+  server?: string,
+): Promise<TestDatabase> {
   if (kind === 'PostgreSQL' && server === undefined) {
     return makeDatabase(inject('postgresUrl'), inject('postgresTemplate'));
   }
-  const place = await makePlace(kind, server);
+  const testDatabase = await makeEmptyDatabase(kind, server);
   if (kind === 'embedded') {
-    await copyEmbedded(inject('embeddedTemplate'), place);
-    return place;
+    await copyEmbedded(inject('embeddedTemplate'), testDatabase);
+    return testDatabase;
   }
-  const database = await openDatabase(readConfig(place.environment));
+  const database = await openDatabase(readConfig(testDatabase.environment));
   await migrate(database.pool, () => {});
   await database.close();
-  return place;
+  return testDatabase;
 }
 
 /** Compiled once: the thread of each embedded database gets what V8 still has of the same bytes. */
 let compiled: Promise<WebAssembly.Module> | undefined;
 
-async function copyEmbedded(files: string, { environment }: TestPlace): Promise<void> {
+async function copyEmbedded(files: string, { environment }: TestDatabase): Promise<void> {
   cpSync(files, join(environment['DATA_DIR'] ?? '', 'pgdata'), { recursive: true });
   const pglite = createRequire(import.meta.url).resolve('@electric-sql/pglite');
   compiled ??= WebAssembly.compile(readFileSync(join(pglite, '../pglite.wasm')));
@@ -103,8 +106,8 @@ export async function openGateway(
   environment: Record<string, string> = {},
   { server, ...options }: AppOptions & { readonly server?: string } = {},
 ): Promise<TestGateway> {
-  const place = await makeMigratedPlace(kind, server);
-  const config = readConfig({ ...place.environment, ...environment });
+  const testDatabase = await makeMigratedDatabase(kind, server);
+  const config = readConfig({ ...testDatabase.environment, ...environment });
   const database = await openDatabase(config, config.requestTimeout * 1000);
   if (rows.length > 0) await saveOutfits(database.pool, rows);
   await raiseSequences(database.pool);
@@ -128,7 +131,7 @@ export async function openGateway(
     async close() {
       await app.close();
       await database.close();
-      await place.remove();
+      await testDatabase.remove();
     },
   };
 }

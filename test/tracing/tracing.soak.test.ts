@@ -1,8 +1,6 @@
 // Traces: what a collector is sent by a gateway that runs, and what it costs when there is none.
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Collector, startCollector } from '../support/collector.ts';
-import { makeLegacyRecords, startLegacyService } from '../support/legacy-service.ts';
 import {
   baseOf,
   dist,
@@ -12,8 +10,10 @@ import {
   run,
   runServer,
   stop,
-} from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+} from '../support/cli/process.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+import { makeLegacyRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
+import { type Collector, startCollector } from '../support/tracing/collector.ts';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const spanId = 'b7ad6b7169203331';
@@ -279,7 +279,9 @@ describe('traces', () => {
 });
 
 describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
-  const forbid = fileURLToPath(new URL('../support/forbid-opentelemetry.js', import.meta.url));
+  const forbid = fileURLToPath(
+    new URL('../support/tracing/forbid-opentelemetry.js', import.meta.url),
+  );
   const start = async (environment: Record<string, string>) =>
     run(['--import', forbid, `${dist}server.js`], {
       PORT: '0',

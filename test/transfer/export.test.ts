@@ -25,8 +25,8 @@ import type { OutfitRow } from '../../src/outfits/row.ts';
 import { parseTimestamp } from '../../src/outfits/timestamps.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { readRecords } from '../../src/transfer/export/records.ts';
+import { dist, migratedEnvironmentOf, run } from '../support/cli/process.ts';
 import { describeOnce, laneKinds } from '../support/lane.ts';
-import { dist, migratedEnvironmentOf, run } from '../support/process.ts';
 
 type Environment = Record<string, string>;
 

@@ -8,9 +8,18 @@ import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, 
 import * as importCommand from '../../src/commands/import.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { startCommand } from '../support/commands.ts';
+import { startCommand } from '../support/cli/commands.ts';
+import {
+  baseOf,
+  dist,
+  migratedEnvironmentOf,
+  run,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
 import { openNetwork } from '../support/faults/network.ts';
 import { databaseKinds } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import {
   type ListedRecord,
   type Listing,
@@ -18,9 +27,7 @@ import {
   makeRecords,
   serveListing,
   toLines,
-} from '../support/listing.ts';
-import { baseOf, dist, migratedEnvironmentOf, run, runServer, stop } from '../support/process.ts';
-import { secret, signIn } from '../support/tokens.ts';
+} from '../support/legacy/listing.ts';
 
 type Environment = Record<string, string>;
 

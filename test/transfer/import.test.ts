@@ -15,8 +15,10 @@ import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { formatNumber } from '../../src/transfer/reporter.ts';
 import { createFetchPage } from '../../src/transfer/source/fetch-page.ts';
-import { callCommand } from '../support/commands.ts';
-import { type DatabaseKind, makeMigratedPlace, makePlace } from '../support/gateway.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import { dist } from '../support/cli/process.ts';
+import type { TestDatabase } from '../support/databases/test-database.ts';
+import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../support/gateway.ts';
 import { describeInSoak, describeOnce, laneKinds } from '../support/lane.ts';
 import {
   makeRecord,
@@ -25,23 +27,21 @@ import {
   serveListing,
   toLines,
   uuid,
-} from '../support/listing.ts';
-import type { TestPlace } from '../support/places.ts';
-import { dist } from '../support/process.ts';
+} from '../support/legacy/listing.ts';
 
 /** Records of a file whose import takes some seconds. */
 const many = 12_000;
 
 let folder: string;
-let place: TestPlace;
+let testDatabase: TestDatabase;
 /** One for all tests on PostgreSQL, emptied before each: making it takes longer than most of them. */
-let shared: TestPlace | undefined;
+let shared: TestDatabase | undefined;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'outfit-import-test-'));
 });
 afterEach(async () => {
-  if (place !== shared) await place.remove();
+  if (testDatabase !== shared) await testDatabase.remove();
   rmSync(folder, { recursive: true, force: true });
 });
 afterAll(() => shared?.remove());
@@ -53,20 +53,20 @@ function save(name: string, content: string | Buffer): string {
   return path;
 }
 
-async function openPlace(kind: DatabaseKind): Promise<void> {
+async function openTestDatabase(kind: DatabaseKind): Promise<void> {
   if (kind === 'embedded') {
-    place = await makeMigratedPlace(kind);
+    testDatabase = await makeMigratedDatabase(kind);
     return;
   }
-  shared ??= await makeMigratedPlace(kind);
-  place = shared;
+  shared ??= await makeMigratedDatabase(kind);
+  testDatabase = shared;
   await query('TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY');
 }
 
 type Pool = Awaited<ReturnType<typeof openDatabase>>['pool'];
 
 async function withPool<Result>(work: (pool: Pool) => Promise<Result>): Promise<Result> {
-  const database = await openDatabase(readConfig(place.environment));
+  const database = await openDatabase(readConfig(testDatabase.environment));
   try {
     return await work(database.pool);
   } finally {
@@ -85,7 +85,7 @@ interface Run {
 function start(command: string, args: readonly string[], input?: string | Buffer) {
   const child = spawn(process.execPath, [`${dist}commands/cli.js`, command, ...args], {
     cwd: dist,
-    env: { PATH: process.env['PATH'], DATA_DIR: join(folder, 'data'), ...place.environment },
+    env: { PATH: process.env['PATH'], DATA_DIR: join(folder, 'data'), ...testDatabase.environment },
   });
   let stdout = '';
   let stderr = '';
@@ -102,7 +102,7 @@ const call = (command: Command, args: readonly string[], input?: string | Buffer
   callCommand(
     command,
     args,
-    { DATA_DIR: join(folder, 'data'), PAGE_SIZE: '10', ...place.environment },
+    { DATA_DIR: join(folder, 'data'), PAGE_SIZE: '10', ...testDatabase.environment },
     input,
   );
 
@@ -122,7 +122,7 @@ const runVerify = (...args: string[]) =>
   call(verifyCommand, ['--wait', '0', ...accepted.flatMap((kind) => ['--accept', kind]), ...args]);
 
 describe.each(laneKinds)('on %s', (kind) => {
-  beforeEach(() => openPlace(kind));
+  beforeEach(() => openTestDatabase(kind));
 
   test('a live listing is read to the end, again without effect, and then verified', async () => {
     const listing = await serveListing(makeRecords(45));
@@ -182,7 +182,7 @@ describe.each(laneKinds)('on %s', (kind) => {
 });
 
 describeOnce('files', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('saved pages in folders are read in natural order, plain or compressed', async () => {
     const records = makeRecords(120);
@@ -266,7 +266,7 @@ describeOnce('files', () => {
 });
 
 describeOnce('a record', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   const asJson = (text: string, field: string, json: string) =>
     text.replace(new RegExp(`"${field}":("[^"]*"|[^,}]*)`), `"${field}":${json}`);
@@ -324,7 +324,7 @@ describeOnce('a record', () => {
 });
 
 describeOnce('a live listing', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('that fails now and then is read all the same', async () => {
     const listing = await serveListing(makeRecords(45));
@@ -416,7 +416,7 @@ describeOnce('a live listing', () => {
 });
 
 describeInSoak('a file', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('is resumed where a killed import had saved it, and read anew once it was changed', async () => {
     const source = save('records.ndjson', toLines(makeRecords(many)));
@@ -445,7 +445,7 @@ describeInSoak('a file', () => {
 });
 
 describeInSoak('a database', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('that goes away ends the import in a sentence, and the next run goes on', async () => {
     const source = save('records.ndjson', toLines(makeRecords(many)));
@@ -471,7 +471,7 @@ describeInSoak('a database', () => {
 });
 
 describeOnce('what would take too much memory', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
   const blanks = (mebibytes: number) => Buffer.alloc(mebibytes * 1024 * 1024, ' ');
   const oneMore = `${JSON.stringify(makeRecord(1))}\n`;
 
@@ -546,7 +546,7 @@ describeOnce('what would take too much memory', () => {
 });
 
 describeOnce('a listing without an end', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test.each([
     ['without records', 0, /^The last 10 pages had no records, and there is a link to one more/m],
@@ -565,7 +565,7 @@ describeOnce('a listing without an end', () => {
 });
 
 describeOnce('--header', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
   const header = ['--header', 'Authorization: Token s3cret', '--header', 'x-shop: 7'];
 
   /** A listing that is shown only with both headers, and repeats what it was sent. */
@@ -625,7 +625,7 @@ describeOnce('--header', () => {
 });
 
 describeOnce('fields that are not kept', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('are named once, with the number of records that have them', async () => {
     const records = [
@@ -646,7 +646,7 @@ describeOnce('fields that are not kept', () => {
 });
 
 describeOnce('a dry run', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('says what an import would do, names the first records, and writes nothing', async () => {
     await runImport([save('old.ndjson', toLines(makeRecords(2_005)))]);
@@ -709,14 +709,14 @@ describeOnce('a dry run', () => {
 });
 
 describeOnce('verify', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('takes none of the limits that the operator sets for others', async () => {
     const listing = await serveListing(makeRecords(15));
     await runImport([listing.url]);
-    const { environment } = place;
+    const { environment } = testDatabase;
     const limits = { RATE_LIMIT: '1/day', PRIVATE_OUTFITS: 'owner' };
-    place = { environment: { ...environment, ...limits }, remove: async () => {} };
+    testDatabase = { environment: { ...environment, ...limits }, remove: async () => {} };
     expect(await runVerify(listing.url)).toMatchObject({ code: 0, stderr: '' });
   });
 
@@ -730,7 +730,7 @@ describeOnce('verify', () => {
 });
 
 describeOnce('what differs is printed by verify', () => {
-  beforeEach(() => openPlace('PostgreSQL'));
+  beforeEach(() => openTestDatabase('PostgreSQL'));
 
   test('record by record, field by field, in order, and at most twenty lines', async () => {
     const listing = await serveListing(makeRecords(45));
@@ -774,9 +774,9 @@ describeOnce('what differs is printed by verify', () => {
 });
 
 describeOnce('a mistake ends in one sentence and exit code 2', () => {
-  let unmigrated: TestPlace;
+  let unmigrated: TestDatabase;
   beforeAll(async () => {
-    unmigrated = await makePlace('PostgreSQL');
+    unmigrated = await makeEmptyDatabase('PostgreSQL');
   });
   afterAll(() => unmigrated.remove());
 
@@ -789,7 +789,7 @@ describeOnce('a mistake ends in one sentence and exit code 2', () => {
     [['-'], { DATABASE_URL: 'postgresql://127.0.0.1:1/x' }, 'cannot be reached'],
     [['-'], {}, 'npm run migrate'],
   ])('%j %j', async (args, environment, sentence) => {
-    place = {
+    testDatabase = {
       environment: { ...unmigrated.environment, ...environment },
       remove: async () => {},
     };

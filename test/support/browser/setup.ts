@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BrowserServer, chromium } from 'playwright-core';
 import type { TestProject } from 'vitest/node';
-import { secret } from '../tokens.ts';
+import { secret } from '../http/tokens.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,5 +1,5 @@
 // What can happen to a PostgreSQL, and how it ends.
-import type { startEmbeddedPostgres } from '../embedded-postgres.js';
+import type { startEmbeddedPostgres } from '../databases/embedded-postgres.js';
 import type { Network } from './network.ts';
 
 export interface Fault {

@@ -3,7 +3,7 @@
 import { generateOutfits } from '../../../bench/outfits/generate.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { raiseSequences, saveOutfits } from '../../../src/outfits/writes/bulk.ts';
-import { migratedEnvironmentOf } from '../process.ts';
+import { migratedEnvironmentOf } from '../cli/process.ts';
 
 /** Settings of a gateway on a PostgreSQL with 500 outfits, for the running test. */
 export async function makeOutfits(): Promise<Record<string, string>> {

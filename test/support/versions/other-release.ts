@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { TestProject } from 'vitest/node';
-import { providePostgres } from '../databases.ts';
-import { startEmbeddedPostgres } from '../embedded-postgres.js';
+import { startEmbeddedPostgres } from '../databases/embedded-postgres.js';
+import { providePostgres } from '../databases/global-setup.ts';
 
 /** @param release version of the package "embedded-postgres" */
 export async function setUpRelease(

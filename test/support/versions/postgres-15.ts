@@ -1,7 +1,7 @@
 // The PostgreSQL of Debian in place of that of the npm packages.
 import type { TestProject } from 'vitest/node';
-import { providePostgres } from '../databases.ts';
-import { isInstalled, startDebianPostgres } from '../debian-postgres.ts';
+import { isInstalled, startDebianPostgres } from '../databases/debian-postgres.ts';
+import { providePostgres } from '../databases/global-setup.ts';
 
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   if (!isInstalled) {

@@ -1,6 +1,6 @@
 // Commands called as functions, with what they print.
 import { Readable } from 'node:stream';
-import { type Command, runCommand } from '../../src/commands/command.ts';
+import { type Command, runCommand } from '../../../src/commands/command.ts';
 
 export interface CommandRun {
   readonly code: number;

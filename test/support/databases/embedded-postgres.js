@@ -21,7 +21,7 @@ import { makeDatabaseFolder } from './database-folder.js';
  */
 export async function startEmbeddedPostgres(
   flags = [],
-  packages = new URL('../../node_modules/', import.meta.url),
+  packages = new URL('../../../node_modules/', import.meta.url),
 ) {
   linkLibraries(packages);
   keepExitCode();

@@ -2,9 +2,9 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { DatabaseKind } from './gateway.ts';
+import type { DatabaseKind } from '../gateway.ts';
+import { secret, signIn } from '../http/tokens.ts';
 import { baseOf, dist, environmentOf, type Run, run, runServer, stop } from './process.ts';
-import { secret, signIn } from './tokens.ts';
 
 /** Outfits of the demonstration set. */
 const whole = 2_400;
@@ -12,7 +12,7 @@ const whole = 2_400;
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGKILL';
 
 /** An empty database, and a temporary folder of its own. */
-export async function newPlace(kind: DatabaseKind): Promise<Record<string, string>> {
+export async function newEnvironment(kind: DatabaseKind): Promise<Record<string, string>> {
   const { DATA_DIR: TMPDIR = '' } = await environmentOf('embedded');
   return { ...(await environmentOf(kind)), TMPDIR, SEED: 'demo', AUTH_JWT_SECRET: secret };
 }
@@ -28,7 +28,7 @@ function* steps(kind: DatabaseKind, environment: Record<string, string>): Genera
 
 /** Milliseconds that a first start takes here and now, in which the moments are chosen. */
 export async function measureStart(kind: DatabaseKind): Promise<number> {
-  const environment = await newPlace(kind);
+  const environment = await newEnvironment(kind);
   const start = performance.now();
   const server = await startWhole(kind, environment);
   const milliseconds = performance.now() - start;

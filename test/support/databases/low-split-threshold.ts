@@ -7,7 +7,7 @@ type Queryable = Pick<pg.Client, 'query'>;
  * Makes the nodes of the counts split, and users get trees, above `splitThreshold` outfits, and seeking walk no further than
  * `walk` entries along an index.
  */
-export async function makeCountsSmall(
+export async function lowerSplitThreshold(
   client: Queryable,
   { splitThreshold, walk }: { readonly splitThreshold: number; readonly walk: number },
 ): Promise<void> {

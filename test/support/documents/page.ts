@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export const root = fileURLToPath(new URL('../../', import.meta.url));
+export const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** README.md, and every page below docs/. */
 export const pages = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]

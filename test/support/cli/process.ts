@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { type DatabaseKind, makeMigratedPlace, makePlace } from './gateway.ts';
-import type { TestPlace } from './places.ts';
+import type { TestDatabase } from '../databases/test-database.ts';
+import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../gateway.ts';
 
-export const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
-const places: TestPlace[] = [];
+export const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
+const testDatabases: TestDatabase[] = [];
 const processes: ChildProcess[] = [];
 
 /** Ends the processes of a test, and removes its databases. */
@@ -18,19 +18,19 @@ export async function clearAway(): Promise<void> {
     child.kill('SIGKILL');
     await once(child, 'exit');
   }
-  for (const place of places.splice(0)) await place.remove();
+  for (const testDatabase of testDatabases.splice(0)) await testDatabase.remove();
 }
 
-async function keep(making: Promise<TestPlace>): Promise<TestPlace['environment']> {
-  const place = await making;
-  places.push(place);
-  return place.environment;
+async function keep(making: Promise<TestDatabase>): Promise<TestDatabase['environment']> {
+  const testDatabase = await making;
+  testDatabases.push(testDatabase);
+  return testDatabase.environment;
 }
 
-export const environmentOf = (kind: DatabaseKind) => keep(makePlace(kind));
+export const environmentOf = (kind: DatabaseKind) => keep(makeEmptyDatabase(kind));
 
 /** The same, migrated already: making an embedded database takes seconds. */
-export const migratedEnvironmentOf = (kind: DatabaseKind) => keep(makeMigratedPlace(kind));
+export const migratedEnvironmentOf = (kind: DatabaseKind) => keep(makeMigratedDatabase(kind));
 
 export interface Run {
   readonly child: ChildProcess;

@@ -1,9 +1,9 @@
 // Gateways in front of an old service, with the same records on both sides.
 import type { AddressInfo } from 'node:net';
-import type { AppOptions } from '../../src/app.ts';
-import type { OutfitRow } from '../../src/outfits/row.ts';
-import { createCheck } from '../../src/transfer/source/record.ts';
-import { type DatabaseKind, openGateway, type TestGateway } from './gateway.ts';
+import type { AppOptions } from '../../../src/app.ts';
+import type { OutfitRow } from '../../../src/outfits/row.ts';
+import { createCheck } from '../../../src/transfer/source/record.ts';
+import { type DatabaseKind, openGateway, type TestGateway } from '../gateway.ts';
 import { type LegacyRecord, makeLegacyRecords } from './legacy-service.ts';
 
 /** None without microseconds: those are a decided difference. */

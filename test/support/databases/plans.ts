@@ -1,8 +1,8 @@
 // How PostgreSQL runs the statements that the service sends.
 import pg from 'pg';
 import { expect, vi } from 'vitest';
+import type { TestGateway } from '../gateway.ts';
 import { connectTo } from './connections.ts';
-import type { TestGateway } from './gateway.ts';
 
 export interface PlanNode {
   readonly 'Shared Hit Blocks': number;

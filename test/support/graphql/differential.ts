@@ -1,9 +1,9 @@
 // Whatever the engine answers, plain graphql answers too, to the byte: data, order of fields, errors.
 import { type ExecutionResult, execute, GraphQLError, parse } from 'graphql';
 import { expect } from 'vitest';
-import { ContextFactory } from '../../src/graphql/context.ts';
-import { schema } from '../../src/graphql/schema.ts';
-import type { TestGateway } from './gateway.ts';
+import { ContextFactory } from '../../../src/graphql/context.ts';
+import { schema } from '../../../src/graphql/schema.ts';
+import type { TestGateway } from '../gateway.ts';
 import { createRandom, generateDocument, type Values } from './random-documents.ts';
 
 /** How often each document is sent: a query is compiled for the fourth time. */

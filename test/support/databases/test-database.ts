@@ -1,9 +1,9 @@
-// Places for the databases of tests.
+// A database of its own for a test, on a PostgreSQL server.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 
-/** A place for a database of one's own; the environment is what a gateway needs to open it. */
-export interface TestPlace {
+/** A database of its own, or an empty folder for one; the environment is what a gateway needs to open it. */
+export interface TestDatabase {
   readonly environment: Record<string, string>;
   remove(): Promise<void>;
 }
@@ -15,7 +15,7 @@ export interface TestPlace {
 export async function makeDatabase(
   server: string,
   template = 'template1',
-): Promise<TestPlace & { readonly name: string }> {
+): Promise<TestDatabase & { readonly name: string }> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await administer(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
   const url = new URL(server);

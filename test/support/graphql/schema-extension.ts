@@ -1,7 +1,7 @@
 // The schema with fields that only a test has.
 import { extendSchema, type GraphQLFieldResolver, type GraphQLSchema, parse } from 'graphql';
-import type { Context } from '../../src/graphql/context.ts';
-import { schema } from '../../src/graphql/schema.ts';
+import type { Context } from '../../../src/graphql/context.ts';
+import { schema } from '../../../src/graphql/schema.ts';
 
 export type Resolver = GraphQLFieldResolver<unknown, Context>;
 

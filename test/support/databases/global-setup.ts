@@ -5,12 +5,12 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import type { TestProject } from 'vitest/node';
-import { readConfig } from '../../src/config.ts';
-import { openDatabase } from '../../src/database/database.ts';
-import { migrate } from '../../src/database/migrations.ts';
+import { readConfig } from '../../../src/config.ts';
+import { openDatabase } from '../../../src/database/database.ts';
+import { migrate } from '../../../src/database/migrations.ts';
 import { makeDatabaseFolder } from './database-folder.js';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
-import { makeDatabase } from './places.ts';
+import { makeDatabase } from './test-database.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -55,13 +55,13 @@ export async function providePostgres(
   project: TestProject,
   server: string,
 ): Promise<() => Promise<void>> {
-  const place = await makeDatabase(server);
-  const opened = await openDatabase(readConfig(place.environment));
+  const testDatabase = await makeDatabase(server);
+  const opened = await openDatabase(readConfig(testDatabase.environment));
   await migrate(opened.pool, () => {});
   await opened.close();
   project.provide('postgresUrl', server);
-  project.provide('postgresTemplate', place.name);
-  return place.remove;
+  project.provide('postgresTemplate', testDatabase.name);
+  return testDatabase.remove;
 }
 
 async function makeTemplates(folder: string): Promise<void> {

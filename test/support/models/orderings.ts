@@ -1,6 +1,6 @@
 // The orders of lists as the interfaces name them, and what each means.
-import { compareKeys, sortKeyOf } from '../../src/outfits/ordering.ts';
-import type { OutfitRow } from '../../src/outfits/row.ts';
+import { compareKeys, sortKeyOf } from '../../../src/outfits/ordering.ts';
+import type { OutfitRow } from '../../../src/outfits/row.ts';
 
 const fields = ['created', 'id', 'likes', 'modified'] as const;
 export type Sortable = Pick<OutfitRow, (typeof fields)[number]>;

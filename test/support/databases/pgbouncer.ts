@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from './process.ts';
+import { findFreePort } from '../cli/process.ts';
 
 const program = '/usr/sbin/pgbouncer';
 

@@ -1,8 +1,8 @@
 // What a filter of outfits means, as plain JavaScript on rows, and filters at random.
 import fc from 'fast-check';
-import type { OutfitRow } from '../../src/outfits/row.ts';
-import { formatTimestamp } from '../../src/outfits/timestamps.ts';
-import { outfitId } from './gateway.ts';
+import type { OutfitRow } from '../../../src/outfits/row.ts';
+import { formatTimestamp } from '../../../src/outfits/timestamps.ts';
+import { outfitId } from '../gateway.ts';
 
 /** Titles and descriptions in many scripts. */
 export const texts = [
