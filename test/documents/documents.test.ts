@@ -1,4 +1,4 @@
-// README.md and docs/ as a reader meets them. What they say to type is typed in by test/soak/docs.test.ts.
+// README.md and docs/ as a reader meets them. What they say to type is typed in by documents.soak.test.ts.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// The built commands as processes of their own; test/setup.ts ends them after each test.
+// The built commands as processes of their own; test/support/setup.ts ends them after each test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';

@@ -16,8 +16,14 @@ export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
     /^npm install |relay-compiler/,
     'test/clients/clients.test.ts runs the tools that are installed',
   ],
-  [/npm run package|outfit-gateway-[\d.]+\.tar\.gz/, 'test/soak/package.test.ts makes and runs it'],
-  [/^(?:pg_dump|createdb|pg_restore|psql) /, 'test/soak/running.test.ts runs them where they are'],
+  [
+    /npm run package|outfit-gateway-[\d.]+\.tar\.gz/,
+    'test/process/package.soak.test.ts makes and runs it',
+  ],
+  [
+    /^(?:pg_dump|createdb|pg_restore|psql) /,
+    'test/documents/running.soak.test.ts runs them where they are',
+  ],
   [/^docker |\ndocker /, 'there is no Docker where tests run'],
 ];
 
