@@ -1,6 +1,7 @@
 // TLS options of DATABASE_URL with the meaning they have in libpq, from which that in `pg` differs.
 // @see https://www.postgresql.org/docs/current/libpq-ssl.html
 import { readFileSync } from 'node:fs';
+import type tls from 'node:tls';
 import type pg from 'pg';
 import { ConfigError } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
@@ -15,15 +16,7 @@ const names = [
 
 /** Reads the TLS options, and removes them from the URL; an empty object when there are none. @throws ConfigError */
 export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation'> {
-  const given: Record<string, string | undefined> = {};
-  for (const [name, value] of [...url.searchParams]) {
-    const isKnown = names.includes(name);
-    if (!isKnown && !name.startsWith('ssl')) continue;
-    if (!isKnown) throw wrong(`has ${name}, which the gateway does not know: leave it out`);
-    given[name] = value;
-    url.searchParams.delete(name);
-  }
-  const { ssl, uselibpqcompat: _, ...others } = given;
+  const { ssl, uselibpqcompat: _, ...others } = takeOptions(url);
   const { sslmode: mode = ssl === 'true' ? 'require' : undefined, sslrootcert: root } = others;
   const { sslcert: cert, sslkey: key, sslpassword: passphrase } = others;
   const { sslnegotiation: negotiation = 'postgres' } = others;
@@ -59,19 +52,32 @@ export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation
       key: readText('sslkey', key),
       ...(passphrase === undefined ? {} : { passphrase }),
     };
-  const trusted =
-    root === undefined || root === 'system'
-      ? // Without a file, the certificates that Node.js trusts.
-        { rejectUnauthorized: mode === 'verify-full' }
-      : {
-          ca: readText('sslrootcert', root),
-          // With a root certificate, `require` means `verify-ca`: any host name is accepted.
-          ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
-        };
   return {
-    ssl: { ...own, ...trusted },
+    ssl: { ...own, ...verification(mode, root) },
     ...(negotiation === 'direct' ? { sslnegotiation: negotiation } : {}),
   };
+}
+
+function takeOptions(url: URL): Record<string, string | undefined> {
+  const options: Record<string, string | undefined> = {};
+  for (const [name, value] of [...url.searchParams]) {
+    const isSupported = names.includes(name);
+    if (!isSupported && !name.startsWith('ssl')) continue;
+    if (!isSupported) throw wrong(`has ${name}, which the gateway does not know: leave it out`);
+    options[name] = value;
+    url.searchParams.delete(name);
+  }
+  return options;
+}
+
+/** How the certificate of the server is verified. */
+function verification(mode: string, root: string | undefined): tls.ConnectionOptions {
+  // Without a root certificate, those that Node.js trusts.
+  if (root === undefined || root === 'system')
+    return { rejectUnauthorized: mode === 'verify-full' };
+  const ca = readText('sslrootcert', root);
+  // With one, `require` means `verify-ca`: any host name is accepted.
+  return mode === 'verify-full' ? { ca } : { ca, checkServerIdentity: () => undefined };
 }
 
 function readText(name: string, path: string): string {
