@@ -55,6 +55,7 @@ export interface GraphQLOptions {
 
 const path = '/graphql';
 
+/** Adds the routes of /graphql, and of the SDL if introspection is on. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, admit, config } = options;
   const endpoint = new GraphQLEndpoint(options, app.log);

@@ -16,6 +16,7 @@ declare module 'fastify' {
   }
 }
 
+/** JSON lines (pino), without values of clients in errors. */
 export function createLog(level: Config['logLevel'], destination?: DestinationStream): Logger {
   const options = {
     level,

@@ -44,7 +44,7 @@ type MetricDefinition = [
   options?: MetricOptions,
 ];
 
-/** Counters of one process, and of the rooms that it was given. */
+/** All metrics of one process; each `follow…` adds those of one component. */
 export class Metrics {
   /** For the metrics of optional features. */
   readonly registry = new Registry();

@@ -86,7 +86,7 @@ export class AnswerCache {
 
   /**
    * @param allowsStale whether the answer may be stale by `maxAge`
-   * @throws whatever the read fails with; HttpError 503 on timeout
+   * @throws the error of the read; HttpError 503 on timeout
    */
   async get<Value extends Answer>(
     key: string,

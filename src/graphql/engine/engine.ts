@@ -47,6 +47,7 @@ const personal: Reading<Answer> = {
   isExpensive: false,
 };
 
+/** Executes operations: cached and shared by all viewers if possible, with errors masked and logged. */
 export class Engine {
   readonly operations: Operations;
 

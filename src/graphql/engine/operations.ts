@@ -52,6 +52,7 @@ export class Operations {
     private readonly config: LimitConfig,
   ) {}
 
+  /** By its text and name; `isRead`: GET, with which a mutation is an error. */
   find(text: string, operationName: string | undefined, isRead: boolean): Operation | Invalid {
     const parsed = this.#documents.get(text);
     const operation = parsed?.operations.get(operationName);
@@ -76,7 +77,7 @@ export class Operations {
     }
   }
 
-  /** The error of an operation that exceeds the limits whatever its variables. */
+  /** The error of an operation that exceeds the limits with any variables. */
   findUnanswerable(operation: Operation): GraphQLError | undefined {
     return findExcessOf(this.schema, this.config, operation);
   }

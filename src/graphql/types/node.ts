@@ -1,4 +1,4 @@
-// Node: Relay's global object identification. node(id), nodes(ids), and the ids themselves.
+// Node, node(id), nodes(ids), and global ids. @see https://relay.dev/graphql/objectidentification.htm
 import { decodeGlobalID, encodeGlobalID } from '@pothos/plugin-relay';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
@@ -43,10 +43,10 @@ function parse(text: string, name: string) {
     const id = Number(decoded.id);
     const type = decoded.typename as NodeType;
     const isKnown = Object.hasOwn(loaders, type) && (id | 0) === id;
-    // Other texts decode to the same bytes, and numbers like 007 are nobody's id.
+    // Only the canonical text: other base64 texts decode to the same bytes, and 007 is not an id.
     if (isKnown && globalIdOf(type, id) === text) return { type, id };
   } catch {
-    // It is no text of this form.
+    // Not base64 of a type and an id.
   }
   const shown = JSON.stringify(text.length > 50 ? `${text.slice(0, 50)}…` : text);
   throw badUserInput(
@@ -81,7 +81,7 @@ builder.queryField('nodes', (t) =>
       if (ids.length > maxNodes) {
         throw badUserInput(`ids must be at most ${maxNodes}, but they are ${ids.length}.`);
       }
-      // All before the first load: an error between two would leave promises whose rejection ends the process.
+      // Parsed before the first load: an error after it would leave unhandled rejections, which end the process.
       const parsed = ids.map((id, index) => parse(id, `ids[${index}]`));
       return Promise.all(parsed.map((one) => load(one, context)));
     },

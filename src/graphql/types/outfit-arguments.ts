@@ -47,7 +47,7 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
 
 type Input = InputShapeFromTypeParam<typeof builder.$inferSchemaTypes, typeof OutfitFilter, false>;
 
-/** @throws GraphQLError that names the field of a value that cannot be */
+/** @throws GraphQLError that names the field of an invalid value */
 export function filterOf(input: Input | undefined): Filter {
   if (!input) return {};
   const { ids, userIds, quality, creationDevices } = input;
@@ -80,7 +80,7 @@ function readSearch(text: string | null | undefined): string[] | undefined {
   if ([...text].length > maxLength) {
     throw badUserInput(`filter.search must have at most ${maxLength} characters.`);
   }
-  // No text holds these, and PostgreSQL takes none with them.
+  // PostgreSQL text cannot hold NUL or lone surrogates.
   if (/[\0\p{Cs}]/u.test(text)) {
     throw badUserInput('filter.search must be Unicode text without NUL characters.');
   }
@@ -114,7 +114,7 @@ function readLikes(name: string, value: number | null | undefined): number | und
   throw badUserInput(`filter.${name} must be 0 or more, but it is ${value}.`);
 }
 
-// Each value stands for its REST spelling; the REST error lists them in this order.
+// Values are the spellings of REST, whose error lists them in this order.
 export const OutfitOrdering = builder.enumType('OutfitOrdering', {
   description: 'What a list is sorted by, ties by id in the same direction.',
   values: {

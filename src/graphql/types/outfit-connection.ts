@@ -1,4 +1,5 @@
-// The Relay connections for scrolling: outfitConnection(...), User.outfitConnection(...), Viewer.likedOutfits(...).
+// Connections (keyset pagination): outfitConnection(...), User.outfitConnection(...), Viewer.likedOutfits(...).
+// @see https://relay.dev/graphql/connections.htm
 import type { InputShapeFromFields } from '@pothos/core';
 import { createOutfitList, hasOutfitAt, type OutfitList } from '../../outfits/lists/list.ts';
 import { maxRows } from '../../outfits/lists/statements.ts';
@@ -20,10 +21,10 @@ import { weighFilter, weighFilterOfUser } from './outfit-page.ts';
 import { User } from './user.ts';
 import { Viewer } from './viewer.ts';
 
-/** One less than a slice can have: the one more tells whether there is a next page. */
+/** One less than a statement may read: one row more shows whether there is a next page. */
 const maxPerRequest = maxRows - 1;
 
-/** Also a range of none counts as one, since it is read. */
+/** An empty range counts as one, since it is read too. */
 const countItems: CountItems = ({ first, last }, config) =>
   Math.min(Math.max(Number(first ?? last ?? defaultSize(config)), 1), maxPerRequest);
 
@@ -107,7 +108,7 @@ builder.objectField(Viewer, 'likedOutfits', (t) =>
     type: OutfitConnection,
     description: 'The visible outfits that the viewer likes, as a Relay connection.',
     args: connectionArguments,
-    // Also unfiltered, all likes of the viewer are read.
+    // Even without a filter, all likes of the viewer are read.
     extensions: {
       countItems,
       weighFilter: (args: Record<string, unknown>) => Math.max(weighFilterOfUser(args), 1),
@@ -141,7 +142,7 @@ async function resolveConnection(
   ]);
   const more = rows.length > size;
   const slice = forward ? rows.slice(0, size) : rows.slice(more ? 1 : 0);
-  // Relay: with both `first` and `last`, the last of the first.
+  // With both `first` and `last`: the last of the first.
   const kept =
     forward && last !== undefined ? slice.slice(Math.max(0, slice.length - last)) : slice;
 

@@ -23,7 +23,7 @@ import { globalIdOf, readGlobalId } from './node.ts';
 import { Outfit } from './outfit.ts';
 import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-input.ts';
 
-// The fields are nullable, so that one that fails does not hide what the others have done.
+// Nullable fields: an error in one must not remove the results of the others.
 builder.mutationType({
   description:
     'Everything that can be written. Needs a bearer token, which names the user. A field that fails is null, and those before it have been done.',
@@ -70,7 +70,7 @@ builder.mutationField('createOutfit', (t) =>
     resolve: async (_root, { input, validateOnly }, context) => {
       const { userId } = requireViewer(context);
       const request = requestOf(context, userId, input);
-      // Before the input is looked at: with a key, another request is refused whatever is in it.
+      // Before validation: a reused idempotency key is refused even if the input is invalid.
       const first = request && (await mapErrors(findFirstAnswer(context.read, request)));
       const { values, errors } = checkNewOutfit(input, context.config);
       if (errors) return { outfit: null, errors };
@@ -104,7 +104,7 @@ builder.mutationField('updateOutfit', (t) =>
 const DeleteOutfitPayload = builder.objectRef<{ id: number }>('DeleteOutfitPayload').implement({
   description: 'What was deleted.',
   fields: (t) => ({
-    // Not "id": caches of clients know a record by that, and would take this payload for the outfit.
+    // Not "id": the normalized caches of clients would take this payload for the outfit.
     deletedOutfitId: t.id({
       nullable: true,
       description: 'Global identifier of the deleted outfit.',
@@ -178,7 +178,7 @@ async function written(writing: Promise<OutfitRow>): Promise<Written> {
   return { outfit: await mapErrors(writing), errors: [] };
 }
 
-/** Says what the service refused in the terms of the interface. */
+/** Maps errors of the service to errors of the API. */
 async function mapErrors<Result>(writing: Promise<Result>): Promise<Result> {
   try {
     return await writing;

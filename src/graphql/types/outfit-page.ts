@@ -1,4 +1,4 @@
-// OutfitPage: outfits(...), User.outfits(...).
+// Numbered pages (OutfitPage): outfits(...), User.outfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
 import {
   createOutfitList,
@@ -51,13 +51,13 @@ const pageArguments = builder.args((t) => ({
   filter: t.field({ type: OutfitFilter, description: 'What narrows the list.' }),
 }));
 
-/** Only `results` has objects below it, as many as a page can have. */
+/** `results` is the only field with objects: a page of them. */
 const countItems: CountItems = (_args, { pageSize }) => pageSize;
 
 export const weighFilter: WeighFilter = ({ filter, ordering }: ListArguments) =>
   weightOf(filterOf(filter), orderingOf(ordering));
 
-/** The outfits of one user are found by an index, whatever filters them. */
+/** An index finds the outfits of one user, with any filter. */
 export const weighFilterOfUser: WeighFilter = (args) => Math.min(weighFilter(args), 2);
 
 type ListArguments = Partial<Pick<PageArguments, 'filter' | 'ordering'>>;

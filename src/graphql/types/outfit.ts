@@ -7,7 +7,7 @@ import { User } from './user.ts';
 
 export const Outfit = builder.prismaObject('Outfit', {
   interfaces: [Node],
-  // Every outfit is read together with its owner: one more join is cheaper than a statement.
+  // Always joined: a join is cheaper than another statement.
   include: { user: true },
   fields: (t) => ({
     id: t.id({

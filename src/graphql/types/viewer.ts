@@ -1,4 +1,4 @@
-// Viewer: viewer, and what an outfit is to the viewer.
+// Viewer: viewer, Outfit.viewerHasLiked, Outfit.viewerCanUpdate.
 import { builder } from '../builder.ts';
 import { Outfit } from './outfit.ts';
 import { User } from './user.ts';
