@@ -1,4 +1,4 @@
-// Concurrency limit with a fair queue and load shedding (CoDel): requests run, wait for a slot, or are refused with 503.
+// Concurrency limit with a fair queue and load shedding (CoDel): requests run, wait for a slot, or are refused (503).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FairQueue, type Origin } from '../database/fair-queue.ts';
 import type { StopSignal } from '../database/task.ts';

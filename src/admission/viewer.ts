@@ -66,7 +66,7 @@ const keyAlgorithms = [
 function verifyBySecret(text: string, claims: JWTVerifyOptions): Verify {
   const secret = createSecretKey(Buffer.from(text));
   const options = { ...claims, algorithms: secretAlgorithms };
-  // Verifying a signature takes a fifth of the time of a mutation. The secret never changes, so `exp` alone invalidates.
+  // Verifying a signature takes a fifth of the time of a mutation. The secret is fixed, so `exp` alone invalidates.
   const verified = new LRUCache<string, JWTPayload>({
     maxSize: 1_000_000,
     sizeCalculation: (_, token) => token.length,

@@ -42,7 +42,7 @@ export async function openResources(config: Config, log: Logger): Promise<Resour
   const tracing =
     otlpEndpoint === undefined
       ? undefined
-      : (await import('../tracing/tracing.ts')).startTracing(otlpEndpoint, log);
+      : new (await import('../tracing/tracing.ts')).Tracing(otlpEndpoint, log);
   const logStandby = ({ description, problem }: Standby) => {
     if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
     else log.info(`reading from the ${description}`);

@@ -43,18 +43,18 @@ export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
 export function knownParametersOf({ path, list, record }: Route): ReadonlySet<string> {
   const document = list ?? record;
   const definitions = document && getOperationAST(document)?.variableDefinitions;
-  const known = new Set(definitions?.map(({ variable }) => variable.name.value));
-  if (list) known.add('page').delete('last');
-  else for (const [, name = ''] of path.matchAll(/:(\w+)/g)) known.delete(name);
-  return known;
+  const parameters = new Set(definitions?.map(({ variable }) => variable.name.value));
+  if (list) parameters.add('page').delete('last');
+  else for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
+  return parameters;
 }
 
 function createParser({ config }: ReaderOptions, route: Route): (raw: string) => QueryParameters {
   if (config.unknownParameters !== 'refuse') return parseQuery;
-  const known = knownParametersOf(route);
+  const knownParameters = knownParametersOf(route);
   return (raw) => {
     const parameters = parseQuery(raw);
-    const names = parameters.map(([name]) => name).filter((name) => !known.has(name));
+    const names = parameters.map(([name]) => name).filter((name) => !knownParameters.has(name));
     if (names.length > 0) throw unknownParameters(names);
     return parameters;
   };

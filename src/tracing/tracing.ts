@@ -23,38 +23,56 @@ import { followCache, followEngine, followRequests, traceSnapshots } from './req
 import { followStatements } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
 
-export type Tracing = ReturnType<typeof startTracing>;
-
 /** Throttle: milliseconds between two warnings. */
 const warningInterval = 60_000;
 /** Milliseconds that the last spans may take at shutdown. */
 const flushTimeout = 1_000;
 
-export function startTracing(endpoint: string, log: FastifyBaseLogger) {
-  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
-  const provider = new NodeTracerProvider({
-    resource: defaultResource()
-      .merge(resourceFromAttributes({ 'service.name': 'outfit-gateway' }))
-      .merge(detectResources({ detectors: [envDetector] })),
-    // Buffers a bounded number of spans and drops the rest, so a collector that is down costs nothing.
-    spanProcessors: [new BatchSpanProcessor(warnOfFailures(exporter, endpoint, log))],
-  });
-  provider.register();
-  const tracer: Tracer = provider.getTracer('outfit-gateway');
-  return {
-    /** To be called before other hooks are added, so that they run within the span. */
-    followRequests: (app: FastifyInstance, clients: Clients) =>
-      followRequests(app, tracer, clients),
-    /** To be called before the first statement is sent. */
-    followStatements: (pool: Database['pool']) => followStatements(pool, tracer),
-    followCache,
-    traceSnapshots: (snapshots: StateSource) => traceSnapshots(snapshots, tracer),
-    followEngine: (engine: Engine) => followEngine(engine, tracer),
-    traceUpstream: <Request extends UpstreamRequest>(upstream: Upstream<Request>) =>
-      traceUpstream(upstream, tracer),
-    /** Exports the remaining spans, within a timeout. */
-    close: () => Promise.race([provider.shutdown().catch(() => {}), sleep(flushTimeout)]),
-  };
+/** Registers the global tracer provider, and instruments the parts of a gateway. */
+export class Tracing {
+  readonly followCache = followCache;
+  readonly #provider: NodeTracerProvider;
+  readonly #tracer: Tracer;
+
+  constructor(endpoint: string, log: FastifyBaseLogger) {
+    const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
+    this.#provider = new NodeTracerProvider({
+      resource: defaultResource()
+        .merge(resourceFromAttributes({ 'service.name': 'outfit-gateway' }))
+        .merge(detectResources({ detectors: [envDetector] })),
+      // Buffers a bounded number of spans and drops the rest, so a collector that is down costs nothing.
+      spanProcessors: [new BatchSpanProcessor(warnOfFailures(exporter, endpoint, log))],
+    });
+    this.#provider.register();
+    this.#tracer = this.#provider.getTracer('outfit-gateway');
+  }
+
+  /** To be called before other hooks are added, so that they run within the span. */
+  followRequests(app: FastifyInstance, clients: Clients): void {
+    followRequests(app, this.#tracer, clients);
+  }
+
+  /** To be called before the first statement is sent. */
+  followStatements(pool: Database['pool']): void {
+    followStatements(pool, this.#tracer);
+  }
+
+  followEngine(engine: Engine): void {
+    followEngine(engine, this.#tracer);
+  }
+
+  traceSnapshots(snapshots: StateSource): StateSource {
+    return traceSnapshots(snapshots, this.#tracer);
+  }
+
+  /** Bound, since it is passed on as a function. */
+  readonly traceUpstream = <Request extends UpstreamRequest>(upstream: Upstream<Request>) =>
+    traceUpstream(upstream, this.#tracer);
+
+  /** Exports the remaining spans, within a timeout. */
+  async close(): Promise<void> {
+    await Promise.race([this.#provider.shutdown().catch(() => {}), sleep(flushTimeout)]);
+  }
 }
 
 function warnOfFailures(

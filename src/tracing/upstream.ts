@@ -18,7 +18,7 @@ export interface Upstream<Request> {
   close(): void;
 }
 
-/** Wraps a client: `traceparent` of this gateway replaces that of the caller. @see https://www.w3.org/TR/trace-context/ */
+/** `traceparent` of this gateway replaces that of the caller. @see https://www.w3.org/TR/trace-context/ */
 export function traceUpstream<Request extends UpstreamRequest>(
   upstream: Upstream<Request>,
   tracer: Tracer,

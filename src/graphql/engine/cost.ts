@@ -45,75 +45,85 @@ export type CostConfig = Pick<Config, 'pageSize'>;
 type Part = Omit<Cost, 'conditions'>;
 const nothing: Part = { objects: 0, fields: 0, selections: 0, weight: 0 };
 
-/**
- * Memoized by selection set: a fragment that is spread many times is counted once.
- * @param count coerced variables; undefined: a list counts as one item, since its size depends on them
- */
+/** @param count coerced variables; undefined: a list counts as one item, since its size depends on them */
 export function countCost(
   schema: GraphQLSchema,
-  { definitions }: DocumentNode,
+  document: DocumentNode,
   operation: OperationDefinitionNode,
   count: CountOptions | undefined,
 ): Cost {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-      fragments.set(definition.name.value, definition);
+  const root = schema.getRootType(operation.operation);
+  const counter = new CostCounter(schema, document, count);
+  const parts = root ? counter.countSet(operation.selectionSet, root) : nothing;
+  return { ...parts, conditions: counter.conditions };
+}
+
+/** Memoized by selection set: a fragment that is spread many times is counted once. */
+class CostCounter {
+  readonly conditions = new Set<string>();
+  readonly #fragments = new Map<string, FragmentDefinitionNode>();
+  readonly #counted = new Map<SelectionSetNode, Part>();
+
+  constructor(
+    private readonly schema: GraphQLSchema,
+    { definitions }: DocumentNode,
+    private readonly options: CountOptions | undefined,
+  ) {
+    for (const definition of definitions) {
+      if (definition.kind === Kind.FRAGMENT_DEFINITION) {
+        this.#fragments.set(definition.name.value, definition);
+      }
     }
   }
-  const conditions = new Set<string>();
-  const counted = new Map<SelectionSetNode, Part>();
 
-  const countSet = (set: SelectionSetNode, type: GraphQLCompositeType): Part => {
-    const memoized = counted.get(set);
+  countSet(set: SelectionSetNode, type: GraphQLCompositeType): Part {
+    const memoized = this.#counted.get(set);
     if (memoized) return memoized;
     const total = { ...nothing };
     for (const selection of set.selections) {
       const { objects, fields, selections, weight } =
         selection.kind === Kind.FIELD
-          ? countField(selection, type)
+          ? this.#countField(selection, type)
           : selection.kind === Kind.FRAGMENT_SPREAD
-            ? countFragment(fragments.get(selection.name.value), type)
-            : countFragment(selection, type);
+            ? this.#countFragment(this.#fragments.get(selection.name.value), type)
+            : this.#countFragment(selection, type);
       total.objects += objects;
       total.fields += fields;
       total.selections += selections;
       total.weight += weight;
     }
-    counted.set(set, total);
+    this.#counted.set(set, total);
     return total;
-  };
+  }
 
-  const countFragment = (
+  #countFragment(
     fragment: Partial<Pick<FragmentDefinitionNode, 'selectionSet' | 'typeCondition'>> | undefined,
     parent: GraphQLCompositeType,
-  ): Part => {
+  ): Part {
     if (!fragment?.selectionSet) return nothing;
     const { typeCondition } = fragment;
-    const type = typeCondition ? schema.getType(typeCondition.name.value) : parent;
-    return isCompositeType(type) ? countSet(fragment.selectionSet, type) : nothing;
-  };
+    const type = typeCondition ? this.schema.getType(typeCondition.name.value) : parent;
+    return isCompositeType(type) ? this.countSet(fragment.selectionSet, type) : nothing;
+  }
 
-  const countField = (node: FieldNode, parent: GraphQLCompositeType): Part => {
+  #countField(node: FieldNode, parent: GraphQLCompositeType): Part {
     const field = fieldOf(parent, node.name.value);
     const type: GraphQLNamedType | undefined = field && getNamedType(field.type);
     // A scalar, or introspection, whose nested lists graphql-js limits itself.
     if (!field || !node.selectionSet || !isCompositeType(type)) {
       return { objects: 0, fields: 1, selections: 1, weight: 0 };
     }
-    const { items, weight, names } = count ? measureField(field, node, count) : unmeasured;
-    for (const name of names) conditions.add(name);
-    const below = countSet(node.selectionSet, type);
+    const { options } = this;
+    const { items, weight, names } = options ? measureField(field, node, options) : unmeasured;
+    for (const name of names) this.conditions.add(name);
+    const below = this.countSet(node.selectionSet, type);
     return {
       objects: 1 + items * below.objects,
       fields: 1 + items * below.fields,
       selections: 1 + below.selections,
       weight: weight + below.weight,
     };
-  };
-
-  const root = schema.getRootType(operation.operation);
-  return { ...(root ? countSet(operation.selectionSet, root) : nothing), conditions };
+  }
 }
 
 function fieldOf(type: GraphQLCompositeType, name: string) {

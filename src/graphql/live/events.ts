@@ -86,7 +86,7 @@ function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
   return { events, isShared, isFinal, size: events.length, shareable };
 }
 
-/** Canonical JSON: equal for equal variables, in any order. JSON.stringify would write Infinity, read from 1e400, as null. */
+/** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */
 function writeCanonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
   if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);

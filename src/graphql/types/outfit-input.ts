@@ -24,8 +24,8 @@ export const InputErrorRef = builder.objectRef<InputError>('InputError').impleme
 
 type Fields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
-// `extensions` are for REST, which reads these fields from forms and describes them. None is non-null: a missing field is
-// an InputError like any other.
+// `extensions` are for REST, which reads these fields from forms and describes them. None is non-null, so that a missing
+// field is an InputError like any other.
 const content = (t: Fields, isNew: boolean) => ({
   title: t.string({
     description: `At most ${maxLength.title} characters; may be empty.`,
