@@ -1,4 +1,4 @@
-// Part of npm run generate: the schema as text, and types for the documents of REST and of tests.
+// Part of npm run generate: the schema as SDL, and types of the documents of REST and of the tests.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { codegen } from '@graphql-codegen/core';
 import * as documentNode from '@graphql-codegen/typed-document-node';
@@ -7,13 +7,13 @@ import { parse } from 'graphql';
 import { schema } from './src/graphql/schema.ts';
 import { printSdl } from './src/graphql/sdl.ts';
 
-// It is built without a database, so this runs anywhere.
+// The schema needs no database.
 const sdl = printSdl(schema);
 writeFileSync('src/graphql/schema.graphql', sdl);
 await generate('src/generated/rest.ts', 'src/rest');
 await generate('src/generated/test-client.ts', 'test/support/graphql');
 
-/** @param folder whose documents are typed */
+/** @param folder folder of the documents */
 async function generate(filename: string, folder: string): Promise<void> {
   const names = readdirSync(folder).filter((name) => name.endsWith('.graphql'));
   const text = await codegen({

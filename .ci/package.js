@@ -1,5 +1,4 @@
-// npm run package: a folder of only what runs, and an archive of it. It needs Node.js and nothing else,
-// no npm ci either.
+// npm run package: a folder with the runtime files only, and an archive of it. It needs Node.js, and no npm ci.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -27,7 +26,7 @@ cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
 cpSync(join(root, 'prisma/migrations'), join(folder, 'prisma/migrations'), { recursive: true });
 const texts = ['.env.example', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'docs'];
 for (const name of texts) {
-  // An image is built without what is only to be read.
+  // The build of an image has no documents.
   if (existsSync(join(root, name)))
     cpSync(join(root, name), join(folder, name), { recursive: true });
 }
@@ -42,7 +41,7 @@ const bytes = listFiles(folder).reduce((sum, file) => sum + statSync(join(folder
 console.log(`${folder}: ${inMegabytes(bytes)} MB`);
 console.log(`${archive}: ${inMegabytes(statSync(archive).size)} MB`);
 
-/** package.json without what only installing, building and testing need. */
+/** package.json without the fields for installing, building and testing. */
 function reduceManifest() {
   const { version, private: isPrivate, description, license, type, engines, bin } = manifest;
   const scripts = Object.entries(manifest.scripts).filter(([, script]) =>

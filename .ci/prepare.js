@@ -1,5 +1,5 @@
-// Runs at the end of npm ci: builds, where that is possible, and says nothing unless it fails. With --omit=dev or
-// NODE_ENV=production there is nothing to build with, which must not fail the installation.
+// Runs at the end of npm ci: builds, and prints nothing unless it fails. With --omit=dev or NODE_ENV=production the
+// packages for building are missing, which must not fail the installation.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 

@@ -1,10 +1,10 @@
-// A reporter of vitest for CI: what a run leaves for the end of CI, where it is found again.
+// A reporter of vitest: writes the results of a run to a file, which CI summarizes at its end.
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 /**
- * Writes to the file that CI_RESULTS names how many tests passed and failed, and then what failed, a line each.
- * A hook or a file that failed counts as one: its tests did not run.
+ * Writes the numbers of passed and failed tests to the file CI_RESULTS, then one line for each failure.
+ * A failed hook or file counts as one failure: its tests did not run.
  */
 export default class {
   onTestRunEnd(modules, unhandledErrors) {
@@ -36,7 +36,7 @@ function failuresOf(module) {
   ];
 }
 
-/** With the file that ran, the kind of error, and the frames of its stack: no test says where it comes from. */
+/** With the file, the kind of error and the stack: an unhandled error belongs to no test. */
 function describeUnhandled(error) {
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+(at|❯) /.test(line));
   const places = frames.slice(0, 12).map((line) => line.trim());

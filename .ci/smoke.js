@@ -1,5 +1,5 @@
-// npm run test:node24: the built gateway with another version of Node.js, which comes from npm. Starts,
-// reads and writes by REST and GraphQL, and ends on SIGTERM.
+// npm run test:node24: smoke test of the built gateway with another version of Node.js, installed from npm: start,
+// reads and writes by REST and GraphQL, SIGTERM.
 //   node .ci/smoke.js VERSION [FOLDER]    FOLDER: what npm run package has made (default: this one)
 import { spawn, spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -24,7 +24,7 @@ try {
   rmSync(place, { recursive: true, force: true });
 }
 
-/** The package "node" would fetch this one by an install script, which npm no longer runs. */
+/** The package "node" would fetch this one by an install script, which npm does not run any more. */
 function installNode() {
   const name = `node-${process.platform}-${process.arch}`;
   const options = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', place];
@@ -37,7 +37,7 @@ function installNode() {
 
 /**
  * @param {string} node
- * @returns {Promise<string>} the version that it has
+ * @returns {Promise<string>} the version of Node.js
  */
 async function tryGateway(node) {
   const used = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim().slice(1);
@@ -82,7 +82,7 @@ async function tryGateway(node) {
     const ended = exit.then(() => {
       throw new Error('It ended before it listened.');
     });
-    // The first start fills the database: seconds, but a minute on a machine that is busy.
+    // The first start seeds the database: seconds, but a minute on a busy machine.
     return Promise.race([found, ended, expire(180)]);
   }
 }

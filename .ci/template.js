@@ -1,5 +1,5 @@
 // The last step of npm run build: the template of the embedded database. .ci/bundle.js has removed the previous one, so
-// that opening makes this database from nothing.
+// that this database is created without a template.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,22 +1,22 @@
-// What the environment says, checked. Pure: text in, `Config` or a `ConfigError` out.
+// Configuration: parses and validates environment variables. Pure: text in, `Config` or a `ConfigError` out.
 import { isIP } from 'node:net';
 import { z } from 'zod';
 
-/** A wrong setting; the message is one sentence that names the variable, its value and its range. */
+/** An invalid setting. The message is one sentence with the variable, its value and its range. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-// The schemas of values; the description of each says in words what it may be.
+// Schemas of values. The description of each completes the sentence "it may be …".
 
 export const text = z.string().describe('any text');
 const onOrOff = z
   .stringbool({ truthy: ['on', 'true', '1'], falsy: ['off', 'false', '0'], case: 'sensitive' })
   .describe('"on" or "off"');
 
-/** Not `URL.canParse`: once optimised, Node.js 20 says no to each address with a letter such as ü. */
+/** Not `URL.canParse`: once optimised, Node.js 20 rejects every address with a letter such as ü. */
 export function parseUrl(text: string, base?: string | URL): URL | undefined {
   try {
     return new URL(text, base);
@@ -26,7 +26,7 @@ export function parseUrl(text: string, base?: string | URL): URL | undefined {
 }
 
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
-/** The last label is no number: that is a wrong IPv4 address, such as 300.1.1.1 (RFC 1123 §2.1). */
+/** A numeric last label is an invalid IPv4 address, such as 300.1.1.1. @see RFC 1123 §2.1 */
 const hostName = new RegExp(
   `^(?=.{1,253}$)(?:${label}\\.)*(?!(?:\\d+|0x[0-9a-f]*)\\.?$)${label}\\.?$`,
   'i',
@@ -141,7 +141,7 @@ const rate = z
 
 export interface RateLimit {
   readonly requests: number;
-  /** Length of the window that they are counted in, in seconds. */
+  /** Length of the window, in seconds. */
   readonly seconds: number;
 }
 
@@ -169,7 +169,7 @@ const postgresUrls = z
   .describe(
     'URLs such as "postgresql://user:password@standby:5432/database", with commas between them',
   );
-/** What an error must not repeat. */
+/** Schemas of secrets: errors do not quote their values. */
 const secrets = new Set<z.ZodType>([
   signingSecret,
   postgresUrl,
@@ -207,7 +207,7 @@ function group<Group extends Record<string, Setting<unknown>>>(heading: string, 
   return members;
 }
 
-// One line each; .env.example says what they mean. Whoever adds one adds it there and to the table in docs/settings.md.
+// One line for each setting. A new one is also documented in .env.example and in the table of docs/settings.md.
 const settings = {
   ...group('Address', {
     host: setting('HOST', host, 'localhost'),
@@ -298,15 +298,15 @@ type Settings = {
 };
 
 export interface Config extends Settings {
-  /** What an empty database is filled with; `demo` is the default on the embedded one only. */
+  /** Content of an empty database; `demo` is the default of the embedded one only. */
   readonly seed: 'demo' | 'none';
   readonly databasePooler: 'session' | 'transaction';
   readonly mediaUrl: string;
-  /** Whether MEDIA_URL is set: or else the demonstration's pictures come from this process. */
+  /** Whether MEDIA_URL is set. If not, this process draws the pictures of the demonstration set. */
   readonly hasMediaUrl: boolean;
 }
 
-/** An empty variable counts as unset. @throws ConfigError for the first variable whose value is not allowed */
+/** An empty variable counts as unset. @throws ConfigError for the first invalid variable */
 export function readConfig(environment: Environment): Config {
   const entries = Object.entries(settings).map(([key, one]) => [key, read(environment, one)]);
   const config: Settings = Object.fromEntries(entries);
@@ -335,10 +335,10 @@ export function readConfig(environment: Environment): Config {
   }
   return {
     ...config,
-    // GraphiQL could ask nothing else.
+    // GraphiQL sends arbitrary documents, which would all be refused.
     graphiql: config.graphiql && !config.trustedDocumentsOnly,
     seed: config.seed ?? (config.databaseUrl ? 'none' : 'demo'),
-    // As URLs for Prisma say it, such as those that services give out.
+    // Hosting services add this parameter to URLs for Prisma.
     databasePooler:
       config.databasePooler ??
       (/[?&]pgbouncer=true(&|$)/.test(config.databaseUrl ?? '') ? 'transaction' : 'session'),
@@ -352,7 +352,7 @@ function read(environment: Environment, { name, schema, whenUnset }: Setting<unk
   return value === undefined || value === '' ? whenUnset : readValue(name, schema, value);
 }
 
-/** @throws ConfigError that says what `name` may be */
+/** @throws ConfigError that describes the values `name` may have */
 export function readValue<Value>(
   name: string,
   schema: z.ZodType<Value, string>,
@@ -371,7 +371,7 @@ export type IdentityConfig = Pick<
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
 
-/** Why nobody can write here: WRITES=off, the old service, or no way to sign in; undefined: somebody can. */
+/** Why no client can write: WRITES=off, the old service, or no key for tokens; undefined: clients can write. */
 export function findWriteObstacle(
   config: IdentityConfig & WriteConfig,
 ): 'off' | 'legacy' | 'identity' | undefined {
@@ -381,7 +381,7 @@ export function findWriteObstacle(
   );
 }
 
-/** What refuses all writes whoever asks: WRITES=off, or the legacy service that owns the data. */
+/** Why all writes are refused, for every viewer: WRITES=off, or the old service owns the data. */
 export function findOtherOwner({ legacyMode, writes }: WriteConfig): 'off' | 'legacy' | undefined {
   if (!writes) return 'off';
   return legacyMode.kind === 'shadow' || legacyMode.kind === 'canary' ? 'legacy' : undefined;

@@ -1,4 +1,4 @@
-/** A request that is turned away: REST and GraphQL say it in their own forms, with the same status and headers. */
+/** An intended error. REST and GraphQL format it, with the same status and headers. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
 
@@ -37,10 +37,10 @@ export const invalidKey = () =>
     'Idempotency-Key must be 1 to 255 printable ASCII characters.',
   );
 
-/** An idempotency key came again with another request. */
+/** An idempotency key was reused for another request. */
 export const keyReused = (message: string) => new HttpError(422, 'IDEMPOTENCY_KEY_REUSED', message);
 
-/** @param seconds whole seconds until the next request is taken */
+/** @param seconds whole seconds until the next request is admitted */
 export const throttled = (seconds: number) =>
   new HttpError(
     429,
@@ -52,7 +52,7 @@ export const throttled = (seconds: number) =>
 const notNow = (code: string, message: string, seconds = 1, options?: ErrorOptions) =>
   new HttpError(503, code, message, { 'Retry-After': String(seconds) }, options);
 
-/** What the gateway needs is away for now; the cause is for the log. */
+/** The database, or another dependency, is unavailable; the cause goes to the log only. */
 export const unavailable = (options?: ErrorOptions) => {
   const message = 'Service temporarily unavailable, try again later.';
   return notNow('SERVICE_UNAVAILABLE', message, 1, options);
@@ -73,11 +73,11 @@ export const tooExpensive = (seconds: number) =>
 export const tooManyStreams = (max: number) =>
   notNow('TOO_MANY_STREAMS', `All ${max} streams are in use, try again later.`, 5);
 
-/** WRITES=off: nobody writes, as during a last import. */
+/** WRITES=off, such as during the last import. */
 export const writesOff = () =>
   notNow('WRITES_OFF', 'Writing is switched off for now, try again later.', 60);
 
-/** The old service is the one owner of the data until the switch. */
+/** Until the switch, the old service owns the data. */
 export const legacyOwnsWrites = () =>
   new HttpError(
     403,
@@ -85,7 +85,7 @@ export const legacyOwnsWrites = () =>
     'The old service still takes all writes: send them to its paths under /api/.',
   );
 
-/** An error that is meant for an operator: its message says all, in a sentence. */
+/** An error for the operator: its message is a complete sentence, shown without a stack. */
 export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
 }
@@ -94,7 +94,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A text for a message: on one line, and of at most so many characters. */
+/** Shortens text for a message: one line, a limited number of characters. */
 export function cut(text: string, most = 80): string {
   const characters = [...text.slice(0, 3 * most).replace(/[\p{Cc}\u2028\u2029]/gu, ' ')];
   if (characters.length <= most) return characters.join('');

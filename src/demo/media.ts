@@ -1,4 +1,4 @@
-// /media/: the pictures of the demonstration, for /media/ followed by any key of the stored shape.
+// GET /media/{key}: draws the picture of any well-formed key of the demonstration set.
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from '../http/json.ts';
 import { avatarKey, imageKey, videoKey } from '../outfits/writes/input.ts';
@@ -6,11 +6,11 @@ import { drawPicture } from './picture.ts';
 
 const headers = {
   'Content-Type': 'image/svg+xml',
-  // A key has one picture for ever.
+  // The picture of a key never changes.
   'Cache-Control': 'public, max-age=31536000, immutable',
-  // Opened on its own, it is a document: one that may do nothing.
+  // Opened directly, an SVG is a document: the policy disables scripts.
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-  // Apps on other ports show it, too.
+  // Pages of other origins may embed it.
   'Cross-Origin-Resource-Policy': 'cross-origin',
 };
 

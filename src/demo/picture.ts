@@ -1,4 +1,4 @@
-// Draws the demonstration's pictures as SVG, from their keys alone: outfits, avatars, and a still of each video.
+// Draws pictures of the demonstration set as SVG, seeded by their keys: outfits, avatars, stills of videos.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { packageFolder } from '../package.ts';
@@ -25,13 +25,13 @@ const palettes: readonly Palette[] = [
   ['#fde7dd', '#ee7d5b', '#fffaf3', '#4f928b', '#f2b950'],
 ];
 
-/** Numbers from the key alone, so that a picture is the same on every machine. */
+/** Seeded by the key: a picture is the same on every machine. */
 function randomOf(key: string): Random {
   const digest = createHash('sha256').update(key).digest();
   return createRandom(digest.readInt32LE(0), digest.readInt32LE(4), digest.readInt32LE(8));
 }
 
-/** @param key of an image, a video or an avatar, as it is stored */
+/** @param key stored key of an image, a video or an avatar */
 export function drawPicture(key: string): string {
   const random = randomOf(key);
   if (key.startsWith('avatars/')) return drawFace(random, pick(palettes, random));
@@ -61,7 +61,7 @@ const backdrops = [
   'M30 120Q60 20 170 40T280 190 190 370 40 300 30 120Z',
 ];
 
-/** Clothes hang from their origin, at the neck or the waist; shoes stand on it. */
+/** Paths of a garment. The origin is at the neck or the waist; shoes stand on it. */
 interface Garment {
   readonly outline: string;
   /** Parts in a second colour: collars, soles, bands. */
@@ -74,7 +74,7 @@ interface Garment {
   readonly buttons?: string;
 }
 
-/** What half of the clothes are printed or woven with. */
+/** Patterns of half of the clothes. */
 interface Pattern {
   readonly size: number;
   readonly paths: readonly string[];
@@ -90,7 +90,7 @@ interface Hair {
 
 let shapes: readonly { readonly kind: string }[] | undefined;
 
-/** Those of some kinds; read on first use. */
+/** Shapes of a kind, read on first use. */
 function shapesOf<Shape = Garment>(kinds: string): Shape[] {
   shapes ??= readFileSync(new URL('dist/demo/shapes.ndjson', packageFolder), 'utf8')
     .trim()
@@ -100,8 +100,8 @@ function shapesOf<Shape = Garment>(kinds: string): Shape[] {
 }
 
 /**
- * Where a garment of some kinds lies. `color` is its place among the colours of the picture; that of its trim is the
- * next one. `turn` is in degrees, give or take `tilt`. Shoes have none: they come in pairs, one behind the other.
+ * Position of a garment of one of `kinds`. `color` is an index into the colours of the picture; the trim has the next
+ * one. `turn` is in degrees, varied by `tilt`. Shoes have none: they are drawn in pairs, one behind the other.
  */
 type Place = readonly [
   kinds: string,

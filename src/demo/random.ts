@@ -1,8 +1,8 @@
-// Random numbers that are the same on every machine.
+// A seeded random generator: the same numbers on every machine.
 
 export type Random = () => number;
 
-/** sfc32, for one row or picture. With a state of 32 bits, two of ten million rows would share their UUIDs. */
+/** sfc32, for one row or picture. With 32 bits of state, two of ten million rows would have the same UUID. */
 export function createRandom(seed: number, stream: number, index: number): Random {
   let a = seed | 0;
   let b = stream | 0;
@@ -22,7 +22,7 @@ export function createRandom(seed: number, stream: number, index: number): Rando
   return next;
 }
 
-/** Draws a fraction from 0 up to, but not including, 1. */
+/** A fraction in [0, 1). */
 export function draw(random: Random): number {
   return random() / 0x1_0000_0000;
 }
@@ -35,7 +35,7 @@ export function pick<T>(list: readonly T[], random: Random): T {
   return at(list, below(random, list.length));
 }
 
-/** Takes the item at an index, counting on from the start at the end of the list. */
+/** The item at an index modulo the length. */
 export function at<T>(list: readonly T[], index: number): T {
   const item = list[index % list.length];
   if (item === undefined) throw new RangeError('The list is empty.');

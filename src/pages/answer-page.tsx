@@ -1,4 +1,4 @@
-// The page of one REST answer: a list as pictures, an error in words, any other as its JSON; and how to ask for it.
+// The page of a REST answer: a list as a gallery, an error as sentences, others as JSON, with the request to copy.
 import { STATUS_CODES } from 'node:http';
 import type { Route } from '../rest/routes.ts';
 import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
@@ -8,7 +8,7 @@ import type { Site } from './parts/site.ts';
 import { JsonView, shownText, Text } from './parts/text.tsx';
 import { type Question, toCurl, toShareLink } from './question.ts';
 
-/** An answer as a program gets it, and what has been asked for. */
+/** The JSON answer, and its request. */
 export interface Answer {
   readonly method: string;
   readonly target: string;
@@ -24,7 +24,7 @@ interface AnswerPageProperties {
   readonly parameters: QueryParameters;
   readonly orderings: readonly Ordering[];
   readonly question: Question | undefined;
-  /** Scheme and host of the request; undefined: it has sent none that a command could repeat. */
+  /** Scheme and host of the request; undefined: its Host is invalid. */
   readonly base: string | undefined;
 }
 
@@ -110,7 +110,7 @@ function Problem({ site, answer, route, parameters }: AnswerPageProperties) {
   );
 }
 
-/** The sentences of an error of Django REST Framework: one of the whole, or some of each field. */
+/** Sentences of an error body: `detail`, or a list for each field. */
 function messagesOf(json: unknown): { field: string | undefined; message: string }[] {
   return Object.entries(json ?? {}).flatMap(([name, messages]) => {
     const field = name === 'detail' || name === 'non_field_errors' ? undefined : name;
@@ -118,7 +118,7 @@ function messagesOf(json: unknown): { field: string | undefined; message: string
   });
 }
 
-/** @param isOpen whether the JSON is all that there is to see, so that it need not be unfolded */
+/** @param isOpen whether the JSON is unfolded, as the only content of the page */
 function AnswerSection({ answer, isOpen }: { answer: Answer; isOpen: boolean }) {
   const { method, target, status, headers, json } = answer;
   return (

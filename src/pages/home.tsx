@@ -1,4 +1,4 @@
-// `/`: what this service is, and where it leads. A page for people, JSON for programs.
+// GET /: an overview with links, as HTML or JSON by content negotiation.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'graphql';
 import { RequestCaller } from '../admission/admission.ts';
@@ -53,7 +53,7 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
   const operation = engine.operations.store(parse(homeQuery));
   answerErrors(app);
 
-  /** What anyone may see, whoever asks: nobody signs in for this. */
+  /** Anonymous: the answer is shared by all viewers. */
   const findOutfits = async (request: FastifyRequest) => {
     try {
       const { answer } = await engine.answer<Answer & Partial<HomeAnswer>>(
@@ -87,7 +87,7 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
       const outfits = await findOutfits(request);
       const site = siteOf(app);
       if (negotiation.prefersPage(request)) {
-        const page = cache.find(JSON.stringify(['/', base, outfits]), () =>
+        const page = cache.getOrRender(JSON.stringify(['/', base, outfits]), () =>
           toHtml(<HomePage {...{ site, outfits, base }} />),
         );
         return reply.send(negotiation.end(request, reply, page) ?? undefined);
@@ -107,7 +107,7 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
 
 interface HomePageProperties {
   readonly site: Site;
-  /** Undefined: the database is away. */
+  /** Undefined: the database is unavailable. */
   readonly outfits: HomeAnswer['outfits'] | undefined;
   readonly base: string;
 }
@@ -151,7 +151,7 @@ function HomePage({ site, outfits, base }: HomePageProperties) {
               {isForPeople || rel !== 'graphql' ? (
                 <a href={`${site.root}${path}`}>{title}</a>
               ) : (
-                // A browser that only opens it would be told that there is no question.
+                // Opened in a browser, it answers that the query is missing.
                 <strong>{title}</strong>
               )}{' '}
               <code>{path}</code>
@@ -174,7 +174,7 @@ function HomePage({ site, outfits, base }: HomePageProperties) {
   );
 }
 
-/** The newest outfits, as one link to all of them. */
+/** Pictures of the newest outfits, as one link to the listing. */
 function Newest({ site, outfits }: HomeAnswer & { readonly site: Site }) {
   const [listing] = site.links;
   const shown = outfits.results.flatMap(({ imageKey, ...outfit }) => {

@@ -1,4 +1,4 @@
-// Requests that are answered with a page: how each begins and ends, and the pages as they were last made.
+// HTML for requests that prefer it: negotiation of the request, headers of the answer, cache of pages.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { prefersHtml } from '../http/content-negotiation.ts';
@@ -9,19 +9,19 @@ export interface Page {
   readonly tag: string;
 }
 
-/** To make a page takes ten times as long as the answer that it shows, and a burst asks for the same one. */
+/** Rendering takes ten times as long as the JSON answer, and bursts request the same page. */
 export class PageCache {
   readonly #pages = new LRUCache<string, Page>({
-    // A hundred of the usual size.
+    // About a hundred pages.
     maxSize: 8_000_000,
     sizeCalculation: ({ body }) => body.length,
   });
 
-  /** @param key all that the page is made of; undefined: it is not kept */
-  find(key: string | undefined, make: () => string): Page {
-    const kept = key === undefined ? undefined : this.#pages.get(key);
-    if (kept) return kept;
-    const body = Buffer.from(make());
+  /** @param key identifies everything that the page shows; undefined: not cached */
+  getOrRender(key: string | undefined, render: () => string): Page {
+    const cached = key === undefined ? undefined : this.#pages.get(key);
+    if (cached) return cached;
+    const body = Buffer.from(render());
     const page = { body, tag: entityTag(body) };
     if (key !== undefined) this.#pages.set(key, page);
     return page;
@@ -29,7 +29,7 @@ export class PageCache {
 }
 
 export class HtmlNegotiation {
-  /** Requests that prefer a page, with their If-None-Match. */
+  /** Requests that prefer HTML, with their If-None-Match. */
   readonly #requests = new WeakMap<FastifyRequest, string | undefined>();
   readonly #headers: Readonly<Record<string, string>>;
 
@@ -37,12 +37,12 @@ export class HtmlNegotiation {
     this.#headers = headers;
   }
 
-  /** Notes requests of `app` that prefer a page; to be called before its routes. */
+  /** Finds requests of `app` that prefer HTML. Call it before the routes are added. */
   follow(app: FastifyInstance): void {
     app.addHook('onRequest', (request, _reply, done) => {
       if (prefersHtml(request.headers.accept)) {
         this.#requests.set(request, request.headers['if-none-match']);
-        // From here on it is the request of a program, for a whole answer: nothing below has heard of pages.
+        // The routes then see a request for a whole JSON answer: they know nothing of pages.
         request.headers = {
           accept: 'application/json',
           'accept-encoding': undefined,
@@ -57,7 +57,7 @@ export class HtmlNegotiation {
     return this.#requests.has(request);
   }
 
-  /** Sets the headers of a page in place of those of its JSON. Gives the body; null: the browser has it already. */
+  /** Replaces the headers of the JSON by those of the page. Returns the body; null for a 304. */
   end(request: FastifyRequest, reply: FastifyReply, { body, tag }: Page): Buffer | null {
     const vary = reply.getHeader('Vary')?.toString() ?? '';
     if (!/\baccept\b(?!-)/i.test(vary)) reply.header('Vary', vary ? `Accept, ${vary}` : 'Accept');

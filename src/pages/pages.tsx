@@ -1,5 +1,5 @@
-// BROWSABLE: pages for requests that prefer HTML. A page of REST is made of the very answer that a
-// program would get, as in Django REST Framework, so that nothing on it can differ.
+// BROWSABLE: the browsable API, as in Django REST Framework. A page renders the JSON answer of the same request, so
+// that both have the same content.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Engine } from '../graphql/engine/engine.ts';
@@ -21,7 +21,7 @@ export interface PagesOptions {
   readonly routes: readonly Route[];
   readonly engine: Engine;
   readonly config: PagesConfig;
-  /** Whether pictures are drawn by this process, below `/media/`. */
+  /** Whether this process draws the pictures, below `/media/`. */
   readonly drawsPictures: boolean;
 }
 
@@ -45,16 +45,16 @@ export class Pages {
     );
   }
 
-  /** Shows JSON answers of `app` as pages, to requests that prefer them; to be called before its routes. */
+  /** Renders JSON answers of `app` as HTML for requests that prefer it. Call it before the routes are added. */
   show(app: FastifyInstance): void {
     const negotiation = this.#negotiation;
     negotiation.follow(app);
-    // With a callback, as it runs for the fastest answers too.
+    // With a callback instead of a promise: this hook is on the hot path.
     app.addHook('onSend', (request, reply, payload, done) => {
       if (!negotiation.prefersPage(request)) return done(null, payload);
       const isJson = reply.getHeader('content-type') === 'application/json';
       if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
-      // At once: Fastify goes on with a request whose client leaves while this waits.
+      // Synchronous: Fastify would continue with a request whose client disconnects meanwhile.
       let page: Page;
       try {
         page = this.#pageOf(app, request, reply, payload);
@@ -80,7 +80,7 @@ export class Pages {
     return { root, config, media, writing: writingOf(config), links: linksOf(app, routes, config) };
   }
 
-  /** The page of an answer, as it was made before or anew. */
+  /** The cached or rendered page of an answer. */
   #pageOf(
     app: FastifyInstance,
     request: FastifyRequest,
@@ -90,19 +90,19 @@ export class Pages {
     const { statusCode: status } = reply;
     const headers = Object.entries({ ...reply.getHeaders(), 'content-length': payload.length });
     const head = {
-      // HEAD has the headers of GET, and so its page.
+      // HEAD has the headers of GET, and so the same page.
       method: request.method === 'HEAD' ? 'GET' : request.method,
       target: request.raw.url ?? '',
       status,
       headers: headers
-        // It tells one error from another. On other pages it would be all that changes.
+        // Useful with an error. On other pages it would be the only change, and prevent caching.
         .filter(([name]) => status >= 400 || name !== requestIdHeader)
         .map(([name, value]) => [name, String(value)] as const),
     };
     const base = findBase(request, this.#options.config.publicUrl);
     const parts = [head, base ?? null, entityTag(payload)];
     const key = status === 200 ? entityTag(JSON.stringify(parts)) : undefined;
-    return this.#cache.find(key, () => {
+    return this.#cache.getOrRender(key, () => {
       const [route, orderings = [], toQuestion] = this.#routes.get(request.routeOptions.url) ?? [];
       const parameters = parseQuery(/\?([^#]*)/.exec(head.target)?.[1] ?? '');
       const question = toQuestion?.(parameters, request.params as PathParameters);
@@ -115,7 +115,7 @@ export class Pages {
   }
 }
 
-/** Undefined: the host of the request is one that no command may repeat. */
+/** Undefined: the Host of the request is invalid. */
 function findBase(request: FastifyRequest, publicUrl: string | undefined): string | undefined {
   try {
     return readBaseUrl(request, publicUrl);

@@ -1,4 +1,4 @@
-// The question that a REST request asks, in GraphQL: the stored document, and its variables.
+// The GraphQL request that is equivalent to a REST request: stored document, variables, link and curl command.
 import { type GraphQLSchema, getOperationAST, print, separateOperations } from 'graphql';
 import { RestError } from '../rest/errors.ts';
 import type { Route } from '../rest/routes.ts';
@@ -12,13 +12,13 @@ export interface Question {
   readonly operationName: string | undefined;
 }
 
-/** Undefined: the path asks nothing; as the result, for parameters that do not, such as a wrong ordering. */
+/** Undefined for a path without a document. The function returns undefined for invalid parameters. */
 export function createQuestion(schema: GraphQLSchema, route: Route) {
   const document = route.list ?? route.record;
   const operation = document && getOperationAST(document);
   if (!operation) return undefined;
   const operationName = operation.name?.value;
-  // Without the operations and fragments of others.
+  // Without operations and fragments that it does not use.
   const own = separateOperations(document)[operationName ?? ''];
   if (!own) return undefined;
   const query = print(own);
@@ -36,7 +36,7 @@ export function createQuestion(schema: GraphQLSchema, route: Route) {
   };
 }
 
-/** The part of an address that opens a question in GraphiQL. */
+/** Path that opens the request in GraphiQL. */
 export function toShareLink({ query, variables, operationName }: Question): string {
   const parameters = { query, variables: JSON.stringify(variables, null, 2) };
   return `/graphql?${new URLSearchParams({ ...parameters, ...(operationName ? { operationName } : {}) })}`;

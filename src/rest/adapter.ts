@@ -1,4 +1,4 @@
-// The legacy paths over HTTP: the table becomes routes. The order of errors is the contract's.
+// REST adapter: adds the routes of the table to Fastify. The order of errors is part of the contract.
 import type { FastifyInstance } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
@@ -24,14 +24,14 @@ export interface RestOptions extends ReaderOptions {
   readonly routes: readonly Route[];
   readonly admit: Admit;
   readonly guardWrite: GuardWrite;
-  /** `publicUrl` is the base of the links; undefined: the request's own scheme and host. */
+  /** `publicUrl` is the base of links; undefined: the scheme and host of the request. */
   readonly config: DeprecationConfig & Pick<Config, 'compression' | 'unknownParameters'>;
 }
 
 export async function serveRest(app: FastifyInstance, options: RestOptions): Promise<void> {
   const { publicUrl } = options.config;
   announceDeprecation(app, options.config);
-  // Bodies are read by their own rules, once it is known that they are wanted.
+  // `readBody` parses bodies, after the checks that need none.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
@@ -69,13 +69,13 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     method: app.supportedMethods,
     url: route.path,
     config: { knownParameters: knownParametersOf(route) },
-    // Before the body is read: a method that is not allowed must not fail for its body first.
+    // Before the body is read: the error of the method has precedence.
     onRequest: async (request, reply) => {
       reply.header('Allow', allow).header('Vary', vary);
       const base = readBaseUrl(request, config.publicUrl);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
       const isCreate = create !== undefined && request.method === 'POST';
-      // Before anyone is asked who they are: it is the same answer for all.
+      // Before authentication: the answer is the same for all viewers.
       if (isCreate) guardWrite();
       request.viewer = await admit(request, isCreate);
       if (request.method === 'OPTIONS') {

@@ -1,4 +1,4 @@
-// POST: a stored document that creates a record from a body, of JSON or of a form.
+// POST: a stored document creates a record from a body of JSON or of a form.
 import type { IncomingHttpHeaders } from 'node:http';
 import {
   type DocumentNode,
@@ -39,8 +39,8 @@ export interface Body {
 export const mediaTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 
 /**
- * An empty body is an empty object, whatever its type, as in DRF.
- * @throws RestError 415 for another encoding or type, 400 for what cannot be read as that type
+ * An empty body of any type is an empty object, as in Django REST Framework.
+ * @throws RestError 415 for another content coding or media type, 400 for an invalid body
  */
 export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined): Body {
   if (bytes === undefined || bytes.length === 0) return { value: {}, isForm: false };
@@ -96,7 +96,7 @@ export function storeCreate(
     shareable: false,
   });
 
-  /** @throws RestError 400 with what is wrong with every field, HttpError */
+  /** @throws RestError 400 with the errors of all fields, HttpError */
   return async ({ value, isForm }: Body, caller: OperationCaller): Promise<unknown> => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw notAnObject(value);
@@ -110,7 +110,7 @@ export function storeCreate(
       if (coerced.message !== undefined) wrong.set(field.name, [coerced.message]);
       else if (coerced.value !== undefined) variables[field.name] = coerced.value;
     }
-    // Wrong ones are left out, but the others are checked too: all errors are told at once.
+    // Invalid fields are left out, and the others validated: one answer has all errors.
     if (wrong.size > 0) variables['validate_only'] = true;
     const execution = { operation, variables, key: '', toAnswer };
     const { created } = (await engine.answer(execution, caller)).answer;
@@ -126,7 +126,7 @@ export function storeCreate(
   };
 }
 
-/** As Django REST Framework reads it; what a right type holds is checked behind the schema. Undefined: not given. */
+/** Coerces types as Django REST Framework does; the mutation validates the values. Undefined: not given. */
 function coerceField(
   { input, type }: WritableField,
   value: unknown,
@@ -143,7 +143,7 @@ function coerceField(
     const choice = type.getValues().find((candidate) => candidate.value === value);
     return choice ? { value: choice.name } : { message: `"${show(value)}" is not a valid choice.` };
   }
-  // Beyond these a number is not the text any more that was sent.
+  // Larger numbers have lost digits of the text that was sent.
   const isExact = typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
   if (typeof value === 'string' || isExact) return { value: String(value) };
   return { message: 'Not a valid string.' };

@@ -1,15 +1,19 @@
-// Says on every answer of the legacy paths that they end: Deprecation, Sunset and Link.
+// Deprecation of the REST paths: the headers Deprecation, Sunset and Link.
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.ts';
 
-/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), `Link`, on errors too. Before the routes of `app` are added. */
+/**
+ * Adds the headers to all answers, errors included. Call it before the routes are added.
+ * @see https://www.rfc-editor.org/rfc/rfc9745 Deprecation
+ * @see https://www.rfc-editor.org/rfc/rfc8594 Sunset, and the relation of Link
+ */
 export function announceDeprecation(app: FastifyInstance, config: DeprecationConfig): void {
   const headers = deprecationHeaders(config);
   if (!headers) return;
 
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(headers);
-    // Pages of other origins see only what is named to them.
+    // Pages of other origins can read exposed headers only.
     const exposed = reply.getHeader('Access-Control-Expose-Headers');
     if (exposed) {
       reply.header('Access-Control-Expose-Headers', exposeAlso(exposed.toString(), headers));
@@ -28,7 +32,7 @@ export function deprecationHeaders({
   publicUrl,
 }: DeprecationConfig): Readonly<Record<string, string>> | undefined {
   if (!restDeprecated && !restSunset) return undefined;
-  // Relative, it leads to where the client has sent its request, through any proxy.
+  // A relative reference works behind any proxy.
   const successor = publicUrl === undefined ? '/graphql' : new URL(`${publicUrl}/graphql`).href;
   return {
     ...(restDeprecated ? { Deprecation: `@${Math.floor(restDeprecated.getTime() / 1000)}` } : {}),

@@ -1,4 +1,4 @@
-// What a stored document selects, and what OPTIONS says of it.
+// Introspection of stored documents: the fields they select, and the answer to OPTIONS.
 import {
   type DocumentNode,
   type GraphQLNamedType,
@@ -21,7 +21,7 @@ interface Selected {
 }
 
 export interface SelectedField extends Selected {
-  /** Its alias: the name on the wire. */
+  /** The alias: the name on the wire. */
   readonly name: string;
   readonly graphqlName: string;
   readonly type: GraphQLOutputType;

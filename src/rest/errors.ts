@@ -1,4 +1,4 @@
-// Every error body of REST, and how answers that are not kept are sent: JSON, and no charset in its type.
+// Errors of REST with their bodies, and `send` for JSON answers without caching.
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { httpErrorFor } from '../database/errors.ts';
@@ -82,7 +82,7 @@ function restErrorFor(error: GraphQLError): Error {
       return refusal(403, error.message);
     case 'BAD_USER_INPUT':
       return refusal(400, error.message);
-    // Masked, and in the log.
+    // Masked; the log has the cause.
     case 'INTERNAL_SERVER_ERROR':
       return internalError();
     default:
@@ -90,7 +90,7 @@ function restErrorFor(error: GraphQLError): Error {
   }
 }
 
-/** Answers whatever the routes of `app` throw; to be called before they are added. */
+/** Error handler of `app`. Call it before the routes are added. */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler<{ statusCode?: number }>((error, request, reply) => {
     if (error instanceof RestError) return sendError(reply, error);
@@ -100,7 +100,7 @@ export function answerErrors(app: FastifyInstance): void {
     if (error.statusCode === 415) {
       return sendError(reply, unsupportedMediaType(request.headers['content-type'] ?? ''));
     }
-    // The body is not as long as it said, or does not keep its encoding.
+    // The body does not match its Content-Length, or its transfer coding is invalid.
     if (error.statusCode === 400) {
       return sendError(reply, refusal(400, 'The request body cannot be read.'));
     }

@@ -1,4 +1,4 @@
-// The legacy paths once more, on an app that is not reachable: asking it counts nowhere as a request.
+// A second app with the REST paths and without a port: internal requests are not logged, counted or limited.
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { ignoreQuery } from '../http/headers.ts';
@@ -19,10 +19,10 @@ const targetHeader = 'x-target';
 export async function createInnerApp(serve: (app: FastifyInstance) => Promise<void>) {
   const app = Fastify({
     exposeHeadRoutes: false,
-    // As it came: `inject` would write it anew.
+    // `inject` would normalize the target.
     rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
     routerOptions: { querystringParser: ignoreQuery },
-    // It is told below what the real request was found to be.
+    // `x-forwarded-*` below carry the scheme and host of the original request.
     trustProxy: true,
   });
   decorateDisconnectSignal(app);

@@ -1,4 +1,4 @@
-// The table of the legacy paths.
+// The REST paths as a table: a path is data.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { CreateOutfitDocument, ListOutfitsDocument } from '../generated/rest.ts';
 
@@ -9,26 +9,26 @@ export interface Page {
   readonly results: readonly unknown[];
 }
 
-/** What a create document must give under the alias `created`; null only with an error. */
+/** Result of a create document under the alias `created`; null only with an error. */
 export interface Created {
   readonly record: unknown;
-  /** What is wrong, by the names of the fields of the GraphQL input. */
+  /** Validation errors, by the names of the GraphQL input fields. */
   readonly errors: readonly { readonly field: string; readonly messages: readonly string[] }[];
 }
 
 /** `never`: the variables of each document are its own. */
 type Document<Data> = TypedDocumentNode<Data, never>;
 
-/** A legacy path, and the stored documents that answer it. Their variables are parameters of the query or path. */
+/** A REST path and its stored documents. Their variables are parameters of the query string or the path. */
 export interface Route {
-  /** With the trailing slash; the path without it redirects here. `:name` is a parameter. */
+  /** With the trailing slash; the path without it redirects. `:name` is a parameter. */
   readonly path: string;
   readonly name: string;
   readonly description: string;
   /** Answers GET and HEAD with a page; `page` and `last` are read from the parameter `page`. */
   readonly list?: Document<{ page: Page }>;
   readonly record?: Document<{ record: unknown }>;
-  /** POST: variables are the fields of the body; `$validate_only` is set when one has been found wrong already. */
+  /** POST: variables are the fields of the body; `$validate_only` is set when a field is already invalid. */
   readonly create?: Document<{ created: Created | null }>;
 }
 

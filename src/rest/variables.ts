@@ -1,4 +1,4 @@
-// The variables of a stored document, read from the query string and the path by their types.
+// Variables of a stored document, coerced from the query string and the path by their types.
 import {
   type GraphQLEnumType,
   type GraphQLInputType,
@@ -19,8 +19,8 @@ import { type QueryParameters, readParameter } from './url.ts';
 type Variables = Record<string, unknown>;
 
 /**
- * One that is missing or blank is left out; the path wins over the query string.
- * @throws RestError 400 that names the parameter; 404 for one of the path
+ * Missing and blank parameters are left out; the path has precedence over the query string.
+ * @throws RestError 400 with the name of the parameter; 404 for a path parameter
  */
 export type ReadVariables = (query: QueryParameters, path?: PathParameters) => Variables;
 
@@ -31,12 +31,12 @@ type Leaf = GraphQLEnumType | GraphQLScalarType;
 interface Variable {
   readonly name: string;
   readonly type: Leaf;
-  /** Whether it takes all values of a parameter that is repeated, or else the last one. */
+  /** Whether it takes all values of a repeated parameter; if not, the last one. */
   readonly isList: boolean;
   readonly isRequired: boolean;
 }
 
-/** @param others variables that are read by rules of their own */
+/** @param others variables that the caller reads */
 export function createVariableReader(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,
@@ -75,7 +75,7 @@ export function createVariableReader(
   };
 }
 
-/** `page` has rules of its own: they give 404, and `last` is no number. */
+/** Reads `page` too: an invalid page is a 404, and `last` is not a number. */
 export function createListReader(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
@@ -97,7 +97,7 @@ export function parsePageNumber(value: string | undefined): number | 'last' | un
   if (value === undefined || value === '') return 1;
   if (value === 'last') return 'last';
   const digits = pagePattern.exec(value)?.[1];
-  // Hundreds of digits become Infinity, which is past every end.
+  // Hundreds of digits become Infinity, which is above the limit.
   return digits !== undefined && Number(digits) <= maxPage ? Number(digits) : undefined;
 }
 
@@ -111,7 +111,7 @@ function readFromPath(type: Leaf, name: string, text: string): unknown {
 
 function readValue(type: Leaf, name: string, text: string): unknown {
   if (isEnumType(type)) return readChoice(type, name, text);
-  // PostgreSQL text cannot hold it.
+  // PostgreSQL text cannot contain it.
   if (text.includes('\0')) throw invalidParameter(name, 'Null characters are not allowed.');
   switch (type.name) {
     case 'Boolean':
@@ -145,7 +145,7 @@ function readNumber(text: string): number | undefined {
   return Number.isFinite(number) ? number : undefined;
 }
 
-/** A scalar says itself what its text may be; it is given as text, and read by the engine. */
+/** Validates by the scalar; the engine parses the text. */
 function readScalar(type: GraphQLScalarType, name: string, text: string): string {
   try {
     type.parseValue(text);

@@ -1,5 +1,5 @@
-// @ts-nocheck: part of it runs in browsers, whose types this project does not have.
-// The page at /api/docs: its HTML, what it adds to the style of Swagger UI, and its script.
+// @ts-nocheck: part of this file runs in browsers, whose types this project does not have.
+// The page at /api/docs: HTML, style and script around Swagger UI.
 
 /** @param {{ folder: string; logo: string; hasGraphiQL: boolean }} options `folder` has the files; `logo` is SVG */
 export const page = ({ folder, logo, hasGraphiQL }) => `<!doctype html>
@@ -68,25 +68,25 @@ html:not(.dark-mode) .swagger-ui .response-control-media-type__accept-message { 
 }
 `;
 
-/** The script, of which the browser gets the source: it may use nothing from outside of it. */
+/** The script. The browser gets the source of this function: it can use nothing from outside. */
 export function showDocument() {
   const isDark = matchMedia('(prefers-color-scheme: dark)').matches;
   document.documentElement.classList.toggle('dark-mode', isDark);
 
-  /** What Swagger UI lacks for screen readers and keyboards (WCAG): attributes by selector, null for none. */
+  /** Accessibility that Swagger UI lacks (WCAG): attributes by selector; null removes one. */
   const attributes = [
     ['.information-container', { role: 'region', 'aria-label': 'About' }],
     ['.scheme-container', { role: 'region', 'aria-label': 'Server and token' }],
     ['#servers', { 'aria-label': 'Server' }],
     ['.close-modal', { 'aria-label': 'Close' }],
-    // Their name would be another than the word on them.
+    // The accessible name must contain the visible label.
     ['.modal-btn', { 'aria-label': null }],
-    // They are scrolled.
+    // Scrollable regions need keyboard access.
     ['pre.microlight', { tabindex: '0' }],
-    // A link in a button is neither, and the button leads to the same place.
+    // A link inside a button is invalid, and the button leads to the same place.
     ['button a', { href: null }],
     ['table', { role: null }],
-    // Its headings leave out the second level.
+    // The headings skip the second level.
     ['h3', { 'aria-level': '2' }],
     ['h4', { 'aria-level': '3' }],
     ['h5', { 'aria-level': '4' }],
@@ -112,7 +112,7 @@ export function showDocument() {
     domNode: viewer,
     deepLinking: true,
     displayRequestDuration: true,
-    // PUBLIC_URL may be another origin, which this page may not ask.
+    // PUBLIC_URL may be another origin, which the policy of this page forbids.
     requestInterceptor: (request) => {
       const { pathname, search } = new URL(request.url, location.href);
       return { ...request, url: location.origin + pathname + search };

@@ -1,4 +1,4 @@
-// /api/docs: the document in Swagger UI, for people; from this process alone.
+// GET /api/docs: Swagger UI with the OpenAPI document, without files of other hosts.
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
@@ -16,7 +16,7 @@ import { readBaseUrl } from '../../rest/url.ts';
 import { logo } from '../parts/logo.ts';
 import { page, showDocument, style } from './viewer-page.js';
 
-/** What the page may do: run its own files, and ask this gateway. */
+/** The page may run its own files and send requests to this gateway. @see https://www.w3.org/TR/CSP3/ */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -33,12 +33,12 @@ type ViewerConfig = Pick<
   'compression' | 'graphiql' | 'publicUrl' | 'restDeprecated' | 'restSunset'
 >;
 
-/** Serves the page to whoever takes HTML: for all others there is nothing, as everywhere below `/api/`. */
+/** Serves the page to clients that accept HTML, and 404 to others, like all unknown paths below `/api/`. */
 export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
   announceDeprecation(app, config);
   answerErrors(app);
   const compresses = config.compression !== 'off';
-  // Read on first use: most processes are never asked for it.
+  // Read on first use: most processes never serve it.
   let viewer: ReturnType<typeof readViewer> | undefined;
   const getViewer = () => (viewer ??= readViewer(config.graphiql));
   const wantsPage = (request: FastifyRequest) => {
@@ -52,7 +52,7 @@ export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
     const contentType = 'text/html; charset=utf-8';
     reply
       .header('Content-Security-Policy', policy)
-      // On a 304, too.
+      // Also on a 304.
       .header('Content-Type', contentType)
       .header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
     const form = await selectRepresentation(html, request, compresses);
@@ -83,9 +83,9 @@ export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
   });
 }
 
-/** The page, and its files by paths with a hash, as they may be kept for ever. */
+/** The page, and its files by paths with a hash, which clients may cache forever. */
 function readViewer(hasGraphiQL: boolean) {
-  // The build copies them, so that what runs needs no packages.
+  // The build copies them: the bundle runs without node_modules.
   const readBuilt = (name: string) => readFileSync(new URL(`dist/openapi/${name}`, packageFolder));
   const files = {
     'swagger-ui.css': readBuilt('swagger-ui.css'),

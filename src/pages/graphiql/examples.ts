@@ -1,4 +1,4 @@
-// What GraphiQL offers to begin with, named by its operations; the first one is there on the first visit.
+// Example operations of GraphiQL; the first one is in the editor on the first visit.
 
 export const examples: readonly { readonly query: string }[] = [
   `# Outfits with most likes, and

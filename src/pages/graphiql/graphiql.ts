@@ -1,4 +1,4 @@
-// GraphiQL from this process: a page of a few lines, and the files that .ci/bundle.js makes of main.jsx.
+// GraphiQL: the page and the files that .ci/bundle.js builds from main.jsx.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -21,10 +21,10 @@ interface File extends Compressible {
   readonly tag?: string;
 }
 
-/** Serves GraphiQL: `sendPage` is for `/graphql`, and its files are below `/graphql/assets/`. */
+/** `sendPage` answers `/graphql`; the files are below `/graphql/assets/`. */
 export function createGraphiQL(config: Pick<Config, 'compression'>) {
   const compresses = config.compression !== 'off';
-  // Read on first use and then kept: most processes are never asked for it.
+  // Read on first use: most processes never serve it.
   let files: ReadonlyMap<string, File> | undefined;
 
   const send = async (request: FastifyRequest, reply: FastifyReply, name: string) => {
@@ -49,12 +49,12 @@ export function createGraphiQL(config: Pick<Config, 'compression'>) {
   };
 }
 
-/** The files by their names, and the page by none. */
+/** The files by name; the page has an empty name. */
 function readFiles(): ReadonlyMap<string, File> {
   const file = (type: 'css' | 'javascript', end: string) => {
     const name = readdirSync(folder).find((one) => one.endsWith(end)) ?? '';
     const body = readFileSync(new URL(name, folder));
-    // A name has a hash of what is in the file.
+    // The name contains a hash of the content.
     const headers = { 'Cache-Control': 'public, max-age=31536000, immutable' };
     const contentType = `text/${type}; charset=utf-8`;
     return { name, body, contentType, headers, isCompressedEagerly: true };
@@ -64,7 +64,7 @@ function readFiles(): ReadonlyMap<string, File> {
   const policy = [
     "default-src 'none'",
     `script-src '${integrity}'`,
-    // Its editors write styles as they go.
+    // The editors add styles at run time.
     "style-src 'self' 'unsafe-inline'",
     'font-src data:',
     'img-src data:',
@@ -103,7 +103,7 @@ function readFiles(): ReadonlyMap<string, File> {
   ]);
 }
 
-/** Colours that can be read, the bar below the answer, and a phone. */
+/** Contrast of colours, the bar below the answer, and the layout on a phone. */
 const style = `
 body { margin: 0; height: 100vh; height: 100dvh; }
 #root { height: 100%; }

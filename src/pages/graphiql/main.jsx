@@ -1,6 +1,6 @@
-// @ts-nocheck: it runs in browsers, whose types this project does not have.
+// @ts-nocheck: this file runs in browsers, whose types this project does not have.
 /** @jsxImportSource react */
-// GraphiQL in the browser, bundled by .ci/bundle.js: npm's, with examples, links to share, and the cost of answers.
+// GraphiQL in the browser: the npm package with examples, links to share, and the cost of answers.
 import { explorerPlugin } from '@graphiql/plugin-explorer';
 import { useEditorContext, useSchemaStore } from '@graphiql/react';
 import { GraphiQL } from 'graphiql';
@@ -17,17 +17,17 @@ const url = location.pathname;
 const plugins = [explorerPlugin()];
 const shared = new URLSearchParams(location.hash.slice(1) || location.search);
 
-/** The address is a link to what is in the editors, but for the headers. */
+/** Keeps the address a link to the content of the editors, without the headers. */
 function showLink({ tabs, activeTabIndex }) {
   const { query, variables, operationName } = tabs[activeTabIndex];
   const given = Object.entries({ query, variables, operationName }).filter(([, text]) => text);
   const text = new URLSearchParams(given).toString();
-  // Servers refuse long addresses. What is behind the # is not sent.
+  // Servers refuse long addresses; the fragment is not sent.
   const mark = text.length > 4000 ? '#' : '?';
   history.replaceState(null, '', url + (text && mark + text));
 }
 
-// The history has headers, which hold tokens: they are not kept.
+// The history contains headers with tokens, which are not stored.
 const { setItem } = Storage.prototype;
 Storage.prototype.setItem = function (key, text) {
   const drop = (name, value) => (name === 'headers' ? undefined : value);
@@ -35,7 +35,7 @@ Storage.prototype.setItem = function (key, text) {
   setItem.call(this, key, isHistory ? JSON.stringify(JSON.parse(text), drop) : text);
 };
 
-/** The first visit begins with the documentation, which says where to start. */
+/** The first visit shows the documentation. */
 const panelKey = 'graphiql:visiblePlugin';
 const firstPanel =
   localStorage.getItem(panelKey) ?? (innerWidth > 1000 ? 'Documentation Explorer' : '');
@@ -48,7 +48,7 @@ const createFetcher = (tell) => {
     const begun = performance.now();
     const headers = { ...options.headers, 'GraphQL-Cost': '1' };
     const response = await fetch(address, { ...options, headers });
-    // An answer that is stopped halfway has no size.
+    // A cancelled answer has no size.
     describeAnswer(response.clone(), begun).then(tell, () => {});
     return response;
   };
@@ -90,9 +90,9 @@ function Bar({ status }) {
 
   useEffect(() => {
     if (!queryEditor) return;
-    // The property visiblePlugin would fill the panel and leave it hidden.
+    // The property visiblePlugin fills the panel, but leaves it hidden.
     document.querySelector(`[aria-label="Show ${firstPanel}"]`)?.click();
-    // Ctrl-Enter asks the operation that the cursor is in: with a link, that which it names.
+    // Ctrl-Enter runs the operation at the cursor: after opening a link, the one that it names.
     const name = shared.get('operationName')?.replace(/\W/g, '');
     const start = queryEditor.getValue().search(`(query|mutation|subscription)\\s+${name}\\b`);
     if (start === -1) return;
@@ -101,7 +101,7 @@ function Bar({ status }) {
   }, [queryEditor]);
 
   const openExample = ({ target: { value: query } }) => {
-    // A tab begins without the headers of others, but one who is signed in wants to stay so.
+    // A new tab has no headers, but a signed-in user stays signed in.
     const headers = headerEditor.getValue();
     flushSync(addTab);
     headerEditor.setValue(headers);
@@ -136,7 +136,7 @@ function Bar({ status }) {
   );
 }
 
-/** What GraphiQL's elements lack for readers of the screen, or have too much: null goes. */
+/** Accessibility that GraphiQL lacks (WCAG): attributes by selector; null removes one. */
 const amendments = [
   ['.graphiql-query-editor textarea', 'aria-label', 'Query'],
   ['.graphiql-editor-tool > :nth-child(1) textarea', 'aria-label', 'Variables'],
@@ -146,7 +146,7 @@ const amendments = [
   ['.graphiql-history-item-label', 'aria-label', null],
   ['.CodeMirror-scroll', 'tabindex', 0],
   ['#graphiql-session', 'role', 'region'],
-  // A tab may have no second button in it, such as that which closes it.
+  // A tab must not contain a second button, such as the one that closes it.
   ['.graphiql-tabs, .graphiql-tab', 'role', null],
   ['.graphiql-tab', 'aria-selected', null],
   ['.graphiql-tab > .graphiql-tab-button', 'aria-current', false],

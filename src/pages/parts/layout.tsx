@@ -1,4 +1,4 @@
-// What all pages have in common: the head, the way around, and what a browser may do with them.
+// Layout of all pages: head, navigation, Content-Security-Policy.
 import { createHash } from 'node:crypto';
 import type { ComponentChildren, VNode } from 'preact';
 import { renderToString } from 'preact-render-to-string';
@@ -9,7 +9,7 @@ import { style } from './style.ts';
 
 const styleHash = createHash('sha256').update(style).digest('base64');
 
-/** Of every page: it shows what this viewer may see, so shared caches must not keep it. */
+/** Headers of every page. Private: it may show the data of one viewer. */
 export function pageHeaders(mediaUrl: string): Readonly<Record<string, string>> {
   return {
     'Content-Type': 'text/html; charset=utf-8',

@@ -1,4 +1,4 @@
-// A list of an answer: its pages, by the links of the answer itself, and its orders, by the enum of its document.
+// A list on a page: gallery, pagination by the links of the answer, orderings by the enum of the document.
 import {
   type GraphQLSchema,
   getNamedType,
@@ -13,7 +13,7 @@ import { isOutfit, OutfitCard } from './outfit-card.tsx';
 import type { Media } from './pictures.tsx';
 import { webAddressOf } from './text.tsx';
 
-/** A page of a list as it is on the wire. */
+/** The envelope of a page, as on the wire. */
 export interface Envelope extends Omit<Page, 'next' | 'previous'> {
   readonly next: string | null;
   readonly previous: string | null;
@@ -26,7 +26,7 @@ export function isEnvelope(value: unknown): value is Envelope {
   return typeof count === 'number' && isLink(next) && isLink(previous) && Array.isArray(results);
 }
 
-/** Other lists than of outfits are shown as their JSON. */
+/** Other lists are shown as JSON. */
 export function isGallery({ results }: Envelope): boolean {
   return results.every(isOutfit);
 }
@@ -73,7 +73,7 @@ const pageIn = (link: string) => Number(new URL(link).searchParams.getAll('page'
 
 type PaginationProperties = Pick<ListProperties, 'envelope' | 'parameters'> & { label: string };
 
-/** @param label tells two of them on one page apart */
+/** @param label distinguishes two of them on one page, for screen readers */
 function Pagination({ label, envelope, parameters }: PaginationProperties) {
   const { count, next, previous, results } = envelope;
   const page = next !== null ? pageIn(next) - 1 : previous === null ? 1 : pageIn(previous) + 1;
@@ -113,7 +113,7 @@ export interface Ordering {
   readonly isDefault: boolean;
 }
 
-/** Empty: the list has one order only. */
+/** Empty for a list with a single ordering. */
 export function orderingsOf(schema: GraphQLSchema, { list }: Route): readonly Ordering[] {
   const variables = list && getOperationAST(list)?.variableDefinitions;
   const ordering = variables?.find(({ variable }) => variable.name.value === 'ordering');
@@ -122,13 +122,13 @@ export function orderingsOf(schema: GraphQLSchema, { list }: Route): readonly Or
   if (!isEnumType(leaf)) return [];
   return leaf.getValues().map(({ value, name, description, extensions }) => ({
     value: String(value),
-    // The first sentence of what GraphQL says of it.
+    // The first sentence of the description in GraphQL.
     title: description?.replace(/[;.].*$/s, '') ?? name,
     isDefault: extensions['isDefault'] === true,
   }));
 }
 
-/** A form, which needs no script; it begins at the first page, and keeps all other parameters. */
+/** A form without a script. It goes to the first page, and keeps all other parameters. */
 export function OrderingMenu({ orderings, parameters }: MenuProperties) {
   if (orderings.length === 0) return null;
   const given = readParameter(parameters, 'ordering');

@@ -1,4 +1,4 @@
-// An outfit of the listing as a picture with what is said of it.
+// The card of an outfit: its picture and its fields.
 import { z } from 'zod';
 import type { OutfitRecordFragment } from '../../generated/rest.ts';
 import { Icon, type Media, pictureAddressOf } from './pictures.tsx';
@@ -11,7 +11,7 @@ const outfitRecord = z.object({
   user: z.object({ username: text, first_name: text, last_name: text, avatar_key: text }),
 });
 
-/** Whether a record of a list is an outfit as the listing has it: other paths have other records. */
+/** Whether a record has the fields of an outfit: other paths have other records. */
 export function isOutfit(value: unknown): value is OutfitRecordFragment {
   return outfitRecord.safeParse(value).success;
 }
@@ -56,7 +56,7 @@ export function OutfitCard({ outfit, media }: CardProperties) {
   );
 }
 
-/** The picture lies on the outfit's own colour, and on a hanger where there is none to see. */
+/** The picture on a background in the colour of the outfit, with a hanger as the placeholder. */
 function Picture({ outfit, media }: CardProperties) {
   const { id, title, image_key, background_color: color } = outfit;
   const image = pictureAddressOf(image_key, media);

@@ -1,4 +1,4 @@
-// Pictures: the drawings of the pages, and where those of outfits are.
+// Icons of the pages, and addresses of the pictures of outfits.
 import { hangerPath } from './logo.ts';
 import { webAddressOf } from './text.tsx';
 
@@ -14,22 +14,22 @@ const icons = {
   play: 'M8 5.500v13l11-6.500z',
 };
 
-/** Says nothing that text beside it does not say too. */
+/** Decorative: hidden from screen readers. */
 export const Icon = ({ name }: { readonly name: keyof typeof icons }) => (
   <svg class={`icon ${name}`} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
     <path d={icons[name]} />
   </svg>
 );
 
-/** What addresses begin with, without a trailing slash. */
+/** Bases of addresses, without a trailing slash. */
 export interface Media {
   readonly pictures: string;
   readonly videos: string;
-  /** In place of both where this process draws them: a path, as a phone may not know the host that JSON names. */
+  /** Replaces both when this process draws the pictures. A path: a phone may not resolve the host in the JSON. */
   readonly drawn: string | undefined;
 }
 
-/** Where the picture with this address is seen; that of a video drawn here is its still. */
+/** Address of a picture; for a video drawn by this process, its still image. */
 export function pictureAddressOf(text: string, { pictures, videos, drawn }: Media) {
   const address = webAddressOf(text);
   const base = [pictures, videos].find((url) => address?.startsWith(`${url}/`));

@@ -1,4 +1,4 @@
-// What all pages say of this service: where it leads to, and whether anything can be written here.
+// Facts on all pages: links of the service, and whether writing is possible.
 import type { FastifyInstance } from 'fastify';
 import {
   type Config,
@@ -15,7 +15,7 @@ export type PagesConfig = IdentityConfig &
   Pick<Config, 'graphiql' | 'mediaUrl' | 'publicUrl' | 'trustedDocumentsOnly' | 'videoUrl'>;
 
 export interface Site {
-  /** What addresses begin with; empty: those of a page lead to where it came from. */
+  /** Base of addresses; empty for relative ones. */
   readonly root: string;
   readonly links: readonly Link[];
   readonly writing: Writing;
@@ -31,7 +31,7 @@ export interface Link {
   readonly isForPeople: boolean;
 }
 
-/** Only those that `app` answers: what is switched off, or not there, has no link. */
+/** Links to the paths that `app` serves. */
 export function linksOf(
   app: FastifyInstance,
   routes: readonly Route[],
@@ -75,7 +75,7 @@ export function linksOf(
       isForPeople: true,
     },
   ];
-  // The old service answers some or all of what is below /api/, and knows none of this.
+  // Below 100 percent, the old service answers paths below /api/ for some clients, and lacks these.
   const isOwn = ({ rel }: Link) => legacyMode.percent === 100 || !['docs', 'openapi'].includes(rel);
   return links.filter((link) => isOwn(link) && app.hasRoute({ method: 'GET', url: link.path }));
 }
@@ -85,7 +85,7 @@ export interface Writing {
   readonly detail: string;
 }
 
-/** Whether anything can be written here, and with what. */
+/** Whether clients can write, and what they need for it. */
 export function writingOf(config: PagesConfig): Writing {
   const obstacle = findWriteObstacle(config);
   const details = {

@@ -1,5 +1,5 @@
-// The stylesheet of the pages. It stands in the page itself, so that it needs no path of its own behind
-// any proxy; without double quotes, `<` and `&`, so that it is the same text once it is escaped.
+// The stylesheet, inlined into each page: no path that a proxy must route. It avoids double quotes, `<` and `&`, so that
+// escaping does not change it.
 import { favicon } from './pictures.tsx';
 
 export const style = `

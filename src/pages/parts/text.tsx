@@ -1,24 +1,24 @@
-// Text of anyone, on a page: as it reads, and unable to touch what stands around it.
+// Untrusted text on a page: visible, and without effect on the text around it.
 import type { ComponentChildren } from 'preact';
 import { parseUrl } from '../../config.ts';
 
-/** Controls, lone surrogates, line separators, and what turns the direction of the text that follows. */
+/** Control characters, lone surrogates, line separators, bidirectional overrides. */
 const controls = /[^\P{Cc}\t\n]|\p{Cs}|[\u2028-\u202e\u2066-\u2069]/gu;
 
-/** In a sentence: those that have a picture are shown by it, the others have nothing to show. */
+/** In a sentence: control characters as their pictures; the others are removed. */
 export function shownText(text: string): string {
   return text.replace(controls, (character) =>
     character < ' ' ? String.fromCharCode(0x2400 + character.charCodeAt(0)) : '',
   );
 }
 
-/** Undefined for a text with nothing in it to see, which could name nothing. */
+/** Undefined for text without visible characters, which cannot be a name. */
 export function visibleText(text: string): string | undefined {
   const shown = shownText(text);
   return /[^\s\p{Cf}]/u.test(shown) ? shown : undefined;
 }
 
-/** In JSON: as an escape, which means the same. */
+/** In JSON: as escapes, which keep the value. */
 export function shownJson(json: string): string {
   return json.replace(
     controls,
@@ -26,21 +26,21 @@ export function shownJson(json: string): string {
   );
 }
 
-/** Text in a language that is not known, read from the side that it begins at. */
+/** Text in an unknown language; its first strong character sets the direction. */
 export function Text({ children }: { readonly children: string }) {
   return <bdi dir="auto">{shownText(children)}</bdi>;
 }
 
-/** The address that a text is, as a browser would ask for it. Never `javascript:` or `data:`, which run in a page. */
+/** The URL of text that is an http or https address. Never `javascript:` or `data:`, which run in the page. */
 export function webAddressOf(text: string): string | undefined {
   return /^https?:\/\/\S+$/i.test(text) ? parseUrl(text)?.href : undefined;
 }
 
 const strings = /"(?:[^"\\]|\\.)*"/g;
-/** What can turn the direction of the text around it is beyond ASCII. */
+/** Only non-ASCII text can change the direction of the text around it. */
 const isPlain = /^[\x20-\x7e]*$/;
 
-/** JSON as people read it: indented, and with addresses that can be followed. */
+/** Indented JSON with links. */
 export function JsonView({ value }: { readonly value: unknown }) {
   const text = shownJson(JSON.stringify(value, null, 2));
   const parts: ComponentChildren[] = [];

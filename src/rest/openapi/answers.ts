@@ -1,15 +1,15 @@
-// The answers of the REST paths: one table of their headers, one of the statuses of errors, for any settings.
+// Responses in the OpenAPI document: a table of headers and a table of error statuses, for all settings.
 import { mediaTypes } from '../create.ts';
 import type { JsonSchema } from './schemas.ts';
 
 interface Header {
   readonly description: string;
   readonly type?: 'integer';
-  /** The statuses that always have it; undefined: any may have it. */
+  /** Statuses that always have the header; undefined: any status may have it. */
   readonly on?: 'all' | readonly number[];
 }
 
-/** Those of HTTP's own framing, such as `Content-Length`, are left out. */
+/** Without the headers of message framing, such as `Content-Length`. */
 const headers: Readonly<Record<string, Header>> = {
   'Access-Control-Allow-Origin': { description: 'The origin whose pages may read the answer.' },
   'Access-Control-Expose-Headers': { description: 'Headers that these pages may read.' },
@@ -32,7 +32,7 @@ const headers: Readonly<Record<string, Header>> = {
 
 type Method = 'get' | 'post';
 
-/** Without a method: of both. */
+/** An error without a method belongs to both. */
 const errors: Readonly<Record<string, { readonly when: string; readonly method?: Method }>> = {
   400: { when: 'A parameter, a header, the body or the request as a whole cannot be read.' },
   401: { when: 'The token is invalid, or missing where one is needed.' },
@@ -73,7 +73,7 @@ export function describeHeaders(): JsonSchema {
   return Object.fromEntries(described);
 }
 
-/** @param body schema and example; undefined: there is none */
+/** @param body schema and example; undefined: no body */
 export function describeAnswer(
   status: number | string,
   description: string,

@@ -1,4 +1,4 @@
-// The OpenAPI document of the REST paths: from their table, the stored documents and the GraphQL schema.
+// Generates the OpenAPI document from the table of routes, the stored documents and the GraphQL schema.
 import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
 import { invalidKey } from '../../errors.ts';
 import { version } from '../../package.ts';
@@ -15,7 +15,7 @@ interface DocumentOptions {
   readonly config: DeprecationConfig;
 }
 
-/** Bodies of answers to GET, by the path in the table; none where there was no answer. */
+/** Example bodies of GET, by path. */
 export type Samples = ReadonlyMap<string, { readonly results?: readonly object[] }>;
 
 interface Parts extends DocumentOptions {
@@ -33,7 +33,7 @@ export function createDocument(options: DocumentOptions, samples: Samples): Json
     const post = route.create && describeCreate(parts, route, route.create);
     return [route.path.replace(/:(\w+)/g, '{$1}'), post ? { get, post } : { get }];
   });
-  // Of paths with the same name, the first one describes it.
+  // Of routes with the same name, the first one describes the tag.
   const tags = new Map(routes.toReversed().map(({ name, description }) => [name, description]));
   return {
     openapi: '3.1.0',
@@ -45,7 +45,7 @@ export function createDocument(options: DocumentOptions, samples: Samples): Json
       contact: { name: 'The operator of this gateway' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    // Relative to the address of the document.
+    // A relative URL: resolved against the address of the document.
     servers: [{ url: config.publicUrl ?? '/' }],
     tags: [...tags].map(([name, description]) => ({ name, description })).toReversed(),
     paths: Object.fromEntries(paths),
@@ -142,7 +142,7 @@ function describeCreate(parts: Parts, route: Route, document: DocumentNode): Jso
   };
 }
 
-/** @param texts of the description; the summary is the first sentence of the first one */
+/** @param texts paragraphs of the description; the first sentence is the summary */
 function describeOperation(
   { config, operationIds }: Parts,
   { name, path }: Route,
@@ -153,7 +153,7 @@ function describeOperation(
   const camelCased = path.replace(/\W+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
   const own = getOperationAST(document)?.name?.value ?? `${method}${camelCased}`;
   const base = own.replace(/^./, (first) => first.toLowerCase());
-  // Paths may have the same document: the second operation gets a number.
+  // Routes may share a document: operation ids must differ.
   let operationId = base;
   for (let number = 2; operationIds.has(operationId); number += 1) operationId = base + number;
   operationIds.add(operationId);
@@ -166,7 +166,7 @@ function describeOperation(
   };
 }
 
-/** A record of the list at this path, if it has the schema of what is created here. */
+/** Example of a created record: one of the list, if it has the same schema. */
 function findRecord({ schemas, samples }: Parts, { path, list }: Route, record: JsonSchema) {
   const results = list && schemas.ofField(schemas.findField(list, 'page', 'results'));
   const isSame = JSON.stringify(results?.['items']) === JSON.stringify(record);

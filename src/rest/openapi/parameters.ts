@@ -1,4 +1,4 @@
-// The parameters of a REST path: the variables of its stored document, by their types.
+// Parameters in the OpenAPI document: the variables of the stored document, by their types.
 import {
   type DocumentNode,
   type GraphQLInputType,

@@ -1,4 +1,4 @@
-// GET /api/openapi.json: the OpenAPI document of the REST paths; and its viewer.
+// GET /api/openapi.json: the OpenAPI document of the REST paths.
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from '../../http/json.ts';
 import {
@@ -15,8 +15,8 @@ import type { Route } from '../routes.ts';
 import { readBaseUrl } from '../url.ts';
 import type { Samples } from './document.ts';
 
-interface Latest extends Compressible {
-  /** The samples in it: it is made anew when they have changed. */
+interface CachedDocument extends Compressible {
+  /** The samples: the document is generated again when they change. */
   readonly key: string;
   readonly tag: string;
 }
@@ -25,7 +25,7 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions): void {
   const { admit, config, routes } = options;
   const compresses = config.compression !== 'off';
   let inner: Promise<InnerApp> | undefined;
-  let latest: Latest | undefined;
+  let cached: CachedDocument | undefined;
   app.addHook('onClose', async () => (await inner)?.close());
   announceDeprecation(app, config);
   answerErrors(app);
@@ -38,17 +38,17 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions): void {
       readBaseUrl(request, config.publicUrl);
       const { method, protocol, host } = request;
       if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method);
-      // It takes as much as the first page of each list.
+      // It costs as much as the first page of each list.
       await admit(request);
-      // What it asks counts as no request of anyone.
+      // Internal requests are not admitted again.
       inner ??= createInnerApp((scope) => serveRest(scope, { ...options, admit: () => undefined }));
       const samples = await takeSamples(await inner, routes, { protocol, host });
       const key = JSON.stringify([...samples]);
-      let answer = latest;
+      let answer = cached;
       if (answer?.key !== key) {
         const { createDocument } = await import('./document.ts');
         const body = encodeJson(createDocument(options, samples));
-        answer = latest = { key, body, tag: entityTag(body) };
+        answer = cached = { key, body, tag: entityTag(body) };
       }
       const form = await selectRepresentation(answer, request, compresses);
       const contentType = 'application/json';
@@ -62,10 +62,10 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions): void {
   });
 }
 
-/** Records of a page in an example: as many as pages have by default. */
+/** Records in an example: the default page size. */
 const maxRecords = 20;
 
-/** Real answers, as examples: asked for each time, so that they are never older than the listing. */
+/** Reads examples from the listing for each request, so that they are never stale. */
 async function takeSamples(
   { ask }: InnerApp,
   routes: readonly Route[],

@@ -1,4 +1,4 @@
-// JSON Schemas from the GraphQL schema: of what stored documents select, and of the values they take.
+// JSON Schemas from the GraphQL schema: of the selections and of the variables of stored documents.
 import {
   type DocumentNode,
   type GraphQLNamedType,
@@ -38,7 +38,7 @@ export class Schemas {
     return Object.fromEntries(this.#components);
   }
 
-  /** A reference to the component of this name; the schema itself where another one has the name. */
+  /** A reference to a component; the schema itself when another component has this name. */
   refer(name: string, schema: JsonSchema): JsonSchema {
     const other = this.#components.get(name);
     if (other && JSON.stringify(other) !== JSON.stringify(schema)) return schema;
@@ -50,7 +50,7 @@ export class Schemas {
     return findField(this.#schema, document, ...path);
   }
 
-  /** The schema of a field where it is not null. @param others properties that the document does not select */
+  /** Schema of a field, without null. @param others further properties */
   ofField(field: SelectedField, others: JsonSchema = {}): JsonSchema {
     const type = getNullableType(field.type);
     if (isListType(type)) {
@@ -72,13 +72,13 @@ export class Schemas {
       properties: { ...Object.fromEntries(properties), ...others },
       required: fields.filter(({ isAlwaysThere }) => isAlwaysThere).map(({ name }) => name),
     };
-    // A selection of one fragment has its name.
+    // A selection of a single fragment is named after the fragment.
     const [only, ...more] = field.selectionSet?.selections ?? [];
     const isFragment = only?.kind === Kind.FRAGMENT_SPREAD && more.length === 0;
     return isFragment ? this.refer(only.name.value, object) : object;
   }
 
-  /** The schema of a value as clients send it: the inner values of enums are the spellings on the wire. */
+  /** Schema of a parameter: internal values of enums are the spellings on the wire. */
   ofInput(type: GraphQLNamedType, description?: string | null): JsonSchema {
     if (!isEnumType(type)) return { ...this.#ofScalar(type), ...describedBy(description) };
     const choices = type.getValues();
@@ -91,7 +91,7 @@ export class Schemas {
     };
   }
 
-  /** The schema of a body whose fields are the variables of a stored document. */
+  /** Schema of a body: its fields are the variables of a stored document. */
   ofBody(fields: readonly WritableField[]): JsonSchema {
     const names = new Map(fields.map(({ input, name }) => [input.name, name]));
     const properties = fields.map(({ name, input, type }) => {
@@ -122,7 +122,7 @@ export class Schemas {
   }
 }
 
-/** No key at all where there is no description. */
+/** Without a description, the key is absent. */
 export function describedBy(...texts: readonly (string | null | undefined)[]): JsonSchema {
   const description = texts.filter(Boolean).join('\n\n');
   return description === '' ? {} : { description };
@@ -135,7 +135,7 @@ function nullable(schema: JsonSchema): JsonSchema {
   return Array.isArray(choices) ? { ...orNull, enum: [...choices, null] } : orNull;
 }
 
-/** A description with the names on the wire, by those of GraphQL. A name that is a plain word may mean just that. */
+/** Replaces GraphQL names in a description by names on the wire, except names that are plain words. */
 function inWireNames(text: string | null | undefined, names: ReadonlyMap<string, string>) {
   return text?.replace(/\b(?:[a-z]+[A-Z]\w*|[A-Z][A-Z\d_]+)\b/g, (word) =>
     names.has(word) ? `\`${names.get(word)}\`` : word,
