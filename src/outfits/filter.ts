@@ -1,9 +1,9 @@
-// Which outfits a list is narrowed to: what that is in SQL, and how the database finds them.
+// Filters of lists: their SQL conditions, and how the database finds the matches (access).
 import type { Access } from '../database/read.ts';
 import type { OrderingField } from './ordering.ts';
 import type { Visibility } from './visibility.ts';
 
-/** Conditions that all hold; several values are alternatives. Undefined says nothing, an empty array matches none. */
+/** Conditions combined with AND; values of one with OR. Undefined: no condition. An empty array matches nothing. */
 export interface OutfitFilter {
   readonly ids?: readonly number[] | undefined;
   readonly userIds?: readonly number[] | undefined;
@@ -19,11 +19,11 @@ export interface OutfitFilter {
   readonly creationDevices?: readonly string[] | undefined;
   /** Without `#`. */
   readonly hashtags?: readonly string[] | undefined;
-  /** All of them occur, anywhere in the title or the description. */
+  /** All words must occur in the title or the description. */
   readonly words?: readonly string[] | undefined;
 }
 
-/** The values of a statement whose text is not known before. */
+/** Parameters of a statement; `add` returns the placeholder of a value. */
 export interface Values {
   readonly list: unknown[];
   readonly add: (value: unknown) => string;
@@ -37,7 +37,7 @@ export function createValues(): Values {
 interface Condition<Field extends keyof OutfitFilter> {
   /** `range`: a range of a field that lists can be sorted by. */
   readonly access: Access | 'range';
-  /** Whether it is one of likes `l`; else it is one of outfits `s`. */
+  /** Whether it is a condition on likes `l`; otherwise on outfits `s`. */
   readonly isOfLikes?: true;
   readonly sql: (value: NonNullable<OutfitFilter[Field]>, add: Values['add']) => string;
 }
@@ -76,7 +76,7 @@ const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<
     access: 'unbounded',
     sql: (hashtags, add) => withText(`outfit_hashtags(${add(hashtags)}::text[])`),
   },
-  // The terms of a word may stand in a text without the word.
+  // A text may contain all trigrams of a word, but not the word: recheck.
   words: {
     access: 'unbounded',
     sql: (words, add) =>
@@ -92,14 +92,14 @@ function givenFields(filter: OutfitFilter): (keyof OutfitFilter)[] {
   return fields.filter((field) => filter[field] !== undefined);
 }
 
-/** How the database finds what a filter lets through: by the best index of its conditions. */
+/** How the database finds the matches of a filter: by the best index of its conditions. */
 export function accessOf(filter: OutfitFilter): Access {
   const found = givenFields(filter).map((field) => conditions[field].access);
   if (found.length === 0 || found.includes('bounded')) return 'bounded';
   return found.every((access) => access === 'scan') ? 'scan' : 'unbounded';
 }
 
-/** Outfits `s`, likes `l`, or both joined, as needed. @param needsOutfits there are other conditions of outfits */
+/** FROM: outfits `s`, likes `l`, or both joined. @param needsOutfits there are other conditions on outfits */
 export function sourceOf(
   filter: OutfitFilter,
   sortedBy?: OrderingField,
@@ -112,7 +112,7 @@ export function sourceOf(
   return 'outfits s JOIN outfit_like_counts l ON l.id = s.id';
 }
 
-/** What outfits `s` have a text with these terms. Found by itself, so that only the index is asked. */
+/** Condition: the text of outfit `s` has these terms. A subquery, so that the GIN index serves it. */
 function withText(terms: string, others: readonly string[] = []): string {
   const all = [`outfit_terms(t.folded) @@ ${terms}`, ...others].join(' AND ');
   return `s.id IN (SELECT t.outfit_id FROM outfit_texts t WHERE ${all})`;
@@ -125,7 +125,7 @@ export function conditionsOf(filter: OutfitFilter, add: Values['add']): string[]
   });
 }
 
-/** Whether an index finds what the filter lets through: then all of it is found before it is sorted. */
+/** Whether an index finds the matches: then they are materialized before sorting. */
 export function isSelective(filter: OutfitFilter): boolean {
   return givenFields(filter).some((field) =>
     ['bounded', 'unbounded'].includes(conditions[field].access),
@@ -139,7 +139,7 @@ interface FieldRange {
   readonly below: bigint | undefined;
 }
 
-/** The range that a filter is, if it is nothing else. */
+/** The range of one field, if that is the only condition of the filter. */
 export function rangeOf(filter: OutfitFilter): FieldRange | undefined {
   const { createdFrom, createdBefore, likesFrom, likesBelow, ...others } = filter;
   for (const field in others)
@@ -156,7 +156,7 @@ function toBigInt(value: number | undefined): bigint | undefined {
   return value === undefined ? undefined : BigInt(value);
 }
 
-/** Turns `private` into a visibility where it can be: public outfits are a plain list. Undefined: nothing matches. */
+/** Replaces `private` by a visibility or a user where possible, for a cheaper list. Undefined: nothing matches. */
 export function simplify(
   given: OutfitFilter,
   visibility: Visibility,
@@ -171,16 +171,16 @@ export function simplify(
   }
   if (visibility.private === 'none') return undefined;
   if (visibility.private === 'all') return { visibility, filter };
-  // One's own private outfits are among one's own outfits, which have an index.
+  // The viewer's private outfits are found by the index of the viewer's outfits.
   const { userId } = visibility;
   if (filter.userIds && !filter.userIds.includes(userId)) return undefined;
   return { visibility, filter: { ...filter, userIds: [userId] } };
 }
 
-/** Most characters of a search, and of a hashtag: what the index keeps of one. */
+/** Most characters of a search and of a hashtag; the index truncates longer hashtags. */
 export const maxLength = 100;
 
-/** Scripts in which one character says as much as three letters, and symbols. */
+/** Scripts in which one character carries as much as three letters, and emoji. */
 const dense =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Bopo}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{Emoji_Presentation}\p{RI}\u2600-\u27bf]/u;
 
@@ -189,7 +189,7 @@ export function readWords(search: string): string[] {
   return [...new Set(words)].filter((word) => word !== '');
 }
 
-/** Whether the index finds a word without reading most of itself. */
+/** Whether the index finds a word without scanning most of its entries. */
 export function isSearchable(word: string): boolean {
   return [...word].length >= 3 || dense.test(word);
 }

@@ -1,6 +1,6 @@
-// What lists are sorted by, the sort keys of rows, and cursors that carry them.
+// Orderings of lists, sort keys of rows, and cursors for keyset pagination.
 
-/** What a list of outfits can be sorted by; ties are broken by `id` in the same direction. */
+/** Ordering of a list. The tie-breaker is `id` in the same direction. */
 export interface Ordering {
   readonly field: OrderingField;
   readonly direction: 'asc' | 'desc';
@@ -30,18 +30,18 @@ export function sortKeyOf(
   return { value: BigInt(row[field]), id: row.id };
 }
 
-/** The columns that order a list, all in the same direction; they end the index that serves it. */
+/** The columns of an ordering, all in the same direction. They are the last columns of its index. */
 export function keyColumns(field: OrderingField): readonly string[] {
   return field === 'id' ? ['id'] : [field, 'id'];
 }
 
-/** The columns of the sort key, of outfits by this alias, or of their likes by the other one. */
+/** Qualified columns of the sort key. @param outfits alias of outfits @param likes alias of outfit_like_counts */
 export function keyOf(field: OrderingField, outfits = 'o', likes = 'l'): string[] {
   const table = field === 'likes' ? likes : outfits;
   return keyColumns(field).map((column) => `${table}.${column}`);
 }
 
-/** The `ORDER BY` list of an ordering, or of its reverse, with aliases as `keyOf` has them. */
+/** The ORDER BY list of an ordering, with the aliases of `keyOf`. */
 export function orderBy({ field, direction }: Ordering, outfits = 'o', likes = 'l'): string {
   return keyOf(field, outfits, likes)
     .map((column) => `${column} ${direction}`)
@@ -57,7 +57,7 @@ export function compareKeys(a: SortKey, b: SortKey): number {
   return a.value === b.value ? a.id - b.id : a.value < b.value ? -1 : 1;
 }
 
-/** The place just before `key`, towards an end of the list; undefined: nothing can be there. */
+/** The adjacent position of `key`, one step towards an end of the list; undefined: there is none. */
 export function stepBack(
   { field, direction }: Ordering,
   { value, id }: SortKey,
@@ -65,7 +65,7 @@ export function stepBack(
 ): SortKey | undefined {
   const step = (direction === 'asc') === (towards === 'start') ? -1 : 1;
   if (((id + step) | 0) === id + step) return { value, id: id + step };
-  // Behind the last id comes the next value, which no sort key by id alone has.
+  // After the last id comes the next value; a sort key by id alone has none.
   const next = value + BigInt(step);
   if (field === 'id' || BigInt.asIntN(64, next) !== next) return undefined;
   return { value: next, id: -id - 1 };
@@ -73,7 +73,7 @@ export function stepBack(
 
 const pattern = /^(created|id|likes|modified):(-?\d{1,19}):(-?\d{1,10})$/;
 
-/** An opaque cursor that carries the sort key, so that it marks its place also after its row has been deleted. */
+/** An opaque cursor with the sort key, which stays valid after its row has been deleted. */
 export function formatCursor(field: OrderingField, { value, id }: SortKey): string {
   return Buffer.from(`${field}:${value}:${id}`).toString('base64url');
 }
@@ -83,7 +83,7 @@ export function parseCursor(cursor: string): { field: OrderingField; key: SortKe
   if (!match) return undefined;
   const key = { value: BigInt(match[2] ?? ''), id: Number(match[3]) };
   const field = match[1] as OrderingField;
-  // Other texts decode to the same bytes, and numbers like 007 or 2^63 are nobody's sort key.
+  // Rejects other texts that decode to the same bytes, and numbers such as 007 or 2^63.
   const inRange = BigInt.asIntN(64, key.value) === key.value && (key.id | 0) === key.id;
   return inRange && formatCursor(field, key) === cursor ? { field, key } : undefined;
 }

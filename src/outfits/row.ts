@@ -1,8 +1,8 @@
-// The column of each field, the select list of a list, and the shape of a row.
+// Columns of the fields, the SELECT list of outfits, and the shape of a row.
 import type { Outfit, User } from '../generated/prisma/client.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 
-/** The column and SQL type of each field of a model: one that is added to schema.prisma does not compile until it is here. */
+/** Column and SQL type of each field of a model. A field added to schema.prisma does not compile until it is here. */
 export type Columns<Row> = Readonly<Record<keyof Row, readonly [column: string, type: string]>>;
 
 export const userColumns: Columns<User> = {
@@ -32,7 +32,7 @@ export const outfitColumns: Columns<Outfit> = {
   modificationDevice: ['modification_device', 'text'],
 };
 
-/** An outfit with its number of likes, as that is stored beside it. */
+/** An outfit with its number of likes, which is in another table. */
 type LikedOutfit = Outfit & { likes: number };
 
 /** An outfit as it is stored, with its likes and the user who published it. */
@@ -41,21 +41,21 @@ export type OutfitRow = LikedOutfit & { user: User };
 /** The number of likes of an outfit, where `joinedRow` or `rowSource` has joined them. */
 export const likesColumn = 'coalesce(l.likes, 0)';
 
-/** The select list for outfits `o` with their likes `l` and users `u`; `rowOf` reads what it gives. */
+/** SELECT list for outfits `o` with their likes `l` and users `u`; `rowOf` reads its rows. */
 export const rowColumns = [
   ...Object.entries(outfitColumns).map(([field, [column]]) => `o.${column} AS "${field}"`),
   `${likesColumn} AS likes`,
   ...Object.entries(userColumns).map(([field, [column]]) => `u.${column} AS "user.${field}"`),
 ].join(', ');
 
-/** Joins to outfits `o` what `rowColumns` needs. */
+/** Joins likes and users to outfits `o`, for `rowColumns`. */
 export const joinedRow =
   'LEFT JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id';
 
-/** The same for each place, also for one without an outfit. */
+/** Joins outfits, likes and users to `place`; places without an outfit stay. */
 export const placedRow = `LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`;
 
-/** The FROM of a slice of merged ranges. Outfits come first: statements lock tables in the order of TRUNCATE. */
+/** FROM of a slice of merged ranges. Outfits come first, so that tables are locked in the order of TRUNCATE. */
 export function rowSource(ordering: Ordering, ranges: readonly string[], slice: string): string {
   const places = `LATERAL (
       SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(ordering, 's', 's')} ${slice}
@@ -70,7 +70,7 @@ type Prefixed<Fields> = { [Field in keyof Fields & string as `user.${Field}`]: F
 /** A result row of a statement that selects `rowColumns`. */
 export type FlatRow = LikedOutfit & Prefixed<User>;
 
-/** The shape that Prisma gives `include: { user: true }`: the row itself, as copying took longer than reading. */
+/** The shape of Prisma's `include: { user: true }`. Changes the row in place: a copy took longer than the query. */
 export function rowOf(flat: FlatRow): OutfitRow {
   return Object.assign(flat, {
     user: {

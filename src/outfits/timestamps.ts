@@ -1,9 +1,9 @@
-// Moments are microseconds since 1970-01-01T00:00:00Z, in the proleptic Gregorian calendar.
+// Timestamps: microseconds since 1970-01-01T00:00:00Z, in the proleptic Gregorian calendar.
 const pattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?Z$/;
 
 let latest = { milliseconds: 0, taken: 0 };
 
-/** Now. JavaScript's clock has milliseconds: the microseconds count the calls within one, so that later is later. */
+/** The current time. JavaScript's clock has milliseconds: the microseconds number the calls within one, for order. */
 export function takeTimestamp(): bigint {
   const milliseconds = Date.now();
   const taken = milliseconds === latest.milliseconds ? Math.min(latest.taken + 1, 999) : 0;
@@ -11,7 +11,7 @@ export function takeTimestamp(): bigint {
   return BigInt(milliseconds) * 1000n + BigInt(taken);
 }
 
-/** Writes a moment as ISO 8601 UTC with six digits and `Z`, also when the microseconds are 0. */
+/** ISO 8601 in UTC, always with six digits of fraction and `Z`. */
 export function formatTimestamp(micros: bigint): string {
   const fraction = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = (micros - fraction) / 1_000_000n;
@@ -19,14 +19,14 @@ export function formatTimestamp(micros: bigint): string {
   return `${whole}.${fraction.toString().padStart(6, '0')}Z`;
 }
 
-/** Microseconds of ISO 8601 UTC, years 0001 to 9999, up to six digits of fraction, `Z`; undefined for other text. */
+/** Parses ISO 8601 in UTC: years 0001 to 9999, up to six digits of fraction, `Z`. Undefined for other text. */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = pattern.exec(text);
   if (!match) return undefined;
   const [, year, month, day, hour, minute, second, fraction = ''] = match;
   const whole = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`;
   const milliseconds = Date.parse(whole);
-  // Date.parse takes 30 February for 1 March, and 24:00 for the next day.
+  // Date.parse accepts 30 February as 1 March, and 24:00 as the next day.
   if (Number.isNaN(milliseconds) || year === '0000') return undefined;
   if (new Date(milliseconds).toISOString() !== whole) return undefined;
   return BigInt(milliseconds) * 1000n + BigInt(fraction.padEnd(6, '0'));

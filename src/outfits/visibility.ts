@@ -1,14 +1,14 @@
-// Who sees which private outfits.
+// Visibility: which private outfits a viewer sees. Public outfits are visible to all.
 import type { Config } from '../config.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 
-/** Which private outfits someone sees; public ones are seen by everyone. */
+/** The visible private outfits: all, none, or those of one user. */
 export type Visibility =
   | { readonly private: 'all' }
   | { readonly private: 'none' }
   | { readonly private: 'own'; readonly userId: number };
 
-/** The one rule of who sees what; the functions below say the same in other languages. */
+/** The rule of visibility. The functions below translate it to Prisma and SQL. */
 export function visibilityFor(
   mode: Config['privateOutfits'],
   viewer: { readonly userId: number } | undefined,
@@ -29,12 +29,12 @@ export function whereVisible(visibility: Visibility): Prisma.OutfitWhereInput {
     : { OR: [isPublic, { userId: visibility.userId }] };
 }
 
-/** The placeholder of the viewer's id, if it matters to what is visible; `add` gives one to a value. */
+/** The placeholder of the viewer's id if visibility depends on it; otherwise empty. `add` creates placeholders. */
 export function viewerOf(visibility: Visibility, add: (value: unknown) => string): string {
   return visibility.private === 'own' ? `${add(visibility.userId)}::int` : '';
 }
 
-/** What a visible one of the outfits `s` is, in SQL; with the viewer as `viewerOf` gives it. */
+/** SQL condition for a visible outfit `s`. @param viewer from `viewerOf` */
 export function visibleOf(visibility: Visibility, viewer: string, owner = 's.user_id'): string {
   if (visibility.private === 'all') return 'true';
   return visibility.private === 'none'
@@ -42,7 +42,7 @@ export function visibleOf(visibility: Visibility, viewer: string, owner = 's.use
     : `(NOT s.private OR ${owner} = ${viewer})`;
 }
 
-/** Conditions whose merge is the visible list, each one index range: they lead with `private`, or user and it. */
+/** Conditions of the index ranges that are merged into the visible list. Indexes begin with `private` or the user. */
 export function segmentsOf(
   visibility: Visibility,
   viewer: string,
@@ -57,11 +57,11 @@ export function segmentsOf(
   return [publics, owner ? `${own} AND ${owner} = ${viewer}` : own];
 }
 
-/** In place of a user's id: everyone's outfits. No user has it. */
+/** Owner of the outfits of all users; no user has this id. */
 const everyone = '2147483648::bigint';
 
-/** The same as the functions of the counts take it: whose public and whose private outfits are listed. */
-export function membersOf(
+/** Arguments of the counting functions: the owners of the public and of the private outfits in the list. */
+export function ownersOf(
   visibility: Visibility,
   viewer: string,
   owner: string | undefined,

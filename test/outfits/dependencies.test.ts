@@ -16,7 +16,7 @@ import {
   dependenciesOfPage,
   dependenciesOfRange,
   dependenciesOfRecords,
-  membersOf,
+  membershipOf,
 } from '../../src/outfits/lists/dependencies.ts';
 import { beyond, type KeysetPageRequest } from '../../src/outfits/lists/statements.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../../src/outfits/ordering.ts';
@@ -152,7 +152,7 @@ function read(
 ): { shown: string; dependencies: Dependencies | undefined } {
   const { visibility, filter, owner, ordering, kind, page, limit, from } = reading;
   const { field, direction } = ordering;
-  const members = membersOf(visibility, filter, owner);
+  const membership = membershipOf(visibility, filter, owner);
   const compare = (a: SortKey, b: SortKey) => (direction === 'asc' ? 1 : -1) * compareKeys(a, b);
   const keyOf = (outfit: Outfit) => sortKeyOf(outfit, field);
   const list = [...data.outfits.values()]
@@ -175,18 +175,18 @@ function read(
   const before = placeIn(ordering, reading.before);
   switch (kind) {
     case 'count':
-      return { shown: show([], list.length), dependencies: dependenciesOfCount(members) };
+      return { shown: show([], list.length), dependencies: dependenciesOfCount(membership) };
     case 'page': {
       const rows = list.slice((page - 1) * limit, page * limit);
       return {
         shown: show(rows, list.length),
-        dependencies: dependenciesOfPage(members, ordering, rows),
+        dependencies: dependenciesOfPage(membership, ordering, rows),
       };
     }
     case 'range': {
       const request = { ordering, after, before, limit, from };
       const rows = slice(request);
-      return { shown: show(rows), dependencies: dependenciesOfRange(members, request, rows) };
+      return { shown: show(rows), dependencies: dependenciesOfRange(membership, request, rows) };
     }
     case 'beyond': {
       const key = after ?? { value: 3n, id: 3 };
@@ -194,7 +194,7 @@ function read(
       const rows = slice(request);
       return {
         shown: show([], rows.length > 0),
-        dependencies: dependenciesOfRange(members, request, rows),
+        dependencies: dependenciesOfRange(membership, request, rows),
       };
     }
     case 'record': {

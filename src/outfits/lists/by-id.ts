@@ -1,4 +1,4 @@
-// Single records, all that a step of a request needs at once.
+// Loaders of single records: one statement for all ids that a step of a request needs.
 import DataLoader from 'dataloader';
 import { memoizeText, type ReadRows } from '../../database/read.ts';
 import type { User } from '../../generated/prisma/client.ts';
@@ -29,7 +29,7 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
       const dependencies = () => ({ users: ids });
       return read<User>(usersStatement(`id ${among(ids, add)}`), list, { dependencies });
     }),
-    /** Should several have the name, the one with the lowest id. */
+    /** Usernames are not unique: returns the user with the lowest id. */
     async userNamed(username: string): Promise<User | undefined> {
       const statement = `${usersStatement('username = $1')} ORDER BY id LIMIT 1`;
       const dependencies = () => ({ anyUser: true });
@@ -46,11 +46,11 @@ function createLoader<Row extends { readonly id: number }>(
     const rows = new Map((await find(ids)).map((row) => [row.id, row]));
     return ids.map((id) => rows.get(id));
   };
-  // Nothing is kept: what a document reads after it has written is another record.
+  // No cache: a read after a write in the same document must see the write.
   return new DataLoader(load, { cache: false });
 }
 
-/** For a list of one, PostgreSQL would make a new plan each time, which takes seven times as long as the rest. */
+/** Not ANY for one id: PostgreSQL would replan each time, which takes seven times as long as the rest. */
 function among(ids: readonly number[], add: Values['add']): string {
   return ids.length === 1 ? `= ${add(ids[0])}::int` : `= ANY(${add(ids)}::int[])`;
 }

@@ -1,4 +1,4 @@
-// What a reading of outfits was made of: which changes can make it another, and which cannot.
+// Cache dependencies of records, pages, keyset pages and counts: which committed changes invalidate them.
 import {
   columnBits,
   type Dependencies,
@@ -11,26 +11,29 @@ import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../ordering
 import type { Visibility } from '../visibility.ts';
 import type { KeysetPageRequest } from './statements.ts';
 
-export interface Members {
+/** Membership of outfits in a list, as far as the columns of a change show it. */
+export interface Membership {
+  /** Whether an outfit may be in the list. */
   readonly has: (outfit: RowImage) => boolean;
-  /** What of an outfit decides it, beside its owner. */
+  /** Mask of the columns that decide it, except those of the owner. */
   readonly columns: number;
-  /** Whether that is all that decides it. If not, any change of an outfit it might have can change it. */
+  /** False for filters by other columns: then any change of an outfit that may be in the list invalidates it. */
   readonly isExact: boolean;
-  /** Whether other tables than those of outfits and users decide it, too. */
-  readonly isOfOthers: boolean;
+  /** Whether it has no dependencies to track: it depends on the viewer, or on outfit_likes. */
+  readonly isUntracked: boolean;
 }
 
 type Condition<Field extends keyof OutfitFilter> = (
   value: NonNullable<OutfitFilter[Field]>,
 ) => (outfit: RowImage) => boolean;
 
-interface Known<Field extends keyof OutfitFilter> {
+interface Logged<Field extends keyof OutfitFilter> {
   readonly column: number;
   readonly condition: Condition<Field>;
 }
 
-const tellable: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field> } = {
+/** Filters by columns that the change log has. */
+const logged: { readonly [Field in keyof Required<OutfitFilter>]?: Logged<Field> } = {
   ids: { column: 0, condition: (ids) => oneOf('id', ids) },
   userIds: { column: 0, condition: (ids) => oneOf('userId', ids) },
   createdFrom: atLeast('created'),
@@ -40,7 +43,7 @@ const tellable: { readonly [Field in keyof Required<OutfitFilter>]?: Known<Field
   private: { column: 0, condition: (isPrivate) => (outfit) => outfit.private === isPrivate },
 };
 
-/** What a change does not tell may be anything. */
+/** A column that a change does not have may have any value. */
 function atLeast(field: 'created' | 'likes') {
   const condition = (from: bigint | number) => (outfit: RowImage) =>
     (outfit[field] ?? from) >= from;
@@ -60,12 +63,12 @@ function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
   return (outfit: RowImage) => all.has(outfit[field]);
 }
 
-/** @param filter what changes say nothing about may hold of any outfit @param owner undefined: everyone's */
-export function membersOf(
+/** @param owner the user of the list; undefined: all users */
+export function membershipOf(
   visibility: Visibility,
   filter: OutfitFilter = {},
   owner?: number,
-): Members {
+): Membership {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
   const conditions: ((outfit: RowImage) => boolean)[] = [];
   if (owner !== undefined) conditions.push((outfit) => outfit.userId === owner);
@@ -73,7 +76,7 @@ export function membersOf(
   let isExact = true;
   if (visibility.private === 'none') conditions.push((outfit) => !outfit.private);
   for (const [field, value] of given) {
-    const found = tellable[field as keyof OutfitFilter] as Known<keyof OutfitFilter> | undefined;
+    const found = logged[field as keyof OutfitFilter] as Logged<keyof OutfitFilter> | undefined;
     if (found) {
       conditions.push(found.condition(value as never));
       decisive |= found.column;
@@ -83,37 +86,38 @@ export function membersOf(
     has: (outfit) => conditions.every((holds) => holds(outfit)),
     columns: isExact ? decisive : decisive | columnBits.content,
     isExact,
-    isOfOthers: visibility.private === 'own' || filter.likedBy !== undefined,
+    isUntracked: visibility.private === 'own' || filter.likedBy !== undefined,
   };
 }
 
-type Row = OutfitKeys;
-
-/** @param ids that were asked for, whether there were such outfits or not */
-export function dependenciesOfRecords(ids: readonly number[], rows: readonly Row[]): Dependencies {
+/** @param ids the requested ids, including those without an outfit */
+export function dependenciesOfRecords(
+  ids: readonly number[],
+  rows: readonly OutfitKeys[],
+): Dependencies {
   return { outfits: ids, users: rows.map(({ userId }) => userId) };
 }
 
-export function dependenciesOfCount(members: Members): Dependencies | undefined {
-  return dependenciesOfList(members, [], {
+export function dependenciesOfCount(membership: Membership): Dependencies | undefined {
+  return dependenciesOfList(membership, [], {
     columns: 0,
     invalidates: (before, after) => !before !== !after,
   });
 }
 
 export function dependenciesOfPage(
-  members: Members,
+  membership: Membership,
   { field, direction }: Ordering,
-  rows: readonly Row[],
+  rows: readonly OutfitKeys[],
 ): Dependencies | undefined {
   const [first, last] = endsOf(rows, field);
-  // What is before it in the list moves it: in a descending one, that is what has higher keys.
+  // The number of outfits before the page decides what is on it. In a descending list these have higher keys.
   const isBefore = (key: Place) =>
     key &&
     first !== undefined &&
     (direction === 'asc' ? compareKeys(key, first) < 0 : compareKeys(key, first) > 0);
   const [low, high] = direction === 'asc' ? [first, last] : [last, first];
-  return dependenciesOfList(members, rows, {
+  return dependenciesOfList(membership, rows, {
     columns: columnOf(field),
     invalidates(before, after) {
       if (!before !== !after) return true;
@@ -124,31 +128,31 @@ export function dependenciesOfPage(
 }
 
 export function dependenciesOfRange(
-  members: Members,
+  membership: Membership,
   { ordering, after, before, limit, from }: KeysetPageRequest,
-  rows: readonly Row[],
+  rows: readonly OutfitKeys[],
 ): Dependencies | undefined {
   const { field, direction } = ordering;
   const [first, last] = endsOf(rows, field);
-  // As many as were wanted: what is further on was not looked at.
+  // A full page ends at its last row; otherwise it extends to the bound of the request.
   const isFull = rows.length >= limit;
   const start = from === 'end' && isFull ? first : after;
   const end = from === 'start' && isFull ? last : before;
   const [low, high] = direction === 'asc' ? [start, end] : [end, start];
-  return dependenciesOfList(members, rows, {
+  return dependenciesOfList(membership, rows, {
     columns: columnOf(field),
     invalidates: (one, other) =>
       isMoveWithin(placeOf(one, field), placeOf(other, field), low, high),
   });
 }
 
-/** @param part is asked about members only */
+/** @param part receives only images of members; undefined where the outfit is not in the list */
 function dependenciesOfList(
-  { has, isExact, isOfOthers, columns: decisive }: Members,
-  rows: readonly Row[],
+  { has, isExact, isUntracked, columns: decisive }: Membership,
+  rows: readonly OutfitKeys[],
   part: ListPart,
 ): Dependencies | undefined {
-  if (isOfOthers) return undefined;
+  if (isUntracked) return undefined;
   const member = (outfit: RowImage | undefined) => (outfit && has(outfit) ? outfit : undefined);
   const list: ListPart = {
     columns: withOwner(decisive | part.columns),
@@ -161,17 +165,17 @@ function dependenciesOfList(
   return { ...dependenciesOfRecords(ids, rows), lists: [list] };
 }
 
-/** Of a list that only likes order and narrow, the changes of likes tell all; of any other, those of outfits. */
+/** Changes of likes suffice for a list that is ordered and filtered by likes only; others need changes of outfits. */
 function withOwner(decisive: number): number {
   return decisive | (decisive === columnBits.likes ? columnBits.likesOwner : columnBits.owner);
 }
 
-function endsOf(rows: readonly Row[], field: Ordering['field']) {
+function endsOf(rows: readonly OutfitKeys[], field: Ordering['field']) {
   const [first, last] = [rows[0], rows.at(-1)];
   return [first && sortKeyOf(first, field), last && sortKeyOf(last, field)] as const;
 }
 
-/** The place of an outfit in an order; null: the change does not tell it, nor move it there. */
+/** Position in an ordering; undefined: not in the list; null: the change lacks the column, so it does not move it. */
 type Place = SortKey | null | undefined;
 
 function placeOf(outfit: RowImage | undefined, field: Ordering['field']): Place {
@@ -180,12 +184,12 @@ function placeOf(outfit: RowImage | undefined, field: Ordering['field']): Place 
   return value === undefined ? null : { value: BigInt(value), id };
 }
 
-/** Ids do not change: an outfit with another one is another outfit. */
+/** Ids never change. */
 function columnOf(field: Ordering['field']): number {
   return field === 'id' ? 0 : columnBits[field];
 }
 
-/** Whether an outfit has come to, left, or changed its place in a range; an end that is undefined is none. */
+/** Whether an outfit entered, left or moved within a range of keys. An undefined end is unbounded. */
 function isMoveWithin(
   from: Place,
   to: Place,

@@ -1,4 +1,4 @@
-// Lists of outfits: of everyone, or of a user; with numbered pages, and to scroll.
+// Lists of outfits, of all users or of one: numbered pages, keyset pages and counts.
 import DataLoader from 'dataloader';
 import { type Dependencies, dependenciesOfAll } from '../../database/changes/change-log.ts';
 import type { ReadRows } from '../../database/read.ts';
@@ -10,8 +10,8 @@ import {
   dependenciesOfCount,
   dependenciesOfPage,
   dependenciesOfRange,
-  type Members,
-  membersOf,
+  type Membership,
+  membershipOf,
 } from './dependencies.ts';
 import {
   beyond,
@@ -48,7 +48,7 @@ export interface OutfitList {
   readonly count: () => Promise<number>;
 }
 
-/** The visible outfits that a filter lets through; all of them without one. */
+/** The visible outfits that match a filter, or all visible outfits without one. */
 export function createOutfitList(
   read: ReadRows,
   visibility: Visibility,
@@ -81,7 +81,7 @@ export async function hasOutfitAt(
 
 export type UserLists = (userId: number, filter: OutfitFilter) => OutfitList;
 
-/** Reads all that one step of a query asks for: users whose lists are asked for alike share a statement. */
+/** Batches the lists of several users: equal requests of one step of a query share a statement. */
 export function createUserLists(read: ReadRows, visibility: Visibility): UserLists {
   const createLoader = <Request, Row extends Owned>(
     find: (read: ReadRows, scope: Scope, request: Request) => Promise<Row[]>,
@@ -99,7 +99,7 @@ export function createUserLists(read: ReadRows, visibility: Visibility): UserLis
         await Promise.all([...groupBy(asked, ({ key }) => key)].map(readAlike));
         return asked.map(({ key, userId }) => found.get(key)?.get(userId) ?? []);
       },
-      // Nothing is kept: what a document reads after it has written may be another list.
+      // No cache: a read after a write in the same document must see the write.
       { cache: false },
     );
     return (userId: number, filter: OutfitFilter, request: Request) =>
@@ -120,7 +120,7 @@ interface Asked<Request> {
   readonly userId: number;
   readonly filter: OutfitFilter;
   readonly request: Request;
-  /** The same text for what differs in the user only. */
+  /** Equal for requests that differ only in the user. */
   readonly key: string;
 }
 
@@ -130,7 +130,7 @@ function keyOf(...parts: readonly unknown[]): string {
   );
 }
 
-/** A row of a list of a user: whose list, which an outfit says itself. */
+/** A row of a user's list. `ownerId` is set in rows without an outfit. */
 interface Owned {
   readonly ownerId?: number;
   readonly userId?: number;
@@ -144,18 +144,18 @@ interface Counted extends Owned {
   readonly count: number;
 }
 
-/** A row of a page; one without an outfit when the page has none. */
+/** A row of a page. An empty page has one row without an outfit, for the count. */
 type PageRow = Counted & (FlatRow | { readonly id: null });
 
 function readPage(read: ReadRows, scope: Scope, request: PageRequest): Promise<PageRow[]> {
-  return run(read, pageStatement(scope, request), scope, (members, rows: PageRow[]) =>
-    dependenciesOfPage(members, request.ordering, outfitsIn(rows)),
+  return run(read, pageStatement(scope, request), scope, (membership, rows: PageRow[]) =>
+    dependenciesOfPage(membership, request.ordering, outfitsIn(rows)),
   );
 }
 
 function readRange(read: ReadRows, scope: Scope, request: KeysetPageRequest): Promise<FlatRow[]> {
-  return run(read, rangeStatement(scope, request), scope, (members, rows: FlatRow[]) =>
-    dependenciesOfRange(members, request, inOrder(rows, request.from)),
+  return run(read, rangeStatement(scope, request), scope, (membership, rows: FlatRow[]) =>
+    dependenciesOfRange(membership, request, inOrder(rows, request.from)),
   );
 }
 
@@ -167,16 +167,18 @@ function run<Row extends Owned>(
   read: ReadRows,
   { text, values, planForValues, access }: Statement,
   { visibility, filter, users }: Scope,
-  dependenciesOf: (members: Members, rows: Row[]) => Dependencies | undefined,
+  dependenciesOf: (membership: Membership, rows: Row[]) => Dependencies | undefined,
 ): Promise<Row[]> {
   return read<Row>(text, values, {
     planForValues,
     access,
     dependencies(rows) {
-      if (!users) return dependenciesOf(membersOf(visibility, filter), [...rows]);
+      if (!users) return dependenciesOf(membershipOf(visibility, filter), [...rows]);
       const lists = groupBy(rows, ownerOf);
       return dependenciesOfAll(
-        users.map((id) => dependenciesOf(membersOf(visibility, filter, id), lists.get(id) ?? [])),
+        users.map((id) =>
+          dependenciesOf(membershipOf(visibility, filter, id), lists.get(id) ?? []),
+        ),
       );
     },
   });
@@ -209,12 +211,12 @@ function groupBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key):
   return groups;
 }
 
-/** What reading a filtered list may cost the database: filters.md says how much that is. */
+/** Weights by cost of reading a filtered list: see filters.md. */
 const weights = { bounded: 0, unbounded: 1, several: 2, scan: 4 };
 
-/** The weight of a list; a document has a budget of it (`filterWeight` of graphql/engine/limits.ts). */
+/** The weight of a list; the total of a document is limited (`filterWeight` of graphql/engine/limits.ts). */
 export function weightOf(filter: OutfitFilter, { field }: Ordering): number {
-  // The public outfits are a list of their own.
+  // `private: false` is no filter, but the list of public outfits.
   const { private: isPrivate, ...others } = filter;
   const conditions = isPrivate ? filter : others;
   const access = accessOf(conditions);

@@ -1,4 +1,4 @@
-// The statements of lists: a numbered page, a range, a count; of one list or those of several users (filters.md).
+// SQL of lists: numbered pages, keyset pages and counts, of one list or of the lists of several users (filters.md).
 import { type Access, memoizeText } from '../../database/read.ts';
 import {
   accessOf,
@@ -21,25 +21,25 @@ import {
   stepBack,
 } from '../ordering.ts';
 import { joinedRow, placedRow, rowColumns, rowSource } from '../row.ts';
-import { membersOf, segmentsOf, type Visibility, viewerOf, visibleOf } from '../visibility.ts';
+import { ownersOf, segmentsOf, type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 
-/** What a list has. */
+/** Which outfits a list contains. */
 export interface Scope {
   readonly visibility: Visibility;
   readonly filter: OutfitFilter;
-  /** The users whose lists are meant, each by itself; undefined: one list, of everyone's outfits. */
+  /** A separate list for each of these users; undefined: one list of the outfits of all users. */
   readonly users?: readonly number[] | undefined;
 }
 
 export interface PageRequest {
   readonly ordering: Ordering;
-  /** From 1, or the last page, whichever that is when the list is read. */
+  /** From 1; `last` is resolved when the list is read. */
   readonly page: number | 'last';
   /** Outfits per page. */
   readonly pageSize: number;
 }
 
-/** The outfits strictly between two places of a list. */
+/** The outfits strictly between two positions of a list. */
 export interface KeysetPageRequest {
   readonly ordering: Ordering;
   readonly after?: SortKey | undefined;
@@ -53,28 +53,28 @@ export interface KeysetPageRequest {
 export interface Statement {
   readonly text: string;
   readonly values: readonly unknown[];
-  /** A text for each filter would be many to keep prepared, and which index is best depends on the values. */
+  /** Not prepared: filters have too many different texts, and the best index depends on the values. */
   readonly planForValues: boolean;
   readonly access: Access;
 }
 
-/** Most outfits of a range of a connection: `first: 100`, and the one that tells whether there is a next page. */
+/** Most rows of a keyset page: `first: 100`, and one more to find out whether there is a next page. */
 export const maxRows = 101;
 
-/** The limit of merged index ranges, rounded up, as each is a statement to prepare: 21 is a page of 20 and one more. */
+/** Rounds up the limit of merged index ranges, as each limit is a prepared statement. 21: a page of 20 and one more. */
 function rangeLimit(rows: number): number {
   return [1, 21, maxRows].find((limit) => rows <= limit) ?? rows;
 }
 
-/** Placeholders of how many outfits to skip (null: to the last page), and of the page size. */
+/** Placeholders of the offset (null: the last page) and of the page size. */
 type Slice = readonly [skip: string, size: string];
 
 interface Parts extends Scope, Values {
   readonly viewer: string;
-  /** The users as a table, and SQL of the id of one; undefined: everyone. */
+  /** FROM item with the users, and the SQL expression of a user's id; undefined: all users. */
   readonly owners: string | undefined;
   readonly owner: string | undefined;
-  /** The range that the filter is, with placeholders for its ends. */
+  /** Set when the filter is a range of one field; its ends are placeholders. */
   readonly range:
     | { field: string; from: string | undefined; below: string | undefined }
     | undefined;
@@ -83,14 +83,14 @@ interface Parts extends Scope, Values {
 function partsOf(scope: Scope): Parts {
   const { visibility, users } = scope;
   const values = createValues();
-  // For an array of one, PostgreSQL would make a new plan each time.
+  // Not unnest for one user: PostgreSQL would replan each time.
   const table = users?.length === 1 ? `(SELECT ${values.add(users[0])}::int)` : undefined;
   const owners = users && `${table ?? `unnest(${values.add(users)}::int[])`} AS owner (id)`;
   const viewer = viewerOf(visibility, values.add);
   return { ...scope, ...values, viewer, owners, owner: owners && 'owner.id', range: undefined };
 }
 
-/** The same of a list that the counts tell about. */
+/** The same for a list that is read by the counts. */
 function countedPartsOf(scope: Scope): Parts {
   const parts = partsOf(scope);
   const range = rangeOf(scope.filter);
@@ -101,7 +101,7 @@ function countedPartsOf(scope: Scope): Parts {
   return { ...parts, range: { field: range.field, from, below } };
 }
 
-/** A text of a few, which is built when it is first wanted. @param key what it depends on beside its scope */
+/** A prepared statement, built at its first use. @param key what its text depends on besides the scope */
 function prepared(parts: Parts, key: string, build: () => string): Statement {
   const { visibility, owners = '', range, list } = parts;
   const ends = range ? `${range.field} ${range.from} ${range.below}` : '';
@@ -109,19 +109,19 @@ function prepared(parts: Parts, key: string, build: () => string): Statement {
   return { text, values: list, planForValues: false, access: 'bounded' };
 }
 
-/** One of very many texts. */
+/** A statement planned for its values. */
 function planned({ list, filter, users }: Parts, text: string): Statement {
   const access = accessOf(users ? { ...filter, userIds: users } : filter);
   return { text, values: list, planForValues: true, access };
 }
 
-/** The rows of a numbered page, each with the count (one without an outfit if none). See counting.md. */
+/** The rows of a numbered page, each with the count; an empty page is one row without an outfit. See counting.md. */
 export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const { ordering, page, pageSize } = request;
   const { visibility } = scope;
   const skip = page === 'last' ? null : (page - 1) * pageSize;
   if (!isPlain(scope)) return buildPage(scope, ordering, skip, pageSize);
-  // What is read most: its parts are made once, and here are its values in their order.
+  // Hot path: the text is built once, so the values are listed here in the order of its placeholders.
   const nearLimit = rangeLimit(pageSize);
   const near = skip !== null && skip + pageSize <= nearLimit ? nearLimit : undefined;
   const text = memoizeText(
@@ -132,7 +132,7 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   return { text, values: [...viewer, skip, pageSize], planForValues: false, access: 'bounded' };
 }
 
-/** @param near the limit of the index ranges that the page is among the first outfits of */
+/** @param near for a page within the first rows: the limit of the index ranges that contain it */
 function buildPage(
   scope: Scope,
   ordering: Ordering,
@@ -148,32 +148,32 @@ function buildPage(
     SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count, ${rowColumns}
     FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}${from}
     ORDER BY ${order}`;
-  if (isFiltered) return planned(parts, pageOf(matchedPage(parts, ordering, slice)));
+  if (isFiltered) return planned(parts, pageOf(filteredPage(parts, ordering, slice)));
   return prepared(parts, `page ${near} of ${ordering.field} ${ordering.direction}`, () =>
     pageOf(near ? nearPage(parts, ordering, near, slice) : countedPage(parts, ordering, slice)),
   );
 }
 
-/** Whether a list has no filter, nor is that of a user. */
+/** Whether it is the unfiltered list of all users. */
 function isPlain({ filter, users }: Scope): boolean {
   return !users && Object.keys(filter).length === 0;
 }
 
-/** Whether the counts of nodes tell how many outfits there are, and where, if they are sorted so. */
+/** Whether the counts give the number of outfits, and their positions in the ordering. */
 function isCounted({ filter, users }: Scope, ordering?: Ordering): boolean {
   if (Object.keys(filter).length === 0) return true;
   const range = users ? undefined : rangeOf(filter);
   return range !== undefined && range.field === (ordering?.field ?? range.field);
 }
 
-/** A page within the first `limit` outfits, which are walked over: by the counts it would take longer. */
+/** A page within the first `limit` outfits: to walk the index is faster than a seek by the counts. */
 function nearPage(parts: Parts, ordering: Ordering, limit: number, [skip, size]: Slice) {
   const slice = `OFFSET ${skip}::bigint LIMIT ${size}::int`;
   const rows = rowSource(ordering, rangesOf(parts, ordering, limit), slice);
   return [`(${countedTotal(parts)}) page LEFT JOIN (${rows}) ON true`, orderBy(ordering)] as const;
 }
 
-/** The functions walk in ascending order: a descending page is the mirrored range, read from its end. */
+/** The SQL functions read in ascending order, so a descending page is the mirrored range in reverse. */
 function countedPage(parts: Parts, { field, direction }: Ordering, [skip, size]: Slice) {
   const { visibility, viewer, owner } = parts;
   const start = direction === 'asc' ? 'skip' : `greatest(count - skip - ${size}::int, 0)`;
@@ -184,22 +184,22 @@ function countedPage(parts: Parts, { field, direction }: Ordering, [skip, size]:
     CROSS JOIN LATERAL (
       SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
     ) span
-    LEFT JOIN LATERAL outfits_by_${field}(${membersOf(visibility, viewer, owner)}, start, size) place ON true
+    LEFT JOIN LATERAL outfits_by_${field}(${ownersOf(visibility, viewer, owner)}, start, size) place ON true
     ${field === 'likes' ? joinLiked : placedRow}`;
   return [page, `place.position ${direction}`] as const;
 }
 
-/** The likes of a place by likes are known: they sort it. */
+/** Ordered by likes, a place has its likes as the sort value. */
 const joinLiked = `
     CROSS JOIN LATERAL (SELECT place.value::int AS likes OFFSET 0) l
     LEFT JOIN (outfits o JOIN users u ON u.id = o.user_id) ON o.id = place.id`;
 
-/** The `count` of a list, and how many precede it. Without OFFSET 0 the planner calls functions for each use. */
+/** The `count` of a list, and `preceding`: the outfits below its range. OFFSET 0 keeps functions from repeated calls. */
 function countedTotal({ visibility, viewer, owner, range }: Parts): string {
-  const members = membersOf(visibility, viewer, owner);
-  const whole = `count_outfits(${members})::int`;
+  const listOwners = ownersOf(visibility, viewer, owner);
+  const whole = `count_outfits(${listOwners})::int`;
   if (!range) return `SELECT ${whole} AS count, 0 AS preceding OFFSET 0`;
-  const rank = (end: string) => `rank_outfits_by_${range.field}(${members}, ${end}::bigint)`;
+  const rank = (end: string) => `rank_outfits_by_${range.field}(${listOwners}, ${end}::bigint)`;
   return `
     SELECT preceding, greatest(reached - preceding, 0)::int AS count
     FROM (
@@ -209,9 +209,9 @@ function countedTotal({ visibility, viewer, owner, range }: Parts): string {
     ) ends`;
 }
 
-function matchedPage(parts: Parts, ordering: Ordering, [skip, size]: Slice) {
+function filteredPage(parts: Parts, ordering: Ordering, [skip, size]: Slice) {
   const place = `(
-      ${matches(parts, ordering)}
+      ${materializeMatches(parts, ordering)}
       SELECT total.count, found.id
       FROM (SELECT count(*)::int AS count FROM matched) total
       LEFT JOIN LATERAL (
@@ -222,8 +222,12 @@ function matchedPage(parts: Parts, ordering: Ordering, [skip, size]: Slice) {
   return [place, orderBy(ordering)] as const;
 }
 
-/** All that match, found before they are sorted: in the order of the list, a rare one is far away. */
-function matches(parts: Parts, ordering: Ordering, bounds: readonly string[] = []): string {
+/** Materializes all matches before sorting: a walk in list order would read far to find rare ones. */
+function materializeMatches(
+  parts: Parts,
+  ordering: Ordering,
+  bounds: readonly string[] = [],
+): string {
   const all = [...conditionsFor(parts), ...bounds].join(' AND ');
   return `WITH matched AS MATERIALIZED (
       SELECT ${keyOf(ordering.field, 's').join(', ')} FROM ${sourceOf(parts.filter, ordering.field, true)} WHERE ${all}
@@ -248,18 +252,18 @@ export function countStatement(scope: Scope): Statement {
   return planned(parts, countOf(found));
 }
 
-/** A slice, sought by index: costs the rows read, wherever they are. Selective filters are read out. */
+/** A keyset page. Costs the rows read, at any position; matches of a selective filter are materialized. */
 export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statement {
   const range = scope.users ? undefined : rangeOf(scope.filter);
   return range?.field === request.ordering.field
-    ? sliceStatement({ ...scope, filter: {} }, within(range, request))
-    : sliceStatement(scope, request);
+    ? keysetStatement({ ...scope, filter: {} }, within(range, request))
+    : keysetStatement(scope, request);
 }
 
-function sliceStatement(scope: Scope, request: KeysetPageRequest): Statement {
+function keysetStatement(scope: Scope, request: KeysetPageRequest): Statement {
   const { ordering, after, before, limit, from } = request;
-  // More would be taken from index ranges that end before it, and skip what lies behind those.
-  if (limit > maxRows) throw new RangeError(`A slice has at most ${maxRows} rows, not ${limit}.`);
+  // The index ranges are limited to `maxRows`: a larger page would skip rows beyond them.
+  if (limit > maxRows) throw new RangeError(`A page has at most ${maxRows} rows, not ${limit}.`);
   const parts = partsOf(scope);
   const { filter, owners, add } = parts;
   const reading = from === 'start' ? ordering : reverse(ordering);
@@ -282,7 +286,7 @@ function sliceStatement(scope: Scope, request: KeysetPageRequest): Statement {
     return planned(
       parts,
       `
-    ${matches(parts, reading, bounds)}
+    ${materializeMatches(parts, reading, bounds)}
     SELECT ${rowColumns}
     FROM (SELECT id FROM matched s ORDER BY ${orderBy(reading, 's', 's')} ${slice}) place
     JOIN outfits o ON o.id = place.id
@@ -291,13 +295,13 @@ function sliceStatement(scope: Scope, request: KeysetPageRequest): Statement {
     );
   }
   const statement = planned(parts, walk());
-  // A walk may find enough soon, whatever it reads.
+  // A walk stops as soon as the page is full, so it gets a trial.
   return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
 }
 
 /**
- * The first `limit` outfits (or likes) of each segment. An unknown limit tempts the planner to sort; without `private`
- * first, which makes it the index's order, it would walk the primary key past all outfits of the other segment.
+ * The first `limit` outfits (or likes) of each segment. The limit is a literal, since with a parameter the planner may
+ * sort. `private` leads the ORDER BY to match the index; otherwise it may walk the primary key past the other segment.
  */
 function rangesOf(
   { visibility, viewer, owner, filter, add }: Parts,
@@ -342,7 +346,7 @@ export function beyond(
 const lowestId = -2_147_483_648;
 const highestId = 2_147_483_647;
 
-/** The slice within a range of the sort field, whose ends are places too: so the statement is the whole list's. */
+/** Intersects a keyset page with a range of the sort field, so that the statement of the unfiltered list serves it. */
 function within(
   { from, below }: NonNullable<ReturnType<typeof rangeOf>>,
   request: KeysetPageRequest,
@@ -355,7 +359,7 @@ function within(
     : { ...request, after: further(-1, after, high), before: further(1, before, low) };
 }
 
-/** The higher one of two places (`sign` is 1), or the lower one (-1). */
+/** The higher of two positions (`sign` is 1), or the lower one (-1). */
 function further(
   sign: number,
   a: SortKey | undefined,

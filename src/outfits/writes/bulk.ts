@@ -1,25 +1,25 @@
-// Saves many outfits by id; moves the id sequences, and reserves ids for those that are made here.
+// Bulk upsert of outfits by id; the id sequences, and the ids reserved for outfits created here (FIRST_ID).
 import type pg from 'pg';
 import { inTransaction } from '../../database/transaction.ts';
 import { type Columns, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
 
-/** What a batch did to the outfits of the database; the three add up to the rows of the batch. */
+/** Outcome of a batch; the sum is the number of its rows. */
 export interface SaveResult {
   readonly created: number;
-  /** Outfits of which a field, or a field of the user, was another one before. */
+  /** Outfits with a changed field, or with a changed field of the user. */
   readonly updated: number;
   readonly unchanged: number;
 }
 
 const upsertUsers = `WITH ${given(userColumns)} ${upsertInto('users', userColumns)}`;
-/** Outfits first, as each transaction locks them before their likes. */
+/** Outfits first: the lock order of all transactions is outfits, then likes. */
 const upsertOutfits = `
   WITH ${given({ ...outfitColumns, likes: ['likes', 'int'] })}, outfit AS (
     ${upsertInto('outfits', outfitColumns)}
   ), counted AS (
     INSERT INTO outfit_like_counts AS old (id, private, user_id, likes)
     SELECT new.id, new.private, new."userId",
-      -- A source knows nothing of the likes that were given here: its number is what they go on from.
+      -- The source does not include likes that were given here: they are added to its number.
       least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id), 2147483647)::int
     FROM (SELECT count(*) FROM outfit) written CROSS JOIN new
     ORDER BY new.id
@@ -28,7 +28,7 @@ const upsertOutfits = `
   )
   SELECT id, coalesce(outfit.created, false) AS created FROM outfit FULL JOIN counted USING (id)`;
 
-/** Upserts in one transaction. @param options.replace removes all else; new ids begin at `firstId`, or the kept one */
+/** Upserts in one transaction. @param options.replace truncates first; new ids begin at `firstId`, or the stored one */
 export async function saveOutfits(
   pool: pg.Pool,
   rows: readonly OutfitRow[],
@@ -36,10 +36,10 @@ export async function saveOutfits(
 ): Promise<SaveResult> {
   return inTransaction(pool, async (client) => {
     if (options.replace) {
-      // Writers lock users first: this keeps them out, while pages go on.
+      // Writers lock users first, so this blocks them, but not readers.
       await client.query('LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE');
       await client.query(
-        // In the order in which pages lock them, or the two may wait for each other.
+        // The lock order of readers, to avoid deadlocks.
         'TRUNCATE outfits, outfit_like_counts, users, outfit_likes, idempotency_keys RESTART IDENTITY',
       );
       await renewFirstId(client, options.firstId);
@@ -48,13 +48,13 @@ export async function saveOutfits(
   });
 }
 
-/** Deletes outfits by id, and the likes of them. Gives how many there were; users stay. */
+/** Deletes outfits by id, with their likes but not their users. @returns the number deleted */
 export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Promise<number> {
   const { rowCount } = await pool.query('DELETE FROM outfits WHERE id = ANY($1::int[])', [ids]);
   return rowCount ?? 0;
 }
 
-/** Fills a database that has no outfits, in one transaction, for the end of which other writers wait. */
+/** Fills a database without outfits in one transaction, which blocks other writers. */
 export async function saveIfEmpty(
   pool: pg.Pool,
   batches: AsyncIterable<readonly OutfitRow[]>,
@@ -87,10 +87,10 @@ async function saveBatch(client: pg.PoolClient, rows: readonly OutfitRow[]): Pro
 }
 
 const highestId = 2_147_483_647;
-/** Ids that must be left behind the highest one in use, or else new ones come from a gap. */
+/** With fewer free ids after the highest one in use, new ids come from a gap. */
 const minRoom = 1_000_000;
 
-/** Moves both sequences behind the highest id in use, never back; near the end of all ids, to the largest gap. */
+/** Raises both sequences to the highest id in use, never back; near the maximum, moves them to the largest gap. */
 export async function raiseSequences(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async (client) => {
     await client.query(lockTables);
@@ -98,7 +98,7 @@ export async function raiseSequences(pool: pg.Pool): Promise<void> {
   });
 }
 
-/** Makes new ids begin at `firstId` or behind it, for all who use the database. Writers wait once. */
+/** Makes new ids begin at or after `firstId`, for all clients of the database. Blocks writers briefly. */
 export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> {
   if (!(await lacksFirstId(pool, firstId))) return;
   await inTransaction(pool, async (client) => {
@@ -108,7 +108,7 @@ export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> 
   });
 }
 
-/** Where the ids of outfits that are made here begin, which the database keeps for all who use it; undefined: anywhere. */
+/** The first id of outfits created here, stored in the database; undefined: not reserved. */
 export async function readFirstId(pool: Pick<pg.Pool, 'query'>): Promise<number | undefined> {
   const { rows } = await pool.query<{ value: number }>('SELECT value FROM first_id');
   return rows[0]?.value;
@@ -126,7 +126,7 @@ async function lacksFirstId(pool: Pick<pg.Pool, 'query'>, firstId: number): Prom
   return rowCount !== 0;
 }
 
-/** Raises the kept id, unless outfits were made from it on: they would look like a source's. Tables must be locked. */
+/** Raises the stored id, unless outfits use it: these would look like the source's. The tables must be locked. */
 async function reserveFirstId(client: pg.PoolClient, firstId: number): Promise<void> {
   await client.query(
     `INSERT INTO first_id AS kept (value) VALUES ($1)
@@ -137,7 +137,7 @@ async function reserveFirstId(client: pg.PoolClient, firstId: number): Promise<v
   await moveTo(client, firstId);
 }
 
-/** Of emptied tables: keeps `firstId`, or what was kept, and makes new ids begin there. */
+/** After TRUNCATE: stores `firstId` if given, and makes new ids begin at the stored one. */
 async function renewFirstId(client: pg.PoolClient, firstId: number | undefined): Promise<void> {
   if (firstId !== undefined) {
     await client.query('DELETE FROM first_id');
@@ -156,7 +156,7 @@ async function moveTo(client: pg.PoolClient, firstId = 1): Promise<void> {
   }
 }
 
-/** Without the lock a row created between reading and setting would move the sequence back. */
+/** Prevents a race: a row inserted between reading and setting would move the sequence back. */
 const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
 
 async function moveSequences(client: pg.PoolClient): Promise<void> {
@@ -193,7 +193,7 @@ async function upsert(
   rows: readonly { readonly id: number }[],
 ): Promise<Map<number, boolean>> {
   const byId = new Map(rows.map((row) => [row.id, row]));
-  // In the order of ids, so that two batches that run at the same time never wait for each other.
+  // In the order of ids, so that concurrent batches do not deadlock.
   const sorted = [...byId.values()].sort((a, b) => a.id - b.id);
   const json = JSON.stringify(sorted, (_key, value: unknown) =>
     typeof value === 'bigint' ? value.toString() : value,
@@ -202,7 +202,7 @@ async function upsert(
   return new Map(result.rows.map((row) => [row.id, row.created]));
 }
 
-/** The rows as `new`. One JSON parameter takes any number of them, in one statement whose text never changes. */
+/** The rows as `new`. One JSON parameter holds any number of rows, so the text of the statement is constant. */
 function given<Row>(columns: Columns<Row>): string {
   const entries = Object.entries<readonly [string, string]>(columns);
   return `new AS MATERIALIZED (

@@ -1,11 +1,11 @@
-// One creation per Idempotency-Key.
+// Idempotent creation: stores the first answer of each Idempotency-Key, and returns it for repeated requests.
 import { createHash } from 'node:crypto';
 import type { ReadRows } from '../../database/read.ts';
 import type { Values } from '../filter.ts';
 import { type Columns, likesColumn, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
 import { takeTimestamp } from '../timestamps.ts';
 
-/** A request that its client may send again, with the key that it chose for it. */
+/** A request with the Idempotency-Key that its client chose. */
 export interface RepeatableRequest {
   readonly userId: number;
   readonly key: string;
@@ -18,15 +18,15 @@ export class KeyReusedError extends Error {
   }
 }
 
-/** Microseconds for which an answer is kept. */
-const keptFor = 24n * 3_600_000_000n;
+/** Retention of answers, in microseconds. */
+const retention = 24n * 3_600_000_000n;
 
-/** The answer that the request got when it came first, if it did; removes those that are too old. @throws KeyReusedError */
+/** The stored answer of the request, if there is one; deletes expired answers. @throws KeyReusedError */
 export async function findFirstAnswer(
   read: ReadRows,
   { userId, key, input }: RepeatableRequest,
 ): Promise<OutfitRow | undefined> {
-  const values = [userId, key, takeTimestamp() - keptFor];
+  const values = [userId, key, takeTimestamp() - retention];
   const [first] = await read<{ inputHash: string; answer: Stored }>(firstAnswerStatement, values);
   if (!first) return undefined;
   if (first.inputHash !== hash(input)) throw new KeyReusedError();
@@ -36,13 +36,13 @@ export async function findFirstAnswer(
 
 type Stored = Readonly<Record<string, unknown>>;
 
-/** $1 user, $2 key, $3 the oldest moment that counts. */
+/** $1 user, $2 key, $3 the oldest timestamp that is still valid. */
 const firstAnswerStatement = `
   WITH old AS (DELETE FROM idempotency_keys WHERE user_id = $1::int AND created < $3::bigint)
   SELECT input_hash AS "inputHash", answer FROM idempotency_keys
   WHERE user_id = $1::int AND key = $2::text AND created >= $3::bigint`;
 
-/** SQL that keeps the answer (outfit `o`, likes `l`, user `u`). A second request waits for the same key, and fails. */
+/** SQL to store the answer (outfit `o`, likes `l`, user `u`). A concurrent request with the key waits, then fails. */
 export function keepAnswerSql(
   { userId, key, input }: RepeatableRequest,
   add: Values['add'],
@@ -58,7 +58,7 @@ const answerColumn = `jsonb_build_object(${[
   `'user', jsonb_build_object(${jsonEntries('u', userColumns)})`,
 ]})`;
 
-/** JSON numbers have no room for every moment. */
+/** As text: a JSON number cannot represent every bigint. */
 function jsonEntries<Row>(alias: string, columns: Columns<Row>): string[] {
   return Object.entries<readonly [string, string]>(columns).map(
     ([field, [column, type]]) =>
@@ -71,7 +71,7 @@ const answerColumns: Columns<Omit<OutfitRow, 'user'>> = {
   likes: ['likes', 'int'],
 };
 
-/** What has been added to the model since an answer was stored is empty. */
+/** Fields added to the model after the answer was stored are empty. */
 function restore<Row extends object>(columns: Columns<Row>, stored: Stored): Row {
   const entries = Object.entries<readonly [string, string]>(columns).map(([field, [, type]]) => {
     const value = stored[field];

@@ -1,8 +1,8 @@
-// What an owner may write, and what is wrong with it: in the messages of Django REST Framework, which legacy apps show.
+// Validation of written outfits, with the error messages of Django REST Framework, which legacy apps display.
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 
-// Files are stored by their key, the path below the host that serves them.
+// A file is stored by its key: its path on the host that serves it.
 export const uuid = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
 export const imageKey = new RegExp(`^outfits/${uuid}\\.(?:jpeg|png)$`);
 export const videoKey = new RegExp(`^outfits_videos/${uuid}\\.mp4$`);
@@ -10,10 +10,10 @@ export const avatarKey = new RegExp(`^(?:|avatars/${uuid}\\.(?:jpeg|png|gif))$`)
 
 export const devices = ['ios', 'android', 'web'] as const;
 
-/** Most code points of the texts. */
+/** Maximum length in code points. */
 export const maxLength = { title: 255, description: 10_000 } as const;
 
-/** The fields that an owner writes, as they come: images and videos as URLs, or as keys. Undefined: not given. */
+/** Unvalidated fields: images and videos as URLs or keys. Undefined: not given. */
 export type OutfitInput = {
   readonly [Field in keyof CheckedInput]?: CheckedInput[Field] | null | undefined;
 };
@@ -23,7 +23,7 @@ export interface InputError {
   readonly messages: readonly string[];
 }
 
-/** Values that keep every rule; images and videos as keys. Undefined: not given. */
+/** Valid fields: images and videos as keys. Undefined: not given. */
 export type CheckedInput = z.output<typeof changes>;
 
 type Checked<Values> =
@@ -44,7 +44,7 @@ function missing({ input }: { readonly input?: unknown }): string {
   return input === null ? 'This field may not be null.' : 'This field is required.';
 }
 
-// White space at the ends, as Python knows it: without U+FEFF, with the separators U+001C to U+001F.
+// White space as defined by Python's str.strip: without U+FEFF, with the separators U+001C to U+001F.
 const space =
   '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
 const leading = new RegExp(`^${space}+`);
@@ -52,12 +52,12 @@ const spaceCharacter = new RegExp(space);
 
 function trim(value: string): string {
   let end = value.length;
-  // Not by an expression: from the end, one takes time that grows with the square of the length.
+  // A regular expression anchored at the end would take quadratic time.
   while (end > 0 && spaceCharacter.test(value.charAt(end - 1))) end--;
   return value.slice(0, end).replace(leading, '');
 }
 
-/** @param findIssues messages for a value without white space around it */
+/** @param findIssues returns error messages for the trimmed value */
 const checked = (findIssues: (value: string) => readonly string[]) =>
   z
     .string({ error: missing })
@@ -80,7 +80,7 @@ const formatted = (pattern: RegExp, message: string) =>
       : [...findForbiddenCharacters(value), message];
   });
 
-// PostgreSQL refuses NUL and cannot hold half of a surrogate pair: it would become U+FFFD.
+// PostgreSQL rejects NUL, and a lone surrogate would become U+FFFD.
 function findForbiddenCharacters(value: string): string[] {
   const [surrogate] = /\p{Surrogate}/u.exec(value) ?? [];
   const code = surrogate?.charCodeAt(0).toString(16).toUpperCase();
@@ -92,7 +92,7 @@ function findForbiddenCharacters(value: string): string[] {
 
 const notAUrl = 'Enter a valid URL.';
 
-// In the order of the fields on the wire, which is that of the errors.
+// The order of the fields on the wire is also the order of the errors.
 const whole = z.object({
   title: text(maxLength.title).exactOptional(),
   description: text(maxLength.description).exactOptional(),

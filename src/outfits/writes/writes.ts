@@ -1,4 +1,4 @@
-// Creates, changes, deletes and likes outfits; only owners change, and a like counts once per user.
+// Creates, updates, deletes and likes outfits. Only owners update or delete; a like is idempotent for each user.
 import DataLoader from 'dataloader';
 import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
@@ -36,14 +36,14 @@ type NewOutfit = CheckedInput & { readonly imageKey: string };
 
 export interface Creating {
   readonly read: ReadRows;
-  /** Moves the sequences of ids behind those in use. */
+  /** Raises the id sequences to the highest ids in use. */
   readonly raiseSequences: () => Promise<void>;
 }
 
-/** An id may be taken again by others while it is made room for. */
+/** Other clients may insert the next id again between raising the sequence and the retry. */
 const maxAttempts = 5;
 
-/** Creates once per `request`, however often it is sent. @throws NoSuchUserError, KeyReusedError */
+/** Creates an outfit, idempotently if there is a `request`. @throws NoSuchUserError, KeyReusedError */
 export async function createOutfit(
   { read, raiseSequences }: Creating,
   userId: number,
@@ -73,7 +73,7 @@ function newOutfit(userId: number, values: NewOutfit): Partial<Outfit> {
   return { ...columns, ...creationDevice, userId, created: now, modified: now };
 }
 
-/** In one statement, so that there is no outfit without the answer that is kept for its request. */
+/** One statement, so that the outfit and the stored answer of its request are atomic. */
 async function insertOutfit(
   read: ReadRows,
   outfit: Partial<Outfit>,
@@ -89,11 +89,11 @@ async function insertOutfit(
     )${request ? `, first AS (${keepAnswerSql(request, add)} FROM o ${joinedRow})` : ''}
     SELECT ${rowColumns} FROM o ${joinedRow}`;
   const [row] = await explainMissingUser(read<FlatRow>(statement, list));
-  // Without the user, the statement has failed.
+  // The foreign key guarantees the user, so there is a row.
   return rowOf(row as FlatRow);
 }
 
-/** Changes what is given, and notes when and on which device. @throws OutfitNotFoundError, NotTheOwnerError */
+/** Updates the given fields, `modified` and the device. @throws OutfitNotFoundError, NotTheOwnerError */
 export async function updateOutfit(
   { prisma, read }: { readonly prisma: PrismaClient; readonly read: ReadRows },
   { id, userId }: OwnOutfit,
@@ -117,7 +117,7 @@ export async function updateOutfit(
     WHERE o.id = ${add(id)}::int AND u.id = o.user_id AND l.id = o.id
     RETURNING ${rowColumns}`;
   const [row] = await read<FlatRow>(statement, list);
-  // It may be deleted between looking and writing.
+  // It may have been deleted after the check.
   if (!row) throw new OutfitNotFoundError(id);
   return rowOf(row);
 }
@@ -129,7 +129,7 @@ export async function deleteOutfit(
 ): Promise<void> {
   await checkOwner(prisma, { id, userId }, visibility);
   const { count } = await prisma.outfit.deleteMany({ where: { id } });
-  // It may be deleted between looking and writing.
+  // It may have been deleted after the check.
   if (count === 0) throw new OutfitNotFoundError(id);
 }
 
@@ -157,7 +157,7 @@ export interface Like {
   readonly liked: boolean;
 }
 
-/** Likes or unlikes; `modified` is of the owner's changes. @throws OutfitNotFoundError, NoSuchUserError */
+/** Likes or unlikes; does not change `modified`. @throws OutfitNotFoundError, NoSuchUserError */
 export async function setLike(
   read: ReadRows,
   { id, userId, liked }: Like,
@@ -169,7 +169,7 @@ export async function setLike(
   return rowOf(row);
 }
 
-/** $1 outfit, $2 user, $3 whether it is liked, $4 whether private outfits of others are seen. */
+/** $1 outfit, $2 user, $3 liked, $4 whether private outfits of others are visible. */
 const likeStatement = `
   SELECT ${rowColumns}
   FROM like_outfit($1::int, $2::int, $3::boolean, $4::boolean) l
@@ -178,7 +178,7 @@ const likeStatement = `
 
 export type ViewerLikes = Pick<DataLoader<number, boolean>, 'load'>;
 
-/** Reads the likes of one user: for all outfits of a page, in one statement. */
+/** Loader of one user's likes: one statement for all outfits of a page. */
 export function createViewerLikes(read: ReadRows, userId: number): ViewerLikes {
   const load = async (ids: readonly number[]) => {
     const rows = await read<{ id: number }>(likedStatement, [userId, ids]);
@@ -193,7 +193,7 @@ const likedStatement = `
   SELECT l.outfit_id AS id FROM unnest($2::int[]) AS asked (id)
   JOIN outfit_likes l ON l.outfit_id = asked.id AND l.user_id = $1::int`;
 
-/** A new image is its own original, unless another one is given. */
+/** The original image defaults to the image. */
 function toColumns({ imageOriginalUrl, video, ...values }: CheckedInput) {
   const imageOriginalKey = imageOriginalUrl ?? values.imageKey;
   return {
@@ -207,7 +207,7 @@ const foreignKeyFailed = '23503';
 const notUnique = '23505';
 const sequenceEnded = '2200H';
 
-/** @throws NoSuchUserError when that is what the database says */
+/** @throws NoSuchUserError for a violated foreign key */
 async function explainMissingUser<Result>(writing: Promise<Result>): Promise<Result> {
   try {
     return await writing;
@@ -216,12 +216,12 @@ async function explainMissingUser<Result>(writing: Promise<Result>): Promise<Res
   }
 }
 
-/** Another request with the same key has been faster. */
+/** A concurrent request with the same key was first. */
 function isKeyTaken(error: unknown): boolean {
   return isTaken(error, 'idempotency_keys_pkey');
 }
 
-/** The id that the sequence gave is in use, or it has none left. */
+/** The sequence returned an id in use, or is exhausted. */
 function isIdMissing(error: unknown): boolean {
   return isTaken(error, 'outfits_pkey') || sqlStateOf(error) === sequenceEnded;
 }
