@@ -7,7 +7,7 @@ import { createOutfitList } from '../outfits/lists/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
 import { streamLines, writeLines, writePages, writeWhole } from '../transfer/export/forms.ts';
 import { readRecords } from '../transfer/export/records.ts';
-import { createReporter, formatNumber, type Reporter } from '../transfer/reporter.ts';
+import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
 import { as, createLine, UsageError, withSettings } from './options/command-line.ts';
@@ -58,7 +58,7 @@ export async function run(io: Io, values: Values, [target = '']: readonly string
   const config = readConfig(io.env);
   const request = readRequest(target, values, config);
   return withDatabase(config, async (database) => {
-    const reporter = createReporter(io.stderr);
+    const reporter = new Reporter(io.stderr);
     const start = performance.now();
     const written = await writeExport(database, config, request, io, reporter).finally(() =>
       reporter.finish(),

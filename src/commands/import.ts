@@ -11,7 +11,7 @@ import { dryRun } from '../transfer/import/dry-run.ts';
 import { type ImportOptions, importOutfits } from '../transfer/import/import.ts';
 import { describeDryRun, describeOutcome } from '../transfer/import/outcome.ts';
 import { Pruner } from '../transfer/import/prune.ts';
-import { createReporter, RoundReporter } from '../transfer/reporter.ts';
+import { Reporter, RoundReporter } from '../transfer/reporter.ts';
 import { SourceError } from '../transfer/source/batch.ts';
 import { parseHeaders } from '../transfer/source/fetch-page.ts';
 import { fingerprintFiles } from '../transfer/source/files.ts';
@@ -133,8 +133,8 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const { firstId } = config;
     const reading = { sources, stdin, headers, bases, replace, firstId, pause, signal };
     if (values.dryRun) {
-      const reporter = createReporter(stderr);
-      const found = await dryRun(database.pool, reading, reporter).finally(reporter.finish);
+      const reporter = new Reporter(stderr);
+      const found = await dryRun(database.pool, reading, reporter).finally(() => reporter.finish());
       stdout.write(`${describeDryRun(found, { config, remover: removerOf(isLive) }).join('\n')}\n`);
       return found.broken > 0 ? 1 : 0;
     }
@@ -173,7 +173,7 @@ async function keepUp(
   let code = 0;
   let isResumed = false;
   const startReport = (already: number) =>
-    isRepeated ? rounds.startRound(already) : createReporter(stderr, already);
+    isRepeated ? rounds.startRound(already) : new Reporter(stderr, already);
   const round = async () => {
     const outcome = await importOutfits(pool, { ...importing, startReport });
     isResumed = outcome.already > 0;

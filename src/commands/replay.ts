@@ -3,7 +3,7 @@ import { ConfigError, decimal, wholeNumber } from '../config.ts';
 import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
 import { Report } from '../legacy/verify/report.ts';
-import { createReporter, formatNumber, type Output } from '../transfer/reporter.ts';
+import { formatNumber, type Output, Reporter } from '../transfer/reporter.ts';
 import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import type { Io } from './command.ts';
 import { as, asList, createLine } from './options/command-line.ts';
@@ -82,7 +82,7 @@ export async function run(io: Io, values: Values, files: readonly string[]): Pro
   const { stdin, stdout, stderr, signal } = io;
   const theirs = createHttpService({ url: legacy, headers, timeout });
   const ours = createOwnService({ url: against, headers: ourHeaders, timeout });
-  const reporter = createReporter(stderr);
+  const reporter = new Reporter(stderr);
   try {
     const outcome = await replay(
       { files, stdin, theirs, ours, report, signal, prefix, concurrency, rate, wait },

@@ -8,7 +8,7 @@ import { type ComparedService, createOwnService } from '../legacy/verify/compare
 import { Report } from '../legacy/verify/report.ts';
 import { verifyListing } from '../legacy/verify/verify.ts';
 import { commandText } from '../package.ts';
-import { createReporter, formatNumber } from '../transfer/reporter.ts';
+import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';
@@ -68,9 +68,9 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const { signal } = io;
 
   const verify = (openOurs: OpenOurs) => {
-    const reporter = createReporter(io.stderr);
+    const reporter = new Reporter(io.stderr);
     const options = { listing, headers, openOurs, report, signal, sample, ...times };
-    return verifyListing(options, reporter).finally(reporter.finish);
+    return verifyListing(options, reporter).finally(() => reporter.finish());
   };
   const service = against && createOwnService({ url: against, timeout: times.timeout });
   const facts = service

@@ -1,93 +1,121 @@
-// What a long reading says while it lasts: faults, and how far it has come.
+// Prints faults and progress of a long reading.
 
 export interface Output {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }
 
-export type Reporter = ReturnType<typeof createReporter>;
-
 const maxFaults = 100;
 
-/** @param already records that an earlier run had read */
-export function createReporter(output: Output, already = 0) {
-  const start = Date.now();
-  const interval = output.isTTY ? 200 : 5_000;
-  let shown = start;
-  let line = '';
-  let faults = 0;
+/** Prints faults and progress of one reading. On a terminal the progress is one line that is rewritten. */
+export class Reporter {
+  readonly #start = Date.now();
+  readonly #interval: number;
+  #shown = this.#start;
+  #line = '';
+  #faults = 0;
 
-  const print = (text: string) => {
-    output.write(`${line && '\r\u001b[K'}${text}\n${line}`);
-  };
-  return {
-    note: print,
-    /** Prints a fault, up to a limit; its key tells it from others, wherever in the source it comes. */
-    fault(text: string, _key: string) {
-      faults++;
-      if (faults <= maxFaults) print(text);
-      if (faults === maxFaults) print('More will be counted, but not printed.');
-    },
-    /** @param total undefined when it is not known */
-    progress(read: number, total: number | undefined) {
-      if (Date.now() - shown < interval) return;
-      shown = Date.now();
-      const rate = formatNumber(((read - already) * 1000) / (shown - start));
-      const percent = total ? `, ${Math.min(100, Math.floor((read * 100) / total))} %` : '';
-      const text = `${formatNumber(read)} records read, ${rate} per second${percent}`;
-      if (!output.isTTY) return print(text);
-      line = text;
-      output.write(`\r\u001b[K${line}`);
-    },
-    finish() {
-      if (line) output.write('\n');
-      line = '';
-      if (faults > maxFaults) print(`${formatNumber(faults - maxFaults)} more are not printed.`);
-    },
-  };
+  /** @param already records that an interrupted run has read */
+  constructor(
+    private readonly output: Output,
+    private readonly already = 0,
+  ) {
+    this.#interval = output.isTTY ? 200 : 5_000;
+  }
+
+  note(text: string): void {
+    this.#print(text);
+  }
+
+  /** Prints a fault, up to a limit. @param _key identifies it, without its place in the source */
+  fault(text: string, _key: string): void {
+    this.#faults++;
+    if (this.#faults <= maxFaults) this.#print(text);
+    if (this.#faults === maxFaults) this.#print('More will be counted, but not printed.');
+  }
+
+  /** @param total undefined when it is unknown */
+  progress(read: number, total: number | undefined): void {
+    if (Date.now() - this.#shown < this.#interval) return;
+    this.#shown = Date.now();
+    const rate = formatNumber(((read - this.already) * 1000) / (this.#shown - this.#start));
+    const percent = total ? `, ${Math.min(100, Math.floor((read * 100) / total))} %` : '';
+    const text = `${formatNumber(read)} records read, ${rate} per second${percent}`;
+    if (this.output.isTTY) {
+      this.#line = text;
+      this.output.write(`\r\u001b[K${text}`);
+    } else this.#print(text);
+  }
+
+  finish(): void {
+    if (this.#line) this.output.write('\n');
+    this.#line = '';
+    if (this.#faults > maxFaults) {
+      this.#print(`${formatNumber(this.#faults - maxFaults)} more are not printed.`);
+    }
+  }
+
+  #print(text: string): void {
+    this.output.write(`${this.#line && '\r\u001b[K'}${text}\n${this.#line}`);
+  }
 }
 
-/** Faults of a round that are remembered: a source may have nothing else. */
-const maxRemembered = 1_000;
+/** Faults of a round that are compared with the next: a broken source may have one per record. */
+const maxCompared = 1_000;
 
-/** Prints only what is new, where the same work is done round after round. */
+/** Prints only what the round before did not print, where a source is read again and again. */
 export class RoundReporter {
   #lines = { before: new Set<string>(), now: new Set<string>() };
-  #faults = { before: new Set<string>(), now: new Set<string>() };
-  /** A source that does not answer is tried many times: only its first failure is new. */
-  #isInTrouble = false;
+  #faults: RoundFaults = { before: new Set(), now: new Set(), isFailing: false };
 
   constructor(
     private readonly output: Output,
-    private readonly prompt: Output,
+    private readonly errors: Output,
   ) {}
 
   startRound(already: number): Reporter {
     this.#lines = { before: this.#lines.now, now: new Set() };
-    const faults = { before: this.#faults.now, now: new Set<string>() };
-    this.#faults = faults;
-    const reporter = createReporter(this.prompt, already);
-    return {
-      ...reporter,
-      note: (line) => {
-        if (!this.#isInTrouble) reporter.note(line);
-        this.#isInTrouble = true;
-      },
-      fault: (line, key) => {
-        if (faults.now.size === maxRemembered) return;
-        faults.now.add(key);
-        if (!faults.before.has(key)) reporter.fault(line, key);
-      },
-      progress: (read, total) => {
-        this.#isInTrouble = false;
-        reporter.progress(read, total);
-      },
-    };
+    this.#faults = { ...this.#faults, before: this.#faults.now, now: new Set() };
+    return new NewFaultsReporter(this.#faults, this.errors, already);
   }
 
   printIfNew(line: string): void {
     this.#lines.now.add(line);
     if (!this.#lines.before.has(line)) this.output.write(`${line}\n`);
+  }
+}
+
+interface RoundFaults {
+  readonly before: ReadonlySet<string>;
+  readonly now: Set<string>;
+  /** Whether a failed attempt was printed since the last progress: the retries after it are not. */
+  isFailing: boolean;
+}
+
+class NewFaultsReporter extends Reporter {
+  constructor(
+    private readonly faults: RoundFaults,
+    output: Output,
+    already: number,
+  ) {
+    super(output, already);
+  }
+
+  override note(text: string): void {
+    if (!this.faults.isFailing) super.note(text);
+    this.faults.isFailing = true;
+  }
+
+  override fault(text: string, key: string): void {
+    const { before, now } = this.faults;
+    if (now.size === maxCompared) return;
+    now.add(key);
+    if (!before.has(key)) super.fault(text, key);
+  }
+
+  override progress(read: number, total: number | undefined): void {
+    this.faults.isFailing = false;
+    super.progress(read, total);
   }
 }
 

@@ -47,7 +47,7 @@ export async function replay(options: ReplayOptions, reporter: Reporter): Promis
     report,
     signal,
     wait,
-    notify: reporter.note,
+    notify: (sentence) => reporter.note(sentence),
   });
   const requests = counts.entries();
   let asked = 0;
@@ -73,7 +73,7 @@ export async function replay(options: ReplayOptions, reporter: Reporter): Promis
 
 async function collect(
   { files, stdin, signal, prefix }: ReplayOptions,
-  { note }: Reporter,
+  reporter: Reporter,
 ): Promise<{ counts: Map<string, number>; outcome: ReplayOutcome }> {
   const counts = new Map<string, number>();
   const left = { method: 0, path: 0, unreadable: 0, tooMany: 0 };
@@ -85,7 +85,7 @@ async function collect(
       lines++;
       if (!request || !isSendable(request.target)) {
         if (++left.unreadable <= maxNamed)
-          note(`${where} holds no request that can be asked again.`);
+          reporter.note(`${where} holds no request that can be asked again.`);
       } else if (request.method !== 'GET' && request.method !== 'HEAD') left.method++;
       else if (!request.target.startsWith(prefix)) left.path++;
       else {

@@ -51,7 +51,7 @@ export async function verifyListing(
   reporter: Reporter,
 ): Promise<VerifyOutcome> {
   const { listing, headers, report, signal, timeout, wait } = options;
-  const notify = reporter.note;
+  const notify = (sentence: string) => reporter.note(sentence);
   refuseQuery(listing);
   const fetchPage = createFetchPage({ listing, headers, timeout });
   const first = await readPage(listing, false, { fetchPage, signal, notify });

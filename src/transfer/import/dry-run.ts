@@ -59,9 +59,9 @@ export async function dryRun(
     broken += batch.broken;
     reporter.progress(read, batch.count);
   }
-  const foreign = await findNotInSource(pool, ids, keptFirstId);
+  const notInSource = await findNotInSource(pool, ids, keptFirstId);
   const seconds = (performance.now() - start) / 1000;
-  return { read, created, updated, unchanged, broken, foreign, bases, unkept, seconds };
+  return { read, created, updated, unchanged, broken, notInSource, bases, unkept, seconds };
 }
 
 /** With the number of likes that were given here. */

@@ -1,11 +1,12 @@
-// Reads a source into the database, batch by batch, from where an interrupted import stopped.
+// Imports a source in batches, resumed from the checkpoint of an interrupted run.
 import type pg from 'pg';
 import { applyPendingChanges } from '../../outfits/counts.ts';
 import { raiseSequences, readFirstId, reserveIds, saveOutfits } from '../../outfits/writes/bulk.ts';
 import { formatNumber, type Output, type Reporter } from '../reporter.ts';
+import type { Position } from '../source/batch.ts';
 import { IdSet } from '../source/id-set.ts';
 import type { Bases } from '../source/record.ts';
-import { readRows, type SourceOptions } from '../source/source.ts';
+import { type CheckedBatch, readRows, type SourceOptions } from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { countUnkept, type ImportOutcome, type Unkept } from './outcome.ts';
 import { findNotInSource } from './prune.ts';
@@ -15,27 +16,27 @@ const applyEvery = 20_000;
 
 const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 
-/** `firstId` is where the ids of outfits made here are to begin; undefined: as the database has it. */
+/** `firstId`: first id of outfits that are created here; undefined: the value in the database. */
 export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
-  /** Bases that are given; the others are found in the first records. */
+  /** Bases from options; the others are detected in the first records. */
   readonly bases: Bases;
   readonly replace: boolean;
-  /** Undefined when nothing can be resumed, as with standard input. */
+  /** Undefined for a source that cannot be resumed, such as standard input. */
   readonly checkpoint: Checkpoint | undefined;
-  /** Whether another import follows whatever comes of this one. */
+  /** Whether another run follows, as with --follow. */
   readonly isRepeated: boolean;
   readonly stderr: Output;
   readonly startReport: (already: number) => Reporter;
 }
 
-/** @throws SourceError when the source cannot be read on; what came before is saved all the same */
+/** @throws SourceError when the source fails; the batches before are saved */
 export async function importOutfits(pool: pg.Pool, options: ImportOptions): Promise<ImportOutcome> {
   const { checkpoint, isRepeated, stderr } = options;
   const found = checkpoint?.read();
-  // A database that does not hold what was saved is another one.
-  const isKnown = async (id: number) =>
+  // Without the last saved outfit it is another database.
+  const isSaved = async (id: number) =>
     (await pool.query('SELECT FROM outfits WHERE id = $1', [id])).rowCount === 1;
-  const resume = found?.savedId !== undefined && (await isKnown(found.savedId)) ? found : undefined;
+  const resume = found?.savedId !== undefined && (await isSaved(found.savedId)) ? found : undefined;
   const already = resume?.totals.read ?? 0;
   if (resume) {
     stderr.write(
@@ -45,14 +46,14 @@ export async function importOutfits(pool: pg.Pool, options: ImportOptions): Prom
   const reporter = options.startReport(already);
   const start = performance.now();
   try {
-    const outcome = await readAndSave(pool, options, resume, reporter);
+    const outcome = await new ImportRun(pool, options, resume, reporter).run();
     return { ...outcome, already, seconds: (performance.now() - start) / 1000 };
   } catch (error) {
     const reached = checkpoint?.read();
     if (!isRepeated) {
       if (reached) reporter.note('What came before is saved; the same command goes on from there.');
     } else if (resume && reached?.totals.read === already) {
-      // A page that never comes must not keep those before it from being read ever again.
+      // The next run begins anew: one page that always fails must not block the pages before it.
       checkpoint?.remove();
     }
     throw error;
@@ -61,104 +62,158 @@ export async function importOutfits(pool: pg.Pool, options: ImportOptions): Prom
   }
 }
 
-async function readAndSave(
-  pool: pg.Pool,
-  options: ImportOptions,
-  resume: Progress | undefined,
-  reporter: Reporter,
-): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
-  const { checkpoint, signal } = options;
-  const totals = { ...(resume?.totals ?? nothing) };
-  const ids = new IdSet();
-  const unkept: Unkept = new Map(resume?.unkept);
-  let bases: Bases = resume?.bases ?? options.bases;
-  let savedId = resume?.savedId;
-  let count: number | undefined;
-  let firstCount: number | undefined;
-  let replace = options.replace && !resume;
-  let interrupted = false;
-  let isRaised = false;
-  let isShortened = false;
-  let unapplied = 0;
-  const onShortened = () => {
-    isShortened = true;
-  };
+/** One run over a source. Its state is what the checkpoint keeps, and what the outcome reports. */
+class ImportRun {
+  readonly #totals: Progress['totals'];
+  readonly #unkept: Unkept;
+  readonly #ids = new IdSet();
+  #bases: Bases;
+  #savedId: number | undefined;
+  #count: number | undefined;
+  #firstCount: number | undefined;
+  #isShortened = false;
+  #isInterrupted = false;
+  /** Whether the database is still to be emptied. */
+  #replace: boolean;
+  #firstId: number | undefined;
+  #areSequencesRaised = false;
+  #unapplied = 0;
 
-  // Where outfits made here begin. An emptied database has none, so an export that has them may be restored.
-  if (!options.replace && options.firstId !== undefined) await reserveIds(pool, options.firstId);
-  const firstId = options.replace ? options.firstId : await readFirstId(pool);
-  try {
-    const from = resume?.position;
-    const batches = readRows({ ...options, from, firstId, onShortened }, bases, reporter);
-    for await (const batch of readAhead(batches)) {
-      // Not before there is something to put in its place.
-      const isFirst = replace && batch.rows.length > 0;
-      const saved = await saveOutfits(pool, batch.rows, { replace: isFirst, firstId });
-      // Writers wait for it. The first batch may follow one of an earlier run that was killed before it.
-      if (saved.created > 0 || !isRaised) await raiseSequences(pool);
-      isRaised = true;
-      if (isFirst) replace = false;
-      for (const id of batch.ids) ids.add(id);
-      for (const record of batch.kept) countUnkept(unkept, record);
-      ({ bases, count } = batch);
-      firstCount ??= batch.firstCount ?? count;
-      savedId = batch.rows.at(-1)?.id ?? savedId;
-      totals.read += batch.read;
-      totals.broken += batch.broken;
-      for (const key of ['created', 'updated', 'unchanged'] as const) totals[key] += saved[key];
-      // A run that goes on does not empty the database, so there is none before that is done.
-      if (batch.next && !replace) {
-        checkpoint?.write({ position: batch.next, bases, totals, unkept: [...unkept], savedId });
-      }
-      unapplied += saved.created + saved.updated;
-      if (unapplied >= applyEvery) {
-        await applyPendingChanges(pool);
-        unapplied = 0;
-      }
-      reporter.progress(totals.read, count);
-    }
-  } catch (error) {
-    if (!signal.aborted || !(error instanceof Error && error.name === 'AbortError')) throw error;
-    interrupted = true;
+  constructor(
+    private readonly pool: pg.Pool,
+    private readonly options: ImportOptions,
+    private readonly resume: Progress | undefined,
+    private readonly reporter: Reporter,
+  ) {
+    this.#totals = { ...(resume?.totals ?? nothing) };
+    this.#unkept = new Map(resume?.unkept);
+    this.#bases = resume?.bases ?? options.bases;
+    this.#savedId = resume?.savedId;
+    this.#replace = options.replace && !resume;
   }
 
-  const isWhole = !interrupted && !resume;
-  if (replace && isWhole && totals.broken === 0) await saveOutfits(pool, [], { replace, firstId });
-  if (!interrupted) checkpoint?.remove();
-  // The embedded database has no process that would do it; without, plans are those of empty tables.
-  if (totals.created + totals.updated > 0) {
+  async run(): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
+    const { pool, options } = this;
+    // An emptied database has no reserved ids, so an export that has such ids may be restored.
+    if (!options.replace && options.firstId !== undefined) await reserveIds(pool, options.firstId);
+    this.#firstId = options.replace ? options.firstId : await readFirstId(pool);
+    try {
+      await this.#saveBatches();
+    } catch (error) {
+      const isAbort = error instanceof Error && error.name === 'AbortError';
+      if (!options.signal.aborted || !isAbort) throw error;
+      this.#isInterrupted = true;
+    }
+    await this.#finish();
+    return this.#outcome();
+  }
+
+  async #saveBatches(): Promise<void> {
+    const { options, resume, reporter } = this;
+    const onShortened = () => {
+      this.#isShortened = true;
+    };
+    const reading = { ...options, from: resume?.position, firstId: this.#firstId, onShortened };
+    for await (const batch of readAhead(readRows(reading, this.#bases, reporter))) {
+      await this.#save(batch);
+      this.#countBatch(batch);
+      // Not before the database is emptied: a resumed run does not empty it.
+      if (batch.next && !this.#replace) this.#writeCheckpoint(batch.next);
+      if (this.#unapplied >= applyEvery) {
+        await applyPendingChanges(this.pool);
+        this.#unapplied = 0;
+      }
+      reporter.progress(this.#totals.read, this.#count);
+    }
+  }
+
+  async #save({ rows }: CheckedBatch): Promise<void> {
+    // The database is emptied in the transaction of the first rows.
+    const replace = this.#replace && rows.length > 0;
+    const saved = await saveOutfits(this.pool, rows, { replace, firstId: this.#firstId });
+    if (replace) this.#replace = false;
+    // Writers wait for it. The first batch may follow one of a run that was killed before this step.
+    if (saved.created > 0 || !this.#areSequencesRaised) await raiseSequences(this.pool);
+    this.#areSequencesRaised = true;
+    this.#savedId = rows.at(-1)?.id ?? this.#savedId;
+    for (const key of ['created', 'updated', 'unchanged'] as const) this.#totals[key] += saved[key];
+    this.#unapplied += saved.created + saved.updated;
+  }
+
+  #countBatch(batch: CheckedBatch): void {
+    for (const id of batch.ids) this.#ids.add(id);
+    for (const record of batch.kept) countUnkept(this.#unkept, record);
+    this.#bases = batch.bases;
+    this.#count = batch.count;
+    this.#firstCount ??= batch.firstCount ?? batch.count;
+    this.#totals.read += batch.read;
+    this.#totals.broken += batch.broken;
+  }
+
+  #writeCheckpoint(position: Position): void {
+    this.options.checkpoint?.write({
+      position,
+      bases: this.#bases,
+      totals: this.#totals,
+      unkept: [...this.#unkept],
+      savedId: this.#savedId,
+    });
+  }
+
+  async #finish(): Promise<void> {
+    const { pool, options } = this;
+    const { created, updated, broken } = this.#totals;
+    // An empty source empties the database.
+    if (this.#replace && this.#isWhole && broken === 0) {
+      await saveOutfits(pool, [], { replace: true, firstId: this.#firstId });
+    }
+    if (!this.#isInterrupted) options.checkpoint?.remove();
+    if (created + updated === 0) return;
     await applyPendingChanges(pool);
+    // The embedded database has no autovacuum: without ANALYZE, plans are those of empty tables.
     await pool.query('ANALYZE users, outfits');
   }
-  const isComplete = isWhole && totals.broken === 0;
-  const lacking = isComplete ? Math.max(0, (count ?? 0) - ids.size) : undefined;
-  // What was created meanwhile stands on a page that had been read: nothing is missing for that.
-  const isShort = isComplete && Math.min(firstCount ?? 0, count ?? 0) > ids.size;
-  const doubts = [
-    [interrupted, 'the import was interrupted'],
-    [resume, 'the import went on where another one had ended'],
-    [isShortened, 'a page was gone when it was asked for'],
-    [totals.broken, 'some records were broken'],
-    [isShort, 'the listing counts more than came'],
-    [ids.size === 0, 'the source is empty'],
-  ] as const;
-  return {
-    totals,
-    bases,
-    unkept,
-    interrupted,
-    foreign: isWhole ? await findNotInSource(pool, ids, await readFirstId(pool)) : undefined,
-    lacking,
-    came: ids.size,
-    partial: doubts.find(([isDoubtful]) => isDoubtful)?.[1],
-  };
+
+  get #isWhole(): boolean {
+    return !this.#isInterrupted && !this.resume;
+  }
+
+  async #outcome(): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
+    const { pool } = this;
+    const came = this.#ids.size;
+    const count = this.#count ?? 0;
+    const isComplete = this.#isWhole && this.#totals.broken === 0;
+    // The smaller count: a record that was created meanwhile is on a page that was read before.
+    const isShort = isComplete && Math.min(this.#firstCount ?? 0, count) > came;
+    const reasons = [
+      [this.#isInterrupted, 'the import was interrupted'],
+      [this.resume, 'the import went on where another one had ended'],
+      [this.#isShortened, 'a page was gone when it was asked for'],
+      [this.#totals.broken, 'some records were broken'],
+      [isShort, 'the listing counts more than came'],
+      [came === 0, 'the source is empty'],
+    ] as const;
+    return {
+      totals: this.#totals,
+      bases: this.#bases,
+      unkept: this.#unkept,
+      interrupted: this.#isInterrupted,
+      notInSource: this.#isWhole
+        ? await findNotInSource(pool, this.#ids, await readFirstId(pool))
+        : undefined,
+      lacking: isComplete ? Math.max(0, count - came) : undefined,
+      came,
+      partial: reasons.find(([holds]) => holds)?.[1],
+    };
+  }
 }
 
+/** Reads the next item while the current one is processed. */
 async function* readAhead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
   let coming = items.next();
   for (let result = await coming; !result.done; result = await coming) {
     coming = items.next();
-    // If it fails while the current item is dealt with, that is soon enough to know after it.
+    // A rejection counts when it is awaited, after the current item.
     coming.catch(() => {});
     yield result.value;
   }

@@ -11,7 +11,7 @@ export interface ImportOutcome {
   readonly unkept: Unkept;
   readonly interrupted: boolean;
   /** Outfits that the source does not have, without those made here; undefined: not all of it was read. */
-  readonly foreign: IdSet | undefined;
+  readonly notInSource: IdSet | undefined;
   /** Records that a live listing counts beyond those that came; undefined if that is not known. */
   readonly lacking: number | undefined;
   readonly came: number;
@@ -39,7 +39,7 @@ export interface DryRun {
   readonly unchanged: Found;
   readonly broken: number;
   /** Outfits in the database that the source does not have, without those that are made here. */
-  readonly foreign: IdSet;
+  readonly notInSource: IdSet;
   readonly bases: Bases;
   readonly unkept: Unkept;
   readonly seconds: number;
@@ -56,7 +56,7 @@ interface OutcomeOptions {
 
 export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions): string[] {
   const { config, canResume, removed, remover } = options;
-  const { totals, seconds, already, foreign, lacking, interrupted } = outcome;
+  const { totals, seconds, already, notInSource, lacking, interrupted } = outcome;
   const { created, updated, unchanged, broken } = totals;
   const kept = `${formatNumber(created)} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged`;
   const pruned = removed === undefined ? '' : `${formatNumber(removed)} removed, `;
@@ -71,9 +71,9 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
     lines.push(`Interrupted; what was read is saved.${next}`);
   }
   lines.push(...describeSource(outcome, config));
-  if (foreign && foreign.size > 0 && removed === undefined) {
+  if (notInSource && notInSource.size > 0 && removed === undefined) {
     lines.push(
-      `The database holds ${formatNumber(foreign.size)} more outfits that are not in this source; ${remover} removes them.`,
+      `The database holds ${formatNumber(notInSource.size)} more outfits that are not in this source; ${remover} removes them.`,
     );
   }
   if (lacking) {
@@ -85,13 +85,13 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
 }
 
 export function describeDryRun(
-  { read, created, updated, unchanged, foreign, broken, seconds, ...source }: DryRun,
+  { read, created, updated, unchanged, notInSource, broken, seconds, ...source }: DryRun,
   { config, remover }: Pick<OutcomeOptions, 'config' | 'remover'>,
 ): string[] {
   const name = (number: number, what: string, ids: Iterable<string | number>) =>
     `${formatNumber(number)} ${what}${number > 0 ? ` (${listFirst(ids, number, 3)})` : ''}`;
   const show = ({ number, first }: Found, what: string) => name(number, what, first);
-  const removed = name(foreign.size, `removed by ${remover}`, foreign);
+  const removed = name(notInSource.size, `removed by ${remover}`, notInSource);
   return [
     `${describeReading(read, read, seconds)}, nothing is saved: ${show(created, 'would be created')}, ${show(updated, 'updated')}, ${show(unchanged, 'unchanged')}, ${removed}, ${formatNumber(broken)} broken.`,
     ...describeSource(source, config),

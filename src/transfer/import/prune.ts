@@ -50,30 +50,30 @@ export class Pruner {
   constructor(private readonly options: PruneOptions) {}
 
   /** Removes what this crawl and the one before did not have, if this one is whole. @returns how many */
-  async prune({ came, foreign, partial }: ImportOutcome): Promise<number> {
+  async prune({ came, notInSource, partial }: ImportOutcome): Promise<number> {
     const { pool, confirmed, maxRemoved, signal, say } = this.options;
     const before = this.#missed;
     this.#missed = new IdSet();
     this.isWaiting = false;
     this.hasRefused = false;
-    if (partial !== undefined || !foreign) {
+    if (partial !== undefined || !notInSource) {
       this.hasRefused = confirmed;
       say(`Nothing is removed, because ${partial}.`);
       return 0;
     }
-    this.#missed = foreign;
+    this.#missed = notInSource;
     const lost = new IdSet();
-    for (const id of foreign) if (before.has(id)) lost.add(id);
-    this.isWaiting = lost.size < foreign.size;
+    for (const id of notInSource) if (before.has(id)) lost.add(id);
+    this.isWaiting = lost.size < notInSource.size;
     if (this.isWaiting) {
       say(
-        `${name(foreign.without(lost), foreign.size - lost.size)} did not come: what the next whole crawl does not have either is lost.`,
+        `${name(notInSource.without(lost), notInSource.size - lost.size)} did not come: what the next whole crawl does not have either is lost.`,
       );
     }
     if (lost.size === 0) return 0;
     const what = `${name(lost, lost.size)} did not come in two whole crawls`;
     // A source that lost so much is more likely to be broken than to mean it.
-    const most = maxRemoved ?? Math.floor((came + foreign.size) / 2);
+    const most = maxRemoved ?? Math.floor((came + notInSource.size) / 2);
     if (!confirmed) {
       say(`${what}. Nothing is removed without --yes.`);
       return 0;

@@ -1,4 +1,4 @@
-// A source of any kind as rows, in batches that are worth a transaction; broken records are named.
+// Reads any kind of source as checked rows, in batches for one transaction each; broken records are reported.
 import { parseUrl } from '../../config.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import type { Reporter } from '../reporter.ts';
@@ -8,7 +8,7 @@ import { readFiles } from './files.ts';
 import { readListing } from './listing.ts';
 import { type Bases, createCheck, findBases, readProperty } from './record.ts';
 
-/** Records per transaction, and milliseconds after which fewer will do. */
+/** Records per transaction, and milliseconds after which a smaller batch is saved. */
 const batchSize = 1_000;
 const batchTime = 5_000;
 
@@ -26,28 +26,28 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
 export interface SourceOptions extends Omit<ReadOptions, 'notify'> {
   readonly sources: readonly string[];
   readonly headers: Headers;
-  /** An outfit with this id or a higher one cannot be of a source; undefined: any can. */
+  /** Ids from this one on are refused: outfits that are created here have them. Undefined: none is. */
   readonly firstId: number | undefined;
 }
 
-interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
+export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount'> {
   readonly rows: readonly OutfitRow[];
   readonly kept: readonly unknown[];
-  /** Ids of all records, as far as they have one. */
+  /** Ids of all records that have a valid one. */
   readonly ids: readonly number[];
   readonly bases: Bases;
   readonly read: number;
   readonly broken: number;
 }
 
-/** @throws SourceError when there is no such source, or a listing fails for good */
+/** @throws SourceError without such a source, or when a listing fails after all retries */
 export async function* readRows(
   options: SourceOptions,
   startBases: Bases,
   reporter: Reporter,
 ): AsyncGenerator<CheckedBatch> {
   let bases = startBases;
-  const reading = { ...options, notify: reporter.note };
+  const reading = { ...options, notify: (sentence: string) => reporter.note(sentence) };
   const { sources, headers } = options;
   const listing = findListingUrl(sources);
   const batches =
@@ -88,7 +88,7 @@ function readId(record: unknown): number | undefined {
   return typeof id === 'number' && (id | 0) === id ? id : undefined;
 }
 
-/** Joins small batches. What was read before a failure is delivered before the failure is thrown. */
+/** Joins small batches. Records before a failure are yielded before it is thrown. */
 async function* joinBatches(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
   let joined: Batch | undefined;
   let since = Date.now();
