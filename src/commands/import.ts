@@ -146,78 +146,92 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       : new Checkpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
     if (restart) checkpoint?.remove();
     const importing = { ...reading, checkpoint, isRepeated, stderr };
-    return keepUp(database, config, importing, values, isLive, io);
+    const rounds = new ImportRounds({ database, config, importing, values, isLive, io });
+    return values.follow === undefined ? rounds.once() : rounds.follow(values.follow);
   });
 }
 
-const removerOf = (isLive: boolean) => (isLive ? '--prune' : '--replace');
+const removerOf = (isLive: boolean): '--prune' | '--replace' => (isLive ? '--prune' : '--replace');
 
-/** Crawls as often as it takes; gives the exit code. */
-async function keepUp(
-  database: Database,
-  config: Config,
-  importing: Omit<ImportOptions, 'startReport'>,
-  values: Values,
-  isLive: boolean,
-  { signal, stdout, stderr }: Io,
-): Promise<number> {
-  const { pool } = database;
-  const { isRepeated } = importing;
-  const rounds = new RoundReporter(stdout, stderr);
-  const say = (line: string) => rounds.printIfNew(line);
-  const { yes: confirmed = false, maxRemoved, follow } = values;
-  const pruner = values.prune
-    ? new Pruner({ pool, confirmed, maxRemoved, signal, say })
-    : undefined;
-  const canResume = importing.checkpoint !== undefined;
-  let code = 0;
-  let isResumed = false;
-  const startReport = (already: number) =>
-    isRepeated ? rounds.startRound(already) : new Reporter(stderr, already);
-  const round = async () => {
-    const outcome = await importOutfits(pool, { ...importing, startReport });
-    isResumed = outcome.already > 0;
-    const removed = outcome.interrupted ? undefined : await pruner?.prune(outcome);
-    const lines = describeOutcome(outcome, {
-      config,
-      canResume,
-      removed,
-      remover: removerOf(isLive),
-    });
-    const time = isRepeated ? `${new Date().toISOString()} ` : '';
-    for (const [index, line] of lines.entries()) say(index === 0 ? time + line : line);
-    code = outcome.totals.broken > 0 || pruner?.hasRefused ? 1 : 0;
-    if (outcome.interrupted) code = 130;
-  };
+interface RoundsOptions {
+  readonly database: Database;
+  readonly config: Config;
+  readonly importing: Omit<ImportOptions, 'startReport'>;
+  readonly values: Values;
+  readonly isLive: boolean;
+  readonly io: Io;
+}
 
-  if (follow === undefined) {
-    await round();
-    if (isResumed && isLive && !signal.aborted) {
-      const missed = 'What changed since in the part that was read before did not come';
-      say(pruner ? `${missed}, so all is read once more.` : `${missed}: import once more.`);
-      if (pruner) await round();
-    }
-    if (pruner?.isWaiting && !signal.aborted) await round();
-    return pruner && signal.aborted ? 130 : code;
+/** Imports a source once, or in rounds with --follow. `once` and `follow` give the exit code. */
+class ImportRounds {
+  readonly #reporter: RoundReporter;
+  readonly #pruner: Pruner | undefined;
+  #code = 0;
+  #isResumed = false;
+
+  constructor(private readonly options: RoundsOptions) {
+    const { values, database, io } = options;
+    const { yes: confirmed = false, maxRemoved } = values;
+    this.#reporter = new RoundReporter(io.stdout, io.stderr);
+    const pruning = { pool: database.pool, confirmed, maxRemoved, signal: io.signal };
+    const print = (line: string) => this.#reporter.printIfNew(line);
+    this.#pruner = values.prune ? new Pruner({ ...pruning, print }) : undefined;
   }
-  // A server that freezes gives no error: without it, a round would wait for its answer for ever.
-  await database.monitor(() => {});
-  const tell = (sentence: string) => stderr.write(`${new Date().toISOString()} ${sentence}\n`);
-  let isFailing = false;
-  while (!signal.aborted) {
-    try {
-      await round();
-      if (isFailing && !signal.aborted) tell('It goes on.');
-      isFailing = false;
-    } catch (error) {
-      if (signal.aborted) break;
-      if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
-      if (!isFailing) tell(`${describeError(error)} It is tried again every ${follow} s.`);
-      isFailing = true;
+
+  async once(): Promise<number> {
+    const { isLive, io } = this.options;
+    const pruner = this.#pruner;
+    await this.#round();
+    if (this.#isResumed && isLive && !io.signal.aborted) {
+      const stale = 'What changed since in the part that was read before did not come';
+      this.#reporter.printIfNew(
+        pruner ? `${stale}, so all is read once more.` : `${stale}: import once more.`,
+      );
+      if (pruner) await this.#round();
     }
-    // Ended by the signal, which the loop looks at.
-    await sleep(follow * 1_000, undefined, { signal }).catch(() => {});
+    if (pruner?.isWaiting && !io.signal.aborted) await this.#round();
+    return pruner && io.signal.aborted ? 130 : this.#code;
   }
-  if (code !== 130) stdout.write('Interrupted; what was read is saved.\n');
-  return 130;
+
+  /** @param interval seconds between the end of a round and the next one */
+  async follow(interval: number): Promise<number> {
+    const { signal, stdout, stderr } = this.options.io;
+    // A frozen server gives no error: without the monitor, a round would wait for its answer for ever.
+    await this.options.database.monitor(() => {});
+    const log = (sentence: string) => stderr.write(`${new Date().toISOString()} ${sentence}\n`);
+    let isFailing = false;
+    while (!signal.aborted) {
+      try {
+        await this.#round();
+        if (isFailing && !signal.aborted) log('It goes on.');
+        isFailing = false;
+      } catch (error) {
+        if (signal.aborted) break;
+        if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
+        if (!isFailing) log(`${describeError(error)} It is tried again every ${interval} s.`);
+        isFailing = true;
+      }
+      // Rejects at the signal, which the loop checks.
+      await sleep(interval * 1_000, undefined, { signal }).catch(() => {});
+    }
+    if (this.#code !== 130) stdout.write('Interrupted; what was read is saved.\n');
+    return 130;
+  }
+
+  async #round(): Promise<void> {
+    const { database, config, importing, isLive, io } = this.options;
+    const { isRepeated, checkpoint } = importing;
+    const startReport = (already: number) =>
+      isRepeated ? this.#reporter.startRound(already) : new Reporter(io.stderr, already);
+    const outcome = await importOutfits(database.pool, { ...importing, startReport });
+    this.#isResumed = outcome.already > 0;
+    const removed = outcome.interrupted ? undefined : await this.#pruner?.prune(outcome);
+    const canResume = checkpoint !== undefined;
+    const described = { config, canResume, removed, remover: removerOf(isLive) };
+    const [first, ...rest] = describeOutcome(outcome, described);
+    this.#reporter.printIfNew(`${isRepeated ? `${new Date().toISOString()} ` : ''}${first}`);
+    for (const line of rest) this.#reporter.printIfNew(line);
+    this.#code = outcome.totals.broken > 0 || this.#pruner?.hasRefused ? 1 : 0;
+    if (outcome.interrupted) this.#code = 130;
+  }
 }

@@ -1,4 +1,4 @@
-// The forms of an export: a record per line (NDJSON), and a folder of pages, byte for byte as the listing answers.
+// The formats of an export: NDJSON, and a folder of pages with the bytes of the REST listing.
 import { randomUUID } from 'node:crypto';
 import { createWriteStream, existsSync } from 'node:fs';
 import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export async function writeLines(
   file: string,
   { name, compressed }: { readonly name: string; readonly compressed: boolean },
 ): Promise<void> {
-  // Flushed to the disk before it gets its name.
+  // Flushed to the disk before the rename.
   const stream = createWriteStream(file, { flags: 'wx', flush: true });
   const end = (target: Writable) =>
     pipeline([joinLines(records), ...(compressed ? [createGzip()] : []), target]);
@@ -34,7 +34,7 @@ export async function streamLines(records: Records, stream: Writable): Promise<v
   );
 }
 
-/** Tells a failure of the stream from one of what is written to it. */
+/** Explains an error of the stream; an error of the source is thrown unchanged. */
 async function explainFailure(
   stream: Writable,
   work: (stream: Writable) => Promise<void>,
@@ -67,7 +67,7 @@ interface PagesOptions {
   readonly name: string;
   readonly base: string;
   readonly pageSize: number;
-  /** Records of the whole listing, of the same snapshot. */
+  /** Records of the whole listing in the same snapshot. */
   readonly count: number;
 }
 
@@ -76,7 +76,7 @@ export async function writePages(
   folder: string,
   { name, base, pageSize, count }: PagesOptions,
 ): Promise<void> {
-  await orSay(name, () => mkdir(folder));
+  await explainWrite(name, () => mkdir(folder));
   const pageCount = Math.max(1, Math.ceil(count / pageSize));
   const digits = String(pageCount).length;
   let written = 0;
@@ -93,7 +93,7 @@ export async function writePages(
     };
     const { body } = buildEnvelope(base + listingPath, kept, parseQuery(query));
     const file = `page-${String(page).padStart(digits, '0')}.json`;
-    await orSay(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
+    await explainWrite(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
   }
   if (written !== count) {
     throw new ConfigError(
@@ -102,7 +102,7 @@ export async function writePages(
   }
 }
 
-/** Pages of the same size, but for the last one; an empty listing has one page. */
+/** Splits records into pages of `pageSize`; an empty listing has one page. */
 async function* toPages(records: Records, pageSize: number): AsyncGenerator<readonly Buffer[]> {
   let waiting: Buffer[] = [];
   let pages = 0;
@@ -123,28 +123,28 @@ function toList(records: readonly Buffer[]): Buffer {
 
 const pageFile = /^page-\d+\.json$/;
 
-/** Writes under another name, and renames at the end: a file or folder is there whole or not at all. */
+/** Atomic: writes under a temporary name and renames at the end. */
 export async function writeWhole(
   path: string,
   overwrite: boolean,
   write: (temporary: string) => Promise<void>,
 ): Promise<void> {
-  await checkPlace(path, overwrite);
+  await checkTarget(path, overwrite);
   const place = resolve(path);
   const beside = (kind: string) =>
     join(dirname(place), `.${basename(place)}.${randomUUID().slice(0, 8)}.${kind}`);
   const temporary = beside('partial');
   try {
     await write(temporary);
-    await checkPlace(path, overwrite);
-    await orSay(path, () => moveInto(place, temporary, beside('old')));
+    await checkTarget(path, overwrite);
+    await explainWrite(path, () => moveInto(place, temporary, beside('old')));
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
     throw error;
   }
 }
 
-async function orSay<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+async function explainWrite<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -158,13 +158,13 @@ function notWritten(path: string, error: unknown): ConfigError {
   );
 }
 
-async function checkPlace(path: string, overwrite: boolean): Promise<void> {
+async function checkTarget(path: string, overwrite: boolean): Promise<void> {
   if (!existsSync(dirname(resolve(path)))) {
     throw new ConfigError(`The folder of ${path} does not exist: make it first.`);
   }
   const found = await lstat(path).catch(() => undefined);
   if (!found) return;
-  const entries = found.isDirectory() ? await orSay(path, () => readdir(path)) : undefined;
+  const entries = found.isDirectory() ? await explainWrite(path, () => readdir(path)) : undefined;
   if (entries?.length === 0) return;
   if (!overwrite) {
     throw new ConfigError(`${path} is there already: choose another name, or add --overwrite.`);
@@ -177,7 +177,7 @@ async function checkPlace(path: string, overwrite: boolean): Promise<void> {
   }
 }
 
-/** A folder cannot be renamed over one that is not empty, so that one steps aside. */
+/** A folder cannot replace one that is not empty: the old one is renamed first, and removed at the end. */
 async function moveInto(place: string, temporary: string, old: string): Promise<void> {
   const found = await lstat(place).catch(() => undefined);
   if (!found?.isDirectory()) {

@@ -1,4 +1,4 @@
-// The records of the whole listing, as the listing serves them, in one walk of flat memory.
+// Streams the records of the whole listing by keyset pagination, in constant memory.
 import { execute, getOperationAST } from 'graphql';
 import type { Config } from '../../config.ts';
 import type { Database } from '../../database/database.ts';
@@ -16,7 +16,7 @@ import { encodeJson } from '../../http/json.ts';
 type Range = ExportOutfitsQuery['range'];
 type ExportedRecord = Range['edges'][number]['node'];
 
-/** @param since gives only what was created or modified after it, in no promised order: six digits, as records have */
+/** @param since only records that were created or modified after it, in no defined order; with six digits, as in records */
 export async function* readRecords(
   { pool, prisma }: Pick<Database, 'pool' | 'prisma'>,
   read: ReadRows,
@@ -32,7 +32,7 @@ export async function* readRecords(
     for await (const records of walk('CREATED_DESC')) yield records.map(encodeJson);
     return;
   }
-  // Timestamps of one length compare as texts. Both walks end where the older ones begin.
+  // Timestamps of equal length compare as text. Each walk ends at the first older record.
   for await (const records of walk('MODIFIED_DESC')) {
     const newer = records.filter(({ modified }) => modified > since);
     yield newer.map(encodeJson);
@@ -53,7 +53,7 @@ function createWalk(createContext: () => Context): Walk {
   const operation = getOperationAST(document);
   const compiled = operation && compileQuery(schema, document, operation);
   const readRange = async (variables: ExportOutfitsQueryVariables): Promise<Range> => {
-    // A new one each time: loaders remember what they have read.
+    // A new context per query: its loaders cache rows.
     const contextValue = createContext();
     const { data, errors } = compiled
       ? await compiled.run(contextValue, variables)

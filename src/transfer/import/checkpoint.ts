@@ -1,4 +1,4 @@
-// The file from which an interrupted import goes on.
+// The checkpoint file of an import: an interrupted run is resumed from it.
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const progress = z.object({
     broken: count,
   }),
   unkept: z.array(z.tuple([z.string(), count])).default([]),
-  /** An outfit that was saved: if the database has lost it, it is not the same database. */
+  /** The last saved outfit. A database without it is another one, and the checkpoint does not hold. */
   savedId: z.int().optional(),
 });
 
@@ -30,7 +30,7 @@ const content = z.object({ run: z.string(), progress });
 export class Checkpoint {
   readonly #path: string;
 
-  /** @param run what else must be the same for another run to go on: options, database, file times */
+  /** @param run options, database and file times: a run resumes only a checkpoint with the same ones */
   constructor(
     private readonly folder: string,
     source: string,
@@ -40,20 +40,20 @@ export class Checkpoint {
     this.#path = join(folder, `${name}.json`);
   }
 
-  /** What an interrupted run with the same options left; undefined when there is nothing. */
+  /** The progress of an interrupted run with the same options; undefined: none. */
   read(): Progress | undefined {
     try {
       const found = content.parse(JSON.parse(readFileSync(this.#path, 'utf8')));
       return found.run === this.run ? found.progress : undefined;
     } catch {
-      return undefined; // none, or one that was damaged: an import from the beginning is safe
+      return undefined; // None or damaged: an import from the beginning is safe.
     }
   }
 
   write(reached: Progress): void {
     try {
       makeFolder(this.folder);
-      // A process that is killed while writing leaves the old checkpoint whole.
+      // Atomic: a process that is killed while it writes keeps the old checkpoint.
       writeFileSync(`${this.#path}.new`, JSON.stringify({ run: this.run, progress: reached }));
       renameSync(`${this.#path}.new`, this.#path);
     } catch (error) {

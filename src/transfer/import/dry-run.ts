@@ -17,12 +17,12 @@ import type { Reporter } from '../reporter.ts';
 import { IdSet } from '../source/id-set.ts';
 import type { Bases } from '../source/record.ts';
 import { readRows, type SourceOptions } from '../source/source.ts';
-import { countUnkept, type DryRun, Found, type Unkept } from './outcome.ts';
+import { CountedRecords, countUnkept, type DryRun, type Unkept } from './outcome.ts';
 import { findNotInSource } from './prune.ts';
 
 interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
   readonly bases: Bases;
-  /** Whether the import would empty the database first, so that no like given here stays. */
+  /** Whether the import would empty the database first, with the likes that were given here. */
   readonly replace: boolean;
 }
 
@@ -34,7 +34,11 @@ export async function dryRun(
   const start = performance.now();
   const keptFirstId = await readFirstId(pool);
   const firstId = options.replace ? options.firstId : (keptFirstId ?? options.firstId);
-  const [created, updated, unchanged] = [new Found(), new Found(), new Found()];
+  const [created, updated, unchanged] = [
+    new CountedRecords(),
+    new CountedRecords(),
+    new CountedRecords(),
+  ];
   const [ids, missing] = [new IdSet(), new IdSet()];
   const unkept: Unkept = new Map();
   let { bases } = options;
@@ -42,7 +46,7 @@ export async function dryRun(
   let broken = 0;
   for await (const batch of readRows({ ...options, firstId }, bases, reporter)) {
     const stored = await readStored(pool, batch.rows);
-    // Of a user that comes twice in a batch the last one counts, as when it is saved.
+    // The last version of a user in a batch wins, as in the upsert.
     const users = new Map(batch.rows.map(({ user }) => [user.id, user]));
     for (const row of batch.rows) {
       const old = stored.get(row.id);
@@ -64,7 +68,7 @@ export async function dryRun(
   return { read, created, updated, unchanged, broken, notInSource, bases, unkept, seconds };
 }
 
-/** With the number of likes that were given here. */
+/** `given`: the number of likes that were given here. */
 type StoredRow = OutfitRow & { readonly given: number };
 
 function readStored(pool: pg.Pool, rows: readonly OutfitRow[]): Promise<Map<number, StoredRow>> {
@@ -80,7 +84,7 @@ function readStored(pool: pg.Pool, rows: readonly OutfitRow[]): Promise<Map<numb
   });
 }
 
-/** The columns in which a row differs from what would be saved in its place. */
+/** The columns that the upsert of a row would change. */
 function findChanges(row: OutfitRow, old: StoredRow, replace: boolean): string[] {
   const find = <Fields extends object>(
     columns: Columns<Fields>,
@@ -90,7 +94,7 @@ function findChanges(row: OutfitRow, old: StoredRow, replace: boolean): string[]
     (Object.keys(columns) as (keyof Fields)[])
       .filter((field) => a[field] !== b[field])
       .map((field) => columns[field][0]);
-  // Likes that were given here are kept on top of those of the source.
+  // Likes that were given here are added to those of the source.
   const likes = Math.min(row.likes + (replace ? 0 : old.given), 2_147_483_647);
   return [
     ...find(outfitColumns, row, old),

@@ -1,4 +1,4 @@
-// What an import or a dry run tells at its end, line by line; and the fields that are not kept.
+// The report of an import or a dry run, line by line, with the fields that are not saved.
 import type { Config } from '../../config.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
 import type { IdSet } from '../source/id-set.ts';
@@ -10,19 +10,19 @@ export interface ImportOutcome {
   readonly bases: Bases;
   readonly unkept: Unkept;
   readonly interrupted: boolean;
-  /** Outfits that the source does not have, without those made here; undefined: not all of it was read. */
+  /** Outfits of the database that the source does not have; undefined: it was not read completely. */
   readonly notInSource: IdSet | undefined;
-  /** Records that a live listing counts beyond those that came; undefined if that is not known. */
+  /** Records that a live listing counts beyond those that were read; undefined: unknown. */
   readonly lacking: number | undefined;
   readonly came: number;
-  /** Why the source may have more than what came, as a clause; undefined: that was all of it. */
+  /** Why the source may have more records than were read, as a clause; undefined: it has not. */
   readonly partial: string | undefined;
   readonly seconds: number;
   readonly already: number;
 }
 
-/** Records of one kind: how many there are, and the first of them. */
-export class Found {
+/** A number of records, with the first of them as examples. */
+export class CountedRecords {
   number = 0;
   readonly first: (number | string)[] = [];
 
@@ -34,11 +34,11 @@ export class Found {
 
 export interface DryRun {
   readonly read: number;
-  readonly created: Found;
-  readonly updated: Found;
-  readonly unchanged: Found;
+  readonly created: CountedRecords;
+  readonly updated: CountedRecords;
+  readonly unchanged: CountedRecords;
   readonly broken: number;
-  /** Outfits in the database that the source does not have, without those that are made here. */
+  /** Outfits of the database that the source does not have. */
   readonly notInSource: IdSet;
   readonly bases: Bases;
   readonly unkept: Unkept;
@@ -48,7 +48,7 @@ export interface DryRun {
 interface OutcomeOptions {
   readonly config: Pick<Config, 'mediaUrl' | 'videoUrl'>;
   readonly canResume: boolean;
-  /** Outfits that were pruned; undefined: that was not asked for. */
+  /** Outfits that were pruned; undefined without --prune. */
   readonly removed: number | undefined;
   /** The option that removes what the source does not have. */
   readonly remover: '--prune' | '--replace';
@@ -90,7 +90,7 @@ export function describeDryRun(
 ): string[] {
   const name = (number: number, what: string, ids: Iterable<string | number>) =>
     `${formatNumber(number)} ${what}${number > 0 ? ` (${listFirst(ids, number, 3)})` : ''}`;
-  const show = ({ number, first }: Found, what: string) => name(number, what, first);
+  const show = ({ number, first }: CountedRecords, what: string) => name(number, what, first);
   const removed = name(notInSource.size, `removed by ${remover}`, notInSource);
   return [
     `${describeReading(read, read, seconds)}, nothing is saved: ${show(created, 'would be created')}, ${show(updated, 'updated')}, ${show(unchanged, 'unchanged')}, ${removed}, ${formatNumber(broken)} broken.`,
@@ -123,15 +123,15 @@ function describeSource(
   return lines;
 }
 
-/** Different names that are counted: a source may have one for each record. */
+/** Distinct names that are counted: a source may have another one in each record. */
 const maxCounted = 1_000;
 
 export type Unkept = Map<string, number>;
 
 export function countUnkept(unkept: Unkept, record: unknown): void {
-  const add = (holder: unknown, known: ReadonlySet<string>, prefix: string) => {
+  const add = (holder: unknown, savedFields: ReadonlySet<string>, prefix: string) => {
     for (const key of Object.keys(Object(holder))) {
-      if (known.has(key)) continue;
+      if (savedFields.has(key)) continue;
       const name = prefix + (/^[\w-]{1,60}$/.test(key) ? key : shorten(key));
       const number = unkept.get(name);
       if (number !== undefined || unkept.size < maxCounted) unkept.set(name, (number ?? 0) + 1);

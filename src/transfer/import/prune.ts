@@ -1,4 +1,4 @@
-// Outfits of the database that a source does not have, and the removal of those that it has lost.
+// Finds outfits of the database that a source does not have, and removes those that two crawls did not have.
 import type pg from 'pg';
 import { deleteOutfits } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
@@ -6,11 +6,11 @@ import { IdSet } from '../source/id-set.ts';
 import type { ImportOutcome } from './outcome.ts';
 
 const idsPerPage = 50_000;
-/** Ids that are named before they are removed, and that are removed at a time. */
+/** Ids in a message, and ids per transaction. */
 const maxNamed = 10;
 const batchSize = 1_000;
 
-/** @param firstId outfits from there on are made here, and not looked at */
+/** @param firstId ids from this one on are excluded: they are created here */
 export async function findNotInSource(
   pool: pg.Pool,
   source: IdSet,
@@ -31,63 +31,63 @@ export async function findNotInSource(
 
 interface PruneOptions {
   readonly pool: pg.Pool;
-  /** Whether to remove at all; otherwise only what would be removed is named. */
+  /** Whether to remove outfits; otherwise only print them. */
   readonly confirmed: boolean;
-  /** Most outfits to remove at a time; undefined: half of those that are there. */
+  /** Maximum of outfits to remove after a crawl; undefined: half of all. */
   readonly maxRemoved: number | undefined;
   readonly signal: AbortSignal;
-  readonly say: (sentence: string) => void;
+  readonly print: (sentence: string) => void;
 }
 
-/** One crawl proves nothing: an outfit may move to a page that was read before, because another was deleted there. */
+/** Needs two crawls: a deletion may move an outfit onto a page that was read before. */
 export class Pruner {
-  /** Whether another whole crawl would make something removable. */
+  /** Whether outfits are to be confirmed by another complete crawl. */
   isWaiting = false;
-  /** Whether the last crawl removed nothing, though it was to, for a reason that was said. */
+  /** Whether the last crawl removed nothing although --yes was given; the reason was printed. */
   hasRefused = false;
-  #missed = new IdSet();
+  #absent = new IdSet();
 
   constructor(private readonly options: PruneOptions) {}
 
-  /** Removes what this crawl and the one before did not have, if this one is whole. @returns how many */
+  /** Removes outfits that neither this crawl nor the one before had, if this one is complete. @returns how many */
   async prune({ came, notInSource, partial }: ImportOutcome): Promise<number> {
-    const { pool, confirmed, maxRemoved, signal, say } = this.options;
-    const before = this.#missed;
-    this.#missed = new IdSet();
+    const { pool, confirmed, maxRemoved, signal, print } = this.options;
+    const before = this.#absent;
+    this.#absent = new IdSet();
     this.isWaiting = false;
     this.hasRefused = false;
     if (partial !== undefined || !notInSource) {
       this.hasRefused = confirmed;
-      say(`Nothing is removed, because ${partial}.`);
+      print(`Nothing is removed, because ${partial}.`);
       return 0;
     }
-    this.#missed = notInSource;
-    const lost = new IdSet();
-    for (const id of notInSource) if (before.has(id)) lost.add(id);
-    this.isWaiting = lost.size < notInSource.size;
+    this.#absent = notInSource;
+    const absentTwice = new IdSet();
+    for (const id of notInSource) if (before.has(id)) absentTwice.add(id);
+    this.isWaiting = absentTwice.size < notInSource.size;
     if (this.isWaiting) {
-      say(
-        `${name(notInSource.without(lost), notInSource.size - lost.size)} did not come: what the next whole crawl does not have either is lost.`,
+      print(
+        `${name(notInSource.without(absentTwice), notInSource.size - absentTwice.size)} did not come: what the next whole crawl does not have either is lost.`,
       );
     }
-    if (lost.size === 0) return 0;
-    const what = `${name(lost, lost.size)} did not come in two whole crawls`;
-    // A source that lost so much is more likely to be broken than to mean it.
+    if (absentTwice.size === 0) return 0;
+    const what = `${name(absentTwice, absentTwice.size)} did not come in two whole crawls`;
+    // Safety limit: a source without so many outfits is probably broken.
     const most = maxRemoved ?? Math.floor((came + notInSource.size) / 2);
     if (!confirmed) {
-      say(`${what}. Nothing is removed without --yes.`);
+      print(`${what}. Nothing is removed without --yes.`);
       return 0;
     }
-    if (lost.size > most) {
+    if (absentTwice.size > most) {
       this.hasRefused = true;
-      say(
-        `${what}. That is more than ${formatNumber(most)}, so nothing is removed: if it is right, add --max-removed ${lost.size}.`,
+      print(
+        `${what}. That is more than ${formatNumber(most)}, so nothing is removed: if it is right, add --max-removed ${absentTwice.size}.`,
       );
       return 0;
     }
-    say(`${what}, and will be removed now.`);
+    print(`${what}, and will be removed now.`);
     let removed = 0;
-    const ids = [...lost];
+    const ids = [...absentTwice];
     for (let start = 0; start < ids.length && !signal.aborted; start += batchSize) {
       removed += await deleteOutfits(pool, ids.slice(start, start + batchSize));
     }

@@ -1,14 +1,14 @@
-// What every kind of source gives: records with their places, in batches; and the envelope of a page.
+// What every source yields: batches of records with their places; and the envelope of a page.
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { OperatorError } from '../../errors.ts';
 import { isDeeper } from '../../http/json.ts';
 
-/** Held of a source at a time, after decompression: a page, a line, or a file that is one document. */
+/** Limit of a page, a line, or a file that is one document, after decompression. */
 export const maxPageBytes = 64 * 1024 * 1024;
 export const maxPageSize = '64 MiB';
 
-/** A record has two levels. Recursion over deeper ones may run out of stack. */
+/** A record has two levels. Deeper ones may overflow the stack in recursion. */
 const maxLevels = 16;
 
 export interface SourceRecord {
@@ -27,23 +27,23 @@ export function toPart(value: unknown, where: string): SourceRecord | Unreadable
   return { where, reason: `it is nested deeper than ${maxLevels} levels` };
 }
 
-/** A point between two records of a source, to go on from. */
+/** A point between two records of a source, from which a run is resumed. */
 export interface Position {
   readonly at: string;
-  /** Records and unreadable parts of it that are done; 0 for a page. */
+  /** Records and unreadable parts of it that are processed; 0 for a page. */
   readonly done: number;
 }
 
 export interface Batch {
   readonly parts: readonly (SourceRecord | UnreadablePart)[];
-  /** Where to go on once this batch is saved; undefined behind the last page of a listing. */
+  /** Where to resume once this batch is saved; undefined after the last page of a listing. */
   readonly next: Position | undefined;
   readonly count: number | undefined;
-  /** The same at the first of the pages that were joined to this batch; undefined: as `count`. */
+  /** `count` of the first page that was joined to this batch; undefined: as `count`. */
   readonly firstCount?: number | undefined;
 }
 
-/** The source cannot be read (on); the message is one sentence that says why. */
+/** The source cannot be read; the message is one sentence with the reason. */
 export class SourceError extends OperatorError {
   override readonly name = 'SourceError';
 }
@@ -54,18 +54,18 @@ export interface ReadOptions {
   readonly stdin: Readable;
   /** Milliseconds between two pages of a live listing; undefined: none. */
   readonly pause?: number | undefined;
-  /** Called when a live listing had no page any more where it had promised one. */
+  /** Called when a page is gone that a live listing has linked. */
   readonly onShortened?: () => void;
   readonly notify: (sentence: string) => void;
 }
 
-/** Objects and lists of a text: 60 MB of `{},{},` would take 2.7 GB when read, 64 MB of `[[[[` half a minute. */
-const maxHolders = 2_000_000;
+/** Objects and lists in a text: 60 MB of `{},{},` take 2.7 GB when parsed, 64 MB of `[[[[` half a minute. */
+const maxContainers = 2_000_000;
 
-/** @throws SyntaxError, or SourceError for what is not worth its memory */
+/** @throws SyntaxError, or SourceError beyond the limit of memory */
 export function parseJson(text: string): unknown {
-  if (text.length > maxHolders && count(text, '{') + count(text, '[') > maxHolders) {
-    throw new SourceError(`it has more than ${maxHolders} objects and lists`);
+  if (text.length > maxContainers && count(text, '{') + count(text, '[') > maxContainers) {
+    throw new SourceError(`it has more than ${maxContainers} objects and lists`);
   }
   return JSON.parse(text);
 }

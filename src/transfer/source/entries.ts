@@ -1,4 +1,4 @@
-// The records of one file or of standard input, whatever form they have there.
+// Reads the records of one file or of standard input, and detects the format.
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { messageOf } from '../../errors.ts';
@@ -16,10 +16,10 @@ import { openInput, readLines } from './lines.ts';
 
 export type Entry = SourceRecord | UnreadablePart;
 
-/** Lists that may stand in each other: lines of pages of lists of records. */
+/** Depth of nested lists: lines of pages of lists of records. */
 const maxLists = 4;
 
-/** A document per line, where the name or the first line says so, is streamed; any other file is held as one document. */
+/** NDJSON, by its name or first line, is streamed; any other file is parsed as one document. */
 export async function* readEntries(
   file: string,
   stdin: Readable,
@@ -36,7 +36,7 @@ export async function* readEntries(
         yield* readValue(parsed.value, file);
         return;
       }
-      // A first line that is broken makes a file of records look like one document.
+      // A broken first line makes NDJSON look like one document.
       if (!(await holdsRecords(input))) {
         const advice = 'save it as pages, or with one record per line';
         const reason = parsed?.reason ?? `it is larger than ${maxPageSize}: ${advice}`;
@@ -57,7 +57,7 @@ export async function* readEntries(
   }
 }
 
-/** A stream whose beginning can be read again. */
+/** A stream whose first `maxPageBytes` are buffered and can be read again. */
 class Input {
   readonly #rest: AsyncIterator<Buffer>;
   readonly #chunks: Buffer[] = [];
@@ -95,7 +95,7 @@ class Input {
   }
 }
 
-/** Whether the first line is a whole document, so that each line stands for itself. */
+/** Whether the first line is a whole document, as in NDJSON. */
 async function isFirstLineWhole(input: Input): Promise<boolean> {
   for await (const { bytes } of readLines(input.hold(), maxPageBytes)) {
     if (bytes === undefined) return true;
@@ -110,7 +110,7 @@ async function holdsRecords(input: Input): Promise<boolean> {
 }
 
 function isRecord(line: Buffer): boolean {
-  // Most lines of a document that is not one per line are quickly told by their ends.
+  // A cheap test first: it rejects most lines of an indented document.
   if (!line.includes('}') || !/^\s*\{/.test(line.toString('latin1', 0, 100))) return false;
   const parsed = parse(line);
   if (!('value' in parsed)) return false;

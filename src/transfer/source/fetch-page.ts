@@ -1,5 +1,4 @@
-// Gets one page of a listing over HTTP, with the headers of the operator.
-
+// Fetches one page of a listing over HTTP, with the headers of the operator.
 import { parseUrl } from '../../config.ts';
 import { HttpClient, type Question, TooLargeError } from '../../http/client.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
@@ -7,7 +6,7 @@ import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
 export type FetchPage = ReturnType<typeof createFetchPage>;
 
 interface FetchOptions {
-  /** Sent to the host of `listing` only: they may hold a secret. */
+  /** Sent only to the host of `listing`: they may hold a secret. */
   readonly headers?: Headers;
   readonly listing: string;
   readonly timeout?: number;
@@ -15,7 +14,7 @@ interface FetchOptions {
 
 const maxRedirects = 10;
 
-/** What it gives throws a SourceError when another try would be in vain. */
+/** The returned function throws SourceError when a retry would not help. */
 export function createFetchPage({
   headers = new Headers(),
   listing,
@@ -74,7 +73,7 @@ export function isSameHost(named: URL, asked: URL): boolean {
   return isSecured && asked.hostname === named.hostname;
 }
 
-/** The body of an error is shown, and some services repeat the credentials that they refuse. */
+/** Removes the values of headers from a text that is printed: some services repeat credentials in errors. */
 export function hide(body: string, headers: Headers): string {
   const secrets = [...headers.values()].flatMap((value) => [value, ...value.split(/[\s,;]+/)]);
   return secrets
@@ -82,11 +81,11 @@ export function hide(body: string, headers: Headers): string {
     .reduce((text, secret) => text.replaceAll(secret, '…'), body);
 }
 
-/** What belongs to the connection, or what the client decides. */
-const notOurs =
+/** Headers of the connection, and those that the client sets. */
+const reservedHeaders =
   /^(?:connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
 
-/** @throws SourceError that does not repeat them */
+/** @throws SourceError whose message does not repeat their values */
 export function parseHeaders(lines: readonly string[]): Headers {
   const headers = new Headers();
   for (const [index, line] of lines.entries()) {
@@ -98,7 +97,7 @@ export function parseHeaders(lines: readonly string[]): Headers {
         `${which} is not of the form "Name: value" in printable ASCII characters.`,
       );
     }
-    if (notOurs.test(name))
+    if (reservedHeaders.test(name))
       throw new SourceError(`${which} must not be ${name}, which belongs to the connection.`);
     headers.append(name, value);
   }

@@ -1,4 +1,4 @@
-// Files and folders, in order.
+// Reads files and folders in the order of their names.
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
@@ -75,7 +75,7 @@ async function listFolder(folder: string): Promise<string[]> {
   return (await Promise.all(lists)).flat();
 }
 
-/** @param done how many entries of the file to leave out, because an earlier run dealt with them */
+/** @param done entries to skip: an interrupted run has processed them */
 async function* readFile(
   file: string,
   done: number,

@@ -1,4 +1,4 @@
-// Which ids have come, in a bit each.
+// A set of ids as a sparse bitmap.
 const idsPerBlock = 1 << 16;
 
 /** Ten million neighbours take 1.3 MB, where a Set takes 400 MB and ends at 16.7 million. */

@@ -1,4 +1,4 @@
-// Files and standard input, and a stream of bytes as lines, of which no more is held than a limit allows.
+// Opens files and standard input, and splits a stream of bytes into lines within a limit of memory.
 import { createReadStream } from 'node:fs';
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -14,14 +14,14 @@ export function openInput(file: string, stdin: Readable, signal: AbortSignal): R
 
 export interface Line {
   readonly number: number;
-  /** Bytes, since a decoder would replace what is not UTF-8 silently; undefined: it is too long. */
+  /** Bytes, since a decoder would silently replace invalid UTF-8; undefined: longer than the limit. */
   readonly bytes: Buffer | undefined;
 }
 
-/** Times the limit after which a line without an end is taken for one that never ends. */
+/** A line longer than this many limits counts as endless. */
 const maxSkips = 16;
 
-/** Passes over a line that is longer than `limit` bytes. @throws Error when it does not end even then */
+/** Skips a line longer than `limit` bytes. @throws Error for an endless line */
 export async function* readLines(
   stream: AsyncIterable<Buffer> | Iterable<Buffer>,
   limit: number,

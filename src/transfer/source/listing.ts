@@ -1,4 +1,4 @@
-// A live listing, followed by its next links to the end, however it fails or goes on on the way.
+// Reads a live listing along its next links, with retries, and detects links that never end.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cut } from '../../errors.ts';
 import {
@@ -17,18 +17,18 @@ interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
 }
 
-/** Pages in a row that may be without records, as they are while a listing becomes shorter. */
+/** Consecutive pages without records, which occur while a listing shrinks. */
 const maxEmptyPages = 10;
-/** Records that a listing may have beyond twice what it counts, because it grows while it is read. */
+/** Records beyond twice the count of a listing, which may grow while it is read. */
 const maxUncounted = 10_000;
-/** Records of a batch: a page may have a million of them. */
+/** Records per batch: a page may have a million of them. */
 const maxBatch = 1_000;
 
-/** @throws SourceError when a page is refused, fails too often, or the links do not come to an end */
+/** @throws SourceError when a page is refused, fails after all retries, or the links never end */
 export async function* readListing(start: string, options: ListingOptions): AsyncGenerator<Batch> {
   let url: string | undefined = options.from?.at ?? start;
   const watch = createEndWatch();
-  // An earlier run was promised the page that it stopped at.
+  // A resumed run begins at a page that was linked.
   let isLinked = options.from !== undefined;
   for (let pages = 0; url !== undefined; pages++) {
     if (pages > 0 && options.pause) {
@@ -58,19 +58,19 @@ function* toBatches(
       parts: results
         .slice(begin, end)
         .map((value, index) => toPart(value, `${url}, record ${begin + index + 1}`)),
-      // Only a whole page can be gone on behind.
+      // A run is resumed only after a whole page.
       next: next === undefined || end < results.length ? undefined : { at: next, done: 0 },
       count,
     };
   }
 }
 
-/** Looks at each link and its page; throws a SourceError when there is no end in sight. */
+/** Call it for each link with its page. @throws SourceError when the links never end */
 export function createEndWatch(): (next: string, page: Envelope) => void {
   let links = 0;
   let empty = 0;
   let read = 0;
-  // Brent's cycle detection: one link is remembered, each time for twice as long.
+  // Brent's cycle detection: one link is remembered, each time for twice as many links.
   let remembered = '';
   let untilNext = 1;
   return (next, { results, count }) => {
@@ -101,7 +101,7 @@ interface Page {
   readonly envelope: Envelope;
 }
 
-/** Only the query of a link counts: behind a proxy the service may not know its own address. */
+/** Only the query of a link is used: behind a proxy the service may not know its own address. */
 function resolveNext({ url, envelope: { next } }: Page): string | undefined {
   if (next === null) return undefined;
   const resolved = new URL(url);
@@ -109,7 +109,7 @@ function resolveNext({ url, envelope: { next } }: Page): string | undefined {
   return resolved.href;
 }
 
-/** Undefined when the listing has become shorter than the link to this page promised. */
+/** Undefined when the listing has shrunk, so that a linked page is gone. */
 export async function readPage(
   url: string,
   isLinked: boolean,

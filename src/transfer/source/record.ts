@@ -1,17 +1,17 @@
-// What a record of a source must be to be saved, field by field, and the row that it becomes.
+// The validation of a record of a source, field by field, and its conversion to a row.
 import { z } from 'zod';
 import { cut } from '../../errors.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import { avatarKey, devices, imageKey, uuid, videoKey } from '../../outfits/writes/input.ts';
 
-/** Where a source keeps its files; absent as long as none of its records has told. */
+/** Base URLs of the files of a source; undefined until a record has one. */
 export interface Bases {
   readonly media?: string | undefined;
   readonly video?: string | undefined;
 }
 
-/** A record that keeps the contract, or what is wrong with it, a clause for each field. */
+/** The row of a valid record, or the reasons against it: a clause for each field. */
 export type Checked =
   | { readonly row: OutfitRow; readonly reasons?: never }
   | { readonly row?: never; readonly reasons: readonly string[] };
@@ -26,7 +26,7 @@ const integer = (min: number) => {
 
 const textLike = (pattern: RegExp, allowed: string) => z.string(allowed).regex(pattern, allowed);
 
-// PostgreSQL refuses NUL and cannot hold half of a surrogate pair: it would become U+FFFD.
+// PostgreSQL refuses NUL, and a lone surrogate would become U+FFFD.
 const text = textLike(/^[^\0\p{Surrogate}]*$/u, 'text without NUL characters and lone surrogates');
 
 const timestampFormat = 'a UTC timestamp such as "2024-02-29T12:34:56.123456Z"';
@@ -59,7 +59,7 @@ const urlOf = (base: string | undefined, keyPattern: RegExp, shape: string, or =
   });
 };
 
-/** Outfits from there on are made here: a source that had one would take the place of another. */
+/** Ids from `firstId` on are created here: a record of a source would overwrite another outfit. */
 const below = (firstId: number) =>
   `below ${firstId}, where FIRST_ID says that ids of outfits made here begin`;
 
@@ -91,7 +91,7 @@ const outfit = (bases: Bases, firstId = Number.POSITIVE_INFINITY) =>
 export const fieldNames: ReadonlySet<string> = new Set(Object.keys(outfit({}).shape));
 export const userFieldNames: ReadonlySet<string> = new Set(Object.keys(user.shape));
 
-/** @param firstId an outfit with this id or a higher one cannot be of a source */
+/** @param firstId ids from this one on are refused */
 export function createCheck(bases: Bases, firstId?: number): (record: unknown) => Checked {
   const schema = outfit(bases, firstId);
   return (record) => {
@@ -112,9 +112,9 @@ export function readProperty(holder: unknown, key: PropertyKey): unknown {
   return typeof holder === 'object' && holder !== null ? Reflect.get(holder, key) : undefined;
 }
 
-/** Any value of a record as a reader recognises it, on one line of at most 80 characters. */
+/** A value of a record for a message: one line of at most 80 characters. */
 export function shorten(value: unknown): string {
-  // JSON has no word for a number that was too large to read.
+  // JSON.stringify would write null for a number that overflowed to Infinity.
   return cut(typeof value === 'number' ? String(value) : JSON.stringify(value));
 }
 
@@ -147,14 +147,14 @@ function toRow(record: z.output<ReturnType<typeof outfit>>): OutfitRow {
   };
 }
 
-/** Completes `known` with the base that most records use, so that a broken first one does not decide. */
-export function findBases(known: Bases, records: readonly unknown[]): Bases {
+/** Adds the missing bases: the most common ones, so that a broken first record does not decide. */
+export function findBases(given: Bases, records: readonly unknown[]): Bases {
   const read = (field: string) => records.map((record) => readProperty(record, field));
   return {
     media:
-      known.media ??
+      given.media ??
       mostCommonBase([...read('image_key'), ...read('image_original_url')], imageUrl),
-    video: known.video ?? mostCommonBase(read('video'), videoUrl),
+    video: given.video ?? mostCommonBase(read('video'), videoUrl),
   };
 }
 

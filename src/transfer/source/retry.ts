@@ -1,17 +1,17 @@
-// Asks a service again that has failed, until it answers or has failed too often.
+// Retries requests with exponential backoff, jitter and Retry-After.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../../config.ts';
 import { SourceError } from './batch.ts';
 
 export const maxAttempts = 7;
 const firstDelay = 500;
-/** Milliseconds that a server may ask to be left alone with Retry-After. */
+/** Milliseconds: the upper limit of backoff and Retry-After. */
 const maxDelay = 300_000;
 
 export interface Failure {
   readonly problem: string;
   readonly retryAfter?: string | undefined;
-  /** Undefined: as for all of the loop. */
+  /** Overrides that of the options. */
   readonly maxAttempts?: number;
 }
 
@@ -21,11 +21,11 @@ export interface RetryOptions {
   readonly maxAttempts?: number;
 }
 
-/** @param attempt throws a SourceError when another attempt would be in vain */
+/** @param attempt throws SourceError when a retry would not help */
 export async function retry<Result>(
   url: string,
   attempt: () => Promise<{ readonly result: Result } | Failure>,
-  { signal, notify, maxAttempts: most = maxAttempts }: RetryOptions,
+  { signal, notify, maxAttempts: limit = maxAttempts }: RetryOptions,
 ): Promise<{ readonly result: Result } | { readonly sentence: string }> {
   for (let number = 1; ; number++) {
     const outcome = await attempt().catch((error: unknown): Failure => {
@@ -35,25 +35,25 @@ export async function retry<Result>(
     });
     if ('result' in outcome) return outcome;
     const { problem, retryAfter } = outcome;
-    if (number >= (outcome.maxAttempts ?? most)) {
+    if (number >= (outcome.maxAttempts ?? limit)) {
       const often = number === 1 ? '' : ` failed ${number} times; the last time it`;
       return { sentence: `${url}${often} ${problem}.` };
     }
-    const backOff = firstDelay * 2 ** (number - 1) * (0.75 + Math.random() / 2);
-    const delay = Math.min(Math.max(backOff, readRetryAfter(retryAfter)), maxDelay);
+    const backoff = firstDelay * 2 ** (number - 1) * (0.75 + Math.random() / 2);
+    const delay = Math.min(Math.max(backoff, readRetryAfter(retryAfter)), maxDelay);
     notify(`${url} ${problem}; trying again in ${(delay / 1000).toFixed(1)} s.`);
     await sleep(delay, undefined, { signal });
   }
 }
 
-/** Milliseconds that the header asks for: it is seconds or an HTTP date. */
+/** Milliseconds of the header, which has seconds or an HTTP date. @see RFC 9110 §10.2.3 */
 function readRetryAfter(header: string | undefined): number {
   if (!header) return 0;
   const delay = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
   return Number.isNaN(delay) ? 0 : delay;
 }
 
-/** The innermost cause; of several addresses of a host, that of the first. */
+/** The innermost cause; for several addresses of a host, that of the first one. */
 function explainFailure(error: unknown): string {
   if (error instanceof AggregateError) return explainFailure(error.errors[0]);
   if (!(error instanceof Error)) return String(error);
