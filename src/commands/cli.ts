@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The entry: outfit-gateway COMMAND, also as dist/server.js. What it runs is imported late: an old Node.js fails while it
-// links all of that, with words that blame another (Node.js 18 blamed the folder of the embedded database).
+// The entry point: outfit-gateway COMMAND, also as dist/server.js. The import of run.ts is late, after the check of the
+// version: an old Node.js fails while it links the modules, with a misleading error.
 const { node } = process.versions;
 const [major = 0, minor = 0] = node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {

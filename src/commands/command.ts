@@ -1,4 +1,4 @@
-// What a command is, and the one way in which all of them say help and errors.
+// The interface of a command, and how all commands print help and errors.
 import type { Readable } from 'node:stream';
 import type { Environment } from '../config.ts';
 import { describeError } from '../process/exit.ts';
@@ -10,20 +10,20 @@ export interface Io {
   readonly stdin: Readable;
   readonly stdout: Output;
   readonly stderr: Output;
-  /** Ends the command in order, as Ctrl-C does. */
+  /** Aborted by Ctrl-C: the command stops in order. */
   readonly signal: AbortSignal;
 }
 
 export interface Command {
-  /** Its arguments, options and help, as commander reads and prints them. */
+  /** Its arguments, options and help, for commander. */
   line(): CommandLine;
-  /** Its exit code when it fails: 1, unless that is an answer, such as "something differs". */
+  /** Exit code of a failure: 2 where 1 is an answer, such as "something differs"; default 1. */
   readonly failureCode?: number;
-  /** Gives the exit code. @param values of its own options @param words its arguments */
+  /** @param values values of its own options @param words its arguments @returns the exit code */
   run(io: Io, values: object, words: readonly string[]): Promise<number>;
 }
 
-/** Runs a command, or prints its help, or says why it failed. Gives the exit code. @param prepare before it runs */
+/** Runs a command, or prints its help or its error. @param prepare called before it runs @returns the exit code */
 export async function runCommand(
   command: Command,
   { args, ...io }: Io & { readonly args: readonly string[] },
@@ -44,11 +44,11 @@ export async function runCommand(
   }
 }
 
-/** What Node.js throws itself, such as its timers, is an error of its own and not the reason. */
+/** Node.js, such as its timers, throws an AbortError of its own instead of the reason. */
 const isOfAbort = (error: unknown, { reason }: AbortSignal) =>
   error === reason || (error instanceof Error && error.name === 'AbortError');
 
-/** Waits no longer than until the signal; whoever has begun the work ends it. */
+/** Rejects at the signal. The work itself is not stopped: that is up to the caller. */
 export async function untilAborted<Result>(
   work: Promise<Result>,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-// outfit-gateway counts: checks or rewrites what is kept beside the outfits. See counting.md and filters.md.
+// outfit-gateway counts: checks or rebuilds the data that is derived from outfits. See counting.md and filters.md.
 import { Argument } from 'commander';
 import type pg from 'pg';
 import { readConfig } from '../config.ts';
@@ -26,7 +26,7 @@ Exit code: 0 all is right (check) or has been rebuilt, 1 something is wrong, 2 i
 130 it was interrupted.`,
   );
 
-const signInterval = 5_000;
+const progressInterval = 5_000;
 
 export const failureCode = 2;
 
@@ -35,27 +35,27 @@ export async function run(io: Io, _values: object, [task]: readonly string[]): P
   requireSession(config);
   return withDatabase(config, async ({ pool, description }) => {
     const client = await pool.connect();
-    // A lost connection fails the statement; without a listener it would end the process as well.
+    // A lost connection fails the statement; without a listener it would also end the process.
     client.on('error', () => {});
     try {
-      // Ten million outfits take longer than any request may.
+      // Ten million outfits take longer than the timeout of a request.
       await client.query('SET statement_timeout = 0');
-      // Counts are written at no other level.
+      // The only isolation level that the triggers of counts accept.
       await client.query("SET default_transaction_isolation = 'read committed'");
       return await (task === 'check' ? check : rebuild)(client, description, io);
     } finally {
-      // Not back into the pool: it has no time-out any more, and may still be at work.
+      // Destroyed, not pooled: it has no timeout any more, and may still run a statement.
       client.release(true);
     }
   });
 }
 
-/** Names the table, so that it is locked before the snapshot: TRUNCATE empties it for older ones too. */
+/** Names the table, so that it is locked before the snapshot: TRUNCATE is not MVCC-safe. */
 const lockFirst = '(SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0';
 
 const kept = [
   {
-    // That of the counts sets them right first.
+    // Rebuilt by the rebuild of counts.
     name: 'likes',
     unit: 'row(s) of likes',
     findWrong: `SELECT count(*)::int AS wrong FROM check_outfit_likes() WHERE ${lockFirst}`,
@@ -83,7 +83,7 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
   }
   let allWrong = problems.length;
   for (const { name, unit, findWrong } of kept) {
-    const { result, seconds } = await withSigns(`comparing ${name}`, io, () =>
+    const { result, seconds } = await withProgress(`comparing ${name}`, io, () =>
       client.query<{ wrong: number }>(findWrong),
     );
     const wrong = result.rows[0]?.wrong ?? 0;
@@ -100,13 +100,13 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
 async function rebuild(client: pg.PoolClient, description: string, io: Io): Promise<number> {
   for (const { name, rebuild } of kept) {
     if (!rebuild) continue;
-    const { seconds } = await withSigns(`rebuilding ${name}`, io, () => client.query(rebuild));
+    const { seconds } = await withProgress(`rebuilding ${name}`, io, () => client.query(rebuild));
     io.stdout.write(`${description}: ${name} rebuilt in ${seconds} s.\n`);
   }
   return 0;
 }
 
-async function withSigns<Result>(
+async function withProgress<Result>(
   name: string,
   { stdout, signal }: Io,
   work: () => Promise<Result>,
@@ -114,8 +114,8 @@ async function withSigns<Result>(
   const start = Date.now();
   const seconds = () => ((Date.now() - start) / 1000).toFixed(1);
   stdout.write(`${name} ...\n`);
-  const sign = () => void stdout.write(`${name}: ${seconds()} s so far ...\n`);
-  const timer = setInterval(sign, signInterval);
+  const print = () => void stdout.write(`${name}: ${seconds()} s so far ...\n`);
+  const timer = setInterval(print, progressInterval);
   try {
     const result = await untilAborted(work(), signal);
     return { result, seconds: seconds() };

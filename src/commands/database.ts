@@ -1,10 +1,10 @@
-// The configured database, opened for a command.
+// Opens the configured database for a command.
 import { type Config, ConfigError } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkReady } from '../database/readiness.ts';
 
-/** The embedded database is migrated before. @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError */
+/** Migrates an embedded database first. @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError */
 export async function withDatabase<Result>(
   config: Config,
   work: (database: Database) => Promise<Result>,
@@ -16,7 +16,7 @@ export async function withDatabase<Result>(
     return work(database);
   };
   try {
-    // Its own sentence, when the embedded database ends by itself: its folder was removed, say.
+    // The embedded database may end by itself, such as when its folder is removed: its error explains it.
     const failed = database.failed.then((error) => Promise.reject(error));
     return await Promise.race([prepareAndWork(), failed]);
   } finally {
@@ -24,7 +24,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/** For what locks and sets beyond a transaction, which a pooler of transactions would undo. @throws ConfigError */
+/** For session state and session locks, which a transaction pooler would lose. @throws ConfigError */
 export function requireSession({ databasePooler }: Config): void {
   if (databasePooler === 'session') return;
   throw new ConfigError(

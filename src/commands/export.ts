@@ -1,4 +1,4 @@
-// outfit-gateway export: writes the whole listing in the forms that the import reads.
+// outfit-gateway export: writes the whole listing in the formats that the import reads.
 import { Writable } from 'node:stream';
 import { baseUrl, type Config, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
@@ -64,10 +64,10 @@ export async function run(io: Io, values: Values, [target = '']: readonly string
       reporter.finish(),
     );
     const seconds = (performance.now() - start) / 1000;
-    const [place, told] =
+    const [place, output] =
       request.form === 'stream' ? ['standard output', io.stderr] : [target, io.stdout];
     const rate = formatNumber(written / seconds);
-    told.write(
+    output.write(
       `${formatNumber(written)} records written to ${place} in ${seconds.toFixed(1)} s (${rate} per second).\n`,
     );
     return 0;
@@ -116,7 +116,7 @@ async function writeExport(
       const count = await createOutfitList(read, { private: 'all' }).count();
       const total = since === undefined ? count : undefined;
       const source = readRecords(database, read, config, since);
-      const records = watch(source, signal, (number) => {
+      const records = withProgress(source, signal, (number) => {
         written = number;
         reporter.progress(number, total);
       });
@@ -142,8 +142,8 @@ async function writeExport(
 
 type Records = AsyncGenerator<readonly Buffer[]>;
 
-/** Passes records on until the signal, and tells how many there were so far. */
-async function* watch(
+/** Passes records on until the signal, and reports their number so far. */
+async function* withProgress(
   source: Records,
   signal: AbortSignal,
   onRead: (number: number) => void,

@@ -102,11 +102,11 @@ interface Values {
   readonly videoUrl?: string;
   /** Milliseconds between two pages. */
   readonly pause?: number;
-  /** Seconds between two crawls; undefined: one is enough. */
+  /** Seconds between two crawls; undefined: one crawl. */
   readonly follow?: number;
   readonly prune?: boolean;
   readonly yes?: boolean;
-  /** Most outfits that are removed at a time; undefined: half of those that are there. */
+  /** Maximum of outfits that a crawl removes; undefined: half of all. */
   readonly maxRemoved?: number;
 }
 
@@ -138,7 +138,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       stdout.write(`${describeDryRun(found, { config, remover: removerOf(isLive) }).join('\n')}\n`);
       return found.broken > 0 ? 1 : 0;
     }
-    // What a follower has read may be old: nobody waits for the end of its crawl.
+    // With --follow another round always comes: a resumed crawl without progress begins anew.
     const isRepeated = values.follow !== undefined;
     const same = { database: database.description, replace, bases, files, follows: isRepeated };
     const checkpoint = sources.includes('-')

@@ -1,4 +1,4 @@
-// Runs the command that the command line names, as this process, with what .env adds to its environment.
+// Runs the command that the command line names, with the environment and the file .env.
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { allSettings, ConfigError } from '../config.ts';
@@ -7,7 +7,7 @@ import { abortOnSignal, endOnSignal } from '../process/signals.ts';
 import type { Command } from './command.ts';
 import { createLine, nearestSetting, parseLine } from './options/command-line.ts';
 
-/** Loaded when asked for: most need little of what the others do. */
+/** Each is imported on demand: most need few of the modules. */
 const commands: Readonly<Record<string, readonly [summary: string, () => Promise<Command>]>> = {
   start: ['starts the gateway; this is what happens without a command', () => import('./start.ts')],
   migrate: ['brings the database to the current migrations', () => import('./migrate.ts')],
@@ -60,7 +60,7 @@ async function runNamed(name: string, args: readonly string[]): Promise<void> {
   const { env, stdin, stdout, stderr } = process;
   const io = { args, env, stdin, stdout, stderr, signal };
   const code = await runCommand(command, io, loadEnvFile);
-  // A page that is still being fetched, or a standard input that stays open, would keep it running.
+  // A pending request or an open standard input would keep the process running.
   process.exit(code);
 }
 
@@ -68,14 +68,14 @@ async function runNamed(name: string, args: readonly string[]): Promise<void> {
 const assignment =
   /^[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*=[ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`|(?!["'`])[^\n]*?)[ \t]*(?:#[^\n]*)?$/gm;
 
-/** What other programs read: Compose, PostgreSQL, Node.js and OpenTelemetry. */
+/** Variables of other programs: Compose, PostgreSQL, Node.js and OpenTelemetry. */
 const foreign = /^(?:COMPOSE_|POSTGRES_|PG|NODE_|OTEL_)|^(?:TZ|NO_PROXY|HTTPS?_PROXY)$/i;
 
-/** Reads `.env`, if there is one. What is set in the environment stays. @throws ConfigError */
+/** Reads `.env`, if it exists. Variables of the environment win. @throws ConfigError */
 function loadEnvFile(): void {
   try {
     const text = readFileSync('.env', 'utf8').replaceAll('\r\n', '\n');
-    // Node.js passes over what it does not understand, and a setting would be missing.
+    // Node.js ignores lines that it cannot parse, so that a setting would be missing.
     const rest = text.replace(assignment, (lines) => lines.replace(/[^\n]/g, ''));
     const wrong = rest.split('\n').findIndex((line) => /^\s*[^\s#]/.test(line));
     if (wrong !== -1) {

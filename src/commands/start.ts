@@ -1,4 +1,4 @@
-// outfit-gateway start: reads the settings, and has the gateway started as one process or several.
+// outfit-gateway start: reads the settings and starts the gateway as one process or several.
 import { readConfig } from '../config.ts';
 import { isShuttingDown } from '../process/signals.ts';
 import type { Io } from './command.ts';
@@ -14,7 +14,7 @@ export const line = () =>
 
 export async function run({ env }: Io): Promise<never> {
   const config = readConfig(env);
-  // A second of loading, which help and a setting that cannot be read need not wait for.
+  // Loading takes a second: help and configuration errors come before it.
   const { start } = await import('../process/bootstrap.ts');
   try {
     await start(config);

@@ -1,4 +1,4 @@
-// The command line by commander: the options of a command, and settings as options: --page-size 50 is PAGE_SIZE=50.
+// The command line, by commander: options of a command, and settings as options (--page-size 50 is PAGE_SIZE=50).
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { z } from 'zod';
 import { allSettings, ConfigError, type Environment, readValue, text } from '../../config.ts';
@@ -8,7 +8,7 @@ import type { Output } from '../../transfer/reporter.ts';
 
 export type CommandLine = Command;
 
-/** A mistake in the command line that its command finds itself: exit code 2, as for all others. */
+/** An error in the command line that the command itself detects: exit code 2, as for all such errors. */
 export class UsageError extends ConfigError {}
 
 export function createLine(name: string): CommandLine {
@@ -51,7 +51,7 @@ const settingsHelp = `
 Settings may be options too, such as --database-url URL or --data-dir FOLDER, and win over the
 environment, which wins over the file .env. "outfit-gateway start --help" lists them.`;
 
-/** Adds the settings as options, but for one whose name an option of the command has. */
+/** Adds the settings as options; an option of the command with the same name wins. */
 export function withSettings(line: CommandLine, areListed = false): CommandLine {
   const own = line.options.map(({ long }) => long);
   const added = allSettings
@@ -72,7 +72,7 @@ export function settingsOf(line: CommandLine): Environment {
   return Object.fromEntries(given);
 }
 
-/** Reads a command line; or prints help, version, or what is wrong, and gives the exit code. */
+/** Parses a command line; or prints help, version or an error, and gives the exit code. */
 export function parseLine(
   line: CommandLine,
   args: readonly string[],
@@ -93,7 +93,7 @@ export function parseLine(
   }
 }
 
-/** In brackets, the setting that a name may be meant for, as commander suggests options; nothing when none is near. */
+/** A suggestion in brackets: the setting with the nearest name, as commander suggests options; or nothing. */
 export function nearestSetting(name: string): string {
   const line = withSettings(createLine(''), true).exitOverride();
   line.configureOutput({ outputError: () => {} });
@@ -107,7 +107,7 @@ export function nearestSetting(name: string): string {
   return '';
 }
 
-/** `error: unknown option '--prot'\n(Did you mean --port?)` in the form of other sentences. */
+/** Turns `error: unknown option '--prot'\n(Did you mean --port?)` into one sentence. */
 function sentenceOf({ message }: CommanderError): string {
   const [, flag, value, allowed] =
     /^error: option '(--[^ ']+).*?' argument '(.*)' is invalid\. (.*)$/s.exec(message) ?? [];

@@ -1,4 +1,4 @@
-// What the commands that compare have in common: `--accept`, `--json`, and what they print.
+// Options and report of verify and replay: `--accept`, `--json`, and the printed lines.
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { ConfigError, decimal, parseUrl, text } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
@@ -25,7 +25,7 @@ or not to the end, 130 it was interrupted.`;
 
 const acceptable = text.refine(isAcceptable).describe(`one of ${kinds.join(', ')}`);
 
-/** @param isAllowed beside credentials, which none may have */
+/** @param isAllowed a further condition; credentials are always refused */
 export const httpUrl = (isAllowed: (url: URL) => boolean) =>
   text.refine((value) => {
     const url = /^https?:\/\//i.test(value) ? parseUrl(value) : undefined;
@@ -52,13 +52,13 @@ export const withComparison = (line: CommandLine) =>
     )
     .addHelpText('after', comparisonHelp);
 
-/** Lines of a report, without the last one. */
+/** Lines of a report before the summary. */
 const maxLines = 15;
 
 /**
- * Prints the report, and writes it where it was asked for.
+ * Prints the report, and writes it to the file of --json.
  * @param compared what was compared, such as `45 records`
- * @param facts for the file; `broken` says why not all was compared
+ * @param facts for the file; `broken` is the reason for an incomplete comparison
  * @returns the exit code
  */
 export function conclude(
@@ -89,7 +89,7 @@ export function conclude(
   return isSame ? 0 : 1;
 }
 
-/** As many examples of each kind as there is room for, but at least one. */
+/** As many examples of each kind as fit, but at least one. */
 function describeGroups(groups: readonly Group[]): string[] {
   for (let most = maxLines; most > 1; most--) {
     const lines = groups.flatMap((group) => describeGroup(group, most));
@@ -122,7 +122,7 @@ function describeGroup(group: Group, most: number): string[] {
 const nameOf = ({ kind, where }: Group) => (where === undefined ? kind : `${kind} (${where})`);
 const nameWithTimes = (group: Group) => `${nameOf(group)} ${formatNumber(group.times)}`;
 
-/** Whole or not at all: half a report could be taken for a good one. */
+/** Atomic: half a report could pass for a good one. */
 function writeWhole(file: string, content: unknown): void {
   const part = `${file}.part`;
   try {

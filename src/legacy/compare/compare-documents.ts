@@ -1,30 +1,30 @@
-// What differs between two JSON documents of a listing, in the kinds of `difference.ts`.
+// Compares two JSON documents of a listing; the kinds of differences are those of `difference.ts`.
 import { cut } from '../../errors.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Findings, Kind } from './difference.ts';
 import type { JsonArray, JsonNode, JsonObject, JsonScalar } from './json-tree.ts';
 import { idOf, resultsOf } from './listing-page.ts';
 
-/** The base addresses that count as one, such as `https://old.example.com`. */
+/** Base URLs that are equivalent in links, such as `https://old.example.com`. */
 export interface Bases {
-  /** Several: whichever of them a link begins with. */
+  /** Several: a link may begin with any of them. */
   readonly theirs: string | readonly string[];
   readonly ours: string;
 }
 
 interface Place {
-  /** Such as `results.user.id`: lists add nothing, so that all records have the same. */
+  /** Such as `results.user.id`, without indexes, so that it is the same for all records. */
   readonly path: string;
-  /** What the sentence begins with, such as `Outfit 7: `. */
+  /** The beginning of the sentence, such as `Outfit 7: `. */
   readonly label: string;
-  /** The names below the record, or below the document: `user.id`. */
+  /** The path within the record or document: `user.id`. */
   readonly field: string;
 }
 
 const rootPlace: Place = { path: '', label: '', field: '' };
 
-/** What stands beside the records of a page; the kinds of differences in it have the same names. */
-const frame = ['count', 'next', 'previous'] as const;
+/** The envelope of a page; its kinds of differences have the same names. */
+const envelope = ['count', 'next', 'previous'] as const;
 
 /** Compares two documents whole; a page of a listing record by record. */
 export class DocumentComparison {
@@ -101,7 +101,7 @@ export class DocumentComparison {
     }
   }
 
-  /** Compares each record with the one of the same id, and says which are missing or elsewhere. */
+  /** Compares records with the same id, and reports missing, additional and reordered ones. */
   #compareRecordLists(theirs: JsonArray, ours: JsonArray): void {
     const add = (kind: Kind, sentence: string) => this.findings.add(kind, 'results', sentence);
     const compareRecord = (label: string, there: JsonNode, here: JsonNode) =>
@@ -162,9 +162,9 @@ export class DocumentComparison {
     this.findings.add('bytes-only', place.path || undefined, sentence);
   }
 
-  /** A difference that belongs to the frame of a page has the kind of its place. */
+  /** A difference in the envelope of a page has the kind of its field. */
   #add(place: Place, kind: Kind, sentence: string): void {
-    const own = this.#isPage ? frame.find((name) => name === place.path) : undefined;
+    const own = this.#isPage ? envelope.find((name) => name === place.path) : undefined;
     this.findings.add(own ?? kind, place.path || undefined, sentence);
   }
 
@@ -184,7 +184,7 @@ const nameOf = ({ field }: Place) => field || 'the document';
 
 const show = ({ text }: JsonNode) => cut(text);
 
-/** The keys that both have, in the order of each. */
+/** The common keys, in the order of each. */
 function commonKeys(
   there: ReadonlyMap<string, unknown>,
   here: ReadonlyMap<string, unknown>,
@@ -195,7 +195,7 @@ function commonKeys(
   ];
 }
 
-/** Undefined unless each record has an id of its own. */
+/** Undefined unless the ids are unique. */
 function byId({ items }: JsonArray): Map<string, JsonNode> | undefined {
   const records = new Map<string, JsonNode>();
   for (const item of items) {
@@ -206,7 +206,7 @@ function byId({ items }: JsonArray): Map<string, JsonNode> | undefined {
   return records;
 }
 
-/** All but the base must be the same letter by letter: apps keep links. `page-1`: only ours names the first page. */
+/** Apart from the base, links must be identical: apps store them. `page-1`: only ours has `page=1`. */
 function compareLinks(theirs: string, ours: string, bases: Bases): 'same' | 'page-1' | 'other' {
   const [there, here] = [withoutBase(theirs, bases.theirs), withoutBase(ours, bases.ours)];
   if (there === here) return 'same';
@@ -216,7 +216,7 @@ function compareLinks(theirs: string, ours: string, bases: Bases): 'same' | 'pag
   return there === withoutPage1 ? 'page-1' : 'other';
 }
 
-/** What follows the base; a link with another base stays whole. */
+/** Replaces the base by a placeholder; a link with another base is unchanged. */
 export function withoutBase(link: string, base: Bases['theirs']): string {
   const rests = [base]
     .flat()
@@ -234,14 +234,14 @@ function isText(node: JsonNode): node is JsonScalar & { readonly value: string }
   return node.type === 'string';
 }
 
-/** Two numbers that are too large or too exact for a double are not the same for being cut alike. */
+/** Large or precise numbers may be rounded to the same double, and count as different. */
 function isSameValue(theirs: JsonScalar, ours: JsonScalar): boolean {
   if (theirs.value !== ours.value) return false;
   if (theirs.type !== 'number') return true;
   return Number.isSafeInteger(theirs.value) || Math.abs(Number(theirs.value)) < 1;
 }
 
-/** Our six digits for what the source writes with fewer, because the others are 0. */
+/** The same timestamp, with six digits here, and without the trailing zeros in the source. */
 function isFraction(field: string, theirs: JsonScalar, ours: JsonScalar): boolean {
   if (!/^(?:created|modified)$/.test(field) || !isText(theirs) || !isText(ours)) return false;
   const moment = parseTimestamp(theirs.value);
@@ -253,7 +253,7 @@ function isPlain({ text, value }: JsonScalar): boolean {
   return text === `"${value}"`;
 }
 
-/** Long texts are shown from where they differ, because their beginnings look the same. */
+/** Long texts are shown from their first difference. */
 function showBoth(theirs: string, ours: string): [string, string] {
   const shown: [string, string] = [cut(theirs), cut(ours)];
   return shown[0] === shown[1] ? fromDifference(theirs, ours) : shown;

@@ -1,4 +1,4 @@
-// The one comparison of an answer of the old service with ours: verify, replay and shadow use it.
+// Compares an answer of the old service with ours: verify, replay and the modes with comparisons use it.
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
 import { type Bases, DocumentComparison, withoutBase } from './compare-documents.ts';
@@ -6,23 +6,23 @@ import { type Difference, Findings } from './difference.ts';
 import { type JsonNode, parseJsonTree } from './json-tree.ts';
 import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
 
-export interface Question {
+export interface ComparedTarget {
   readonly method: string;
   readonly target: string;
 }
 
-/** Those of the contract. `content-encoding` is there only for an answer that is encoded though nobody asked for it. */
+/** Headers of the contract. `content-encoding` is on an answer only if it is encoded without being requested. */
 const headerNames = ['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'];
 
-/** Of answers with different statuses nothing else is said; of OPTIONS only the keys count, since it describes its service. */
+/** With different statuses nothing else is compared; of OPTIONS only the keys, since the texts describe a service. */
 export function compareAnswers(
-  question: Question,
+  request: ComparedTarget,
   theirs: Answer,
   ours: Answer,
   bases: Bases,
 ): Difference[] {
   const findings = new Findings();
-  if (isUnknownOrdering(question, theirs, ours)) {
+  if (isUnknownOrdering(request, theirs, ours)) {
     const sentence = 'An unknown ordering is the default order in the source, and a 400 here.';
     findings.add('unknown-ordering', undefined, sentence);
   } else if (theirs.status !== ours.status) {
@@ -34,9 +34,9 @@ export function compareAnswers(
     for (const name of headerNames) {
       compareHeader(name, theirs.headers[name], ours.headers[name], findings);
     }
-    if (question.method !== 'HEAD') compareBodies(question, theirs, ours, bases, findings);
+    if (request.method !== 'HEAD') compareBodies(request, theirs, ours, bases, findings);
   }
-  return nameTies(question.target, theirs, ours, findings.list());
+  return nameTies(request.target, theirs, ours, findings.list());
 }
 
 function compareHeader(
@@ -52,7 +52,7 @@ function compareHeader(
 }
 
 function compareRedirects(theirs: Answer, ours: Answer, bases: Bases, findings: Findings): void {
-  // A Location may be without a base, and means the same.
+  // A relative Location is equivalent.
   const address = ({ headers }: Answer, base: Bases['theirs']) =>
     headers['location'] && withoutBase(headers['location'], base).replace(/^<base>(?=\/)/, '');
   const [there, here] = [address(theirs, bases.theirs), address(ours, bases.ours)];
@@ -60,13 +60,13 @@ function compareRedirects(theirs: Answer, ours: Answer, bases: Bases, findings: 
 }
 
 function compareBodies(
-  { method }: Question,
+  { method }: ComparedTarget,
   theirs: Answer,
   ours: Answer,
   bases: Bases,
   findings: Findings,
 ): void {
-  // With two bases the same bytes may have a link that leads to the wrong side.
+  // With two bases, equal bytes may contain a link to the wrong service.
   const isSame = theirs.body.equals(ours.body);
   if (isSame && bases.theirs === bases.ours) return;
   const [there, here] = [readDocument(theirs.body), readDocument(ours.body)];
@@ -88,14 +88,14 @@ function compareBodies(
   }
 }
 
-/** Of an error only the whole counts: a field of it that differs is another error. */
+/** A differing field of an error makes it another error. */
 function addErrors(found: Findings, findings: Findings): void {
   for (const { kind, where, sentence } of found.list()) {
     findings.add(kind === 'bytes-only' ? kind : 'error-body', where, sentence);
   }
 }
 
-/** Which keys OPTIONS has, also in its `actions`, which are there for who may write. */
+/** The keys of OPTIONS, also of its `actions`, which only a viewer who may write gets. */
 function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: Findings): void {
   if (theirs.type !== 'object' || ours.type !== 'object') return;
   const [there, here] = [theirs.members, ours.members];
@@ -113,15 +113,19 @@ function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: F
   }
 }
 
-/** Theirs passes over an ordering that it does not know, and ours refuses it. */
-function isUnknownOrdering({ method, target }: Question, theirs: Answer, ours: Answer): boolean {
+/** The old service ignores an unknown ordering, and this one refuses it. */
+function isUnknownOrdering(
+  { method, target }: ComparedTarget,
+  theirs: Answer,
+  ours: Answer,
+): boolean {
   if (theirs.status !== 200 || ours.status !== 400) return false;
   const ordering = readOrdering(target);
   if (!ordering || fieldOf(ordering) !== undefined) return false;
   return method === 'HEAD' || isInDefaultOrder(theirs);
 }
 
-/** Whether a page comes newest first; a source that really sorts by the unknown ordering is another matter. */
+/** Whether a page is newest first: otherwise the source does sort by the ordering. */
 function isInDefaultOrder(answer: Answer): boolean {
   const { records } = readListingPage(answer, 'created') ?? {};
   const moments = records?.map(({ key }) => (/^-?\d+$/.test(key) ? BigInt(key) : undefined));
@@ -138,7 +142,7 @@ function readDocument(body: Buffer): ReturnType<typeof parseJsonTree> {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
     return parseJsonTree(text);
   } catch (error) {
-    // No UTF-8, and so no JSON.
+    // Invalid UTF-8 is no JSON. @see RFC 8259 §8.1
     if (error instanceof TypeError) return undefined;
     throw error;
   }

@@ -1,4 +1,4 @@
-// In which ways two answers can differ: the words of every report, of `--accept`, LEGACY_ACCEPT and the metrics.
+// The kinds of differences between two answers, for reports, `--accept`, LEGACY_ACCEPT and metrics.
 
 import { ConfigError } from '../../config.ts';
 
@@ -30,13 +30,13 @@ export const kinds = Object.keys(kindMeanings) as readonly Kind[];
 
 export interface Difference {
   readonly kind: Kind;
-  /** A header, or a path in the body such as `results.likes`; never a value, since it is logged. */
+  /** A header, or a path in the body such as `results.likes`; never a value, because it is logged. */
   readonly where?: string;
-  /** One sentence for a person; may quote values of the body, cut. Not for logs. */
+  /** One sentence for a person, not for logs: it may quote values of the body. */
   readonly sentence: string;
 }
 
-/** Differences that an owner has accepted: `fraction`, or `value:results.likes` for a kind in one place. */
+/** Accepted differences: a kind such as `fraction`, or a kind in one place such as `value:results.likes`. */
 export type Accepted = ReadonlySet<string>;
 
 export function isAcceptable(text: string): boolean {
@@ -61,7 +61,7 @@ export function isAccepted(
   return accepted.has(kind) || accepted.has(`${kind}:${where}`);
 }
 
-/** Collects what differs between two answers: each kind once for each place, with how often. */
+/** Collects the differences of two answers: each kind once per place, with a count. */
 export class Findings {
   readonly #found = new Map<string, { difference: Difference; times: number }>();
 

@@ -1,17 +1,17 @@
-// JSON as it was written: JSON.parse forgets repeated keys, spaces, and how a number or a text is
-// spelt, and two answers may differ in nothing else.
+// A JSON parser that keeps the source text: JSON.parse loses repeated keys, spaces, and the spelling of
+// numbers and strings, and two answers may differ only in these.
 
 export type JsonNode = JsonObject | JsonArray | JsonScalar;
 
-/** The text is exactly what stands in the document, also of a key. */
+/** The exact text in the document. */
 interface Written {
   readonly text: string;
 }
 export interface JsonObject extends Written {
   readonly type: 'object';
-  /** Of a key that comes twice the last value counts, as it does for other readers of the document. */
+  /** The last value of a repeated key counts, as in JSON.parse. */
   readonly members: ReadonlyMap<string, { readonly keyText: string; readonly value: JsonNode }>;
-  /** The members that do not count, with their places. */
+  /** Overridden members, with their places. */
   readonly repeated: string;
 }
 export interface JsonArray extends Written {
@@ -23,9 +23,9 @@ export interface JsonScalar extends Written {
   readonly value: unknown;
 }
 
-/** Deeper values are taken as one text, since they may run out of stack; a record has two levels. */
+/** Deeper values are kept as one text: recursion may overflow the stack. A record has two levels. */
 const maxDepth = 64;
-/** So is what comes behind them: a page of 64 MiB may be made of empty lists. */
+/** Further values are kept as one text: a page of 64 MiB may consist of empty lists. */
 const maxNodes = 4_000_000;
 
 /** The root, and which spaces stand where between tokens; undefined when it is no JSON. */

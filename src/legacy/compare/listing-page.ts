@@ -1,4 +1,4 @@
-// A page of a listing as it was written, and the records of two pages that share what they are sorted by.
+// A page of a listing as it was written, and records with equal sort values on two pages.
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
 import { orderingFields } from '../../outfits/ordering.ts';
@@ -8,7 +8,7 @@ import { type JsonArray, type JsonNode, memberOf, parseJsonTree } from './json-t
 
 export interface PageRecord {
   readonly id: string;
-  /** What it is sorted by; the same for moments that are written in two ways. */
+  /** The sort value, normalized: timestamps of the same moment are equal. */
   readonly key: string;
   readonly text: string;
 }
@@ -33,7 +33,7 @@ export function idOf(record: JsonNode): string | undefined {
   return id?.type === 'number' || id?.type === 'string' ? cut(id.text) : undefined;
 }
 
-/** Reads an answer; undefined when it is no page. @param field what the records are sorted by */
+/** Parses an answer; undefined when it is no page. @param field the sort field of the records */
 export function readListingPage(
   { status, body }: PageAnswer,
   field: string,
@@ -53,7 +53,7 @@ export function readListingPage(
   };
 }
 
-/** Behind a proxy a service may not know its own address, so only the query of a link counts. */
+/** Only the query of a link counts: behind a proxy a service may not know its own address. */
 function queryOf(node: JsonNode | undefined): string | undefined {
   if (node?.type !== 'string') return undefined;
   const [, ...query] = String(node.value).split('#', 1)[0]?.split('?') ?? [];
@@ -81,12 +81,12 @@ export function isOfRecordList({ kind, where }: Difference): boolean {
   return where === 'results' && /^(?:record-number|record-order|tie-order)$/.test(kind);
 }
 
-/** Which records a page has, and in which order, is judged for the whole listing. */
+/** Removes differences of records and their order, which are compared over the whole listing. */
 export function withoutRecordLists(differences: readonly Difference[]): Difference[] {
   return differences.filter((difference) => !isOfRecordList(difference));
 }
 
-/** Gives differences another kind where ties explain them all: a source may give tied records in any order. */
+/** Replaces differences by `tie-order` if ties explain them all: a source may order equal sort values in any way. */
 export function nameTies(
   target: string,
   theirs: PageAnswer,
@@ -104,7 +104,7 @@ export function nameTies(
   return [...others, { kind: 'tie-order', where: 'results', sentence }];
 }
 
-/** Records that only one page has must share the sort value of the first or last one: which comes first is open then. */
+/** Records of only one page must have the sort value of its first or last record: ties may cross the page boundary. */
 function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
   const [there, here] = [theirs, ours].map((page) => readListingPage(page, field)?.records ?? []);
   if (!there || !here || there.length !== here.length) return false;

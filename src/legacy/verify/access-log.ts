@@ -1,4 +1,4 @@
-// The requests of an access log, whatever wrote it.
+// Parses the requests of an access log: common, combined or JSON format.
 import type { Readable } from 'node:stream';
 import { messageOf } from '../../errors.ts';
 import { SourceError } from '../../transfer/source/batch.ts';
@@ -6,7 +6,7 @@ import { openInput, readLines } from '../../transfer/source/lines.ts';
 
 interface LoggedRequest {
   readonly method: string;
-  /** The request target, undecoded; a character stands for a byte. */
+  /** The request target, undecoded, as Latin-1: a character per byte. */
   readonly target: string;
 }
 
@@ -36,34 +36,34 @@ export async function* readAccessLog(
   }
 }
 
-/** Common or combined format, also with other fields around it, or an object of JSON; bytes as Latin-1. */
+/** A line in common or combined format, also with further fields, or a JSON object. */
 function parseLogLine(line: string): LoggedRequest | undefined {
   const json = line.indexOf('{');
-  // Containers put their own words before what a program wrote.
+  // Container runtimes put a prefix before the line of a program.
   if (json !== -1 && line.endsWith('}')) {
     const request = parseJsonLine(line.slice(json));
     if (request) return request;
   }
   const quoted = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text);
-  // HTTP/0.9 has no version; a user agent may look like anything.
+  // HTTP/0.9 has no version, and a user agent may contain anything: the first match wins.
   const found = quoted.find((text) => / HTTP\/[\d.]+$/.test(text)) ?? quoted[0];
   return found === undefined ? undefined : parseRequestLine(decodeEscapes(found));
 }
 
-/** `GET /path HTTP/1.1`; a target may hold spaces that a client did not encode. */
+/** `GET /path HTTP/1.1`; a target may contain unencoded spaces. */
 function parseRequestLine(text: string): LoggedRequest | undefined {
   const [, method, target] = /^([A-Z]{3,20}) (\S.*?)(?: HTTP\/[\d.]+)?$/.exec(text) ?? [];
   return method && target ? toRequest(method, target) : undefined;
 }
 
-/** nginx and Apache write quotes and bytes that are not ASCII as `\x22`, and Apache also `\"`. */
+/** nginx and Apache escape quotes and non-ASCII bytes as `\x22`, Apache also as `\"`. */
 function decodeEscapes(text: string): string {
   return text.replace(/\\(?:x([0-9a-fA-F]{2})|(["\\]))/g, (_all, code?: string, letter?: string) =>
     code ? String.fromCharCode(Number.parseInt(code, 16)) : (letter ?? ''),
   );
 }
 
-// The names of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others, most telling first.
+// The names of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others, the most specific first.
 const requestLines = ['request', 'request_line', 'requestline'];
 const methods = ['method', 'request_method', 'requestmethod', 'http_method', 'verb', 'cs-method'];
 const targets = [
@@ -93,7 +93,7 @@ function parseJsonLine(text: string): LoggedRequest | undefined {
   const nested = holders.map((name) => toFields(record.get(name)));
   const found = [record, ...nested].map(requestOf).find((request) => request !== undefined);
   if (found) return found;
-  // Docker and those that collect logs put a line as it was written into an object.
+  // Docker and log collectors wrap the line of a program in an object.
   for (const name of lines) {
     const line = record.get(name);
     const inner = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
@@ -106,7 +106,7 @@ function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefi
   const find = (names: readonly string[]) =>
     names.map((name) => fields.get(name)).find((value) => typeof value === 'string');
   const line = find(requestLines);
-  // As it came, where the other fields may hold what a server has made of it.
+  // The request line is preferred: a server may have rewritten the other fields.
   const whole = line && parseRequestLine(toBytes(decodeEscapes(line)));
   if (whole) return whole;
   const [method, target, query] = [find(methods), find(targets), find(queries)];
@@ -121,7 +121,7 @@ function toFields(value: unknown): ReadonlyMap<string, unknown> {
 
 const toBytes = (text: string) => Buffer.from(text).toString('latin1');
 
-/** A proxy may be asked for a whole URL; whoever answers is the same. */
+/** The absolute form of a target, as proxies get it, becomes the origin form. @see RFC 9112 §3.2 */
 function toRequest(method: string, target: string): LoggedRequest | undefined {
   const path = target.replace(/^https?:\/\/[^/?#]+/i, '').replace(/#.*$/, '');
   if (path.startsWith('/')) return { method, target: path };
