@@ -90,7 +90,7 @@ const maxAttempts = 60;
 const lockNotAvailable = '55P03';
 /** Milliseconds that a concurrent index waits for each older transaction. */
 const indexLockTimeout = 300_000;
-/** A deadlock with another tool that waits for the advisory lock, and holds a snapshot for which the index waits. */
+/** Retries of a deadlock: another tool waits for the advisory lock with a snapshot for which the index waits. */
 const maxIndexAttempts = 5;
 const deadlockDetected = '40P01';
 /** A migration that consists of one such statement, which cannot run in a transaction. */

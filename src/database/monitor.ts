@@ -1,4 +1,4 @@
-// Health checks of PostgreSQL. While it is down, connections are cut and refused, so that requests fail fast.
+// Circuit breaker: health checks of PostgreSQL. While it is down, connections are cut and refused (fail fast).
 import pg from 'pg';
 import { DedicatedConnection, type Session, type Sockets } from './connection/session.ts';
 import { DatabaseAwayError } from './errors.ts';
@@ -25,7 +25,7 @@ export interface MonitorOptions {
 /** What callers use of a monitor; the embedded database is never down, and has a constant one. */
 export type Monitor = Pick<ServerMonitor, 'checkNow' | 'close' | 'problem' | 'ready'>;
 
-/** Checks all the time whether a server can be reached and is migrated; opens and breaks the circuit of `sockets`. */
+/** Checks in short intervals whether the server can be reached and is migrated; refuses connections while it is not. */
 export class ServerMonitor {
   readonly #options: MonitorOptions;
   readonly #connection: DedicatedConnection;

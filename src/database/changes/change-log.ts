@@ -51,7 +51,7 @@ type ImageColumns<Prefix extends 'old' | 'new'> = {
 export type ChangeRow = { readonly outfit_id: number | null } & ImageColumns<'old'> &
   ImageColumns<'new'>;
 
-/** @returns undefined for a row without an outfit or a user (TRUNCATE): anything may have changed */
+/** @returns undefined for a row without users, as a TRUNCATE writes it: anything may have changed */
 export function parseChanges(rows: readonly ChangeRow[]): Changes | undefined {
   const outfits: OutfitChange[] = [];
   const users: number[] = [];

@@ -21,7 +21,7 @@ const state = {
 /** Most changes that one probe reads. With more, the change log is truncated: every cached answer is invalid. */
 const maxChanges = 1_000;
 
-/** Digest of what makes the changes complete: a disabled trigger, a rewritten table or another server alters it. */
+/** Identity of tables, triggers and server: if a table was rewritten or a trigger disabled, changes may be missing. */
 const identity = `
   concat_ws(' ', ${startTime},
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class

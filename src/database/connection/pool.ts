@@ -177,7 +177,7 @@ export class TaskPool extends pg.Pool {
     milliseconds: number,
     statement: pg.QueryConfig,
   ): Promise<pg.QueryResult<Row>> {
-    // SET LOCAL, since poolers may keep no other setting. Parallel workers and JIT would use more than one processor.
+    // SET LOCAL, since poolers may keep no other setting. Parallel workers and JIT cost more than the lane may use.
     return this.#runInTransaction<Row>(
       `BEGIN READ ONLY;
         SET LOCAL statement_timeout = ${milliseconds};

@@ -7,7 +7,7 @@ import { currentTask } from '../task.ts';
 /** SQL for the start time of the server, independent of the time zone of the session. */
 export const startTime = 'extract(epoch FROM pg_postmaster_start_time())::text';
 
-/** SQL for the identity of a server: its start time and timeline (changed by promotion); the same of all standbys. */
+/** SQL for the identity of a server: start time and timeline (changed by promotion). All standbys have the same. */
 export const serverIdentity = `
   CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', ${startTime},
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)) END`;

@@ -1,4 +1,4 @@
-// Routes reads to standbys that have replayed every commit the request may see; else to the primary (read-your-writes).
+// Routes reads to standbys that have replayed every commit before the request, else to the primary: no read is stale.
 import type { Config } from '../../config.ts';
 import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';

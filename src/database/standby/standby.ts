@@ -231,7 +231,7 @@ function isAtOrPast(state: StandbyState, { timeline, bytes }: LogPosition): bool
 const pageHeader = 24n;
 const fileHeader = 40n;
 
-/** At the begin of a page, a primary reports the position after the page header, and a standby the one before it. */
+/** At the start of a page, a primary reports the position after the page header, and a standby the one before it. */
 function endOf(bytes: bigint, { pageSize, fileSize }: StandbyState): bigint {
   if (bytes % fileSize === fileHeader) return bytes - fileHeader;
   return bytes % pageSize === pageHeader ? bytes - pageHeader : bytes;
