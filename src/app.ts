@@ -74,7 +74,7 @@ export async function buildApp(
   const { schema = ownSchema, routes = ownRoutes } = options;
   const clients = metrics?.usage.clients ?? new Clients();
   const app = createFastify(config, options.logger, (request, reply) => {
-    if (legacy?.takeUnroutable(request, reply)) return;
+    if (legacy?.interceptUnroutable(request, reply)) return;
     // No hook has set them.
     reply.header(requestIdHeader, request.id).headers(securityHeaders);
     sendError(reply, notFound());

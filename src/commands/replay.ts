@@ -99,8 +99,8 @@ export async function run(io: Io, values: Values, files: readonly string[]): Pro
     const compared = broken
       ? `${formatNumber(broken.asked)} of ${formatNumber(facts.distinct)} requests`
       : `${formatNumber(facts.distinct)} requests, asked ${formatNumber(facts.requests)} times,`;
-    const known = { legacy, against, ...facts, broken: broken?.sentence };
-    return conclude(report, compared, known, values.json, io);
+    const described = { legacy, against, ...facts, broken: broken?.sentence };
+    return conclude(report, compared, described, values.json, io);
   } finally {
     reporter.finish();
     theirs.close();

@@ -28,7 +28,7 @@ const spoken = /'[./]*\/src\/(?:legacy\/|commands\/(?:verify|replay|options\/com
 /** The lines that wire it, each found exactly once. */
 const wiring: Readonly<Record<string, readonly RegExp[]>> = {
   'src/app.ts': [
-    /^ *if \(legacy\?\.takeUnroutable\(.*\n/gm,
+    /^ *if \(legacy\?\.interceptUnroutable\(.*\n/gm,
     /^ *\/\/ .*forwarded answers.*\n *const legacy =[^;]*;\n/gm,
     /^ *\/\/ Comparisons .*\n *await legacy\?\.compareWith\([^;]*;\n/gm,
   ],

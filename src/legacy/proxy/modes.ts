@@ -115,7 +115,7 @@ export class Legacy {
   }
 
   /** The same for a request whose target the router cannot decode. */
-  takeUnroutable(request: FastifyRequest, reply: FastifyReply): boolean {
+  interceptUnroutable(request: FastifyRequest, reply: FastifyReply): boolean {
     reply.header(requestIdHeader, request.id);
     const { url } = request;
     const isForLegacy = url.startsWith('/api/') && isBelowApi(url);
