@@ -9,6 +9,9 @@ export interface Page {
   readonly tag: string;
 }
 
+/** The page of a JSON answer. */
+type PageOf = (request: FastifyRequest, reply: FastifyReply, json: Buffer) => Page;
+
 /** Rendering takes ten times as long as the JSON answer, and bursts request the same page. */
 export class PageCache {
   readonly #pages = new LRUCache<string, Page>({
@@ -37,8 +40,8 @@ export class HtmlNegotiation {
     this.#headers = headers;
   }
 
-  /** Finds requests of `app` that prefer HTML. Call it before the routes are added. */
-  follow(app: FastifyInstance): void {
+  /** Answers requests of `app` that prefer HTML by the page of their JSON. Call it before the routes are added. */
+  follow(app: FastifyInstance, pageOf: PageOf): void {
     app.addHook('onRequest', (request, _reply, done) => {
       if (prefersHtml(request.headers.accept)) {
         this.#requests.set(request, request.headers['if-none-match']);
@@ -50,6 +53,20 @@ export class HtmlNegotiation {
         };
       }
       done();
+    });
+    // With a callback instead of a promise: this hook is on the hot path.
+    app.addHook('onSend', (request, reply, payload, done) => {
+      if (!this.prefersPage(request)) return done(null, payload);
+      const isJson = reply.getHeader('content-type') === 'application/json';
+      if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
+      // Synchronous: Fastify would continue with a request whose client disconnects meanwhile.
+      let page: Page;
+      try {
+        page = pageOf(request, reply, payload);
+      } catch (error) {
+        return done(error as Error);
+      }
+      done(null, this.end(request, reply, page));
     });
   }
 

@@ -47,22 +47,7 @@ export class Pages {
 
   /** Renders JSON answers of `app` as HTML for requests that prefer it. Call it before the routes are added. */
   show(app: FastifyInstance): void {
-    const negotiation = this.#negotiation;
-    negotiation.follow(app);
-    // With a callback instead of a promise: this hook is on the hot path.
-    app.addHook('onSend', (request, reply, payload, done) => {
-      if (!negotiation.prefersPage(request)) return done(null, payload);
-      const isJson = reply.getHeader('content-type') === 'application/json';
-      if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
-      // Synchronous: Fastify would continue with a request whose client disconnects meanwhile.
-      let page: Page;
-      try {
-        page = this.#pageOf(app, request, reply, payload);
-      } catch (error) {
-        return done(error as Error);
-      }
-      done(null, negotiation.end(request, reply, page));
-    });
+    this.#negotiation.follow(app, (...answer) => this.#pageOf(app, ...answer));
   }
 
   serveHome(app: FastifyInstance): void {
