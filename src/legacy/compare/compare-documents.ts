@@ -52,11 +52,15 @@ export class DocumentComparison {
     }
   }
 
-  #compareObjects(place: Place, { members: there, ...theirs }: JsonObject, ours: JsonObject): void {
-    const here = ours.members;
-    for (const [key, { value, keyText }] of there) {
+  #compareObjects(
+    place: Place,
+    { members: theirMembers, ...theirs }: JsonObject,
+    ours: JsonObject,
+  ): void {
+    const ourMembers = ours.members;
+    for (const [key, { value, keyText }] of theirMembers) {
       const inner = this.#within(place, key);
-      const other = here.get(key);
+      const other = ourMembers.get(key);
       if (!other) {
         const sentence = `${inner.label}${inner.field} is ${show(value)} in the source, missing here.`;
         this.#add(inner, 'missing-field', sentence);
@@ -65,17 +69,17 @@ export class DocumentComparison {
       this.#compareNodes(inner, value, other.value);
       if (other.keyText !== keyText) this.#spelling(place, keyText, other.keyText);
     }
-    for (const [key, { value }] of here) {
-      if (there.has(key)) continue;
+    for (const [key, { value }] of ourMembers) {
+      if (theirMembers.has(key)) continue;
       const inner = this.#within(place, key);
       const sentence = `${inner.label}${inner.field} is missing in the source, ${show(value)} here.`;
       this.#add(inner, 'extra-field', sentence);
     }
     const name = place.field || (place.path === 'results' ? 'the record' : 'the document');
-    const [keysThere, keysHere] = commonKeys(there, here);
-    const first = keysThere.findIndex((key, index) => key !== keysHere[index]);
+    const [theirKeys, ourKeys] = commonKeys(theirMembers, ourMembers);
+    const first = theirKeys.findIndex((key, index) => key !== ourKeys[index]);
     if (first !== -1) {
-      const [a, b] = [JSON.stringify(keysThere[first]), JSON.stringify(keysHere[first])].map(cut);
+      const [a, b] = [JSON.stringify(theirKeys[first]), JSON.stringify(ourKeys[first])].map(cut);
       const sentence = `${place.label}the keys of ${name} are in another order: ${a} comes first in the source, ${b} here.`;
       this.findings.add('key-order', place.path || undefined, sentence);
     }
@@ -91,8 +95,8 @@ export class DocumentComparison {
       return;
     }
     if (theirs.items.length !== ours.items.length) {
-      const [there, here] = [theirs.items.length, ours.items.length];
-      const sentence = `${place.label}${nameOf(place)} has ${there} items in the source, ${here} here.`;
+      const [theirLength, ourLength] = [theirs.items.length, ours.items.length];
+      const sentence = `${place.label}${nameOf(place)} has ${theirLength} items in the source, ${ourLength} here.`;
       this.#add(place, 'value', sentence);
       return;
     }
@@ -104,10 +108,10 @@ export class DocumentComparison {
   /** Compares records with the same id, and reports missing, additional and reordered ones. */
   #compareRecordLists(theirs: JsonArray, ours: JsonArray): void {
     const add = (kind: Kind, sentence: string) => this.findings.add(kind, 'results', sentence);
-    const compareRecord = (label: string, there: JsonNode, here: JsonNode) =>
-      this.#compareNodes({ path: 'results', label, field: '' }, there, here);
-    const [there, here] = [byId(theirs), byId(ours)];
-    if (!there || !here) {
+    const compareRecord = (label: string, theirRecord: JsonNode, ourRecord: JsonNode) =>
+      this.#compareNodes({ path: 'results', label, field: '' }, theirRecord, ourRecord);
+    const [theirRecords, ourRecords] = [byId(theirs), byId(ours)];
+    if (!theirRecords || !ourRecords) {
       const [before, after] = [theirs.items.length, ours.items.length];
       if (before !== after) {
         add('record-number', `The page has ${before} records in the source, ${after} here.`);
@@ -118,23 +122,23 @@ export class DocumentComparison {
       }
       return;
     }
-    for (const [id, record] of there) {
-      const other = here.get(id);
+    for (const [id, record] of theirRecords) {
+      const other = ourRecords.get(id);
       if (other) compareRecord(`Outfit ${id}: `, record, other);
       else add('record-number', `Outfit ${id} is missing here.`);
     }
-    for (const id of here.keys()) {
-      if (!there.has(id)) add('record-number', `Outfit ${id} is not in the source.`);
+    for (const id of ourRecords.keys()) {
+      if (!theirRecords.has(id)) add('record-number', `Outfit ${id} is not in the source.`);
     }
-    const [common, order] = commonKeys(there, here);
+    const [common, order] = commonKeys(theirRecords, ourRecords);
     const first = common.findIndex((id, index) => id !== order[index]);
     if (first === -1) return;
     add('record-order', `Outfit ${common[first]} stands where outfit ${order[first]} stands here.`);
   }
 
   #compareScalars(place: Place, theirs: JsonNode, ours: JsonNode): void {
-    const [there, here] = showBoth(theirs.text, ours.text);
-    const sentence = `${place.label}${nameOf(place)} is ${there} in the source, ${here} here.`;
+    const [theirText, ourText] = showBoth(theirs.text, ours.text);
+    const sentence = `${place.label}${nameOf(place)} is ${theirText} in the source, ${ourText} here.`;
     if (!isScalar(theirs) || !isScalar(ours)) this.#add(place, 'value', sentence);
     else if (isSameValue(theirs, ours)) this.#spelling(place, theirs.text, ours.text);
     else if (isFraction(place.field, theirs, ours)) {
@@ -149,16 +153,16 @@ export class DocumentComparison {
       const sentence = `previous is ${show(theirs)} in the source, ${show(ours)} here.`;
       this.findings.add('previous-page-1', 'previous', sentence);
     } else if (theirs.text === 'null' ? ours.text !== 'null' : kind !== 'same') {
-      const [there, here] = showBoth(theirs.text, ours.text);
-      this.findings.add(name, name, `${name} is ${there} in the source, ${here} here.`);
+      const [theirText, ourText] = showBoth(theirs.text, ours.text);
+      this.findings.add(name, name, `${name} is ${theirText} in the source, ${ourText} here.`);
     } else if (isText(theirs) && isText(ours) && isPlain(theirs) !== isPlain(ours)) {
       this.#spelling({ path: name, label: '', field: name }, theirs.text, ours.text);
     }
   }
 
   #spelling(place: Place, theirs: string, ours: string): void {
-    const [there, here] = fromDifference(theirs, ours);
-    const sentence = `${place.label}${nameOf(place)} is written ${there} in the source, ${here} here.`;
+    const [theirText, ourText] = fromDifference(theirs, ours);
+    const sentence = `${place.label}${nameOf(place)} is written ${theirText} in the source, ${ourText} here.`;
     this.findings.add('bytes-only', place.path || undefined, sentence);
   }
 
@@ -186,12 +190,12 @@ const show = ({ text }: JsonNode) => cut(text);
 
 /** The common keys, in the order of each. */
 function commonKeys(
-  there: ReadonlyMap<string, unknown>,
-  here: ReadonlyMap<string, unknown>,
+  theirs: ReadonlyMap<string, unknown>,
+  ours: ReadonlyMap<string, unknown>,
 ): [string[], string[]] {
   return [
-    [...there.keys()].filter((key) => here.has(key)),
-    [...here.keys()].filter((key) => there.has(key)),
+    [...theirs.keys()].filter((key) => ours.has(key)),
+    [...ours.keys()].filter((key) => theirs.has(key)),
   ];
 }
 
@@ -208,12 +212,12 @@ function byId({ items }: JsonArray): Map<string, JsonNode> | undefined {
 
 /** Apart from the base, links must be identical: apps store them. `page-1`: only ours has `page=1`. */
 function compareLinks(theirs: string, ours: string, bases: Bases): 'same' | 'page-1' | 'other' {
-  const [there, here] = [withoutBase(theirs, bases.theirs), withoutBase(ours, bases.ours)];
-  if (there === here) return 'same';
-  const [path, query] = here.split('?', 2);
+  const [theirRest, ourRest] = [withoutBase(theirs, bases.theirs), withoutBase(ours, bases.ours)];
+  if (theirRest === ourRest) return 'same';
+  const [path, query] = ourRest.split('?', 2);
   const others = query?.split('&').filter((part) => part !== 'page=1') ?? [];
   const withoutPage1 = others.length > 0 ? `${path}?${others.join('&')}` : path;
-  return there === withoutPage1 ? 'page-1' : 'other';
+  return theirRest === withoutPage1 ? 'page-1' : 'other';
 }
 
 /** Replaces the base by a placeholder; a link with another base is unchanged. */

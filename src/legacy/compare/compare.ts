@@ -55,8 +55,8 @@ function compareRedirects(theirs: Answer, ours: Answer, bases: Bases, findings: 
   // A relative Location is equivalent.
   const address = ({ headers }: Answer, base: Bases['theirs']) =>
     headers['location'] && withoutBase(headers['location'], base).replace(/^<base>(?=\/)/, '');
-  const [there, here] = [address(theirs, bases.theirs), address(ours, bases.ours)];
-  compareHeader('location', there, here, findings);
+  const [theirAddress, ourAddress] = [address(theirs, bases.theirs), address(ours, bases.ours)];
+  compareHeader('location', theirAddress, ourAddress, findings);
 }
 
 function compareBodies(
@@ -69,19 +69,21 @@ function compareBodies(
   // With two bases, equal bytes may contain a link to the wrong service.
   const isSame = theirs.body.equals(ours.body);
   if (isSame && bases.theirs === bases.ours) return;
-  const [there, here] = [readDocument(theirs.body), readDocument(ours.body)];
+  const [theirDocument, ourDocument] = [readDocument(theirs.body), readDocument(ours.body)];
   const isError = theirs.status >= 400;
-  if (!there || !here) {
-    const kind = isError ? 'error-body' : there || here ? 'not-json' : 'bytes-only';
+  if (!theirDocument || !ourDocument) {
+    const kind = isError ? 'error-body' : theirDocument || ourDocument ? 'not-json' : 'bytes-only';
     const sentence = `The body is ${excerpt(theirs.body)} in the source, ${excerpt(ours.body)} here.`;
     if (!isSame) findings.add(kind, undefined, sentence);
   } else if (method === 'OPTIONS' && !isError) {
-    compareKeys(there.root, here.root, '', findings);
+    compareKeys(theirDocument.root, ourDocument.root, '', findings);
   } else {
     const found = isError ? new Findings() : findings;
-    new DocumentComparison(found, bases).compare(there.root, here.root);
-    if (there.spaces !== here.spaces) {
-      const [a, b] = [there.spaces, here.spaces].map((spaces) => cut(JSON.stringify(spaces)));
+    new DocumentComparison(found, bases).compare(theirDocument.root, ourDocument.root);
+    if (theirDocument.spaces !== ourDocument.spaces) {
+      const [a, b] = [theirDocument.spaces, ourDocument.spaces].map((spaces) =>
+        cut(JSON.stringify(spaces)),
+      );
       found.add('bytes-only', undefined, `Spaces between values: ${a} in the source, ${b} here.`);
     }
     if (isError) addErrors(found, findings);
@@ -98,17 +100,17 @@ function addErrors(found: Findings, findings: Findings): void {
 /** The keys of OPTIONS, also of its `actions`, which only a viewer who may write gets. */
 function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: Findings): void {
   if (theirs.type !== 'object' || ours.type !== 'object') return;
-  const [there, here] = [theirs.members, ours.members];
-  for (const [key, { value }] of there) {
+  const [theirMembers, ourMembers] = [theirs.members, ours.members];
+  for (const [key, { value }] of theirMembers) {
     const name = `${path}${key}`.slice(0, 100);
-    const other = here.get(key)?.value;
+    const other = ourMembers.get(key)?.value;
     if (!other && name === 'actions') continue;
     if (!other) findings.add('missing-field', name, `${name} is in the source, but not here.`);
     else if (/^actions(?:\.POST)?$/.test(name)) compareKeys(value, other, `${name}.`, findings);
   }
-  for (const key of here.keys()) {
+  for (const key of ourMembers.keys()) {
     const name = `${path}${key}`;
-    if (there.has(key) || name === 'actions') continue;
+    if (theirMembers.has(key) || name === 'actions') continue;
     findings.add('extra-field', name, `${name} is here, but not in the source.`);
   }
 }

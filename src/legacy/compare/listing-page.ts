@@ -106,12 +106,14 @@ export function nameTies(
 
 /** Records of only one page must have the sort value of its first or last record: ties may cross the page boundary. */
 function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
-  const [there, here] = [theirs, ours].map((page) => readListingPage(page, field)?.records ?? []);
-  if (!there || !here || there.length !== here.length) return false;
-  if (there.some(({ key }, index) => key !== here[index]?.key)) return false;
-  const [first, last] = [there[0]?.key, there.at(-1)?.key];
-  const keys = new Map(there.map(({ id, key }) => [id, key]));
-  return here.every(({ id, key }) => {
+  const [theirRecords, ourRecords] = [theirs, ours].map(
+    (page) => readListingPage(page, field)?.records ?? [],
+  );
+  if (!theirRecords || !ourRecords || theirRecords.length !== ourRecords.length) return false;
+  if (theirRecords.some(({ key }, index) => key !== ourRecords[index]?.key)) return false;
+  const [first, last] = [theirRecords[0]?.key, theirRecords.at(-1)?.key];
+  const keys = new Map(theirRecords.map(({ id, key }) => [id, key]));
+  return ourRecords.every(({ id, key }) => {
     const other = keys.get(id);
     return other === undefined ? key === first || key === last : other === key;
   });
