@@ -86,18 +86,18 @@ export function createUserLists(read: ReadRows, visibility: Visibility): UserLis
   const createLoader = <Request, Row extends Owned>(
     find: (read: ReadRows, scope: Scope, request: Request) => Promise<Row[]>,
   ) => {
-    const loader = new DataLoader<Asked<Request>, Row[]>(
-      async (asked) => {
+    const loader = new DataLoader<ListRequest<Request>, Row[]>(
+      async (requests) => {
         const found = new Map<string, Map<number, Row[]>>();
-        const readAlike = async ([key, alike]: [string, Asked<Request>[]]) => {
-          const { filter, request } = alike[0] as Asked<Request>;
+        const readAlike = async ([key, alike]: [string, ListRequest<Request>[]]) => {
+          const { filter, request } = alike[0] as ListRequest<Request>;
           const users = [...new Set(alike.map(({ userId }) => userId))];
           const scope = simplify(filter, visibility);
           const rows = scope ? await find(read, { ...scope, users }, request) : [];
           found.set(key, groupBy(rows, ownerOf));
         };
-        await Promise.all([...groupBy(asked, ({ key }) => key)].map(readAlike));
-        return asked.map(({ key, userId }) => found.get(key)?.get(userId) ?? []);
+        await Promise.all([...groupBy(requests, ({ key }) => key)].map(readAlike));
+        return requests.map(({ key, userId }) => found.get(key)?.get(userId) ?? []);
       },
       // No cache: a read after a write in the same document must see the write.
       { cache: false },
@@ -116,7 +116,7 @@ export function createUserLists(read: ReadRows, visibility: Visibility): UserLis
   });
 }
 
-interface Asked<Request> {
+interface ListRequest<Request> {
   readonly userId: number;
   readonly filter: OutfitFilter;
   readonly request: Request;

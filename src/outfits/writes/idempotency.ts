@@ -1,4 +1,5 @@
-// Idempotent creation: stores the first answer of each Idempotency-Key, and returns it for repeated requests.
+// Idempotent creation: stores the first answer of each Idempotency-Key and returns it for repeated requests.
+// @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 import { createHash } from 'node:crypto';
 import type { ReadRows } from '../../database/read.ts';
 import type { Values } from '../filter.ts';
