@@ -95,7 +95,9 @@ export async function buildApp(
   enableCors(app, config.corsOrigins);
 
   const execution = createExecution(config, database, options);
-  const streams = createStreams(app, config, metrics);
+  const streams = new EventStreams(config.maxStreams);
+  app.addHook('preClose', async () => streams.close());
+  metrics?.followStreams(streams);
   serveHealth(app, () => (shutdown?.isClosing ? 'The gateway is closing.' : findProblem?.()));
   if (drawsPictures) (await import('./demo/media.ts')).servePictures(app);
   await app.register(async (scope) => {
@@ -196,17 +198,6 @@ function createExecution(
   tracing?.followCache(cache);
   metrics?.follow({ cache, limit });
   return { cache, startTask, readAt: replicas?.readAt };
-}
-
-function createStreams(
-  app: FastifyInstance,
-  { maxStreams }: Config,
-  metrics: Metrics | undefined,
-): EventStreams {
-  const streams = new EventStreams(maxStreams);
-  app.addHook('preClose', async () => streams.close());
-  metrics?.followStreams(streams);
-  return streams;
 }
 
 async function readDocuments(

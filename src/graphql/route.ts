@@ -7,12 +7,7 @@ import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
 import type { EventStreams } from '../http/event-stream.ts';
-import {
-  type Compressible,
-  entityTag,
-  selectRepresentation,
-  sendRepresentation,
-} from '../http/representation.ts';
+import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
 import type { DocumentStore } from './documents.ts';
 import type { Answer } from './engine/answer-cache.ts';
 import type { Engine } from './engine/engine.ts';
@@ -125,12 +120,11 @@ class GraphQLEndpoint {
     const { status, contentType, body, shareable } = answer;
     if (status === 405) reply.header('Allow', 'POST');
     const compresses = config.compression !== 'off' && shareable;
-    const representation = await selectRepresentation(answer, request, compresses);
     const isCacheable = isRead(request) && status === 200;
     if (isCacheable) answer.tag ??= entityTag(body);
     const tag = isCacheable ? answer.tag : undefined;
-    const headers = { contentType, tag, shareable };
-    return sendRepresentation(request, reply.code(status), representation, headers);
+    const options = { contentType, tag, shareable, compresses };
+    return sendRepresentation(request, reply.code(status), answer, options);
   }
 
   /** For GraphiQL, which asks for it by a header. */

@@ -2,12 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
-import {
-  type Compressible,
-  entityTag,
-  selectRepresentation,
-  sendRepresentation,
-} from '../http/representation.ts';
+import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
 import { methodNotAllowed } from './errors.ts';
 import { isRead } from './request.ts';
 
@@ -36,16 +31,9 @@ export function serveSdl(
         const body = Buffer.from(printSdl(schema));
         printed = { body, tag: entityTag(body) };
       }
-      return sendRepresentation(
-        request,
-        reply,
-        await selectRepresentation(printed, request, compresses),
-        {
-          contentType: 'text/plain; charset=utf-8',
-          tag: printed.tag,
-          shareable: true,
-        },
-      );
+      const contentType = 'text/plain; charset=utf-8';
+      const options = { contentType, tag: printed.tag, shareable: true, compresses };
+      return sendRepresentation(request, reply, printed, options);
     },
   });
 }

@@ -20,14 +20,14 @@ interface Representation {
   readonly encoding: Encoding | undefined;
 }
 
-export interface RepresentationHeaders {
+interface SendOptions {
   readonly contentType: string;
   /** Entity tag of the answer without content coding; undefined: no validators. */
   readonly tag: string | undefined;
   /** Whether shared caches may store it: not the answer of one viewer. */
   readonly shareable: boolean;
-  /** Default: stored, but revalidated on each use. */
-  readonly cacheControl?: string;
+  /** Whether a content coding may be used. */
+  readonly compresses: boolean;
 }
 
 /**
@@ -53,41 +53,34 @@ function withoutCoding(tag: string): string {
   return tag.replace(/^W\//, '').replace(/[-;](?:br|gzip|zstd)"$/, '"');
 }
 
-/** Sends the representation with its validators, or 304 when the client has it. */
-export function sendRepresentation(
+/**
+ * Sends an answer with its validators in the content coding that `Accept-Encoding` selects, or 304 when the client has it.
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.3
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.4.5
+ */
+export async function sendRepresentation(
   { headers }: FastifyRequest,
   reply: FastifyReply,
-  { bytes, encoding }: Representation,
-  {
-    contentType,
-    tag,
-    shareable,
-    cacheControl = shareable ? 'no-cache' : 'private, no-cache',
-  }: RepresentationHeaders,
-): FastifyReply {
+  answer: Compressible,
+  { contentType, tag, shareable, compresses }: SendOptions,
+): Promise<FastifyReply> {
+  const { bytes, encoding } = compresses
+    ? await selectRepresentation(answer, headers['accept-encoding']?.toString())
+    : { bytes: answer.body, encoding: undefined };
   if (tag) {
     // A strong tag differs for each content coding.
     const strongTag = encoding ? `${tag.slice(0, -1)}-${encoding}"` : tag;
-    reply.header('Cache-Control', cacheControl).header('ETag', strongTag);
+    reply.header('Cache-Control', shareable ? 'no-cache' : 'private, no-cache');
+    reply.header('ETag', strongTag);
     if (matchesIfNoneMatch(headers['if-none-match'], tag)) return reply.code(304).send();
   }
   if (encoding) reply.header('Content-Encoding', encoding);
   return reply.header('Content-Type', contentType).send(bytes);
 }
 
-/**
- * Chooses the content coding by `Accept-Encoding`.
- * @param isAllowed whether any coding may be used
- * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.3
- */
-export function selectRepresentation(
-  answer: Compressible,
-  { headers }: Pick<FastifyRequest, 'headers'>,
-  isAllowed: boolean,
-): Representation | Promise<Representation> {
-  if (!isAllowed) return { bytes: answer.body, encoding: undefined };
+function selectRepresentation(answer: Compressible, acceptEncoding: string | undefined) {
   answer.representations ??= new Representations(answer);
-  return answer.representations.find(headers['accept-encoding']?.toString());
+  return answer.representations.select(acceptEncoding);
 }
 
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
@@ -118,7 +111,7 @@ class Representations {
   }
 
   /** Compresses only an answer that is requested a second time, or large. Returns a promise only while compressing. */
-  find(header: string | undefined): Representation | Promise<Representation> {
+  select(header: string | undefined): Representation | Promise<Representation> {
     if (header === undefined || this.#identity.bytes.length < minBytes) return this.#identity;
     const { encoding, acceptsIdentity } = readAccepted(header);
     if (!encoding) return this.#identity;

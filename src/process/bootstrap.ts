@@ -2,7 +2,6 @@
 
 import type { Logger } from 'pino';
 import { type Config, ConfigError, findWriteObstacle } from '../config.ts';
-import type { Database } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { type PortReservation, reservePort, urlOf } from '../http/server/server.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
@@ -41,7 +40,6 @@ export async function start(config: Config): Promise<void> {
   });
   resources.database.failed.then(fail);
   try {
-    await migrateEmbedded(resources.database, log);
     const gateway = await buildGateway(config, resources, ports.main, log);
     const metricsPort = await listen(gateway, config, ports, log);
     log.info(describeWriting(config));
@@ -60,18 +58,16 @@ async function reservePorts({ host, port, metricsPort }: Config): Promise<Ports>
   return { main, metrics: metricsPort === undefined ? undefined : await reserve(metricsPort) };
 }
 
-async function migrateEmbedded({ kind, pool }: Database, log: Logger): Promise<void> {
-  if (kind !== 'embedded') return;
-  await migrate(pool, (name) => log.info(`applying migration ${name}`));
-}
-
 async function buildGateway(
   config: Config,
   resources: Resources,
   { port, url }: PortReservation,
   log: Logger,
 ): Promise<Gateway> {
-  const startup = await connectAndSeed(resources.database, config, log);
+  const { database } = resources;
+  const onApply = (name: string) => log.info(`applying migration ${name}`);
+  if (database.kind === 'embedded') await migrate(database.pool, onApply);
+  const startup = await connectAndSeed(database, config, log);
   const mediaUrl = startup.drawsPictures ? `${config.publicUrl ?? url}/media` : config.mediaUrl;
   const build =
     config.workers === 1

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 import { acceptsJson } from '../http/content-negotiation.ts';
-import { selectRepresentation, sendRepresentation } from '../http/representation.ts';
+import { sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
 import { announceDeprecation, type DeprecationConfig } from './deprecation.ts';
 import { describeRecord } from './describe.ts';
@@ -86,12 +86,11 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const answer = await read(request, base, new RequestCaller(request));
-      const { shareable, tag } = answer;
-      const form = await selectRepresentation(answer, request, compresses && shareable);
-      return sendRepresentation(request, reply, form, {
+      return sendRepresentation(request, reply, answer, {
         contentType: 'application/json',
-        tag,
-        shareable,
+        tag: answer.tag,
+        shareable: answer.shareable,
+        compresses: compresses && answer.shareable,
       });
     },
     handler: async (request, reply) => {

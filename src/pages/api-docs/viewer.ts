@@ -3,12 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { preferredType } from '../../http/content-negotiation.ts';
-import {
-  type Compressible,
-  entityTag,
-  selectRepresentation,
-  sendRepresentation,
-} from '../../http/representation.ts';
+import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { announceDeprecation } from '../../rest/deprecation.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
@@ -55,8 +50,8 @@ export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
       // Also on a 304.
       .header('Content-Type', contentType)
       .header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
-    const form = await selectRepresentation(html, request, compresses);
-    return sendRepresentation(request, reply, form, { contentType, tag, shareable: true });
+    const options = { contentType, tag, shareable: true, compresses };
+    return sendRepresentation(request, reply, html, options);
   });
 
   app.get('/api/docs/', { exposeHeadRoute: true }, async (request, reply) => {
@@ -74,12 +69,8 @@ export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
     const contentType = `text/${file.endsWith('.css') ? 'css' : 'javascript'}; charset=utf-8`;
     reply.header('Cache-Control', 'public, max-age=31536000, immutable');
     if (compresses) reply.header('Vary', 'Accept-Encoding');
-    const form = await selectRepresentation(found, request, compresses);
-    return sendRepresentation(request, reply, form, {
-      contentType,
-      tag: undefined,
-      shareable: true,
-    });
+    const options = { contentType, tag: undefined, shareable: true, compresses };
+    return sendRepresentation(request, reply, found, options);
   });
 }
 

@@ -3,12 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
-import {
-  type Compressible,
-  entityTag,
-  selectRepresentation,
-  sendRepresentation,
-} from '../../http/representation.ts';
+import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
 import { logo } from '../parts/logo.ts';
@@ -33,8 +28,8 @@ export function createGraphiQL(config: Pick<Config, 'compression'>) {
     if (!file) throw notFound();
     const { contentType, headers, tag } = file;
     reply.headers({ ...headers, 'Content-Type': contentType });
-    const form = await selectRepresentation(file, request, compresses);
-    return sendRepresentation(request, reply, form, { contentType, tag, shareable: true });
+    const options = { contentType, tag, shareable: true, compresses };
+    return sendRepresentation(request, reply, file, options);
   };
   return {
     sendPage: (request: FastifyRequest, reply: FastifyReply) => send(request, reply, ''),

@@ -1,12 +1,7 @@
 // GET /api/openapi.json: the OpenAPI document of the REST paths.
 import type { FastifyInstance } from 'fastify';
 import { encodeJson } from '../../http/json.ts';
-import {
-  type Compressible,
-  entityTag,
-  selectRepresentation,
-  sendRepresentation,
-} from '../../http/representation.ts';
+import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
 import { type RestOptions, serveRest } from '../adapter.ts';
 import { announceDeprecation } from '../deprecation.ts';
 import { answerErrors, methodNotAllowed } from '../errors.ts';
@@ -50,13 +45,10 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions): void {
         const body = encodeJson(createDocument(options, samples));
         answer = cached = { key, body, tag: entityTag(body) };
       }
-      const form = await selectRepresentation(answer, request, compresses);
       const contentType = 'application/json';
-      return sendRepresentation(request, reply, form, {
-        contentType,
-        tag: answer.tag,
-        shareable: true,
-      });
+      const { tag } = answer;
+      const sent = { contentType, tag, shareable: true, compresses };
+      return sendRepresentation(request, reply, answer, sent);
     },
     handler: () => {},
   });
