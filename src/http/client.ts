@@ -13,7 +13,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-export interface Question {
+export interface ClientRequest {
   readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -34,8 +34,8 @@ export class HttpClient {
   #agent: Promise<EnvHttpProxyAgent> | undefined;
 
   /** @throws Error without a whole answer in time, ConfigError for an invalid proxy setting */
-  async ask(origin: string, question: Question): Promise<Answer> {
-    const { method = 'GET', target, headers, signal, timeout, maxBytes } = question;
+  async ask(origin: string, request: ClientRequest): Promise<Answer> {
+    const { method = 'GET', target, headers, signal, timeout, maxBytes } = request;
     this.#agent ??= openAgent();
     const agent = await this.#agent;
     signal.throwIfAborted();

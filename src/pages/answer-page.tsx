@@ -2,11 +2,11 @@
 import { STATUS_CODES } from 'node:http';
 import type { Route } from '../rest/routes.ts';
 import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
+import { type GraphQLRequest, toCurl, toShareLink } from './graphql-request.ts';
 import { Layout } from './parts/layout.tsx';
 import { isEnvelope, isGallery, List, type Ordering, OrderingMenu } from './parts/list.tsx';
 import type { Site } from './parts/site.ts';
 import { JsonView, shownText, Text } from './parts/text.tsx';
-import { type Question, toCurl, toShareLink } from './question.ts';
 
 /** The JSON answer, and its request. */
 export interface Answer {
@@ -23,13 +23,13 @@ interface AnswerPageProperties {
   readonly route: Route | undefined;
   readonly parameters: QueryParameters;
   readonly orderings: readonly Ordering[];
-  readonly question: Question | undefined;
+  readonly graphqlRequest: GraphQLRequest | undefined;
   /** Scheme and host of the request; undefined: its Host is invalid. */
   readonly base: string | undefined;
 }
 
 export function AnswerPage(properties: AnswerPageProperties) {
-  const { site, answer, route, parameters, orderings, question, base } = properties;
+  const { site, answer, route, parameters, orderings, graphqlRequest, base } = properties;
   const { method, target, status, json } = answer;
   const isWrong = status >= 400;
   const reason = reasonOf(status);
@@ -64,7 +64,7 @@ export function AnswerPage(properties: AnswerPageProperties) {
             </section>
           )}
         </div>
-        {question && <QuestionSection {...{ site, question, base }} />}
+        {graphqlRequest && <GraphQLSection {...{ site, graphqlRequest, base }} />}
       </div>
     </Layout>
   );
@@ -137,20 +137,20 @@ function AnswerSection({ answer, isOpen }: { answer: Answer; isOpen: boolean }) 
   );
 }
 
-type QuestionSectionProperties = Pick<AnswerPageProperties, 'site' | 'base'> & {
-  question: Question;
+type GraphQLSectionProperties = Pick<AnswerPageProperties, 'site' | 'base'> & {
+  graphqlRequest: GraphQLRequest;
 };
 
-function QuestionSection({ site, question, base }: QuestionSectionProperties) {
+function GraphQLSection({ site, graphqlRequest, base }: GraphQLSectionProperties) {
   return (
     <section class="panel" aria-labelledby="question">
       <h2 id="question">The same question in GraphQL</h2>
-      <pre class="code">{shownText(question.query)}</pre>
+      <pre class="code">{shownText(graphqlRequest.query)}</pre>
       <p>With these variables:</p>
-      <JsonView value={question.variables} />
+      <JsonView value={graphqlRequest.variables} />
       {site.config.graphiql && (
         <p>
-          <a class="button" href={`${site.root}${toShareLink(question)}`}>
+          <a class="button" href={`${site.root}${toShareLink(graphqlRequest)}`}>
             Open it in GraphiQL
           </a>
         </p>
@@ -158,7 +158,7 @@ function QuestionSection({ site, question, base }: QuestionSectionProperties) {
       {base !== undefined && (
         <details>
           <summary>As curl</summary>
-          <pre class="code">{toCurl(base, question)}</pre>
+          <pre class="code">{toCurl(base, graphqlRequest)}</pre>
         </details>
       )}
     </section>

@@ -8,12 +8,12 @@ import type { Engine } from '../graphql/engine/engine.ts';
 import { version } from '../package.ts';
 import { answerErrors, dataOf, methodNotAllowed, send } from '../rest/errors.ts';
 import { readBaseUrl } from '../rest/url.ts';
+import { quote } from './graphql-request.ts';
 import type { HtmlNegotiation, PageCache } from './html-negotiation.ts';
 import { Layout, toHtml } from './parts/layout.tsx';
 import { pictureAddressOf } from './parts/pictures.tsx';
 import type { PagesConfig, Site } from './parts/site.ts';
 import { visibleText } from './parts/text.tsx';
-import { quote } from './question.ts';
 
 const description =
   'Outfits that people have published: one GraphQL schema, and a REST listing for apps that were written for the old one.';

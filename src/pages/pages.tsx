@@ -9,12 +9,12 @@ import type { Route } from '../rest/routes.ts';
 import { parseQuery, readBaseUrl } from '../rest/url.ts';
 import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
+import { createTranslator } from './graphql-request.ts';
 import { serveHome } from './home.tsx';
 import { HtmlNegotiation, type Page, PageCache } from './html-negotiation.ts';
 import { pageHeaders, toHtml } from './parts/layout.tsx';
 import { type Ordering, orderingsOf } from './parts/list.tsx';
 import { linksOf, type PagesConfig, type Site, writingOf } from './parts/site.ts';
-import { createQuestion } from './question.ts';
 
 export interface PagesOptions {
   readonly schema: GraphQLSchema;
@@ -25,7 +25,7 @@ export interface PagesOptions {
   readonly drawsPictures: boolean;
 }
 
-type ReadRoute = readonly [Route, readonly Ordering[], ReturnType<typeof createQuestion>];
+type ReadRoute = readonly [Route, readonly Ordering[], ReturnType<typeof createTranslator>];
 
 export class Pages {
   readonly #options: PagesOptions;
@@ -39,8 +39,10 @@ export class Pages {
     this.#negotiation = new HtmlNegotiation(pageHeaders(config.mediaUrl));
     this.#routes = new Map(
       routes.map((route) => {
-        const toQuestion = config.trustedDocumentsOnly ? undefined : createQuestion(schema, route);
-        return [route.path, [route, orderingsOf(schema, route), toQuestion]];
+        const toGraphQLRequest = config.trustedDocumentsOnly
+          ? undefined
+          : createTranslator(schema, route);
+        return [route.path, [route, orderingsOf(schema, route), toGraphQLRequest]];
       }),
     );
   }
@@ -88,13 +90,14 @@ export class Pages {
     const parts = [head, base ?? null, entityTag(payload)];
     const key = status === 200 ? entityTag(JSON.stringify(parts)) : undefined;
     return this.#cache.getOrRender(key, () => {
-      const [route, orderings = [], toQuestion] = this.#routes.get(request.routeOptions.url) ?? [];
+      const [route, orderings = [], toGraphQLRequest] =
+        this.#routes.get(request.routeOptions.url) ?? [];
       const parameters = parseQuery(/\?([^#]*)/.exec(head.target)?.[1] ?? '');
-      const question = toQuestion?.(parameters, request.params as PathParameters);
+      const graphqlRequest = toGraphQLRequest?.(parameters, request.params as PathParameters);
       const answer = { ...head, json: JSON.parse(payload.toString('utf8')) };
       const site = this.#siteOf(app);
       return toHtml(
-        <AnswerPage {...{ site, answer, route, parameters, orderings, question, base }} />,
+        <AnswerPage {...{ site, answer, route, parameters, orderings, graphqlRequest, base }} />,
       );
     });
   }

@@ -1,6 +1,6 @@
 // Fetches one page of a listing over HTTP, with the headers of the operator.
 import { parseUrl } from '../../config.ts';
-import { HttpClient, type Question, TooLargeError } from '../../http/client.ts';
+import { type ClientRequest, HttpClient, TooLargeError } from '../../http/client.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
 
 export type FetchPage = ReturnType<typeof createFetchPage>;
@@ -25,7 +25,7 @@ export function createFetchPage({
 
   const ask = async (url: URL, signal: AbortSignal) => {
     const own = isSameHost(named, url) ? Object.fromEntries(headers) : {};
-    const question: Question = {
+    const request: ClientRequest = {
       target: url.pathname + url.search,
       headers: { ...defaultHeaders, ...own },
       signal,
@@ -33,7 +33,7 @@ export function createFetchPage({
       maxBytes: maxPageBytes,
     };
     try {
-      return await client.ask(url.origin, question);
+      return await client.ask(url.origin, request);
     } catch (error) {
       if (!(error instanceof TooLargeError)) throw error;
       throw new SourceError(`${url} answered more than ${maxPageSize} for one page.`);

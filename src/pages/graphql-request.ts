@@ -6,14 +6,14 @@ import type { QueryParameters } from '../rest/url.ts';
 import { createListReader, createVariableReader, type PathParameters } from '../rest/variables.ts';
 import { shownJson } from './parts/text.tsx';
 
-export interface Question {
+export interface GraphQLRequest {
   readonly query: string;
   readonly variables: Readonly<Record<string, unknown>>;
   readonly operationName: string | undefined;
 }
 
 /** Undefined for a path without a document. The function returns undefined for invalid parameters. */
-export function createQuestion(schema: GraphQLSchema, route: Route) {
+export function createTranslator(schema: GraphQLSchema, route: Route) {
   const document = route.list ?? route.record;
   const operation = document && getOperationAST(document);
   if (!operation) return undefined;
@@ -26,7 +26,7 @@ export function createQuestion(schema: GraphQLSchema, route: Route) {
     ? createListReader(schema, operation)
     : createVariableReader(schema, operation, []);
 
-  return (parameters: QueryParameters, path: PathParameters): Question | undefined => {
+  return (parameters: QueryParameters, path: PathParameters): GraphQLRequest | undefined => {
     try {
       return { query, variables: readVariables(parameters, path), operationName };
     } catch (error) {
@@ -37,16 +37,16 @@ export function createQuestion(schema: GraphQLSchema, route: Route) {
 }
 
 /** Path that opens the request in GraphiQL. */
-export function toShareLink({ query, variables, operationName }: Question): string {
+export function toShareLink({ query, variables, operationName }: GraphQLRequest): string {
   const parameters = { query, variables: JSON.stringify(variables, null, 2) };
   return `/graphql?${new URLSearchParams({ ...parameters, ...(operationName ? { operationName } : {}) })}`;
 }
 
-export function toCurl(base: string, question: Question): string {
+export function toCurl(base: string, request: GraphQLRequest): string {
   return [
     `curl ${quote(`${base}/graphql`)}`,
     `--header ${quote('Content-Type: application/json')}`,
-    `--data ${quote(shownJson(JSON.stringify(question)))}`,
+    `--data ${quote(shownJson(JSON.stringify(request)))}`,
   ].join(' \\\n  ');
 }
 
