@@ -145,7 +145,7 @@ export class Metrics {
     );
   }
 
-  countUnknown(read: () => Iterable<UnknownParameter>): void {
+  followUnknownParameters(read: () => Iterable<UnknownParameter>): void {
     this.#counter(
       'gateway_unknown_parameters_total',
       'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',

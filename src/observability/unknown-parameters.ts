@@ -49,7 +49,7 @@ const maxParameters = 20;
 export function followUnknownParameters(
   app: FastifyInstance,
   clients: Clients,
-  metrics: { countUnknown(read: () => Iterable<UnknownParameter>): void } | undefined,
+  metrics: { followUnknownParameters(read: () => Iterable<UnknownParameter>): void } | undefined,
 ): void {
   const counts = new BoundedNames(maxClients, (client) => {
     return new BoundedNames(maxParameters, (parameter): UnknownParameter => {
@@ -59,9 +59,9 @@ export function followUnknownParameters(
   const parametersIn = createParameterReader();
   app.addHook('onResponse', (request, _reply, done) => {
     const { method, routeOptions, log } = request;
-    const known = routeOptions.config.knownParameters;
-    if (known && (method === 'GET' || method === 'HEAD')) {
-      const unknown = parametersIn(request.url).filter((name) => !known.has(name));
+    const { knownParameters } = routeOptions.config;
+    if (knownParameters && (method === 'GET' || method === 'HEAD')) {
+      const unknown = parametersIn(request.url).filter((name) => !knownParameters.has(name));
       if (unknown.length > 0) {
         const now = Date.now();
         const ofClient = counts.count(clients.lookup(request).name, now);
@@ -76,5 +76,7 @@ export function followUnknownParameters(
     }
     done();
   });
-  metrics?.countUnknown(() => [...counts.values()].flatMap((ofClient) => [...ofClient.values()]));
+  metrics?.followUnknownParameters(() =>
+    [...counts.values()].flatMap((ofClient) => [...ofClient.values()]),
+  );
 }
