@@ -26,12 +26,7 @@ interface Batch {
   readonly waiting: number;
 }
 
-const skipped: Batch = { applied: 0, isDone: true, waiting: 0 };
-
-/**
- * Applies all pending changes to the counts and splits queued nodes, unless another process does so.
- * @returns the number of changes
- */
+/** Applies pending changes and splits queued nodes, unless another process does. @returns the number of changes */
 export async function applyPendingChanges(
   pool: pg.Pool,
   observer?: ApplyObserver,
@@ -39,17 +34,20 @@ export async function applyPendingChanges(
   let total = 0;
   let isLong = false;
   for (;;) {
-    const { applied, isDone, waiting } = await inTransaction(pool, async (client) => {
-      const counted = await client.query<{ pending: number }>(lockAndCount(isLong));
-      if (!counted.rows[0]) return skipped;
-      const { pending } = counted.rows[0];
-      if (pending >= longBacklog && !isLong) {
-        isLong = true;
-        observer?.onBegin(pending);
-      }
-      const { rows } = await client.query<Batch>(applyBatch);
-      return rows[0] as Batch;
-    });
+    const { applied, isDone, waiting } = await inTransaction(
+      pool,
+      async (client): Promise<Batch> => {
+        const counted = await client.query<{ pending: number }>(lockAndCount(isLong));
+        if (!counted.rows[0]) return { applied: 0, isDone: true, waiting: 0 };
+        const { pending } = counted.rows[0];
+        if (pending >= longBacklog && !isLong) {
+          isLong = true;
+          observer?.onBegin(pending);
+        }
+        const { rows } = await client.query<Batch>(applyBatch);
+        return rows[0] as Batch;
+      },
+    );
     total += applied;
     if (isDone) break;
     if (isLong) observer?.onBatch(total, waiting);
@@ -145,11 +143,7 @@ export class CountsMaintenance {
   }
 }
 
-interface CountsState {
-  readonly pending: number;
-  readonly hasQueue: boolean;
-  readonly snapshot: string;
-}
+type CountsState = { pending: number; hasQueue: boolean; snapshot: string };
 
 /** Read-only. Returns no row on a standby: its primary maintains the counts. */
 const readState = {
