@@ -71,7 +71,7 @@ async function loadBindings() {
     .replace(/schema_engine\.js$/, 'schema_engine_bg.wasm');
   const loaded = await import('@prisma/schema-engine-wasm/schema_engine_bg');
   const { instance } = await WebAssembly.instantiate(readFileSync(wasmPath), {
-    '../schema_engine_bg.js': loaded,
+    './schema_engine_bg.js': loaded,
   });
   loaded.__wbg_set_wasm(instance.exports);
   const start = instance.exports['__wbindgen_start'];
