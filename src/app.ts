@@ -10,8 +10,9 @@ import Fastify, {
 import type { GraphQLSchema } from 'graphql';
 import { createAdmission, createWriteGuard } from './admission/admission.ts';
 import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
+import { keepCookieAnswersPrivate } from './admission/cookies.ts';
+import { Credentials } from './admission/credentials.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
-import { createViewerReader } from './admission/viewer.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/standby/replicas.ts';
@@ -80,19 +81,23 @@ export async function buildApp(
     sendError(reply, notFound());
   });
   observeRequests(app, config, clients, options);
+  const credentials = new Credentials(config);
+  app.addHook('onClose', () => credentials.close());
   // Registered before the hooks that change answers: forwarded answers pass unchanged.
   const legacy =
     config.legacyMode.kind === 'off'
       ? undefined
       : (await import('./legacy/proxy/modes.ts')).serveLegacy(app, {
           config,
+          credentials,
           metrics,
           shutdown,
           clientOf: (request) => clients.lookup(request).name,
           traceUpstream: tracing?.traceUpstream,
         });
   app.addHook('onRequest', setSecurityHeaders);
-  enableCors(app, config.corsOrigins);
+  keepCookieAnswersPrivate(app, config.authCookies);
+  enableCors(app, config);
 
   const execution = createExecution(config, database, options);
   const streams = new EventStreams(config.maxStreams);
@@ -102,10 +107,9 @@ export async function buildApp(
   if (drawsPictures) (await import('./demo/media.ts')).servePictures(app);
   await app.register(async (scope) => {
     scope.decorateRequest('viewer', undefined);
-    const readViewer = createViewerReader(config);
     const { rateLimit, requestTimeout } = config;
     const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
-    const admit = createAdmission(readViewer, countRequest);
+    const admit = createAdmission(credentials, countRequest);
     const guardWrite = createWriteGuard(config);
     const contexts = new ContextFactory(config, database);
     const engine = new Engine({ ...execution, schema, config, contexts, guardWrite });
@@ -118,7 +122,7 @@ export async function buildApp(
     await addRest(scope, rest, drawsPictures);
     // Comparisons are no client's requests: they do not count against the rate limit.
     await legacy?.compareWith((inner) =>
-      serveRest(inner, { ...rest, admit: createAdmission(readViewer, undefined) }),
+      serveRest(inner, { ...rest, admit: createAdmission(credentials, undefined) }),
     );
   });
   return app;

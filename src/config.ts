@@ -85,6 +85,11 @@ const legacyUrl = baseUrlOf(
   'the base of the old service, an absolute http or https URL without /api, user and password, query and fragment, such as "https://old.example.com"',
 );
 
+const webhookUrl = urlOf(
+  (url) => isHttp(url) && !url.username && !url.password && url.hash === '',
+  'an absolute http or https URL without user, password and fragment, such as "https://old.example.com/whoami/"',
+);
+
 const collectorUrl = baseUrlOf(
   () => true,
   'the base of an OpenTelemetry collector, an absolute http or https URL without user and password, query and fragment, such as "http://localhost:4318"',
@@ -122,6 +127,11 @@ const addresses = listOf(
 const origins = listOf(
   (item) => /^https?:/.test(item) && parseUrl(item)?.origin === item,
   'origins, such as "https://app.example.com"',
+);
+
+const cookieNames = listOf(
+  (item) => /^[\w!#$%&'*+.^`|~-]+$/.test(item),
+  'names of cookies, such as "sessionid"',
 );
 
 const differences = listOf(
@@ -175,6 +185,7 @@ const secrets = new Set<z.ZodType>([
   postgresUrl,
   postgresUrls,
   legacyUrl,
+  webhookUrl,
   collectorUrl,
 ]);
 
@@ -261,6 +272,9 @@ const settings = {
     authIssuer: setting('AUTH_ISSUER', text, undefined),
     authAudience: setting('AUTH_AUDIENCE', text, undefined),
     authUserClaim: setting('AUTH_USER_CLAIM', text, 'sub'),
+    authWebhookUrl: setting('AUTH_WEBHOOK_URL', webhookUrl, undefined),
+    authWebhookTtl: setting('AUTH_WEBHOOK_TTL', wholeNumber(1, 3_600), 10),
+    authCookies: setting('AUTH_COOKIES', cookieNames, []),
     rateLimit: setting('RATE_LIMIT', rate, undefined),
     corsOrigins: setting('CORS_ORIGINS', origins, []),
   }),
@@ -318,6 +332,11 @@ export function readConfig(environment: Environment): Config {
   if (config.authJwksUrl && config.authJwtSecret) {
     throw new ConfigError('AUTH_JWKS_URL and AUTH_JWT_SECRET are both set: keep one of them.');
   }
+  if (config.authCookies.length > 0 && config.authWebhookUrl === undefined) {
+    throw new ConfigError(
+      'AUTH_COOKIES is set, but AUTH_WEBHOOK_URL is not: set it to the address that knows whose cookies they are.',
+    );
+  }
   if (config.restDeprecated && config.restSunset && config.restSunset < config.restDeprecated) {
     throw new ConfigError(
       'REST_SUNSET is before REST_DEPRECATED: set it to the same or a later day.',
@@ -366,7 +385,12 @@ export function readValue<Value>(
 
 export type IdentityConfig = Pick<
   Config,
-  'authAudience' | 'authIssuer' | 'authJwksUrl' | 'authJwtSecret' | 'authUserClaim'
+  | 'authAudience'
+  | 'authIssuer'
+  | 'authJwksUrl'
+  | 'authJwtSecret'
+  | 'authUserClaim'
+  | 'authWebhookUrl'
 >;
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
@@ -377,7 +401,7 @@ export function findWriteObstacle(
 ): 'off' | 'legacy' | 'identity' | undefined {
   return (
     findOtherOwner(config) ??
-    ((config.authJwksUrl ?? config.authJwtSecret) ? undefined : 'identity')
+    ((config.authJwksUrl ?? config.authJwtSecret ?? config.authWebhookUrl) ? undefined : 'identity')
   );
 }
 

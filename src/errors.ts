@@ -77,6 +77,14 @@ export const tooManyStreams = (max: number) =>
 export const writesOff = () =>
   notNow('WRITES_OFF', 'Writing is switched off for now, try again later.', 60);
 
+/** A browser adds cookies to what a page of any origin sends. */
+export const crossOriginWrite = () =>
+  new HttpError(
+    403,
+    'FORBIDDEN',
+    'CSRF Failed: a cookie authorises a write only from a page of this origin, or of one that CORS_ORIGINS names.',
+  );
+
 /** Until the switch, the old service owns the data. */
 export const legacyOwnsWrites = () =>
   new HttpError(

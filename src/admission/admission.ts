@@ -3,16 +3,17 @@ import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import { findOtherOwner, type WriteConfig } from '../config.ts';
 import type { Caller } from '../database/task.ts';
 import {
+  crossOriginWrite,
   HttpError,
-  invalidToken,
   legacyOwnsWrites,
   notAuthenticated,
   writesOff,
 } from '../errors.ts';
 import { groupAddress } from '../http/client-address.ts';
-import { isRepeated } from '../http/headers.ts';
+import type { Credentials } from './credentials.ts';
 import type { CountRequest } from './rate-limit.ts';
-import type { ReadViewer, Viewer } from './viewer.ts';
+import type { Viewer } from './viewer.ts';
+import type { Charge } from './webhook.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -22,9 +23,9 @@ declare module 'fastify' {
 }
 
 /**
- * Authenticates a request, then applies the rate limit. Undefined: an anonymous request that needs no token.
- * @throws HttpError 401 or 429, in this order, but 429 for an invalid token whose address is over its rate limit;
- *   503 when the keys or the database are unavailable
+ * Authenticates a request, then applies the rate limit. Undefined: an anonymous request that needs no credential.
+ * @throws HttpError 401 or 429, in this order, but 429 for an invalid token, or one that AUTH_WEBHOOK_URL would have to
+ *   be asked about, whose address is over its rate limit; 503 when keys, webhook or database are unavailable
  */
 export type Admit = (
   request: FastifyRequest,
@@ -32,32 +33,41 @@ export type Admit = (
 ) => Promise<Viewer | undefined> | undefined;
 
 export function createAdmission(
-  readViewer: ReadViewer,
+  credentials: Credentials,
   countRequest: CountRequest | undefined,
 ): Admit {
-  const count = (request: FastifyRequest, viewer: Viewer | undefined) =>
-    countRequest?.(senderOf(viewer, request.ip));
+  /** A request counts once, for the first sender that is charged. */
+  const createCharge = ({ ip }: FastifyRequest): Charge => {
+    let sender: string | undefined;
+    return async (userId) => {
+      if (sender === undefined) {
+        sender = senderOf(userId, ip);
+        await countRequest?.(sender);
+      }
+      return sender;
+    };
+  };
 
-  const identify = async (request: FastifyRequest) => {
+  const authenticate = async (request: FastifyRequest, charge: Charge) => {
     try {
-      if (isRepeated(request, 'authorization')) throw invalidToken();
-      return await readViewer(request.headers.authorization);
+      return await credentials.authenticate(request, charge);
     } catch (error) {
       // An invalid token counts for its address. Verified first: a valid token has the rate limit of its viewer.
-      if (error instanceof HttpError && error.status === 401) await count(request, undefined);
+      if (error instanceof HttpError && error.status === 401) await charge(undefined);
       throw error;
     }
   };
 
   const admit = async (request: FastifyRequest, needsViewer: boolean | undefined) => {
-    const viewer = await identify(request);
+    const charge = createCharge(request);
+    const viewer = await authenticate(request, charge);
     if (needsViewer && !viewer) throw notAuthenticated();
-    await count(request, viewer);
+    await charge(viewer?.userId);
     return viewer;
   };
   return (request, needsViewer) => {
-    // Most requests have no token: they get no promise.
-    const isOpen = !countRequest && !needsViewer && request.headers.authorization === undefined;
+    // Most requests have no credential: they get no promise.
+    const isOpen = !countRequest && !needsViewer && !credentials.areIn(request);
     return isOpen ? undefined : admit(request, needsViewer);
   };
 }
@@ -93,21 +103,25 @@ export class RequestCaller implements OperationCaller {
   }
 
   get sender(): string {
-    return senderOf(this.viewer, this.request.ip);
+    return senderOf(this.viewer?.userId, this.request.ip);
   }
 }
 
-function senderOf(viewer: Viewer | undefined, address: string): string {
-  return viewer ? `user ${viewer.userId}` : `address ${groupAddress(address)}`;
+function senderOf(userId: number | undefined, address: string): string {
+  return userId === undefined ? `address ${groupAddress(address)}` : `user ${userId}`;
 }
 
-/** @throws HttpError 503 while writes are switched off, 403 while the old service owns the data */
-export type GuardWrite = () => void;
+/**
+ * @throws HttpError 503 while writes are switched off, 403 while the old service owns the data, and for a viewer whose
+ *   cookie came from a page of another origin
+ */
+export type GuardWrite = (viewer?: Viewer) => void;
 
 export function createWriteGuard(config: WriteConfig): GuardWrite {
   const owner = findOtherOwner(config);
-  return () => {
+  return (viewer) => {
     if (owner === 'off') throw writesOff();
     if (owner === 'legacy') throw legacyOwnsWrites();
+    if (viewer?.mayWrite === false) throw crossOriginWrite();
   };
 }

@@ -4,6 +4,7 @@ import {
   createLocalJWKSet,
   createRemoteJWKSet,
   customFetch,
+  decodeJwt,
   errors,
   type FetchImplementation,
   type JWTPayload,
@@ -15,23 +16,22 @@ import { LRUCache } from 'lru-cache';
 import type { IdentityConfig } from '../config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
+import type { Lease } from '../http/event-stream.ts';
 
-export interface Viewer {
+export interface Viewer extends Lease {
   readonly userId: number;
-  /** Claim `exp`: seconds since 1970 at which the token expires; undefined: never. */
-  readonly expiresAt?: number | undefined;
+  /** False: authenticated by a cookie, which a page of another origin may have sent (cross-site request forgery). */
+  readonly mayWrite?: false;
 }
 
 /** @throws HttpError 401 for an invalid token, 503 when the key set cannot be fetched */
-export type ReadViewer = (authorization: string | undefined) => Promise<Viewer | undefined>;
+export type VerifyToken = (token: string) => Promise<Viewer>;
 
-/** The only place that verifies tokens. The key set is fetched when the first token arrives. */
-export function createViewerReader(config: IdentityConfig): ReadViewer {
+/** The only place that verifies JWTs; undefined without keys. The key set is fetched when the first token arrives. */
+export function createTokenVerifier(config: IdentityConfig): VerifyToken | undefined {
   const verify = createVerifier(config);
-  return async (authorization) => {
-    const [scheme = '', token = '', ...more] = authorization?.trim().split(/[ \t]+/) ?? [];
-    if (scheme.toLowerCase() !== 'bearer') return undefined;
-    if (more.length > 0) throw invalidToken();
+  if (!verify) return undefined;
+  return async (token) => {
     const claims = await verify(token);
     // A refresh token of simplejwt has the same key and claims, and lives for weeks.
     if (claims['token_type'] !== undefined && claims['token_type'] !== 'access')
@@ -44,16 +44,14 @@ export function createViewerReader(config: IdentityConfig): ReadViewer {
 
 type Verify = (token: string) => Promise<JWTPayload>;
 
-function createVerifier(config: IdentityConfig): Verify {
+function createVerifier(config: IdentityConfig): Verify | undefined {
   const claims: JWTVerifyOptions = {
     ...(config.authIssuer === undefined ? {} : { issuer: config.authIssuer }),
     ...(config.authAudience === undefined ? {} : { audience: config.authAudience }),
   };
   if (config.authJwtSecret !== undefined) return verifyBySecret(config.authJwtSecret, claims);
   if (config.authJwksUrl !== undefined) return verifyByKeySet(new URL(config.authJwksUrl), claims);
-  return async () => {
-    throw invalidToken();
-  };
+  return undefined;
 }
 
 // Disjoint: otherwise a token could be signed with a public key as if that were the secret. @see RFC 8725 §3.1
@@ -184,6 +182,15 @@ interface Outage {
   readonly keys: JWTVerifyGetKey;
   error: unknown;
   nextFetch: number;
+}
+
+/** The claims of a JWT, which is not verified; undefined: it is none. */
+export function decodeClaims(token: string): JWTPayload | undefined {
+  try {
+    return decodeJwt(token);
+  } catch {
+    return undefined;
+  }
 }
 
 /** By its whole name, which may be a URL, or else by a path into nested claims, such as `user.id`. */

@@ -7,32 +7,49 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
  */
 export function corsHeaders(
   { headers: { origin } }: Pick<FastifyRequest, 'headers'>,
-  origins: readonly string[],
-): { 'Access-Control-Allow-Origin': string; 'Access-Control-Expose-Headers': string } | undefined {
-  if (origin === undefined || !origins.includes(origin)) return undefined;
+  { authCookies, corsOrigins }: CorsConfig,
+): Readonly<Record<string, string>> | undefined {
+  if (origin === undefined || !corsOrigins.includes(origin)) return undefined;
   return {
     'Access-Control-Allow-Origin': origin,
+    // Only an origin that is named gets this far: never `*` or `null`.
+    ...(authCookies.length > 0 ? { 'Access-Control-Allow-Credentials': 'true' } : {}),
     'Access-Control-Expose-Headers': 'ETag, Retry-After, WWW-Authenticate, X-Request-Id',
   };
 }
+
+export interface CorsConfig {
+  readonly corsOrigins: readonly string[];
+  /** With any, pages may ask with `credentials: 'include'`. */
+  readonly authCookies: readonly string[];
+}
+
+/** Request headers of pages that send cookies: what this service reads, and those of Django's clients. */
+const headersWithCookies = [
+  'Accept, Accept-Language, Apollo-Require-Preflight, ApolloGraphQL-Client-Name, ApolloGraphQL-Client-Version',
+  'Authorization, Cache-Control, Content-Type, DNT, GraphQL-Cost, Idempotency-Key, If-None-Match, Last-Event-ID',
+  'Traceparent, Tracestate, X-Client-Name, X-Client-Version, X-CSRFToken, X-Request-Id, X-Requested-With',
+].join(', ');
 
 /**
  * Answers preflights. Not @fastify/cors: it sets `Vary` before routes do, and takes every OPTIONS for a preflight.
  * @see https://fetch.spec.whatwg.org/#cors-preflight-fetch
  */
-export function enableCors(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
+export function enableCors(app: FastifyInstance, config: CorsConfig): void {
+  if (config.corsOrigins.length === 0) return;
 
   app.addHook('onRequest', async (request, reply) => {
     const { method, headers } = request;
-    const readable = corsHeaders(request, origins);
+    const readable = corsHeaders(request, config);
     if (!readable) return;
     if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
+      const { 'Access-Control-Expose-Headers': _exposed, ...readableLater } = readable;
       const asked = headers['access-control-request-headers'];
       // Any header: without cookies, a page can send nothing that its own server could not send.
-      if (asked !== undefined) reply.header('Access-Control-Allow-Headers', asked);
+      const allowedHeaders = config.authCookies.length > 0 ? headersWithCookies : asked;
+      if (asked !== undefined) reply.header('Access-Control-Allow-Headers', allowedHeaders);
       const allowed = {
-        'Access-Control-Allow-Origin': readable['Access-Control-Allow-Origin'],
+        ...readableLater,
         'Access-Control-Allow-Methods': 'GET, HEAD, POST',
         'Access-Control-Max-Age': '600',
         Vary: 'Access-Control-Request-Headers',

@@ -19,6 +19,18 @@ export function formatEvent(name: string, data: Buffer | string): Buffer {
   return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
 }
 
+/** How long a stream may stay open. */
+export interface Lease {
+  /** Seconds since 1970; undefined: it never expires. */
+  readonly expiresAt?: number | undefined;
+  readonly renewal?: {
+    /** Seconds after `expiresAt` in which renewing may fail. */
+    readonly grace: number;
+    /** Undefined: the lease is refused. @throws when that cannot be decided now */
+    readonly renew: () => Promise<Lease | undefined>;
+  };
+}
+
 /** One open stream. Under backpressure it keeps only the newest event: a slow reader skips the others. */
 export class EventStream extends Readable {
   #newest: Buffer | undefined;
@@ -26,14 +38,17 @@ export class EventStream extends Readable {
   #hasDemand = false;
   #isFinished = false;
   #silentTicks = 0;
+  #lease: Lease;
+  #isRenewing = false;
 
-  /** @param onExpire last events of the stream, sent when the token expires, `expiresAt` seconds after 1970 */
+  /** @param onExpire last events of the stream, sent when its lease expires */
   constructor(
-    readonly expiresAt: number | undefined,
+    lease: Lease,
     readonly onExpire: Buffer,
   ) {
     // 0: nothing is buffered, or an outdated event would be sent.
     super({ highWaterMark: 0 });
+    this.#lease = lease;
   }
 
   /** Sends an event once the reader is ready, unless it equals the last one. */
@@ -58,8 +73,34 @@ export class EventStream extends Readable {
     else this.destroy();
   }
 
-  /** Call it once a second. A slow reader gets no heartbeat: its connection times out. */
-  keepAlive(): void {
+  /** Call it once a second. @param now seconds since 1970 */
+  tick(now: number): void {
+    const { expiresAt = Number.POSITIVE_INFINITY, renewal } = this.#lease;
+    if (expiresAt <= now) {
+      if (!renewal) this.finish(this.onExpire);
+      // Without events, clients reconnect, and get the error as the answer.
+      else if (expiresAt + renewal.grace <= now) this.finish();
+      else this.#renew(renewal.renew);
+    }
+    this.#keepAlive();
+  }
+
+  async #renew(renew: () => Promise<Lease | undefined>): Promise<void> {
+    if (this.#isRenewing || this.#isFinished || this.destroyed) return;
+    this.#isRenewing = true;
+    try {
+      const lease = await renew();
+      if (lease) this.#lease = lease;
+      else this.finish(this.onExpire);
+    } catch {
+      // Retried by the next tick.
+    } finally {
+      this.#isRenewing = false;
+    }
+  }
+
+  /** A slow reader gets no heartbeat: its connection times out. */
+  #keepAlive(): void {
     this.#silentTicks += 1;
     if (this.#silentTicks < heartbeatAfter || !this.#hasDemand || this.#isFinished) return;
     this.#send(comment);
@@ -122,13 +163,13 @@ export class EventStreams {
   }
 
   /**
-   * @param expiresAt seconds after 1970, when the events `onExpire` end the stream
+   * @param onExpire last events of the stream, sent when its lease expires
    * @throws HttpError 503 above the limit of streams, or during shutdown
    */
-  add(expiresAt: number | undefined, onExpire: Buffer): EventStream {
+  add(lease: Lease, onExpire: Buffer): EventStream {
     if (this.#isClosed) throw unavailable();
     if (this.#streams.size >= this.max) throw tooManyStreams(this.max);
-    const stream = new EventStream(expiresAt, onExpire);
+    const stream = new EventStream(lease, onExpire);
     this.opened += 1;
     this.#streams.add(stream);
     stream.once('close', () => {
@@ -149,9 +190,6 @@ export class EventStreams {
 
   #tick(): void {
     const now = Date.now() / 1000;
-    for (const stream of this.#streams) {
-      if (stream.expiresAt !== undefined && stream.expiresAt <= now) stream.finish(stream.onExpire);
-      else stream.keepAlive();
-    }
+    for (const stream of this.#streams) stream.tick(now);
   }
 }

@@ -109,7 +109,9 @@ function describeWriting(config: Config): string {
     case 'identity':
       return 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in';
     case undefined:
-      return 'writing is possible with a bearer token';
+      return config.authWebhookUrl === undefined
+        ? 'writing is possible with a bearer token'
+        : 'writing is possible with a credential that AUTH_WEBHOOK_URL accepts';
   }
 }
 

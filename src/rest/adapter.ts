@@ -78,6 +78,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       // Before authentication: the answer is the same for all viewers.
       if (isCreate) guardWrite();
       request.viewer = await admit(request, isCreate);
+      if (isCreate) guardWrite(request.viewer);
       if (request.method === 'OPTIONS') {
         return send(reply, 200, request.viewer && actions ? { ...metadata, actions } : metadata);
       }

@@ -147,7 +147,17 @@ describe('a wrong command line ends with 2 and one sentence', () => {
   });
 });
 
-const commands = ['start', 'migrate', 'import', 'verify', 'replay', 'export', 'token', 'counts'];
+const commands = [
+  'start',
+  'migrate',
+  'import',
+  'verify',
+  'replay',
+  'export',
+  'token',
+  'whoami',
+  'counts',
+];
 
 describe('help', () => {
   test('names every command', async () => {

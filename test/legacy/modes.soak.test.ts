@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
 import { ComparisonBudget } from '../../src/legacy/proxy/comparison-budget.ts';
 import { createLegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
 import { isInCanary } from '../../src/legacy/proxy/modes.ts';
@@ -114,7 +115,7 @@ describe('who answers', () => {
       users.filter((sub) => {
         const claims = Buffer.from(JSON.stringify({ sub, exp })).toString('base64url');
         const headers = { authorization: `Bearer e30.${claims}.${exp}` };
-        return isInCanary(percent, { headers, ip: '' } as FastifyRequest);
+        return isInCanary(percent, { headers, ip: '' } as FastifyRequest, readConfig({}));
       });
     const [ten, again, forty] = [here(10, 600), here(10, 900), here(40, 600)];
     expect(again).toEqual(ten);

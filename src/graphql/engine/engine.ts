@@ -67,7 +67,7 @@ export class Engine {
     caller: OperationCaller,
   ): Promise<Reading<Value>> {
     const { operation, key } = execution;
-    if (operation.type === 'mutation') this.options.guardWrite();
+    if (operation.type === 'mutation') this.options.guardWrite(caller.viewer);
     if (!this.isShared(operation, caller.viewer)) return this.#answerPersonal(execution, caller);
     const reading = await this.options.cache.get<Answer>(
       key,

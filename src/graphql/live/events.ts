@@ -37,7 +37,7 @@ export async function answerWithEvents(
   const name = JSON.stringify([operation.name ?? null, operation.text]);
   const liveKey = `live ${name} ${writeCanonical(variables)}`;
   const execution = { operation, variables, key: liveKey, toAnswer: toLive };
-  const stream = streams.add(request.viewer?.expiresAt, expired);
+  const stream = streams.add(request.viewer ?? {}, expired);
   const subscription = live.subscribe(
     execution,
     request.viewer,

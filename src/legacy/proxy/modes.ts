@@ -1,10 +1,13 @@
 // LEGACY_MODE: whether the old service or this gateway answers a request of `/api/`.
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { pickCookies } from '../../admission/cookies.ts';
+import type { Credentials } from '../../admission/credentials.ts';
+import { decodeClaims, findClaim } from '../../admission/viewer.ts';
 import type { Config } from '../../config.ts';
 import { HttpError, writesOff } from '../../errors.ts';
 import { groupAddress } from '../../http/client-address.ts';
-import { corsHeaders } from '../../http/cors.ts';
+import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
 import { requestIdHeader, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
@@ -29,7 +32,10 @@ import {
 type LegacyKey = Extract<keyof Config, `legacy${string}`>;
 
 interface LegacyOptions {
-  readonly config: DeprecationConfig & Pick<Config, LegacyKey | 'corsOrigins' | 'writes'>;
+  readonly config: DeprecationConfig &
+    CorsConfig &
+    Pick<Config, LegacyKey | 'authUserClaim' | 'writes'>;
+  readonly credentials: Credentials;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
   readonly clientOf: (request: FastifyRequest) => string;
@@ -76,6 +82,8 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
 
 export class Legacy {
   readonly #config: LegacyOptions['config'];
+  readonly #credentials: Credentials;
+  readonly #missingSettings = new Set<string>();
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
@@ -89,6 +97,7 @@ export class Legacy {
     const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
     const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
     this.#config = config;
+    this.#credentials = options.credentials;
     this.#isForwarding = config.legacyMode.kind !== 'mirror';
     this.#forwarding = {
       upstream: traceUpstream(new HttpUpstream(legacyUrl, legacyTimeout)),
@@ -170,7 +179,20 @@ export class Legacy {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const isOurs = isRead && request.routeOptions.url !== '/api/*';
     const share = isOurs ? this.#config.legacyMode.percent : 0;
-    return !(share > 0 && isInCanary(share, request));
+    const isOwnClient = share > 0 && isInCanary(share, request, this.#config);
+    return !isOwnClient || this.#isUnverifiable(request);
+  }
+
+  /** Whether the old service must answer, since only it can verify the credentials. The setting is logged once. */
+  #isUnverifiable(request: FastifyRequest): boolean {
+    const missing = this.#credentials.findMissingSetting(request);
+    if (missing === undefined) return false;
+    if (!this.#missingSettings.has(missing)) {
+      this.#missingSettings.add(missing);
+      const sentence = `requests with a credential that cannot be verified here go to the old service: set ${missing}`;
+      this.app.log.warn(sentence);
+    }
+    return true;
   }
 
   async #forward(
@@ -213,7 +235,7 @@ export class Legacy {
   #sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
     this.app.logHttpError(request.log, error);
     const ends = deprecationHeaders(this.#config);
-    const readable = { ...corsHeaders(request, this.#config.corsOrigins) };
+    const readable = { ...corsHeaders(request, this.#config) };
     const exposed = readable['Access-Control-Expose-Headers'];
     if (exposed && ends) readable['Access-Control-Expose-Headers'] = exposeAlso(exposed, ends);
     reply
@@ -230,24 +252,24 @@ function isApi(request: FastifyRequest): boolean {
   return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(request.url);
 }
 
+type ClientConfig = Pick<Config, 'authCookies' | 'authUserClaim'>;
+
 /** Canary by hash of the client: the same in every process; a higher percentage keeps all clients of a lower one. */
-export function isInCanary(percent: number, request: FastifyRequest): boolean {
-  const digest = createHash('sha256').update(nameClient(request)).digest();
+export function isInCanary(
+  percent: number,
+  request: FastifyRequest,
+  config: ClientConfig,
+): boolean {
+  const digest = createHash('sha256').update(nameClient(request, config)).digest();
   return (digest.readUInt32BE() / 2 ** 32) * 100 < percent;
 }
 
 /** The user of a token, so that a renewed token changes nothing; unverified, since it only chooses the service. */
-function nameClient({ headers: { authorization }, ip }: FastifyRequest): string {
-  if (authorization === undefined) return `address ${groupAddress(ip)}`;
-  const payload = /^bearer[ \t]+[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];
-  return `user ${(payload && readSubject(payload)) ?? authorization}`;
-}
-
-function readSubject(payload: string): string | undefined {
-  try {
-    const { sub } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { sub?: unknown };
-    return sub === undefined ? undefined : String(sub);
-  } catch {
-    return undefined;
-  }
+function nameClient({ headers, ip }: FastifyRequest, config: ClientConfig): string {
+  const { authorization } = headers;
+  const session = pickCookies(headers.cookie, config.authCookies);
+  if (authorization === undefined) return session ?? `address ${groupAddress(ip)}`;
+  const [, token = ''] = /^bearer[ \t]+(\S+)$/i.exec(authorization) ?? [];
+  const claim = findClaim(decodeClaims(token), config.authUserClaim);
+  return `user ${typeof claim === 'string' || typeof claim === 'number' ? claim : authorization}`;
 }

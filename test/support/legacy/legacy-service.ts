@@ -101,6 +101,14 @@ export async function startLegacyService(
   ) {
     const { method, url, headers } = asked;
     const isRead = method === 'GET' || method === 'HEAD';
+    const isUser = headers.authorization === 'Token abc';
+    if (!isUser && /^Token /.test(headers.authorization ?? '') && method === 'OPTIONS') {
+      return sendJson(response, 401, allow, { detail: 'Invalid token.' });
+    }
+    if (url.pathname === '/whoami/') {
+      const [status, body] = isUser ? [200, { id: 3 }] : [401, { detail: 'Invalid token.' }];
+      return sendJson(response, status, { 'WWW-Authenticate': 'Token' }, body);
+    }
     if (url.pathname === '/api/outfits') {
       return send(response, 301, { Location: `/api/outfits/${url.search}` }, '');
     }
@@ -119,7 +127,8 @@ export async function startLegacyService(
     if (method === 'OPTIONS') {
       const type = ['application/json'];
       const described = { name: 'Outfit List', description: '', renders: type, parses: type };
-      return sendJson(response, 200, allow, described);
+      const actions = isUser ? { actions: { POST: {} } } : {};
+      return sendJson(response, 200, allow, { ...described, ...actions });
     }
     if (method === 'POST') return create(asked.body, response);
     if (!isRead) {

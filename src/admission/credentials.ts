@@ -1,0 +1,108 @@
+// The credentials of a request. Each form has one verifier: keys for JWTs, AUTH_WEBHOOK_URL for all others.
+import type { FastifyRequest } from 'fastify';
+import { decodeProtectedHeader } from 'jose';
+import type { Config, IdentityConfig } from '../config.ts';
+import { invalidToken } from '../errors.ts';
+import { isRepeated } from '../http/headers.ts';
+import { isFromTrustedOrigin, type OriginConfig, pickCookies } from './cookies.ts';
+import {
+  createTokenVerifier,
+  decodeClaims,
+  findClaim,
+  type VerifyToken,
+  type Viewer,
+} from './viewer.ts';
+import { type Charge, Webhook, type WebhookConfig } from './webhook.ts';
+
+type CredentialsConfig = IdentityConfig &
+  OriginConfig &
+  WebhookConfig &
+  Pick<Config, 'authCookies'>;
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/** The session cookie of Django: looked for while AUTH_COOKIES names none. */
+const usualCookies = ['sessionid'];
+
+export class Credentials {
+  readonly #config: CredentialsConfig;
+  readonly #verifyToken: VerifyToken | undefined;
+  readonly #webhook: Webhook | undefined;
+
+  constructor(config: CredentialsConfig) {
+    this.#config = config;
+    this.#verifyToken = createTokenVerifier(config);
+    const { authWebhookUrl } = config;
+    this.#webhook = authWebhookUrl === undefined ? undefined : new Webhook(authWebhookUrl, config);
+  }
+
+  areIn({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+    return (
+      headers.authorization !== undefined ||
+      pickCookies(headers.cookie, this.#config.authCookies) !== undefined
+    );
+  }
+
+  /**
+   * Undefined: anonymous. So is a refused cookie, as in Django: browsers keep sending one whose session has ended.
+   * @throws HttpError 401 for an invalid credential, 503 when it cannot be verified now, or what `charge` throws
+   */
+  async authenticate(request: FastifyRequest, charge: Charge): Promise<Viewer | undefined> {
+    if (isRepeated(request, 'authorization')) throw invalidToken();
+    const authorization = request.headers.authorization?.trim() || undefined;
+    const token = readBearer(authorization);
+    if (token !== undefined && this.#verifyToken && isJwt(token)) return this.#verifyToken(token);
+    if (!this.#webhook) {
+      if (token !== undefined) throw invalidToken();
+      return undefined;
+    }
+    let cookie = pickCookies(request.headers.cookie, this.#config.authCookies);
+    if (authorization === undefined && cookie === undefined) return undefined;
+    const isTrusted = cookie === undefined || isFromTrustedOrigin(request, this.#config);
+    // A form that is posted to https://user:password@host sends both, from a page of any origin.
+    if (authorization && !isTrusted && !safeMethods.has(request.method)) cookie = undefined;
+    const viewer = await this.#webhook.authenticate({ authorization, cookie }, charge);
+    if (!viewer && authorization) throw invalidToken();
+    return viewer && cookie && !isTrusted ? { ...viewer, mayWrite: false } : viewer;
+  }
+
+  /** The setting that is missing to verify the credentials of a request; undefined: none is missing. */
+  findMissingSetting({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+    const { authCookies, authUserClaim } = this.#config;
+    const authorization = headers.authorization?.trim();
+    const token = /^bearer[ \t]+(\S+)$/i.exec(authorization ?? '')?.[1] ?? '';
+    if (this.#verifyToken && isJwt(token)) {
+      return findClaim(decodeClaims(token), authUserClaim) === undefined
+        ? 'AUTH_USER_CLAIM'
+        : undefined;
+    }
+    const names = authCookies.length > 0 ? authCookies : usualCookies;
+    const cookie = authorization ? undefined : pickCookies(headers.cookie, names);
+    if (cookie && (!this.#webhook || authCookies.length === 0)) {
+      return 'AUTH_WEBHOOK_URL and AUTH_COOKIES';
+    }
+    if (!authorization || this.#webhook) return undefined;
+    return isJwt(token) ? 'AUTH_JWKS_URL or AUTH_JWT_SECRET' : 'AUTH_WEBHOOK_URL';
+  }
+
+  async close(): Promise<void> {
+    await this.#webhook?.close();
+  }
+}
+
+/** Undefined for another scheme. @throws HttpError 401 unless there is one token */
+function readBearer(authorization: string | undefined): string | undefined {
+  const [scheme = '', token = '', ...more] = authorization?.split(/[ \t]+/) ?? [];
+  if (scheme.toLowerCase() !== 'bearer') return undefined;
+  if (token === '' || more.length > 0) throw invalidToken();
+  return token;
+}
+
+function isJwt(token: string): boolean {
+  try {
+    decodeProtectedHeader(token);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,159 @@
+// AUTH_WEBHOOK_URL: another service, such as the old one, is asked whose a credential is.
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Config } from '../config.ts';
+import { Lane } from '../database/connection/lane.ts';
+import { HttpError, unavailable } from '../errors.ts';
+import { HttpClient } from '../http/client.ts';
+import { toUserId, type Viewer } from './viewer.ts';
+
+export interface Credential {
+  readonly authorization: string | undefined;
+  /** Pairs of the header Cookie that AUTH_COOKIES names. */
+  readonly cookie: string | undefined;
+}
+
+/**
+ * Applies the rate limit before a question, and returns the sender that the question is charged to.
+ * @param userId the user whose credential it was by the last decision, now expired
+ */
+export type Charge = (userId: number | undefined) => Promise<string> | string;
+
+interface Decision {
+  /** Undefined: the credential is refused. */
+  readonly userId: number | undefined;
+  /** Milliseconds, by `performance.now()`. */
+  readonly expires: number;
+}
+
+export type WebhookConfig = Pick<Config, 'authWebhookTtl' | 'requestTimeout'>;
+
+/** Concurrent questions, of all senders and of one. More wait: senders take turns. */
+const limits = { slots: 32, perSender: 8 };
+const maxWaiting = 1_000;
+/** Cached decisions of each kind: a flood of refused credentials does not evict the others. */
+const maxKept = 20_000;
+const maxBytes = 65_536;
+/** Most milliseconds of a question, and of the wait before it. */
+const maxTime = 5_000;
+
+/** Errors of a kept connection that the server closes just as it is used again. */
+const staleConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+export class Webhook {
+  readonly #client = new HttpClient();
+  readonly #origin: string;
+  readonly #target: string;
+  /** Seconds. */
+  readonly #period: number;
+  readonly #timeout: number;
+  readonly #lane: Lane;
+  /** By digest: no credential stays in memory. Expired entries stay, to charge their user with the next question. */
+  readonly #accepted = new LRUCache<string, Decision>({ max: maxKept });
+  readonly #refused = new LRUCache<string, Decision>({ max: maxKept });
+  readonly #underWay = new Map<string, Promise<Decision>>();
+  readonly #never = new AbortController();
+
+  constructor(url: string, { authWebhookTtl, requestTimeout }: WebhookConfig) {
+    const { origin, pathname, search } = new URL(url);
+    this.#origin = origin;
+    this.#target = pathname + search;
+    this.#period = authWebhookTtl;
+    this.#timeout = Math.min(maxTime, requestTimeout * 500);
+    this.#lane = new Lane({ ...limits, maxWait: this.#timeout });
+    this.#lane.limitWaiting(maxWaiting);
+  }
+
+  /** Undefined: the credential is refused. @throws HttpError 503 without an answer, or what `charge` throws */
+  async authenticate(credential: Credential, charge: Charge): Promise<Viewer | undefined> {
+    const key = digestOf(credential);
+    let decision = this.#find(key);
+    if (!decision) {
+      const sender = await charge(this.#accepted.get(key)?.userId);
+      decision = this.#find(key) ?? (await this.#askOnce(key, credential, sender));
+    }
+    const { userId, expires } = decision;
+    if (userId === undefined) return undefined;
+    return {
+      userId,
+      expiresAt: (Date.now() + expires - performance.now()) / 1000,
+      renewal: {
+        grace: this.#period,
+        renew: async () => {
+          // One sender for all streams: requests do not wait behind them.
+          const viewer = await this.authenticate(credential, () => 'streams');
+          return viewer?.userId === userId ? viewer : undefined;
+        },
+      },
+    };
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  #find(key: string): Decision | undefined {
+    const kept = [this.#accepted.get(key), this.#refused.get(key)];
+    return kept.find((one) => one !== undefined && performance.now() < one.expires);
+  }
+
+  #askOnce(key: string, credential: Credential, sender: string): Promise<Decision> {
+    const known = this.#underWay.get(key);
+    if (known) return known;
+    const asking = this.#askInTurn(credential, sender)
+      .then((decision) => {
+        const isRefused = decision.userId === undefined;
+        (isRefused ? this.#accepted : this.#refused).delete(key);
+        (isRefused ? this.#refused : this.#accepted).set(key, decision);
+        return decision;
+      })
+      .finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, asking);
+    return asking;
+  }
+
+  async #askInTurn(credential: Credential, sender: string): Promise<Decision> {
+    const origin = { sender };
+    await this.#lane.enter(origin);
+    try {
+      // Before the question: the credential may be revoked right after the decision.
+      const expires = performance.now() + this.#period * 1000;
+      return { userId: await this.#ask(credential), expires };
+    } catch (cause) {
+      throw cause instanceof HttpError ? cause : unavailable({ cause });
+    } finally {
+      this.#lane.leave(origin);
+    }
+  }
+
+  async #ask({ authorization, cookie }: Credential): Promise<number | undefined> {
+    const question = {
+      target: this.#target,
+      headers: {
+        accept: 'application/json',
+        ...(authorization === undefined ? {} : { authorization }),
+        ...(cookie === undefined ? {} : { cookie }),
+      },
+      signal: this.#never.signal,
+      timeout: this.#timeout,
+      maxBytes,
+    };
+    const ask = () => this.#client.ask(this.#origin, question);
+    const { status, body } = await ask().catch((error) => {
+      if (!staleConnection.has(error.code)) throw error;
+      return ask();
+    });
+    if (status === 401 || status === 403) return undefined;
+    if (status !== 200) throw new Error(`AUTH_WEBHOOK_URL was answered with status ${status}.`);
+    const answer = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    const userId = toUserId(answer?.id);
+    if (userId === undefined) {
+      throw new Error('AUTH_WEBHOOK_URL was answered without the number of a user as "id".');
+    }
+    return userId;
+  }
+}
+
+function digestOf({ authorization, cookie }: Credential): string {
+  return hash('sha256', JSON.stringify([authorization ?? null, cookie ?? null]), 'base64');
+}

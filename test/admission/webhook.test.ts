@@ -1,0 +1,594 @@
+// AUTH_WEBHOOK_URL and AUTH_COOKIES: credentials that another service verifies, over REST and GraphQL.
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { buildApp } from '../../src/app.ts';
+import { ConfigError, readConfig } from '../../src/config.ts';
+import { keepLog, outfitId, useGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+import { sendJson, startWebhook, type Webhook } from '../support/http/webhook.ts';
+
+const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
+let webhook: Webhook;
+beforeAll(async () => {
+  webhook = await startWebhook();
+});
+afterAll(() => webhook.close());
+beforeEach(async () => {
+  webhook.asked.length = 0;
+  webhook.users.clear();
+  webhook.answer = undefined;
+  webhook.underWay.most = 0;
+  await gateway.database.pool.query('TRUNCATE rate_limits');
+});
+
+async function open(environment: Record<string, string> = {}, logger = keepLog().logger) {
+  const config = readConfig({
+    AUTH_WEBHOOK_URL: webhook.url,
+    AUTH_COOKIES: 'sessionid',
+    PUBLIC_URL: 'https://shop.test',
+    ...environment,
+  });
+  const app = await buildApp(config, gateway.database, { logger });
+  onTestFinished(() => app.close());
+  return app;
+}
+
+const own = 'https://shop.test';
+const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
+
+const read = (app: FastifyInstance, headers: Record<string, string>, more: InjectOptions = {}) =>
+  app.inject({ method: 'GET', url: '/api/outfits/', ...more, headers });
+
+const create = (app: FastifyInstance, headers: Record<string, string>) =>
+  app.inject({ method: 'POST', url: '/api/outfits/', headers, payload: { image_key: image } });
+
+const ask = (app: FastifyInstance, query: string, headers: Record<string, string>) =>
+  app.inject({ method: 'POST', url: '/graphql', headers, payload: { query } });
+
+async function viewerOf(app: FastifyInstance, headers: Record<string, string>): Promise<unknown> {
+  const { statusCode, body } = await ask(app, '{ viewer { user { databaseId } } }', headers);
+  if (statusCode !== 200) return statusCode;
+  return JSON.parse(body).data.viewer?.user?.databaseId ?? null;
+}
+
+const token = (name: string) => ({ authorization: `Token ${name}` });
+const session = (value: string) => ({ cookie: `_ga=1; sessionid=${value}; theme=dark` });
+
+describe('a credential', () => {
+  test.each([
+    ['a token', 'Token abc'],
+    ['an opaque bearer token', 'Bearer abc'],
+    ['a bearer token with dots', 'Bearer sk.live.abc'],
+    ['a password', 'Basic dXNlcjpwYXNz'],
+    ['a JWT without keys', 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.abc'],
+  ])('of another form is asked about: %s', async (_name, authorization) => {
+    const app = await open();
+    expect((await read(app, { authorization })).statusCode).toBe(401);
+    expect(await viewerOf(app, { authorization })).toBe(401);
+    expect(webhook.asked).toMatchObject([
+      { method: 'GET', target: '/whoami/?from=gateway', headers: { authorization } },
+    ]);
+    webhook.users.set(authorization, 1);
+    const other = await open();
+    expect((await read(other, { authorization })).statusCode).toBe(200);
+    expect(await viewerOf(other, { authorization })).toBe(1);
+    expect((await create(other, { authorization })).json()).toMatchObject({ user: { id: 1 } });
+    expect(webhook.asked).toHaveLength(2);
+  });
+
+  test('is asked about with the cookies that AUTH_COOKIES names, and nothing else of the request', async () => {
+    const app = await open();
+    webhook.users.set('sessionid=a; sessionid=b', 2);
+    const headers = {
+      cookie: 'x=1; sessionid=a;  Sessionid=c; sessionid=; xsessionid=d;sessionid=b; sessionid',
+      'x-secret': 'of the client',
+      origin: own,
+    };
+    expect(await viewerOf(app, headers)).toBe(2);
+    expect(webhook.asked[0]?.headers).toEqual({
+      accept: 'application/json',
+      connection: 'keep-alive',
+      cookie: 'sessionid=a; sessionid=b',
+      host: new URL(webhook.url).host,
+    });
+  });
+
+  test('without which nothing is asked', async () => {
+    const app = await open();
+    for (const headers of [
+      {},
+      { cookie: 'csrftoken=1' },
+      { cookie: 'sessionid=' },
+      { authorization: '' },
+    ]) {
+      expect((await read(app, headers)).statusCode).toBe(200);
+    }
+    expect((await create(app, {})).statusCode).toBe(401);
+    expect(webhook.asked).toEqual([]);
+  });
+
+  test('that is a JWT which the keys do not verify is never asked about', async () => {
+    const app = await open({ AUTH_JWT_SECRET: secret });
+    const [header, payload] = (await signIn(1))['authorization']?.split('.') ?? [];
+    const expired = (await signIn(1, -10))['authorization'] ?? '';
+    for (const authorization of [
+      `${header}.${payload}.${'A'.repeat(43)}`,
+      expired,
+      `${expired} `,
+      expired.replace('Bearer', 'bearer '),
+      `${header}.${payload}.a.b.c`,
+      'Bearer',
+      'Bearer a b',
+    ]) {
+      expect((await read(app, { authorization })).statusCode).toBe(401);
+      expect((await read(app, { authorization, ...session('a') })).statusCode).toBe(401);
+    }
+    expect(webhook.asked).toEqual([]);
+    expect((await read(app, await signIn(1))).statusCode).toBe(200);
+    webhook.users.set('Token abc', 2);
+    expect(await viewerOf(app, token('abc'))).toBe(2);
+    expect(webhook.asked).toHaveLength(1);
+  });
+
+  test('is not in the log, and neither is what the webhook says', async () => {
+    const log = keepLog('debug');
+    const app = await open({}, log.logger);
+    webhook.answer = (response) => response.end('{"id": "top secret"');
+    expect(
+      (await read(app, { ...token('hidden-token'), ...session('hidden-session') })).statusCode,
+    ).toBe(503);
+    await vi.waitFor(() => expect(log.text()).toContain('Service temporarily unavailable'));
+    expect(log.text()).not.toMatch(/hidden|secret/);
+  });
+});
+
+describe('a refusal', () => {
+  test.each([401, 403])('with %i is a 401', async (status) => {
+    const app = await open();
+    webhook.answer = (response) => sendJson(response, status, { id: 1 });
+    const answer = await read(app, token('abc'));
+    expect(answer.statusCode).toBe(401);
+    expect(answer.json()).toEqual({ detail: 'Invalid token.' });
+    expect((await create(app, token('abc'))).statusCode).toBe(401);
+    expect(await viewerOf(app, token('abc'))).toBe(401);
+  });
+
+  test('of a cookie alone is nobody, who reads and does not write, as in Django', async () => {
+    const app = await open();
+    const headers = { ...session('ended'), origin: own };
+    expect((await read(app, headers)).statusCode).toBe(200);
+    expect(await viewerOf(app, headers)).toBeNull();
+    expect((await create(app, headers)).statusCode).toBe(401);
+    const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { likes } } }`;
+    expect((await ask(app, like, headers)).body).toContain('UNAUTHENTICATED');
+  });
+});
+
+describe('anything else that the webhook does', () => {
+  const answers: [string, (response: ServerResponse) => void][] = [
+    ['a redirect', (response) => response.writeHead(302, { location: webhook.url }).end()],
+    [
+      'a redirect to itself with a body',
+      (response) => response.writeHead(307, { location: '/' }).end('{"id":1}'),
+    ],
+    ['an error', (response) => sendJson(response, 500, { id: 1 })],
+    ['a limit', (response) => sendJson(response, 429, { id: 1 })],
+    ['nothing there', (response) => sendJson(response, 404, { id: 1 })],
+    ['another success', (response) => sendJson(response, 201, { id: 1 })],
+    ['no content', (response) => response.writeHead(204).end()],
+    ['an empty body', (response) => response.end()],
+    ['a page', (response) => response.end('<h1>Sign in</h1>')],
+    ['no object', (response) => sendJson(response, 200, [{ id: 1 }])],
+    ['null', (response) => sendJson(response, 200, null)],
+    ['no id', (response) => sendJson(response, 200, { user: 1 })],
+    ['no user', (response) => sendJson(response, 200, { id: null })],
+    ['true', (response) => sendJson(response, 200, { id: true })],
+    ['half an id', (response) => sendJson(response, 200, { id: 1.5 })],
+    ['an id that is too large', (response) => sendJson(response, 200, { id: 2 ** 31 })],
+    ['a list as id', (response) => sendJson(response, 200, { id: ['1'] })],
+    [
+      'invalid UTF-8',
+      (response) => response.end(Buffer.from('{"id":1,"username":"\xff"}', 'latin1')),
+    ],
+    ['a body without end', (response) => void response.write(' '.repeat(100_000))],
+    ['a large body', (response) => response.end(`{"id":1,"a":"${'a'.repeat(70_000)}"}`)],
+    ['large headers', (response) => response.setHeader('x-a', 'a'.repeat(20_000)).end('{"id":1}')],
+    ['a broken connection', (response) => response.socket?.destroy()],
+    [
+      'half an answer',
+      (response) =>
+        response
+          .writeHead(200, { 'content-length': '20' })
+          .write('{"id":1}', () => response.destroy()),
+    ],
+    ['broken gzip', (response) => response.setHeader('content-encoding', 'gzip').end('{"id":1}')],
+  ];
+
+  test.each(answers)(
+    'is a 503 for requests with credentials, and nothing for others: %s',
+    async (_name, answer) => {
+      const app = await open();
+      webhook.answer = answer;
+      for (const request of [
+        read(app, token('abc')),
+        read(app, session('a')),
+        create(app, token('b')),
+      ]) {
+        const { statusCode, headers, json } = await request;
+        expect(statusCode).toBe(503);
+        expect(headers['retry-after']).toBe('1');
+        expect(json()).toEqual({ detail: 'Service temporarily unavailable, try again later.' });
+      }
+      expect(await viewerOf(app, token('abc'))).toBe(503);
+      expect((await read(app, {})).statusCode).toBe(200);
+      // Nothing of it is kept.
+      webhook.answer = undefined;
+      webhook.users.set('Token abc', 1);
+      expect(await viewerOf(app, token('abc'))).toBe(1);
+    },
+  );
+
+  test('a service that is not there is the same', async () => {
+    const app = await open({ AUTH_WEBHOOK_URL: 'http://127.0.0.1:9/' });
+    expect((await read(app, token('abc'))).statusCode).toBe(503);
+    expect((await read(app, {})).statusCode).toBe(200);
+  });
+
+  test('one that hangs costs half of REQUEST_TIMEOUT, and holds up nobody else', async () => {
+    const app = await open({ REQUEST_TIMEOUT: '2' });
+    webhook.answer = () => {};
+    const begun = performance.now();
+    const waiting = Array.from({ length: 200 }, (_, index) => read(app, token(String(index))));
+    for (let index = 0; index < 20; index += 1) {
+      expect((await read(app, {})).statusCode).toBe(200);
+    }
+    expect(performance.now() - begun).toBeLessThan(900);
+    const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode);
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    expect(performance.now() - begun).toBeLessThan(3_500);
+    // One sender.
+    expect(webhook.underWay.most).toBe(8);
+  });
+
+  test('a kept connection that ends as it is used again is no failure', async () => {
+    const app = await open();
+    webhook.users.set('Token abc', 1);
+    const answers = [
+      undefined,
+      (response: ServerResponse) => response.socket?.destroy(),
+      undefined,
+    ];
+    webhook.answer = (response) => {
+      const next = answers.shift();
+      if (next) next(response);
+      else sendJson(response, 200, { id: 1 });
+    };
+    expect(await viewerOf(app, token('a'))).toBe(1);
+    expect(await viewerOf(app, token('b'))).toBe(1);
+    expect(webhook.asked).toHaveLength(3);
+  });
+});
+
+describe('what was answered', () => {
+  test('is kept for AUTH_WEBHOOK_TTL seconds, answer and refusal alike', async () => {
+    const app = await open({ AUTH_WEBHOOK_TTL: '1' });
+    webhook.users.set('Token good', 1);
+    for (let index = 0; index < 3; index += 1) {
+      expect(await viewerOf(app, token('good'))).toBe(1);
+      expect(await viewerOf(app, token('bad'))).toBe(401);
+    }
+    expect(webhook.asked).toHaveLength(2);
+    webhook.users.clear();
+    webhook.users.set('Token bad', 2);
+    await sleep(1_050);
+    expect(await viewerOf(app, token('good'))).toBe(401);
+    expect(await viewerOf(app, token('bad'))).toBe(2);
+    expect(webhook.asked).toHaveLength(4);
+  });
+
+  test('counts from the question on: a slow answer is no longer valid than a fast one', async () => {
+    const app = await open({ AUTH_WEBHOOK_TTL: '1' });
+    webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 1 }), 700);
+    expect(await viewerOf(app, token('a'))).toBe(1);
+    await sleep(350);
+    webhook.answer = (response) => sendJson(response, 401, {});
+    expect(await viewerOf(app, token('a'))).toBe(401);
+  });
+
+  test('is one question for all who ask with the same credential at a time', async () => {
+    const app = await open();
+    webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 1 }), 100);
+    const answers = await Promise.all(Array.from({ length: 300 }, () => viewerOf(app, token('a'))));
+    expect(new Set(answers)).toEqual(new Set([1]));
+    expect(webhook.asked).toHaveLength(1);
+  });
+
+  test('is never given to another credential', async () => {
+    const app = await open();
+    webhook.users.set('Token a', 1).set('sessionid=a', 2);
+    expect(await viewerOf(app, token('a'))).toBe(1);
+    expect(await viewerOf(app, { ...session('a'), origin: own })).toBe(2);
+    expect(await viewerOf(app, token('a '))).toBe(1);
+    expect(await viewerOf(app, token('A'))).toBe(401);
+    expect(await viewerOf(app, { ...session('A'), origin: own })).toBeNull();
+    expect(webhook.asked).toHaveLength(4);
+    await viewerOf(app, { authorization: 'sessionid=a' });
+    expect(webhook.asked).toHaveLength(5);
+  });
+});
+
+describe('RATE_LIMIT', () => {
+  const used = async () => {
+    const { rows } = await gateway.database.pool.query(
+      'SELECT sender, used FROM rate_limits ORDER BY sender',
+    );
+    return rows.map(
+      ({ sender, used: times }) => `${sender.slice(sender.indexOf(' ') + 1)}: ${times}`,
+    );
+  };
+
+  test('counts a request once, before it is asked about: for its address, later for its user', async () => {
+    const app = await open({ RATE_LIMIT: '5/day', AUTH_WEBHOOK_TTL: '1' });
+    webhook.users.set('Token a', 1);
+    expect((await read(app, token('a'))).statusCode).toBe(200);
+    expect(await used()).toEqual(['address 127.0.0.1: 1']);
+    expect((await read(app, token('a'))).statusCode).toBe(200);
+    expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 1']);
+    await sleep(1_050);
+    expect((await read(app, token('a'))).statusCode).toBe(200);
+    expect(webhook.asked).toHaveLength(2);
+    expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 2']);
+  });
+
+  test('refuses without asking, and not the viewers who are known', async () => {
+    const app = await open({ RATE_LIMIT: '5/day' });
+    webhook.users.set('Token a', 1);
+    await read(app, token('a'));
+    const statuses: number[] = [];
+    for (let index = 0; index < 10; index += 1) {
+      statuses.push((await read(app, token(`guess ${index}`))).statusCode);
+    }
+    expect(statuses).toEqual([401, 401, 401, 401, 429, 429, 429, 429, 429, 429]);
+    expect(webhook.asked).toHaveLength(5);
+    expect((await read(app, token('a'))).statusCode).toBe(200);
+  });
+});
+
+describe('a flood', () => {
+  test('of credentials from one address leaves places for others', {
+    timeout: 30_000,
+  }, async () => {
+    const app = await open({ TRUST_PROXY: '127.0.0.1' });
+    webhook.answer = (response) => setTimeout(() => sendJson(response, 401, {}), 50);
+    const flood = Array.from({ length: 1_500 }, (_, index) =>
+      read(app, { ...token(`guess ${index}`), 'x-forwarded-for': '10.0.0.1' }),
+    );
+    await sleep(100);
+    const times: number[] = [];
+    for (let index = 0; index < 20; index += 1) {
+      const begun = performance.now();
+      const headers = { ...token(`other ${index}`), 'x-forwarded-for': `10.0.1.${index}` };
+      expect((await read(app, headers)).statusCode).toBe(401);
+      times.push(performance.now() - begun);
+    }
+    expect(Math.max(...times)).toBeLessThan(1_000);
+    const statuses = (await Promise.all(flood)).map(({ statusCode }) => statusCode);
+    expect(new Set(statuses)).toEqual(new Set([401, 503]));
+    expect(webhook.underWay.most).toBeLessThanOrEqual(9);
+  });
+
+  test('of refused credentials evicts no accepted one', { timeout: 60_000 }, async () => {
+    const app = await open({ AUTH_WEBHOOK_TTL: '600' });
+    webhook.users.set('Token a', 1);
+    expect(await viewerOf(app, token('a'))).toBe(1);
+    for (let round = 0; round < 21; round += 1) {
+      await Promise.all(
+        Array.from({ length: 1_000 }, (_, index) =>
+          app.inject({ method: 'OPTIONS', url: '/graphql', headers: token(`${round}-${index}`) }),
+        ),
+      );
+    }
+    const before = webhook.asked.length;
+    expect(await viewerOf(app, token('a'))).toBe(1);
+    expect(webhook.asked).toHaveLength(before);
+  });
+});
+
+describe('a cookie', () => {
+  const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { viewerHasLiked } } }`;
+
+  test.each([
+    ['the own origin', own, 200],
+    ['an origin of CORS_ORIGINS', 'https://app.test', 200],
+    ['another one', 'https://evil.test', 403],
+    ['one that looks alike', 'https://shop.test.evil.test', 403],
+    ['another scheme', 'http://shop.test', 403],
+    ['another port', 'https://shop.test:8443', 403],
+    ['another case', 'HTTPS://SHOP.TEST', 403],
+    ['null', 'null', 403],
+    ['a star', '*', 403],
+    ['nothing', '', 403],
+    ['no Origin', undefined, 403],
+    ['two of them', 'https://shop.test, https://evil.test', 403],
+    ['the host of the request', 'http://localhost', 403],
+  ])('authorises a write only from an origin that is named: %s', async (_name, origin, status) => {
+    const app = await open({ CORS_ORIGINS: 'https://app.test,https://two.test' });
+    webhook.users.set('sessionid=a', 1);
+    const headers = { ...session('a'), ...(origin === undefined ? {} : { origin }) };
+    const created = await create(app, headers);
+    expect(created.statusCode).toBe(status === 200 ? 201 : 403);
+    const liked = await ask(app, like, headers);
+    expect(liked.statusCode).toBe(status);
+    expect(liked.json()).toMatchObject(
+      status === 200
+        ? { data: { likeOutfit: { outfit: { viewerHasLiked: true } } } }
+        : { errors: [{ extensions: { code: 'FORBIDDEN' } }] },
+    );
+    if (status === 403) expect(created.json().detail).toMatch(/^CSRF Failed: /);
+    // It reads for its user all the same: no page of another origin can read the answer.
+    expect(await viewerOf(app, headers)).toBe(1);
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const posted = await app.inject({
+      method: 'POST',
+      url: '/api/outfits/',
+      headers: { ...headers, ...form },
+      payload: `image_key=${encodeURIComponent(image)}`,
+    });
+    expect(posted.statusCode).toBe(status === 200 ? 201 : 403);
+  });
+
+  test.each(['http://shop.example', 'http://shop.example:80'])(
+    'takes the host of the request for the own origin without PUBLIC_URL: %s',
+    async (base) => {
+      const app = await open({ PUBLIC_URL: '' });
+      webhook.users.set('sessionid=a', 1);
+      const { host } = new URL(base);
+      for (const [origin, status] of [
+        ['http://shop.example', 201],
+        ['https://shop.example', 403],
+        ['http://shop.example:4000', 403],
+      ] as const) {
+        expect((await create(app, { ...session('a'), host, origin })).statusCode).toBe(status);
+      }
+    },
+  );
+
+  test('beside an Authorization that the webhook takes is not needed, and from another page is not sent', async () => {
+    const app = await open();
+    webhook.users.set('Token a', 1).set('sessionid=b', 2);
+    const headers = { ...token('a'), ...session('b') };
+    // An app that keeps cookies, and has no origin.
+    expect((await create(app, headers)).statusCode).toBe(201);
+    expect(webhook.asked.at(-1)?.headers.cookie).toBeUndefined();
+    // A form of another page can send both, but then the password must hold by itself.
+    const basic = { authorization: 'Basic eDp5', ...session('b'), origin: 'https://evil.test' };
+    expect((await create(app, basic)).statusCode).toBe(401);
+    expect(webhook.asked.at(-1)?.headers.cookie).toBeUndefined();
+    expect((await create(app, { ...basic, origin: own })).statusCode).toBe(201);
+  });
+
+  test('cannot write by GET, with whatever method a header names', async () => {
+    const app = await open();
+    webhook.users.set('sessionid=a', 1);
+    const headers = { ...session('a'), origin: own, 'x-http-method-override': 'POST' };
+    const url = `/graphql?query=${encodeURIComponent(like)}`;
+    expect((await read(app, headers, { url })).statusCode).toBe(405);
+    expect((await read(app, headers, { url: `/api/outfits/?_method=POST` })).statusCode).toBe(200);
+  });
+
+  test.each([
+    '/api/outfits/',
+    '/api/outfits/?page=99',
+    '/api/nope',
+    '/graphql?query={__typename}',
+    '/graphql?query={x}',
+    '/nope',
+    '/',
+  ])('makes the answer of %s private, and one that varies by Cookie', async (url) => {
+    const app = await open({ CORS_ORIGINS: 'https://app.test' });
+    webhook.users.set('sessionid=a', 1);
+    for (const accept of ['application/json', 'text/html,*/*;q=0.8']) {
+      for (const headers of [session('a'), session('refused')]) {
+        const answer = await read(app, { ...headers, accept }, { url });
+        expect(answer.headers['cache-control']).toMatch(/^(private, no-cache|no-store.*)$/);
+        expect(answer.headers.vary).toMatch(/^(Accept, )?(Accept-Encoding, )?Cookie, Origin$/);
+        const again = { ...headers, accept, 'if-none-match': String(answer.headers.etag) };
+        const unchanged = await read(app, again, { url });
+        expect(unchanged.headers['cache-control']).toBe(answer.headers['cache-control']);
+        expect(unchanged.headers.vary).toBe(answer.headers.vary);
+      }
+      const other = await read(app, { accept, cookie: 'theme=dark' }, { url });
+      expect(other.headers.vary ?? '').not.toContain('Cookie');
+    }
+  });
+
+  test('leaves the contract as it is where it is not sent', async () => {
+    const app = await open();
+    const answer = await read(app, { cookie: 'csrftoken=1' });
+    expect(answer.headers.vary).toBe('Accept');
+    expect(answer.headers['cache-control']).toBe('no-cache');
+  });
+
+  test('shows its user what is private, and nobody else', async () => {
+    await gateway.database.pool.query('UPDATE outfits SET private = true WHERE id = 1');
+    const { rows } = await gateway.database.pool.query('SELECT user_id FROM outfits WHERE id = 1');
+    const app = await open({ PRIVATE_OUTFITS: 'owner' });
+    webhook.users.set('sessionid=a', rows[0].user_id);
+    const countOf = async (headers: Record<string, string>) =>
+      (await read(app, headers)).json().count;
+    const all = await countOf(session('a'));
+    for (let round = 0; round < 3; round += 1) {
+      expect(await countOf({})).toBe(all - 1);
+      expect(await countOf(session('a'))).toBe(all);
+      expect(await countOf(session('refused'))).toBe(all - 1);
+    }
+    await gateway.database.pool.query('UPDATE outfits SET private = false WHERE id = 1');
+  });
+});
+
+describe('CORS', () => {
+  test('lets pages of the origins that are named ask with credentials, and no others', async () => {
+    const app = await open({ CORS_ORIGINS: 'https://app.test' });
+    const preflight = (origin: string) =>
+      app.inject({
+        method: 'OPTIONS',
+        url: '/api/outfits/',
+        headers: {
+          origin,
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'content-type,x-anything',
+        },
+      });
+    const allowed = await preflight('https://app.test');
+    expect(allowed.headers).toMatchObject({
+      'access-control-allow-origin': 'https://app.test',
+      'access-control-allow-credentials': 'true',
+    });
+    expect(allowed.headers['access-control-allow-headers']).toMatch(
+      /\bContent-Type\b.*\bX-CSRFToken\b/,
+    );
+    expect(allowed.headers['access-control-allow-headers']).not.toContain('anything');
+    for (const origin of ['https://evil.test', 'null', '*']) {
+      const { headers } = await preflight(origin);
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+      const answer = await read(app, { origin, ...session('a') });
+      expect(
+        Object.keys(answer.headers).filter((name) => name.startsWith('access-control')),
+      ).toEqual([]);
+    }
+    const answer = await read(app, { origin: 'https://app.test', ...session('a') });
+    expect(answer.headers['access-control-allow-credentials']).toBe('true');
+  });
+
+  test('says nothing of credentials without AUTH_COOKIES', async () => {
+    const app = await open({ CORS_ORIGINS: 'https://app.test', AUTH_COOKIES: '' });
+    const answer = await read(app, { origin: 'https://app.test' });
+    expect(answer.headers['access-control-allow-credentials']).toBeUndefined();
+  });
+});
+
+test.each([
+  [{ AUTH_COOKIES: 'sessionid' }, /^AUTH_COOKIES is set, but AUTH_WEBHOOK_URL is not/],
+  [
+    { AUTH_WEBHOOK_URL: 'https://user:secret@old.test/' },
+    /^AUTH_WEBHOOK_URL is not valid, but it may be/,
+  ],
+  [{ AUTH_WEBHOOK_URL: 'ftp://old.test/' }, /^AUTH_WEBHOOK_URL is not valid/],
+  [{ AUTH_WEBHOOK_URL: 'https://old.test/', AUTH_COOKIES: 'a b' }, /^AUTH_COOKIES is "a b"/],
+  [{ AUTH_WEBHOOK_TTL: '0' }, /^AUTH_WEBHOOK_TTL is "0"/],
+])('settings that cannot be meant are refused: %j', (environment, sentence) => {
+  expect(() => readConfig(environment)).toThrow(ConfigError);
+  expect(() => readConfig(environment)).toThrow(sentence);
+});

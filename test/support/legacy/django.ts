@@ -1,0 +1,64 @@
+// Django REST Framework of Debian behind gunicorn, as an old service with credentials of every form.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../databases/embedded-postgres.js';
+
+const packages = '/usr/lib/python3/dist-packages';
+const needed = ['django', 'rest_framework', 'gunicorn', 'jwt'].map((name) => `${packages}/${name}`);
+
+/** CI installs it; elsewhere it may be missing. */
+export const hasDjango = needed.every((file) => existsSync(file));
+
+const app = fileURLToPath(new URL('django/', import.meta.url));
+
+export interface DjangoUser {
+  readonly id: number;
+  readonly token: string;
+  readonly session: string;
+  readonly access: string;
+  readonly refresh: string;
+  readonly expired: string;
+}
+
+export async function startDjango(secret: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-django-'));
+  const env = {
+    PATH: process.env['PATH'],
+    SECRET: secret,
+    DATABASE: join(folder, 'db.sqlite3'),
+    PYTHONDONTWRITEBYTECODE: '1',
+  };
+  const manage = (name: string) =>
+    execFileSync('/usr/bin/python3', ['app.py', name], { cwd: app, env, encoding: 'utf8' });
+  const users: Readonly<Record<'ann' | 'bob', DjangoUser>> = JSON.parse(manage('setup'));
+  const port = await findFreePort();
+  const options = ['-b', `127.0.0.1:${port}`, '--threads', '4', 'app:application'];
+  const server = spawn('/usr/bin/python3', ['-m', 'gunicorn', ...options], {
+    cwd: app,
+    env,
+    stdio: 'ignore',
+  });
+  const base = `http://127.0.0.1:${port}`;
+  for (let tries = 0; ; tries += 1) {
+    const answer = await fetch(`${base}/api/outfits/`).catch(() => undefined);
+    if (answer?.ok) break;
+    if (tries > 100) throw new Error('Django does not answer.');
+    await new Promise((settle) => setTimeout(settle, 100));
+  }
+  return {
+    base,
+    users,
+    /** Ends the token and the session of ann, and makes her inactive. */
+    revoke: () => void manage('revoke'),
+    async close() {
+      const ended = once(server, 'exit');
+      server.kill('SIGTERM');
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
