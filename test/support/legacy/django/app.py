@@ -12,6 +12,8 @@ import jwt
 from django.conf import settings
 
 SECRET = os.environ["SECRET"]
+# Also when it is run as a script: settings name it.
+sys.modules["app"] = sys.modules[__name__]
 
 settings.configure(
     SECRET_KEY=SECRET,
@@ -47,12 +49,7 @@ settings.configure(
 django.setup()
 
 from django.contrib.auth.models import User  # noqa: E402
-from django.core.wsgi import get_wsgi_application  # noqa: E402
-from django.urls import path  # noqa: E402
-from rest_framework import authentication, exceptions, generics, serializers  # noqa: E402
-from rest_framework.permissions import IsAuthenticated  # noqa: E402
-from rest_framework.response import Response  # noqa: E402
-from rest_framework.views import APIView  # noqa: E402
+from rest_framework import authentication, exceptions  # noqa: E402
 
 
 class JwtAuthentication(authentication.BaseAuthentication):
@@ -70,6 +67,15 @@ class JwtAuthentication(authentication.BaseAuthentication):
         if user is None:
             raise exceptions.AuthenticationFailed("User is inactive")
         return user, None
+
+
+# They read the settings, which name the class above.
+from django.core.wsgi import get_wsgi_application  # noqa: E402
+from django.urls import path  # noqa: E402
+from rest_framework import generics, serializers  # noqa: E402
+from rest_framework.permissions import IsAuthenticated  # noqa: E402
+from rest_framework.response import Response  # noqa: E402
+from rest_framework.views import APIView  # noqa: E402
 
 
 class UserSerializer(serializers.ModelSerializer):
