@@ -90,6 +90,7 @@ export async function buildApp(
       : (await import('./legacy/proxy/modes.ts')).serveLegacy(app, {
           config,
           credentials,
+          ownPaths: routes.filter(({ list }) => list).map(({ path }) => path),
           metrics,
           shutdown,
           clientOf: (request) => clients.lookup(request).name,

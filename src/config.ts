@@ -38,6 +38,11 @@ const host = z
     'an IP address or a host name without port and brackets, such as "0.0.0.0", "::1" or "localhost"',
   );
 
+const hostAndPort = z
+  .string()
+  .refine((value) => parseUrl(`http://${value}/`)?.host === value.toLowerCase().replace(/:80$/, ''))
+  .describe('a host name, with a port if it is not the default, such as "old.example.com"');
+
 const within = (pattern: RegExp, kind: string) => (min: number, max: number) =>
   z
     .string()
@@ -96,19 +101,19 @@ const collectorUrl = baseUrlOf(
 );
 
 export interface LegacyMode {
-  readonly kind: 'off' | 'shadow' | 'canary' | 'mirror';
+  readonly kind: 'off' | 'shadow' | 'canary' | 'mirror' | 'fallback';
   /** Percent of clients that this gateway answers. */
   readonly percent: number;
 }
 
 const legacyMode = z
   .string()
-  .regex(/^(off|shadow|mirror|canary:(\d{1,2}|100))$/)
+  .regex(/^(off|shadow|mirror|fallback|canary:(\d{1,2}|100))$/)
   .transform((value): LegacyMode => {
     const [kind, percent] = value.split(':') as [LegacyMode['kind'], string?];
     return { kind, percent: Number(percent ?? (kind === 'shadow' ? 0 : 100)) };
   })
-  .describe('"off", "shadow", "canary:N" with N from 0 to 100, or "mirror"');
+  .describe('"off", "shadow", "canary:N" with N from 0 to 100, "mirror" or "fallback"');
 
 function listOf(isItem: (item: string) => boolean, items: string) {
   return z
@@ -122,6 +127,11 @@ const address = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
 const addresses = listOf(
   (item) => address.safeParse(item).success,
   'addresses or CIDR ranges, such as "10.0.0.0/8,127.0.0.1"',
+);
+
+const pathPrefixes = listOf(
+  (item) => /^(?:\/[\w.~-]*[\w~-][\w.~-]*)+\/$/.test(item) && !/^\/(?:graphql|health)\//.test(item),
+  'path prefixes that begin and end with a slash, such as "/api/,/media/"; "/" and paths of the gateway (/graphql/, /health/) are not allowed',
 );
 
 const origins = listOf(
@@ -289,6 +299,8 @@ const settings = {
     legacyUrl: setting('LEGACY_URL', legacyUrl, undefined),
     legacyMode: setting('LEGACY_MODE', legacyMode, { kind: 'off', percent: 100 }, 'off'),
     legacySample: setting('LEGACY_SAMPLE', decimal(0, 100), 10),
+    legacyPaths: setting('LEGACY_PATHS', pathPrefixes, ['/api/']),
+    legacyHost: setting('LEGACY_HOST', hostAndPort, undefined),
     legacyAccept: setting('LEGACY_ACCEPT', differences, []),
     legacyTimeout: setting('LEGACY_TIMEOUT', wholeNumber(1, 80), 30),
   }),

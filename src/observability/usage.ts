@@ -35,6 +35,13 @@ export interface UsageReport {
   readonly usage: readonly UsageRow[];
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Pattern of a path that this gateway does not serve and has forwarded, such as `/api/users/:id/`. */
+    forwardedPath?: string | undefined;
+  }
+}
+
 const maxParameters = 20;
 const maxDays = 30;
 const dayLength = 86_400_000;
@@ -51,7 +58,8 @@ export class Usage {
   /** Counts the answers of `app` on REST and GraphQL; to be called before its routes are added. */
   follow(app: FastifyInstance): void {
     app.addHook('onResponse', (request, reply, done) => {
-      const { config, url: route } = request.routeOptions;
+      const { config, url } = request.routeOptions;
+      const route = (request.forwardedPath && `${request.forwardedPath} (old service)`) || url;
       const kind = interfaceOf(route);
       if (route !== undefined && kind !== undefined) {
         const client = this.clients.count(request);
@@ -118,7 +126,7 @@ export function meanOfDays(
 }
 
 function interfaceOf(route: string | undefined): Interface | undefined {
-  if (route?.startsWith('/api/')) return 'rest';
+  if (route?.startsWith('/api/') || route?.endsWith('(old service)')) return 'rest';
   // Assets of GraphiQL are not counted.
   return route?.startsWith('/graphql') && !route.startsWith('/graphql/assets/')
     ? 'graphql'

@@ -43,8 +43,13 @@ export async function start(config: Config): Promise<void> {
     const gateway = await buildGateway(config, resources, ports.main, log);
     const metricsPort = await listen(gateway, config, ports, log);
     log.info(describeWriting(config));
-    const { legacyMode, legacyUrl } = config;
-    if (legacyMode.kind !== 'off') log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
+    const { legacyMode, legacyPaths, legacyUrl } = config;
+    if (legacyMode.kind !== 'off') {
+      log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
+      log.info(
+        `paths below ${legacyPaths.join(' and ')} that are not served here go to the old service`,
+      );
+    }
     logAddresses(log, config, ports.main.url, metricsPort);
   } catch (error) {
     if (!isShuttingDown()) await resources.close();

@@ -18,13 +18,21 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/** Keeps order and spelling, `Host` (so that links lead to this gateway) and the received `X-Forwarded-*`. */
-export function toLegacyHeaders(request: FastifyRequest, gateway: string): string[] {
+/**
+ * Keeps order and spelling, `Host` (so that links lead to this gateway) and the received `X-Forwarded-*`.
+ * @param legacyHost replaces `Host` (LEGACY_HOST)
+ */
+export function toLegacyHeaders(
+  request: FastifyRequest,
+  gateway: string,
+  legacyHost?: string,
+): string[] {
   const { raw, headers, protocol, host } = request;
   // Node.js has sent "100 Continue" already.
   const dropped = ['expect', 'x-forwarded-for', loopHeader];
   if (headers['transfer-encoding'] !== undefined) dropped.push('content-length');
   const kept = endToEnd(raw, dropped);
+  if (legacyHost !== undefined) replaceHost(kept, legacyHost);
   const peer = raw.socket.remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/, '') ?? '';
   const add = (name: string, ...values: unknown[]) =>
     kept.push(name, values.filter((value) => value !== undefined && value !== '').join(', '));
@@ -33,6 +41,12 @@ export function toLegacyHeaders(request: FastifyRequest, gateway: string): strin
   if (headers['x-forwarded-host'] === undefined && host) add('X-Forwarded-Host', host);
   add('X-Forwarded-By', headers[loopHeader], gateway);
   return kept;
+}
+
+function replaceHost(headers: string[], host: string): void {
+  const index = headers.findIndex((name, index) => index % 2 === 0 && /^host$/i.test(name));
+  if (index === -1) headers.push('Host', host);
+  else headers[index + 1] = host;
 }
 
 export function fromLegacyHeaders(answer: IncomingMessage): string[] {
@@ -51,20 +65,49 @@ function endToEnd({ rawHeaders, headers }: IncomingMessage, dropped: readonly st
   return rawHeaders.filter((_text, index) => !without.has(nameAt(index)));
 }
 
-/** Safe for every way to decode a target and resolve `..`: encoded twice, backslashes, parameters after a semicolon. */
-export function isBelowApi(target: string): boolean {
-  let path = target.split('?', 1)[0] ?? '';
-  for (let before = ''; before !== path; ) {
-    before = path;
-    path = path.replace(/%(2[5ef]|3b|5c)/gi, (_all, code) =>
-      String.fromCharCode(Number.parseInt(code, 16)),
+/**
+ * Whether a target is below one of the prefixes, however the old service decodes it and resolves `..`: checked after
+ * every decoding, with backslashes as slashes and without parameters after a semicolon.
+ */
+export function isBelow(target: string, prefixes: readonly string[]): boolean {
+  if (!/^\/(?![\\/])/.test(target)) return false;
+  const decodings = decode(target.split('?', 1)[0] ?? '');
+  if (decodings.length > maxDecodings) return false;
+  const decoded = segmentsOf(decodings.at(-1) ?? '');
+  return prefixes.some((prefix) => {
+    const names = segmentsOf(prefix);
+    return (
+      // A last segment without a slash is not below its own prefix: `/api` is not below `/api/`.
+      decoded.length >= names.length &&
+      names.every((name, index) => decoded[index] === name) &&
+      (decoded.length > names.length || decodings.at(-1)?.endsWith('/')) &&
+      decodings.every((path) => staysBelow(segmentsOf(path), names.length))
     );
-  }
-  const segments = path.split(/[\\/]+/).filter((segment) => segment !== '' && segment !== '.');
-  let depth = -1;
-  for (const segment of segments) {
-    depth += /^\.\.(?:;|$)/.test(segment) ? -1 : 1;
-    if (depth < 0) return false;
-  }
-  return true;
+  });
+}
+
+/** More than any chain of servers decodes; unbounded, a long target would take a second. */
+const maxDecodings = 5;
+
+/** The path as it is, and after each decoding until nothing is encoded, or one beyond the limit. */
+function decode(path: string, decodings = 1): string[] {
+  const decoded = path.replace(/%([0-9a-f]{2})/gi, (_all, code) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+  if (decoded === path || decodings > maxDecodings) return [path];
+  return [path, ...decode(decoded, decodings + 1)];
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split(/[\\/]+/).filter((segment) => segment !== '' && segment !== '.');
+}
+
+/** Whether `..` never leads out of the first `depth` segments. */
+function staysBelow(segments: readonly string[], depth: number): boolean {
+  let current = 0;
+  return segments.every((segment, index) => {
+    const isParent = /^\.\.(?:;|$)/.test(segment);
+    current += isParent ? -1 : 1;
+    return !isParent || (index >= depth && current >= depth);
+  });
 }

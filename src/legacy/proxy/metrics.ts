@@ -41,10 +41,17 @@ export function createLegacyMetrics(registry: Registry | undefined) {
     labelNames: ['kind', 'route', 'client', 'accepted'],
     registers,
   });
+  const paths = new Counter({
+    name: 'gateway_legacy_paths_total',
+    help: 'Requests for paths that only the old service serves; at most 50 paths, and other.',
+    labelNames: ['path'],
+    registers,
+  });
   const clients = new Set<string>();
   return {
     /** @param result `answered`, `left`, or the code of the error; @param seconds to the head */
     countRequest: (result: string, seconds: number) => requests.observe({ result }, seconds),
+    countPath: (path: string) => paths.inc({ path }),
     countComparison: (outcome: Outcome) => comparisons.inc({ outcome }),
     countDifference(kind: string, route: string, client: string, accepted: boolean) {
       if (clients.size < maxClients) clients.add(client);

@@ -1,4 +1,4 @@
-// LEGACY_MODE: whether the old service or this gateway answers a request of `/api/`.
+// LEGACY_MODE: whether the old service or this gateway answers a request below LEGACY_PATHS.
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { pickCookies } from '../../admission/cookies.ts';
@@ -11,12 +11,13 @@ import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
 import { requestIdHeader, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
+import { BoundedNames, sanitizeName } from '../../observability/clients.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../rest/deprecation.ts';
 import { acceptedOf } from '../compare/difference.ts';
 import { bufferAnswer } from './answer-buffer.ts';
 import { Comparisons, conditionalHeaders, type SampledRequest } from './comparisons.ts';
-import { isBelowApi, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
+import { isBelow, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
 import { createLegacyMetrics, type LegacyMetrics } from './metrics.ts';
 import {
   type Forwarding,
@@ -35,6 +36,8 @@ interface LegacyOptions {
   readonly config: DeprecationConfig &
     CorsConfig &
     Pick<Config, LegacyKey | 'authUserClaim' | 'writes'>;
+  /** Paths whose records this gateway owns once it takes the writes, such as `/api/outfits/`. */
+  readonly ownPaths: readonly string[];
   readonly credentials: Credentials;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
@@ -50,15 +53,33 @@ const legacyLoop = new HttpError(
   'The old service is this gateway itself: set LEGACY_URL to the address of the old service.',
 );
 
+const webSocketRefused = () =>
+  new HttpError(
+    501,
+    'UPGRADE_NOT_SUPPORTED',
+    'WebSocket connections are not forwarded: open them at the address of the old service.',
+  );
+
+const ownedHere = (method: string, path: string) =>
+  new HttpError(
+    405,
+    'METHOD_NOT_ALLOWED',
+    `Method "${method}" not allowed: this service owns ${path} now. POST to ${path} creates, mutations at /graphql change and delete.`,
+    { Allow: 'GET, HEAD, OPTIONS' },
+  );
+
+/** Distinct paths that metrics and usage count separately. */
+const maxPaths = 50;
+
 /** Milliseconds that a forwarded request may take to arrive: it may be a large upload. */
 const uploadTimeout = 3_600_000;
 
 /** Call it before any hook that changes answers: forwarded answers pass unchanged. */
 export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legacy {
   const legacy = new Legacy(app, options);
-  const isForwarding = options.config.legacyMode.kind !== 'mirror';
+  const compares = options.config.legacyMode.kind !== 'fallback';
   const ownTimeout = app.server.requestTimeout;
-  if (isForwarding) app.server.requestTimeout = uploadTimeout;
+  app.server.requestTimeout = uploadTimeout;
 
   /** Applies the usual timeout to requests that are not forwarded. */
   const limitArrival = ({ raw }: FastifyRequest): void => {
@@ -71,8 +92,8 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
 
   app.addHook('onRequest', (request, reply, done) => {
     if (legacy.intercept(request, reply)) return;
-    if (isForwarding && hasBody(request.headers)) limitArrival(request);
-    if (isApi(request)) legacy.compareAfterAnswer(request, reply);
+    if (hasBody(request.headers)) limitArrival(request);
+    if (compares && isServedApi(request)) legacy.compareAfterAnswer(request, reply);
     done();
   });
   app.addHook('preClose', async () => legacy.closing.abort());
@@ -83,12 +104,15 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
 export class Legacy {
   readonly #config: LegacyOptions['config'];
   readonly #credentials: Credentials;
+  readonly #ownPaths: readonly string[];
   readonly #missingSettings = new Set<string>();
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
   readonly closing = new AbortController();
-  readonly #isForwarding: boolean;
+  /** Whether the old service owns the listing: it gets all writes, and the reads outside of the canary. */
+  readonly #isLegacyOwner: boolean;
+  readonly #paths = new BoundedNames(maxPaths, (path) => ({ path }));
 
   constructor(
     private readonly app: FastifyInstance,
@@ -98,10 +122,13 @@ export class Legacy {
     const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
     this.#config = config;
     this.#credentials = options.credentials;
-    this.#isForwarding = config.legacyMode.kind !== 'mirror';
+    this.#ownPaths = options.ownPaths;
+    const { kind } = config.legacyMode;
+    this.#isLegacyOwner = kind === 'shadow' || kind === 'canary';
     this.#forwarding = {
       upstream: traceUpstream(new HttpUpstream(legacyUrl, legacyTimeout)),
       gateway: `outfit-gateway-${randomBytes(6).toString('hex')}`,
+      legacyHost: config.legacyHost,
       isClosing: () => shutdown?.isClosing ?? false,
     };
     this.#metrics = createLegacyMetrics(metrics?.registry);
@@ -126,18 +153,17 @@ export class Legacy {
   /** The same for a request whose target the router cannot decode. */
   interceptUnroutable(request: FastifyRequest, reply: FastifyReply): boolean {
     reply.header(requestIdHeader, request.id);
-    const { url } = request;
-    const isForLegacy = url.startsWith('/api/') && isBelowApi(url);
-    return this.#forwardOrRefuse(request, reply, this.#isForwarding && isForLegacy, true);
+    const isForLegacy = isBelow(request.url, this.#config.legacyPaths);
+    return this.#forwardOrRefuse(request, reply, isForLegacy, true);
   }
 
   /** Requests the answer of the old service once the client has its own, and compares both. */
   compareAfterAnswer(request: FastifyRequest, reply: FastifyReply): void {
     const sampled = this.#comparisons.sample(request);
     if (!sampled) return;
-    const { upstream, gateway } = this.#forwarding;
+    const { upstream, gateway, legacyHost } = this.#forwarding;
     const { signal } = this.closing;
-    const headers = pairsOf(toLegacyHeaders(request, gateway))
+    const headers = pairsOf(toLegacyHeaders(request, gateway, legacyHost))
       .filter(([name]) => !conditionalHeaders.has(name.toLowerCase()))
       .flat();
     const sent = { method: 'GET', target: request.url, headers, signal };
@@ -161,23 +187,39 @@ export class Legacy {
   ): boolean {
     const { gateway } = this.#forwarding;
     const isLoop = String(request.headers[loopHeader] ?? '').includes(gateway);
-    // WRITES=off holds for the old service too: the last import reads from it.
-    const mayPass = this.#config.writes || safeMethods.has(request.method);
-    if (isForLegacy && !isLoop && mayPass) {
-      this.#forward(request, reply, isUnroutable ? undefined : this.#comparisons.sample(request));
+    const refusal = isLoop ? legacyLoop : isForLegacy ? this.#findRefusal(request) : undefined;
+    if (isForLegacy && !refusal) {
+      const isServed = !isUnroutable && isServedApi(request);
+      if (!isServed) this.#countPath(request);
+      this.#forward(request, reply, isServed ? this.#comparisons.sample(request) : undefined);
       return true;
     }
     reply.header(servedByHeader, 'gateway');
-    if (!isLoop && !isForLegacy) return false;
-    this.#sendError(request, reply, isLoop ? legacyLoop : writesOff());
+    if (!refusal) return false;
+    this.#sendError(request, reply, refusal);
     return true;
   }
 
+  /** Why a request for the old service is not forwarded; undefined: it is. */
+  #findRefusal({ method, url, headers }: FastifyRequest): HttpError | undefined {
+    if (/\bwebsocket\b/i.test(headers.upgrade ?? '')) return webSocketRefused();
+    if (safeMethods.has(method) && method !== 'TRACE') return undefined;
+    // While the old service owns the listing, WRITES=off holds for it too: the last import reads from it.
+    if (this.#isLegacyOwner) return this.#config.writes ? undefined : writesOff();
+    const own = this.#ownPaths.find((path) => isBelow(url, [path]));
+    return own === undefined ? undefined : ownedHere(method, own);
+  }
+
+  #countPath(request: FastifyRequest): void {
+    const { path } = this.#paths.count(patternOf(request.url), Date.now());
+    request.forwardedPath = path;
+    this.#metrics.countPath(path);
+  }
+
   #isForLegacy(request: FastifyRequest): boolean {
-    if (!this.#isForwarding || !isApi(request)) return false;
-    // All writes go to the old service, and all paths that this gateway does not have.
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    const isOurs = isRead && request.routeOptions.url !== '/api/*';
+    if (!isServed(request)) return isBelow(request.url, this.#config.legacyPaths);
+    if (!this.#isLegacyOwner || !isServedApi(request)) return false;
+    const isOurs = request.method === 'GET' || request.method === 'HEAD';
     const share = isOurs ? this.#config.legacyMode.percent : 0;
     const isOwnClient = share > 0 && isInCanary(share, request, this.#config);
     return !isOwnClient || this.#isUnverifiable(request);
@@ -247,9 +289,22 @@ export class Legacy {
   }
 }
 
-/** Decided by the route, since a path has many spellings; `..` must not lead out of `/api/`. */
-function isApi(request: FastifyRequest): boolean {
-  return !!request.routeOptions.url?.startsWith('/api/') && isBelowApi(request.url);
+/** Decided by the route, since a path has many spellings. `/api/*` answers 404. */
+function isServed({ is404, routeOptions }: FastifyRequest): boolean {
+  return !is404 && routeOptions.url !== '/api/*';
+}
+
+function isServedApi(request: FastifyRequest): boolean {
+  const { url } = request.routeOptions;
+  return isServed(request) && !!url?.startsWith('/api/') && isBelow(request.url, ['/api/']);
+}
+
+/** The path with placeholders for ids, so that requests for many records count as one path. */
+function patternOf(target: string): string {
+  const path = target.split('?', 1)[0] ?? '';
+  const ids = /^(?:\d+|[\da-f]{8}-[\da-f-]{27}|[\da-f]{16,})$/i;
+  const segments = path.split('/').map((segment) => (ids.test(segment) ? ':id' : segment));
+  return sanitizeName(segments.join('/'));
 }
 
 type ClientConfig = Pick<Config, 'authCookies' | 'authUserClaim'>;

@@ -45,6 +45,8 @@ export interface Upstream {
 const maxConnections = 256;
 /** Concurrency limit, with the requests that wait for a connection. */
 const maxUnderWay = 2_048;
+/** Bytes of the headers of an answer: four times the default of Node.js. */
+const maxHeaderSize = 65_536;
 
 /** Read-only, so a retry changes nothing. @see RFC 9110 §9.2.1 */
 export const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
@@ -74,7 +76,7 @@ export class HttpUpstream implements Upstream {
     this.#request = isSecure ? requestSecure : requestPlain;
     // Node.js would take the name for TLS from the Host header, which is the public name of this gateway.
     const servername = isIP(hostname ?? '') ? '' : (hostname ?? '');
-    this.#address = { ...address, hostname, servername } as RequestOptions;
+    this.#address = { ...address, hostname, servername, maxHeaderSize } as RequestOptions;
     this.#prefix = url.pathname.replace(/\/$/, '');
     this.#agents = { kept: makeAgent(true), fresh: makeAgent(false) };
   }
@@ -175,12 +177,14 @@ export function pairsOf(raw: readonly string[]): [string, string][] {
 export interface Forwarding {
   readonly upstream: Upstream;
   readonly gateway: string;
+  /** Replaces `Host`. */
+  readonly legacyHost: string | undefined;
   readonly isClosing: () => boolean;
 }
 
 /** Forwards a request. Resolves when the head of the answer is sent. @throws HttpError 502, 503 or 504 before */
 export async function forward(
-  { upstream, gateway, isClosing }: Forwarding,
+  { upstream, gateway, legacyHost, isClosing }: Forwarding,
   request: FastifyRequest,
   reply: FastifyReply,
   onAnswer?: (answer: IncomingMessage) => void,
@@ -194,7 +198,7 @@ export async function forward(
     headers: [
       // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
       ...(raw.httpVersion === '1.0' && headers.host === undefined ? ['Host', upstream.host] : []),
-      ...toLegacyHeaders(request, gateway),
+      ...toLegacyHeaders(request, gateway, legacyHost),
     ],
     body: hasBody(headers) ? raw : undefined,
     signal,
