@@ -15,6 +15,26 @@ export const orderingFields = {
 
 export type OrderingField = (typeof orderingFields)[keyof typeof orderingFields];
 
+/** Orderings that REST can spell: a field, or `-` and a field. */
+export type Spelling = `${'' | '-'}${keyof typeof orderingFields}`;
+
+/**
+ * The one ordering that fields with commas between them mean: nothing is sorted behind `id`, or twice by a field.
+ * `several`: known fields that mean no ordering of a list. Undefined: there are others among them.
+ */
+export function simplifyOrdering(text: string): Spelling | 'several' | undefined {
+  const sorting = new Map<string, string>();
+  for (const term of text.split(',').map((one) => one.trim())) {
+    const field = term.replace(/^-/, '');
+    if (!Object.hasOwn(orderingFields, field)) return undefined;
+    if (!sorting.has('id') && !sorting.has(field)) sorting.set(field, term);
+  }
+  const [first = '', second, ...others] = sorting.values();
+  // Ties are broken by `id` in the same direction.
+  const isOwn = second === undefined || second === (first.startsWith('-') ? '-id' : 'id');
+  return isOwn && others.length === 0 ? (first as Spelling) : 'several';
+}
+
 /** Newest first. */
 export const defaultOrdering: Ordering = { field: 'created', direction: 'desc' };
 

@@ -61,6 +61,12 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
 export const invalidParameter = (parameter: string, message: string) =>
   new RestError(400, { [parameter]: [message] });
 
+export const severalFields = (parameter: string, value: string) =>
+  invalidParameter(
+    parameter,
+    `No list is sorted by ${value}: give one field, or one field and id in the same direction, such as -created,-id.`,
+  );
+
 export const unknownParameters = (names: readonly string[]) =>
   new RestError(400, Object.fromEntries(names.map((name) => [name, ['Unknown parameter.']])));
 
@@ -81,6 +87,7 @@ function restErrorFor(error: GraphQLError): Error {
     case 'FORBIDDEN':
       return refusal(403, error.message);
     case 'BAD_USER_INPUT':
+    case 'SEARCH_TOO_SHORT':
       return refusal(400, error.message);
     // Masked; the log has the cause.
     case 'INTERNAL_SERVER_ERROR':

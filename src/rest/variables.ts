@@ -13,7 +13,14 @@ import {
   print,
   typeFromAST,
 } from 'graphql';
-import { invalidChoice, invalidPage, invalidParameter, notFound, RestError } from './errors.ts';
+import {
+  invalidChoice,
+  invalidPage,
+  invalidParameter,
+  notFound,
+  RestError,
+  severalFields,
+} from './errors.ts';
 import { type QueryParameters, readParameter } from './url.ts';
 
 type Variables = Record<string, unknown>;
@@ -156,8 +163,11 @@ function readScalar(type: GraphQLScalarType, name: string, text: string): string
 }
 
 function readChoice(type: GraphQLEnumType, name: string, text: string): string {
-  const choice = type.getValues().find(({ value }) => value === text);
+  const { simplify } = type.extensions as { readonly simplify?: (text: string) => unknown };
+  const meant = text.includes(',') ? simplify?.(text) : text;
+  const choice = type.getValues().find(({ value }) => value === meant);
   if (choice) return choice.name;
+  if (meant === 'several') throw severalFields(name, text);
   const spellings = type.getValues().map(({ value }) => String(value));
   throw invalidChoice(name, text, spellings);
 }

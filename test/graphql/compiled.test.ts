@@ -1,6 +1,9 @@
 // A repeated query is compiled: its answers stay the same.
+import { getOperationAST, parse } from 'graphql';
 import { describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { compileQuery } from '../../src/graphql/engine/compiled-query.ts';
+import { schema } from '../../src/graphql/schema.ts';
 import { type TestGateway, useGateway } from '../support/gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -148,3 +151,16 @@ function withoutPlaces<Answer extends { body: { errors: object[] } }>(answer: An
   const errors = answer.body.errors.map((error) => ({ ...error, locations: undefined }));
   return { ...answer, text: '', body: { ...answer.body, errors } };
 }
+
+test.each([
+  ['{ likesFrom: $likes }', true],
+  ['{ search: $text, private: false }', true],
+  ['{ ids: [$id] }', false],
+])('a variable in filter: %s is compiled: %s', (filter, isCompiled) => {
+  const document = parse(
+    `query ($likes: Int, $text: String = "x", $id: ID! = "") { outfits(filter: ${filter}) { count } }`,
+  );
+  const operation = getOperationAST(document);
+  if (!operation) throw new Error('There is no operation.');
+  expect(compileQuery(schema, document, operation) !== null).toBe(isCompiled);
+});

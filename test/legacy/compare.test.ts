@@ -227,6 +227,20 @@ describe('what was decided has kinds of its own', () => {
     expect(kindsOf(page(a, b, c), page(a, b), byLikes)).toEqual(['record-number']);
   });
 
+  test('an ordering of several fields that no list has, which is not called unknown', () => {
+    const refused = answer({ ordering: ['No list is sorted by it.'] }, { status: 400 });
+    const ask = (ordering: string, method = 'GET') => ({
+      method,
+      target: `/api/outfits/?ordering=${ordering}`,
+    });
+    for (const several of ['-like_count,-created', '-like_count,id', 'created,-modified,id']) {
+      expect(kindsOf(answer(base), refused, ask(several))).toEqual(['several-orderings']);
+      expect(kindsOf(answer(base), refused, ask(several, 'HEAD'))).toEqual(['several-orderings']);
+    }
+    expect(kindsOf(answer(base), refused, ask('title,-created'))).toEqual(['unknown-ordering']);
+    expect(kindsOf(answer(base), refused, ask('-created,-id'))).toEqual(['status']);
+  });
+
   test('an unknown ordering, unless the source really sorts by it', () => {
     const refused = answer({ ordering: ['Select a valid choice.'] }, { status: 400 });
     const ask = (target: string) => ({ method: 'GET', target });

@@ -26,7 +26,7 @@ import {
 } from '../support/legacy/legacy-service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'outfit-switching-test-'));
-const decided = ['fraction', 'previous-page-1', 'unknown-ordering'];
+const decided = ['fraction', 'previous-page-1', 'unknown-ordering', 'several-orderings'];
 const accept = decided.flatMap((kind) => ['--accept', kind]);
 const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
 

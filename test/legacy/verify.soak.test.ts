@@ -47,7 +47,7 @@ interface Written {
   readonly accepted: readonly Group[];
 }
 
-const decided = ['previous-page-1', 'unknown-ordering', 'fraction'];
+const decided = ['previous-page-1', 'unknown-ordering', 'several-orderings', 'fraction'];
 const accept = (...kinds: string[]) => kinds.flatMap((kind) => ['--accept', kind]);
 const kindsOf = (groups: readonly Group[] = []) =>
   [...new Set(groups.map((group) => group.kind))].sort();

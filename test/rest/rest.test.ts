@@ -77,6 +77,48 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     },
   );
 
+  test.each([
+    ['-created,-id', '-created'],
+    ['-like_count,-id', '-like_count'],
+    ['modified, id', 'modified'],
+    ['id,like_count,-created', 'id'],
+    ['-id,created', '-id'],
+    ['created,-created,id,-modified', 'created'],
+    ['like_count,like_count', 'like_count'],
+  ])('ordering=%s is the order of %s', async (several, one) => {
+    const response = await gateway.get(`/api/outfits/?ordering=${several}&page=2`);
+    expect(idsOf(response)).toEqual(
+      idsOf(await gateway.get(`/api/outfits/?ordering=${one}&page=2`)),
+    );
+    expect(response.json().next).toContain(
+      `ordering=${encodeURIComponent(several).replaceAll('%20', '+')}&`,
+    );
+  });
+
+  test.each([
+    '-like_count,-created',
+    '-created,id',
+    'created,modified,id',
+    '-like_count,created,-id',
+  ])('no list has the order %s', async (several) => {
+    const response = await gateway.get(`/api/outfits/?ordering=${several}`);
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toEqual({
+      ordering: [
+        `No list is sorted by ${several}: give one field, or one field and id in the same direction, such as -created,-id.`,
+      ],
+    });
+  });
+
+  test.each(['-created,nope', ',', 'id,', '--id,id', '-id,__proto__', `${'id,'.repeat(3000)}x`])(
+    'ordering=%s has a field that is unknown',
+    async (several) => {
+      const response = await gateway.get(`/api/outfits/?ordering=${several}`);
+      expect(response.statusCode).toBe(400);
+      expect(response.body).toMatch(/^{"ordering":\["Select a valid choice. /);
+    },
+  );
+
   test.each(['', '1', '1#page=2', '%201%20', '+1', '%2B1', '0001', '2&page=1', '%0A1'])(
     'page=%s is the first page',
     async (page) => {

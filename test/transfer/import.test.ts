@@ -114,6 +114,7 @@ const accepted = [
   'fraction',
   'previous-page-1',
   'unknown-ordering',
+  'several-orderings',
   'ignored-ordering',
   'next',
   'previous',

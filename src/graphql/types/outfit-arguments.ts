@@ -2,7 +2,12 @@
 import type { InputShapeFromTypeParam } from '@pothos/core';
 import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
 import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/filter.ts';
-import { defaultOrdering, type Ordering, orderingFields } from '../../outfits/ordering.ts';
+import {
+  defaultOrdering,
+  type Ordering,
+  orderingFields,
+  simplifyOrdering,
+} from '../../outfits/ordering.ts';
 import { builder, DateTime } from '../builder.ts';
 import { badUserInput, searchTooShort } from '../errors.ts';
 import { readGlobalId } from './node.ts';
@@ -117,6 +122,8 @@ function readLikes(name: string, value: number | null | undefined): number | und
 // Values are the spellings of REST, whose error lists them in this order.
 export const OutfitOrdering = builder.enumType('OutfitOrdering', {
   description: 'What a list is sorted by, ties by id in the same direction.',
+  // For spellings of REST that are no value.
+  extensions: { simplify: simplifyOrdering },
   values: {
     CREATED_ASC: { value: 'created', description: 'Oldest first.' },
     CREATED_DESC: {

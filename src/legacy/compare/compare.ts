@@ -1,6 +1,7 @@
 // Compares an answer of the old service with ours: verify, replay and the modes with comparisons use it.
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
+import { simplifyOrdering } from '../../outfits/ordering.ts';
 import { type Bases, DocumentComparison, withoutBase } from './compare-documents.ts';
 import { type Difference, Findings } from './difference.ts';
 import { type JsonNode, parseJsonTree } from './json-tree.ts';
@@ -22,7 +23,11 @@ export function compareAnswers(
   bases: Bases,
 ): Difference[] {
   const findings = new Findings();
-  if (isUnknownOrdering(request, theirs, ours)) {
+  const ordering = readOrdering(request.target);
+  if (theirs.status === 200 && ours.status === 400 && simplifyOrdering(ordering) === 'several') {
+    const sentence = `The source takes ordering=${cut(ordering)}, and it is a 400 here: no list has that order.`;
+    findings.add('several-orderings', undefined, sentence);
+  } else if (isUnknownOrdering(request, theirs, ours)) {
     const sentence = 'An unknown ordering is the default order in the source, and a 400 here.';
     findings.add('unknown-ordering', undefined, sentence);
   } else if (theirs.status !== ours.status) {
@@ -123,7 +128,7 @@ function isUnknownOrdering(
 ): boolean {
   if (theirs.status !== 200 || ours.status !== 400) return false;
   const ordering = readOrdering(target);
-  if (!ordering || fieldOf(ordering) !== undefined) return false;
+  if (ordering === '' || fieldOf(ordering) !== undefined) return false;
   return method === 'HEAD' || isInDefaultOrder(theirs);
 }
 

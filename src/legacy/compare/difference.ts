@@ -19,6 +19,7 @@ export const kindMeanings = {
   'bytes-only': 'the same JSON, written in another way (escapes, spaces, numbers)',
   'previous-page-1': 'decided: `previous` of page 2 has `page=1` here',
   'unknown-ordering': 'decided: an unknown `ordering` is a 400 here, and the default order there',
+  'several-orderings': 'an `ordering` of several fields that is a 400 here, and sorts there',
   fraction: 'decided: timestamps always have six digits of fraction here',
   'ignored-ordering': 'an `ordering` that the old service passes over, and that sorts here',
   'tie-order': 'decided: records with the same value to sort by come in the order of ids here',

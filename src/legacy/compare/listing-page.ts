@@ -1,7 +1,7 @@
 // A page of a listing as it was written, and records with equal sort values on two pages.
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
-import { orderingFields } from '../../outfits/ordering.ts';
+import { orderingFields, simplifyOrdering } from '../../outfits/ordering.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Difference } from './difference.ts';
 import { type JsonArray, type JsonNode, memberOf, parseJsonTree } from './json-tree.ts';
@@ -66,14 +66,15 @@ function keyOf(record: JsonNode, field: string): string {
   return parseTimestamp(String(node.value))?.toString() ?? node.text;
 }
 
-export function readOrdering(target: string): string | undefined {
+/** Empty: the default. */
+export function readOrdering(target: string): string {
   const query = target.split('?').slice(1).join('?');
-  return new URLSearchParams(query).getAll('ordering').at(-1);
+  return new URLSearchParams(query).getAll('ordering').at(-1) ?? '';
 }
 
-/** The field of a record that an ordering of the contract sorts by. */
+/** The field of a record that an ordering of the contract sorts by; undefined also for several that mean none. */
 export function fieldOf(ordering: string): string | undefined {
-  const name = ordering.replace(/^-/, '');
+  const name = simplifyOrdering(ordering)?.replace(/^-/, '') ?? '';
   return Object.hasOwn(orderingFields, name) ? Reflect.get(orderingFields, name) : undefined;
 }
 
@@ -95,7 +96,7 @@ export function nameTies(
 ): Difference[] {
   const others = withoutRecordLists(differences);
   const ordering = readOrdering(target) || 'created';
-  const field = fieldOf(ordering) ?? ordering.replace(/^-/, '');
+  const field = fieldOf(ordering) ?? ordering.replace(/^-|,.*/g, '');
   if (others.length === differences.length || !areTied(theirs, ours, field)) {
     return [...differences];
   }

@@ -115,7 +115,18 @@ export async function findOrderings(
     } else if (isSorted || hasOne) own.push(...names.map((name) => ({ name, field })));
     else ignored.push(...names);
   }
+  for (const name of severalOrderings(own.map(({ name }) => name))) {
+    const page = await readFirstPage(name);
+    (plain && page && !isOther(page, plain) ? ignored : others).push(name);
+  }
   return { own, others, ignored };
+}
+
+/** Orderings by several of these: two that are one here too, and one that is not. */
+function severalOrderings(names: readonly string[]): string[] {
+  const descending = names.filter((name) => /^-(?:created|like_count)$/.test(name));
+  const both = descending.length === 2 ? ['-like_count,-created'] : [];
+  return [...descending.map((name) => `${name},-id`), ...both];
 }
 
 function isOther(page: ListingPage | undefined, plain: ListingPage): boolean {

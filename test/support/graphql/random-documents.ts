@@ -159,7 +159,7 @@ class Writer {
   #argument(type: GraphQLInputType): string {
     const isRequired = isNonNullType(type);
     if (this.#chance(0.5)) {
-      const fallback = this.#chance(0.4) ? this.#literal(type) : undefined;
+      const fallback = this.#chance(0.4) ? this.#literal(type, true) : undefined;
       return this.#variable(getNamedType(type) as GraphQLInputType, fallback, isRequired);
     }
     return !isRequired && this.#chance(0.15) ? 'null' : this.#literal(type);
@@ -173,14 +173,22 @@ class Writer {
     return `$${name}`;
   }
 
-  #literal(type: GraphQLInputType): string {
-    if (isNonNullType(type)) return this.#literal(type.ofType);
-    if (isListType(type)) return `[${this.#chance(0.8) ? this.#literal(type.ofType) : ''}]`;
+  /** @param isConstant without variables, as the default of one must be */
+  #literal(type: GraphQLInputType, isConstant = false): string {
+    if (isNonNullType(type)) return this.#literal(type.ofType, isConstant);
+    if (isListType(type)) {
+      return `[${this.#chance(0.8) ? this.#literal(type.ofType, isConstant) : ''}]`;
+    }
     const named = getNamedType(type);
     if (isInputObjectType(named)) {
-      const given = this.#inputFields(named).map(
-        (field) => `${field.name}: ${this.#literal(field.type)}`,
-      );
+      const given = this.#inputFields(named).map((field) => {
+        const isVariable = !isConstant && this.#chance(0.5);
+        const fallback = this.#chance(0.3) ? this.#literal(field.type, true) : undefined;
+        const value = isVariable
+          ? this.#variable(field.type, fallback, isNonNullType(field.type))
+          : this.#literal(field.type, isConstant);
+        return `${field.name}: ${value}`;
+      });
       return `{ ${given.join(', ')} }`;
     }
     if (isEnumType(named)) return this.#pick(named.getValues()).name;
@@ -216,6 +224,9 @@ class Writer {
   }
 
   #value(type: string): unknown {
+    // One value stands for a list of it.
+    const [, item] = /^\[(\w+)/.exec(type) ?? [];
+    if (item !== undefined) return this.#chance(0.8) ? [this.#value(item)] : this.#value(item);
     const named = this.#schema.getType(type);
     if (isEnumType(named)) return this.#pick(named.getValues()).name;
     if (isInputObjectType(named)) {

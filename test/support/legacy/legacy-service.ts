@@ -261,16 +261,23 @@ function sort(
   unknown: ReadonlySet<string>,
 ): LegacyRecord[] {
   const asked = searchParams.getAll('ordering').at(-1) ?? '';
-  const field = asked.replace(/^-/, '');
-  const [key, sign] =
-    Object.hasOwn(orderings, field) && !unknown.has(field)
-      ? [orderings[field], asked.startsWith('-') ? -1 : 1]
-      : [orderings['created'], -1];
+  // As Django REST Framework does: by all fields that it knows, and in the default order without any.
+  const given = asked.split(',').map((term) => ({ field: term.replace(/^-/, ''), term }));
+  const found = given.filter(({ field }) => Object.hasOwn(orderings, field) && !unknown.has(field));
+  const terms = found.length > 0 ? found : [{ field: 'created', term: '-created' }];
+  const keys = terms.map(({ field, term }) => ({
+    sign: term.startsWith('-') ? -1 : 1,
+    key: orderings[field],
+  }));
+  const [{ sign: direction } = { sign: 1 }] = keys;
   const compare = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0);
-  return [...records].sort(
-    (a, b) =>
-      sign * (compare(key?.(a) ?? 0, key?.(b) ?? 0) || (tieBreak ? compare(a.id, b.id) : 0)),
-  );
+  return [...records].sort((a, b) => {
+    for (const { sign, key } of keys) {
+      const order = compare(key?.(a) ?? 0, key?.(b) ?? 0);
+      if (order !== 0) return sign * order;
+    }
+    return tieBreak ? direction * compare(a.id, b.id) : 0;
+  });
 }
 
 /** A record as the listing shows it; the same for the same id. One in ten has no microseconds. */
