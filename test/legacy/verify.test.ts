@@ -11,8 +11,7 @@ import * as importCommand from '../../src/commands/import.ts';
 import * as verifyCommand from '../../src/commands/verify.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
-import { makeMigratedDatabase } from '../support/gateway.ts';
-import { laneKinds } from '../support/lane.ts';
+import { databaseKinds, makeMigratedDatabase } from '../support/gateway.ts';
 import {
   type Fault,
   type LegacyRecord,
@@ -100,7 +99,7 @@ function before(legacy: LegacyService, act: (target: string) => void): void {
   });
 }
 
-describe.each(laneKinds)('on %s', (kind) => {
+describe.each(databaseKinds)('on %s', (kind) => {
   beforeAll(async () => {
     testDatabase = await makeMigratedDatabase(kind);
     await fill();
