@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { decodeProtectedHeader } from 'jose';
 import type { Config, IdentityConfig } from '../config.ts';
 import { invalidToken } from '../errors.ts';
+import { groupAddress } from '../http/client-address.ts';
 import { isRepeated } from '../http/headers.ts';
 import { isFromTrustedOrigin, type OriginConfig, pickCookies } from './cookies.ts';
 import {
@@ -83,6 +84,17 @@ export class Credentials {
     }
     if (!authorization || this.#webhook) return undefined;
     return isJwt(token) ? 'AUTH_JWKS_URL or AUTH_JWT_SECRET' : 'AUTH_WEBHOOK_URL';
+  }
+
+  /** One client, however its token is renewed: by the claim of the user, unverified, the session, or the address. */
+  clientKeyOf({ headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>): string {
+    const { authCookies, authUserClaim } = this.#config;
+    const { authorization } = headers;
+    const session = pickCookies(headers.cookie, authCookies);
+    if (authorization === undefined) return session ?? `address ${groupAddress(ip)}`;
+    const [, token = ''] = /^bearer[ \t]+(\S+)$/i.exec(authorization) ?? [];
+    const claim = findClaim(decodeClaims(token), authUserClaim);
+    return `user ${typeof claim === 'string' || typeof claim === 'number' ? claim : authorization}`;
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,5 @@
 // GET /media/{key}: draws the picture of any well-formed key of the demonstration set.
 import type { FastifyInstance } from 'fastify';
-import { encodeJson } from '../http/json.ts';
 import { avatarKey, imageKey, videoKey } from '../outfits/writes/input.ts';
 import { drawPicture } from './picture.ts';
 
@@ -30,7 +29,7 @@ export function servePictures(app: FastifyInstance): void {
       return reply
         .code(isKey ? 405 : 404)
         .header('Content-Type', 'application/json')
-        .send(encodeJson({ detail }));
+        .send(Buffer.from(JSON.stringify({ detail })));
     },
     handler: () => {},
   });

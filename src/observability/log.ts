@@ -1,8 +1,12 @@
 // The log: one line per answer at debug, throttled warnings, and errors without the values of clients.
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
-import type { Config } from '../config.ts';
-import type { HttpError } from '../errors.ts';
+import {
+  type DestinationStream,
+  type LevelWithSilent,
+  type Logger,
+  pino,
+  stdTimeFunctions,
+} from 'pino';
 import type { Clients } from './clients.ts';
 
 declare module 'fastify' {
@@ -12,12 +16,12 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /** Logs the cause of a refused request, if it has one. Throttled to one line a second. */
-    logHttpError: (log: FastifyBaseLogger, error: HttpError) => void;
+    logHttpError: (log: FastifyBaseLogger, error: Error) => void;
   }
 }
 
 /** JSON lines (pino), without values of clients in errors. */
-export function createLog(level: Config['logLevel'], destination?: DestinationStream): Logger {
+export function createLog(level: LevelWithSilent, destination?: DestinationStream): Logger {
   const options = {
     level,
     serializers: { err: serializeError },

@@ -1,9 +1,9 @@
 // LEGACY_MODE and WRITES: who answers, who may write, and what is compared meanwhile.
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { FastifyRequest } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Credentials } from '../../src/admission/credentials.ts';
 import { readConfig } from '../../src/config.ts';
 import { ComparisonBudget } from '../../src/legacy/proxy/comparison-budget.ts';
 import { createLegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
@@ -115,7 +115,10 @@ describe('who answers', () => {
       users.filter((sub) => {
         const claims = Buffer.from(JSON.stringify({ sub, exp })).toString('base64url');
         const headers = { authorization: `Bearer e30.${claims}.${exp}` };
-        return isInCanary(percent, { headers, ip: '' } as FastifyRequest, readConfig({}));
+        return isInCanary(
+          percent,
+          new Credentials(readConfig({})).clientKeyOf({ headers, ip: '' }),
+        );
       });
     const [ten, again, forty] = [here(10, 600), here(10, 900), here(40, 600)];
     expect(again).toEqual(ten);

@@ -1,12 +1,8 @@
 // LEGACY_MODE: whether the old service or this gateway answers a request below LEGACY_PATHS.
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { pickCookies } from '../../admission/cookies.ts';
-import type { Credentials } from '../../admission/credentials.ts';
-import { decodeClaims, findClaim } from '../../admission/viewer.ts';
 import type { Config } from '../../config.ts';
 import { HttpError, writesOff } from '../../errors.ts';
-import { groupAddress } from '../../http/client-address.ts';
 import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
 import { requestIdHeader, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
@@ -32,10 +28,15 @@ import {
 
 type LegacyKey = Extract<keyof Config, `legacy${string}`>;
 
+/** What admission knows of the credentials of a request. */
+interface Credentials {
+  /** The setting that is missing to verify them here; undefined: none is. */
+  findMissingSetting(request: FastifyRequest): string | undefined;
+  clientKeyOf(request: FastifyRequest): string;
+}
+
 interface LegacyOptions {
-  readonly config: DeprecationConfig &
-    CorsConfig &
-    Pick<Config, LegacyKey | 'authUserClaim' | 'writes'>;
+  readonly config: DeprecationConfig & CorsConfig & Pick<Config, LegacyKey | 'writes'>;
   /** Paths whose records this gateway owns once it takes the writes, such as `/api/outfits/`. */
   readonly ownPaths: readonly string[];
   readonly credentials: Credentials;
@@ -221,7 +222,7 @@ export class Legacy {
     if (!this.#isLegacyOwner || !isServedApi(request)) return false;
     const isOurs = request.method === 'GET' || request.method === 'HEAD';
     const share = isOurs ? this.#config.legacyMode.percent : 0;
-    const isOwnClient = share > 0 && isInCanary(share, request, this.#config);
+    const isOwnClient = share > 0 && isInCanary(share, this.#credentials.clientKeyOf(request));
     return !isOwnClient || this.#isUnverifiable(request);
   }
 
@@ -307,24 +308,8 @@ function patternOf(target: string): string {
   return sanitizeName(segments.join('/'));
 }
 
-type ClientConfig = Pick<Config, 'authCookies' | 'authUserClaim'>;
-
 /** Canary by hash of the client: the same in every process; a higher percentage keeps all clients of a lower one. */
-export function isInCanary(
-  percent: number,
-  request: FastifyRequest,
-  config: ClientConfig,
-): boolean {
-  const digest = createHash('sha256').update(nameClient(request, config)).digest();
+export function isInCanary(percent: number, clientKey: string): boolean {
+  const digest = createHash('sha256').update(clientKey).digest();
   return (digest.readUInt32BE() / 2 ** 32) * 100 < percent;
-}
-
-/** The user of a token, so that a renewed token changes nothing; unverified, since it only chooses the service. */
-function nameClient({ headers, ip }: FastifyRequest, config: ClientConfig): string {
-  const { authorization } = headers;
-  const session = pickCookies(headers.cookie, config.authCookies);
-  if (authorization === undefined) return session ?? `address ${groupAddress(ip)}`;
-  const [, token = ''] = /^bearer[ \t]+(\S+)$/i.exec(authorization) ?? [];
-  const claim = findClaim(decodeClaims(token), config.authUserClaim);
-  return `user ${typeof claim === 'string' || typeof claim === 'number' ? claim : authorization}`;
 }
