@@ -122,9 +122,11 @@ export async function buildApp(
     const rest = { ...shared, routes };
     await addRest(scope, rest, drawsPictures);
     // Comparisons are no client's requests: they do not count against the rate limit.
-    await legacy?.compareWith((inner) =>
-      serveRest(inner, { ...rest, admit: createAdmission(credentials, undefined) }),
-    );
+    const admitAll = createAdmission(credentials, undefined);
+    await legacy?.compareWith((inner) => {
+      keepCookieAnswersPrivate(inner, config.authCookies);
+      return serveRest(inner, { ...rest, admit: admitAll });
+    });
   });
   return app;
 }

@@ -73,9 +73,9 @@ export class Credentials {
     const authorization = headers.authorization?.trim();
     const token = /^bearer[ \t]+(\S+)$/i.exec(authorization ?? '')?.[1] ?? '';
     if (this.#verifyToken && isJwt(token)) {
-      return findClaim(decodeClaims(token), authUserClaim) === undefined
-        ? 'AUTH_USER_CLAIM'
-        : undefined;
+      const claims = decodeClaims(token);
+      const isNamed = !claims || findClaim(claims, authUserClaim) !== undefined;
+      return isNamed ? undefined : 'AUTH_USER_CLAIM';
     }
     const names = authCookies.length > 0 ? authCookies : usualCookies;
     const cookie = authorization ? undefined : pickCookies(headers.cookie, names);

@@ -24,7 +24,7 @@ export interface Lease {
   /** Seconds since 1970; undefined: it never expires. */
   readonly expiresAt?: number | undefined;
   readonly renewal?: {
-    /** Seconds after `expiresAt` in which renewing may fail. */
+    /** Seconds from the first attempt to renew it on, in which renewing may fail. */
     readonly grace: number;
     /** Undefined: the lease is refused. @throws when that cannot be decided now */
     readonly renew: () => Promise<Lease | undefined>;
@@ -40,6 +40,8 @@ export class EventStream extends Readable {
   #silentTicks = 0;
   #lease: Lease;
   #isRenewing = false;
+  /** Seconds since 1970, of the first attempt. */
+  #renewingSince: number | undefined;
 
   /** @param onExpire last events of the stream, sent when its lease expires */
   constructor(
@@ -77,10 +79,14 @@ export class EventStream extends Readable {
   tick(now: number): void {
     const { expiresAt = Number.POSITIVE_INFINITY, renewal } = this.#lease;
     if (expiresAt <= now) {
-      if (!renewal) this.finish(this.onExpire);
+      if (!renewal) {
+        this.finish(this.onExpire);
+        return;
+      }
+      this.#renewingSince ??= now;
+      if (now < this.#renewingSince + renewal.grace) this.#renew(renewal.renew);
       // Without events, clients reconnect, and get the error as the answer.
-      else if (expiresAt + renewal.grace <= now) this.finish();
-      else this.#renew(renewal.renew);
+      else this.finish();
     }
     this.#keepAlive();
   }
@@ -90,6 +96,7 @@ export class EventStream extends Readable {
     this.#isRenewing = true;
     try {
       const lease = await renew();
+      this.#renewingSince = undefined;
       if (lease) this.#lease = lease;
       else this.finish(this.onExpire);
     } catch {

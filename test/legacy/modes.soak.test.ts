@@ -12,6 +12,7 @@ import { Metrics } from '../../src/observability/metrics.ts';
 import { type DatabaseKind, databaseKinds, keepLog, outfitId } from '../support/gateway.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { startWebhook } from '../support/http/webhook.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
 import { type ListeningGateway, openBefore, records } from '../support/legacy/two-services.ts';
 
@@ -128,6 +129,53 @@ describe('who answers', () => {
     expect(ten.length).toBeLessThan(40);
     expect(forty.length).toBeGreaterThan(55);
     expect(forty.length).toBeLessThan(110);
+  });
+
+  test('in canary a credential that cannot be verified here goes to the old service, with one line in the log', async () => {
+    const webhook = await startWebhook();
+    webhook.users.set('Token a', 1).set('sessionid=a', 1);
+    const jwt = await signIn(1);
+    const opaque = { authorization: 'Bearer abc' };
+    const token = { authorization: 'Token a' };
+    const session = { cookie: 'theme=dark; sessionid=a' };
+    const key = { AUTH_JWT_SECRET: secret };
+    const asking = { AUTH_WEBHOOK_URL: webhook.url };
+    const cookies = { ...asking, AUTH_COOKIES: 'sessionid' };
+    const cases: [Record<string, string>, Record<string, string>, string | undefined][] = [
+      [{}, jwt, 'AUTH_JWKS_URL or AUTH_JWT_SECRET'],
+      [{}, opaque, 'AUTH_WEBHOOK_URL'],
+      [{}, token, 'AUTH_WEBHOOK_URL'],
+      [{}, session, 'AUTH_WEBHOOK_URL and AUTH_COOKIES'],
+      [key, jwt, undefined],
+      [{ ...key, AUTH_USER_CLAIM: 'user_id' }, jwt, 'AUTH_USER_CLAIM'],
+      [key, opaque, 'AUTH_WEBHOOK_URL'],
+      [key, token, 'AUTH_WEBHOOK_URL'],
+      [key, { ...jwt, ...session }, undefined],
+      [asking, jwt, undefined],
+      [asking, token, undefined],
+      [asking, session, 'AUTH_WEBHOOK_URL and AUTH_COOKIES'],
+      [cookies, session, undefined],
+      [cookies, { cookie: 'theme=dark; csrftoken=a' }, undefined],
+      [{}, { cookie: 'theme=dark; sessionid=' }, undefined],
+      [{}, {}, undefined],
+    ];
+    try {
+      for (const [settings, headers, missing] of cases) {
+        const log = keepLog();
+        const mode = { LEGACY_MODE: 'canary:100', AUTH_JWT_SECRET: '', ...settings };
+        const gateway = await open(mode, { logger: log.logger });
+        for (let times = 0; times < 3; times += 1) {
+          const answer = await fetch(`${gateway.base}/api/outfits/`, { headers });
+          expect([servedBy(answer), headers]).toEqual([missing ? 'legacy' : 'gateway', headers]);
+        }
+        const lines = log.lines().filter(({ msg }) => /cannot be verified here/.test(msg));
+        expect(lines.map(({ msg }) => msg.replace(/.*: set /, ''))).toEqual(
+          missing ? [missing] : [],
+        );
+      }
+    } finally {
+      await webhook.close();
+    }
   });
 
   test('in canary clients without a token are told apart by address', async () => {

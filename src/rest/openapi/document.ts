@@ -1,5 +1,6 @@
 // Generates the OpenAPI document from the table of routes, the stored documents and the GraphQL schema.
 import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
+import type { Config } from '../../config.ts';
 import { invalidKey } from '../../errors.ts';
 import { version } from '../../package.ts';
 import { findFields, mediaTypes } from '../create.ts';
@@ -9,10 +10,11 @@ import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from '.
 import { describeParameters, readDocumentOf } from './parameters.ts';
 import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
 
-interface DocumentOptions {
+export interface DocumentOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
-  readonly config: DeprecationConfig;
+  readonly config: DeprecationConfig &
+    Pick<Config, 'authCookies' | 'authUserClaim' | 'authWebhookUrl'>;
 }
 
 /** Example bodies of GET, by path. */
@@ -22,12 +24,16 @@ interface Parts extends DocumentOptions {
   readonly schemas: Schemas;
   readonly samples: Samples;
   readonly operationIds: Set<string>;
+  /** The credentials that are accepted, as alternatives. */
+  readonly security: readonly JsonSchema[];
 }
 
 export function createDocument(options: DocumentOptions, samples: Samples): JsonSchema {
   const { config, routes, schema } = options;
   const schemas = new Schemas(schema, errorSchemas);
-  const parts = { ...options, schemas, samples, operationIds: new Set<string>() };
+  const securitySchemes = describeSecurity(config);
+  const security = Object.keys(securitySchemes).map((name) => ({ [name]: [] }));
+  const parts = { ...options, schemas, samples, security, operationIds: new Set<string>() };
   const paths = routes.map((route) => {
     const get = describeRead(parts, route);
     const post = route.create && describeCreate(parts, route, route.create);
@@ -52,16 +58,38 @@ export function createDocument(options: DocumentOptions, samples: Samples): Json
     components: {
       schemas: schemas.components,
       headers: describeHeaders(),
-      securitySchemes: {
-        bearer: {
-          type: 'http',
-          scheme: 'bearer',
-          bearerFormat: 'JWT',
-          description: 'Its `sub` is the id of a user. Without a key for tokens, none is valid.',
-        },
-      },
+      securitySchemes,
     },
   };
+}
+
+function describeSecurity({
+  authCookies,
+  authUserClaim,
+  authWebhookUrl,
+}: DocumentOptions['config']) {
+  const bearer = {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: `Its \`${authUserClaim}\` is the id of a user. Without a key for tokens, none is valid.`,
+  };
+  if (authWebhookUrl === undefined) return { bearer };
+  const verified = 'What the service behind AUTH_WEBHOOK_URL accepts';
+  const authorization = {
+    type: 'apiKey',
+    in: 'header',
+    name: 'Authorization',
+    description: `${verified}, such as \`Token ...\`.`,
+  };
+  const cookies = authCookies.map((name) => {
+    const description = `${verified}. It authorises a write only from an origin that may send it.`;
+    return [
+      `cookie ${name}`.replace(/[^\w.-]/g, '_'),
+      { type: 'apiKey', in: 'cookie', name, description },
+    ];
+  });
+  return { bearer, authorization, ...Object.fromEntries(cookies) };
 }
 
 function describeRead(parts: Parts, route: Route): JsonSchema {
@@ -87,7 +115,7 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
       `Methods other than ${allowOf(route)} get 405.`,
       'The path without its last slash redirects here: with 301 for GET and HEAD, or else 308.',
     ]),
-    security: [{}, { bearer: [] }],
+    security: [{}, ...parts.security],
     parameters: [
       ...describeParameters(schema, route, schemas),
       {
@@ -122,7 +150,7 @@ function describeCreate(parts: Parts, route: Route, document: DocumentNode): Jso
   const content = withExample(body, example && Object.fromEntries(given));
   return {
     ...operation,
-    security: [{ bearer: [] }],
+    security: parts.security,
     parameters: [
       {
         name: 'Idempotency-Key',

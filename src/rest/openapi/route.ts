@@ -8,7 +8,7 @@ import { answerErrors, methodNotAllowed } from '../errors.ts';
 import { createInnerApp, type InnerApp } from '../inner-app.ts';
 import type { Route } from '../routes.ts';
 import { readBaseUrl } from '../url.ts';
-import type { Samples } from './document.ts';
+import type { DocumentOptions, Samples } from './document.ts';
 
 interface CachedDocument extends Compressible {
   /** The samples: the document is generated again when they change. */
@@ -16,7 +16,7 @@ interface CachedDocument extends Compressible {
   readonly tag: string;
 }
 
-export function serveOpenApi(app: FastifyInstance, options: RestOptions): void {
+export function serveOpenApi(app: FastifyInstance, options: RestOptions & DocumentOptions): void {
   const { admit, config, routes } = options;
   const compresses = config.compression !== 'off';
   let inner: Promise<InnerApp> | undefined;

@@ -16,6 +16,7 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { ConfigError, readConfig } from '../../src/config.ts';
 import { keepLog, outfitId, useGateway } from '../support/gateway.ts';
+import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { sendJson, startWebhook, type Webhook } from '../support/http/webhook.ts';
 
@@ -538,6 +539,20 @@ describe('a cookie', () => {
   });
 });
 
+test('the OpenAPI document names what is accepted', async () => {
+  const app = await open({ AUTH_COOKIES: 'sessionid' });
+  const document = (await read(app, {}, { url: '/api/openapi.json' })).json();
+  expect(document.paths['/api/outfits/'].post.security).toEqual([
+    { bearer: [] },
+    { authorization: [] },
+    { cookie_sessionid: [] },
+  ]);
+  expect(document.components.securitySchemes.cookie_sessionid).toMatchObject({
+    in: 'cookie',
+    name: 'sessionid',
+  });
+});
+
 describe('CORS', () => {
   test('lets pages of the origins that are named ask with credentials, and no others', async () => {
     const app = await open({ CORS_ORIGINS: 'https://app.test' });
@@ -576,6 +591,101 @@ describe('CORS', () => {
     const app = await open({ CORS_ORIGINS: 'https://app.test', AUTH_COOKIES: '' });
     const answer = await read(app, { origin: 'https://app.test' });
     expect(answer.headers['access-control-allow-credentials']).toBeUndefined();
+  });
+});
+
+describe('a stream', () => {
+  const count = 'subscription { outfits { count } }';
+  const follow = async (headers: Record<string, string>, settings = {}) => {
+    const app = await open({ AUTH_WEBHOOK_TTL: '1', PRIVATE_OUTFITS: 'owner', ...settings });
+    const stream = await openStream(await baseOfApp(app), count, { headers });
+    await stream.next();
+    return stream;
+  };
+  const secondsUntil = async (ended: Promise<boolean>) => {
+    const begun = performance.now();
+    await ended;
+    return (performance.now() - begun) / 1000;
+  };
+
+  test.each([
+    ['a token', token('a')],
+    ['a cookie', { ...session('a'), origin: own }],
+  ])('is renewed as often as its answer ends: by %s', async (_name, headers) => {
+    webhook.users.set('Token a', 1).set('sessionid=a', 1);
+    const stream = await follow(headers);
+    await sleep(4_500);
+    expect(webhook.asked.length).toBeGreaterThanOrEqual(3);
+    expect(webhook.asked.length).toBeLessThanOrEqual(6);
+    expect(await Promise.race([stream.ended, 'open'])).toBe('open');
+    // Anyone can see when it was refused last.
+    webhook.users.clear();
+    expect(await secondsUntil(stream.ended)).toBeLessThan(3.5);
+    const [refusal, end] = stream.events().slice(-2);
+    expect(refusal).toMatchObject({
+      data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] },
+    });
+    expect(end).toMatchObject({ name: 'complete' });
+  });
+
+  test('ends when its credential is another user by now', async () => {
+    webhook.users.set('Token a', 1);
+    const stream = await follow(token('a'));
+    webhook.users.set('Token a', 2);
+    expect(await secondsUntil(stream.ended)).toBeLessThan(3.5);
+  });
+
+  test.each<[string, (response: ServerResponse) => void]>([
+    ['fails', (response) => sendJson(response, 500, {})],
+    ['hangs', () => {}],
+    ['is gone', (response) => response.socket?.destroy()],
+  ])('outlives a webhook that %s by one more period', async (_name, answer) => {
+    webhook.users.set('Token a', 1);
+    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '2' });
+    webhook.answer = answer;
+    const seconds = await secondsUntil(stream.ended);
+    expect(seconds).toBeGreaterThan(3);
+    expect(seconds).toBeLessThan(6);
+    expect(stream.text()).not.toContain('UNAUTHENTICATED');
+  });
+
+  test('goes on when the webhook answers again in that period', async () => {
+    webhook.users.set('Token a', 1);
+    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '3' });
+    webhook.answer = (response) => sendJson(response, 503, {});
+    await sleep(4_000);
+    webhook.answer = undefined;
+    await sleep(3_500);
+    expect(await Promise.race([stream.ended, 'open'])).toBe('open');
+    stream.close();
+  });
+
+  test('of thousands do not hold up requests, and ask once for a credential', {
+    timeout: 60_000,
+  }, async () => {
+    webhook.users.set('Token a', 1);
+    for (let index = 0; index < 300; index += 1) webhook.users.set(`Token ${index}`, 2);
+    const app = await open({ AUTH_WEBHOOK_TTL: '1', TRUST_PROXY: '127.0.0.1' });
+    const base = await baseOfApp(app);
+    const streams = await Promise.all(
+      Array.from({ length: 600 }, (_, index) =>
+        openStream(base, count, {
+          headers: { ...token(String(index % 300)), 'x-forwarded-for': `10.0.0.${index % 250}` },
+        }),
+      ),
+    );
+    webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 2 }), 20);
+    await sleep(2_000);
+    webhook.underWay.most = 0;
+    const before = webhook.asked.length;
+    const begun = performance.now();
+    expect((await read(app, token('a'))).statusCode).toBe(200);
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    await sleep(2_000);
+    // 300 credentials, though 600 streams: at most once a period, of two and some.
+    expect(webhook.asked.length - before).toBeLessThanOrEqual(1_000);
+    expect(webhook.underWay.most).toBeLessThanOrEqual(9);
+    for (const stream of streams) stream.close();
   });
 });
 
