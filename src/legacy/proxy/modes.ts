@@ -205,8 +205,9 @@ export class Legacy {
   #findRefusal({ method, url, headers }: FastifyRequest): HttpError | undefined {
     if (/\bwebsocket\b/i.test(headers.upgrade ?? '')) return webSocketRefused();
     if (safeMethods.has(method) && method !== 'TRACE') return undefined;
-    // While the old service owns the listing, WRITES=off holds for it too: the last import reads from it.
-    if (this.#isLegacyOwner) return this.#config.writes ? undefined : writesOff();
+    // WRITES=off holds for the old service too: the last import reads from it.
+    if (!this.#config.writes) return writesOff();
+    if (this.#isLegacyOwner) return undefined;
     const own = this.#ownPaths.find((path) => isBelow(url, [path]));
     return own === undefined ? undefined : ownedHere(method, own);
   }
