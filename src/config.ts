@@ -135,14 +135,13 @@ const pathPrefixes = listOf(
 );
 
 const origins = listOf(
-  (item) => /^https?:/.test(item) && parseUrl(item)?.origin === item,
-  'origins, such as "https://app.example.com"',
+  (item) => item === '*' || (/^https?:/.test(item) && parseUrl(item)?.origin === item),
+  'origins, such as "https://app.example.com", or "*"',
 );
 
-const cookieNames = listOf(
-  (item) => /^[\w!#$%&'*+.^`|~-]+$/.test(item),
-  'names of cookies, such as "sessionid"',
-);
+const isToken = (item: string) => /^[\w!#$%&'*+.^`|~-]+$/.test(item);
+const cookieNames = listOf(isToken, 'names of cookies, such as "sessionid"');
+const headerNames = listOf(isToken, 'names of headers, such as "X-App-Version"');
 
 const differences = listOf(
   (item) => item !== '',
@@ -287,6 +286,9 @@ const settings = {
     authCookies: setting('AUTH_COOKIES', cookieNames, []),
     rateLimit: setting('RATE_LIMIT', rate, undefined),
     corsOrigins: setting('CORS_ORIGINS', origins, []),
+    corsAllowHeaders: setting('CORS_ALLOW_HEADERS', headerNames, []),
+    corsExposeHeaders: setting('CORS_EXPOSE_HEADERS', headerNames, []),
+    corsMaxAge: setting('CORS_MAX_AGE', wholeNumber(0, 86_400), 600),
   }),
   ...group('Limits', {
     cacheMaxBytes: setting('CACHE_MAX_BYTES', wholeNumber(0, 2 ** 40), 67_108_864),

@@ -7,21 +7,31 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
  */
 export function corsHeaders(
   { headers: { origin } }: Pick<FastifyRequest, 'headers'>,
-  { authCookies, corsOrigins }: CorsConfig,
+  { authCookies, corsExposeHeaders, corsOrigins }: CorsConfig,
 ): Readonly<Record<string, string>> | undefined {
-  if (origin === undefined || !corsOrigins.includes(origin)) return undefined;
+  if (origin === undefined) return undefined;
+  const isNamed = origin !== '*' && corsOrigins.includes(origin);
+  if (!isNamed && !corsOrigins.includes('*')) return undefined;
   return {
-    'Access-Control-Allow-Origin': origin,
-    // Only an origin that is named gets this far: never `*` or `null`.
-    ...(authCookies.length > 0 ? { 'Access-Control-Allow-Credentials': 'true' } : {}),
-    'Access-Control-Expose-Headers': 'ETag, Retry-After, WWW-Authenticate, X-Request-Id',
+    'Access-Control-Allow-Origin': isNamed ? origin : '*',
+    // Only for an origin that is named: never for `*` or `null`.
+    ...(isNamed && authCookies.length > 0 ? { 'Access-Control-Allow-Credentials': 'true' } : {}),
+    'Access-Control-Expose-Headers': [...ownExposed, ...corsExposeHeaders].join(', '),
   };
 }
 
+const ownExposed = ['ETag', 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'];
+
 export interface CorsConfig {
+  /** `*` is any origin, without credentials. */
   readonly corsOrigins: readonly string[];
-  /** With any, pages may ask with `credentials: 'include'`. */
+  /** With any, pages of origins that are named may ask with `credentials: 'include'`. */
   readonly authCookies: readonly string[];
+  /** Empty: those of `headersWithCookies` with credentials, and without them any. */
+  readonly corsAllowHeaders: readonly string[];
+  readonly corsExposeHeaders: readonly string[];
+  /** Seconds for which browsers keep the answer to a preflight. */
+  readonly corsMaxAge: number;
 }
 
 /** Request headers of pages that send cookies: what this service reads, and those of Django's clients. */
@@ -45,13 +55,15 @@ export function enableCors(app: FastifyInstance, config: CorsConfig): void {
     if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
       const { 'Access-Control-Expose-Headers': _exposed, ...readableLater } = readable;
       const asked = headers['access-control-request-headers'];
+      const hasCredentials = 'Access-Control-Allow-Credentials' in readable;
       // Any header: without cookies, a page can send nothing that its own server could not send.
-      const allowedHeaders = config.authCookies.length > 0 ? headersWithCookies : asked;
+      const allowedHeaders =
+        config.corsAllowHeaders.join(', ') || (hasCredentials ? headersWithCookies : asked);
       if (asked !== undefined) reply.header('Access-Control-Allow-Headers', allowedHeaders);
       const allowed = {
         ...readableLater,
         'Access-Control-Allow-Methods': 'GET, HEAD, POST',
-        'Access-Control-Max-Age': '600',
+        'Access-Control-Max-Age': `${config.corsMaxAge}`,
         Vary: 'Access-Control-Request-Headers',
       };
       return reply.code(204).headers(allowed).send();

@@ -109,3 +109,38 @@ describe('with CORS_ORIGINS', () => {
     expect(response.headers.vary).toBe('Accept, Origin');
   });
 });
+
+describe('as django-cors-headers can be set', () => {
+  const gateway = useGateway('PostgreSQL', rows, {
+    CORS_ORIGINS: `*, ${listed}`,
+    CORS_ALLOW_HEADERS: 'authorization, x-app-version',
+    CORS_EXPOSE_HEADERS: 'X-Total-Count',
+    CORS_MAX_AGE: '86400',
+    AUTH_WEBHOOK_URL: 'http://127.0.0.1:9/whoami/',
+    AUTH_COOKIES: 'sessionid',
+  });
+
+  test.each([
+    [listed, listed, 'true'],
+    ['https://other.test', '*', undefined],
+    ['null', '*', undefined],
+    ['*', '*', undefined],
+  ])('a page of %s may read as %s, with credentials: %s', async (origin, allowed, credentials) => {
+    const { headers } = await gateway.get('/api/outfits/', { origin });
+    expect(headers['access-control-allow-origin']).toBe(allowed);
+    expect(headers['access-control-allow-credentials']).toBe(credentials);
+    expect(headers['access-control-expose-headers']).toMatch(/, X-Total-Count$/);
+    const answer = await gateway.app.inject({
+      method: 'OPTIONS',
+      url: '/api/outfits/',
+      headers: { origin, ...preflight, 'access-control-request-headers': 'x-secret' },
+    });
+    expect(answer.statusCode).toBe(204);
+    expect(answer.headers).toMatchObject({
+      'access-control-allow-origin': allowed,
+      'access-control-allow-headers': 'authorization, x-app-version',
+      'access-control-max-age': '86400',
+    });
+    expect(answer.headers['access-control-allow-credentials']).toBe(credentials);
+  });
+});
