@@ -52,7 +52,6 @@ export class Webhook {
   readonly #accepted = new LRUCache<string, Decision>({ max: maxKept });
   readonly #refused = new LRUCache<string, Decision>({ max: maxKept });
   readonly #underWay = new Map<string, Promise<Decision>>();
-  readonly #never = new AbortController();
 
   constructor(url: string, { authWebhookTtl, requestTimeout }: WebhookConfig) {
     const { origin, pathname, search } = new URL(url);
@@ -134,7 +133,8 @@ export class Webhook {
         ...(authorization === undefined ? {} : { authorization }),
         ...(cookie === undefined ? {} : { cookie }),
       },
-      signal: this.#never.signal,
+      // Never aborted: the decision serves the next request of a client that has left.
+      signal: new AbortController().signal,
       timeout: this.#timeout,
       maxBytes,
     };

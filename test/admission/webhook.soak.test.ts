@@ -263,6 +263,22 @@ describe('anything else that the webhook does', () => {
     expect(webhook.underWay.most).toBe(8);
   });
 
+  test('one that hangs is asked 32 questions at a time by all, without a warning of Node.js', async () => {
+    const app = await open({ REQUEST_TIMEOUT: '2', TRUST_PROXY: '127.0.0.1' });
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => warnings.push(warning);
+    process.on('warning', warn);
+    onTestFinished(() => void process.off('warning', warn));
+    webhook.answer = () => {};
+    const answers = Array.from({ length: 100 }, (_, index) =>
+      read(app, { ...token(String(index)), 'x-forwarded-for': `10.0.0.${index}` }),
+    );
+    const statuses = (await Promise.all(answers)).map(({ statusCode }) => statusCode);
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    expect(webhook.underWay.most).toBe(32);
+    expect(warnings).toEqual([]);
+  });
+
   test('a kept connection that ends as it is used again is no failure', async () => {
     const app = await open();
     webhook.users.set('Token abc', 1);

@@ -92,7 +92,9 @@ export function writingOf(config: PagesConfig): Writing {
     off: writesOff().message,
     legacy: legacyOwnsWrites().message,
     identity: 'This service only reads: nobody can sign in here.',
-    none: 'Writing needs a bearer token, in the header Authorization. Reading needs none.',
+    none: config.authWebhookUrl
+      ? 'Writing needs a credential, such as a token or a session. Reading needs none.'
+      : 'Writing needs a bearer token, in the header Authorization. Reading needs none.',
   };
   return { possible: obstacle === undefined, detail: details[obstacle ?? 'none'] };
 }
