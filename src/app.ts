@@ -122,11 +122,9 @@ export async function buildApp(
     const rest = { ...shared, routes };
     await addRest(scope, rest, drawsPictures);
     // Comparisons are no client's requests: they do not count against the rate limit.
-    const admitAll = createAdmission(credentials, undefined);
-    await legacy?.compareWith((inner) => {
-      keepCookieAnswersPrivate(inner, config.authCookies);
-      return serveRest(inner, { ...rest, admit: admitAll });
-    });
+    await legacy?.compareWith((inner) =>
+      serveUncounted(inner, { ...rest, admit: createAdmission(credentials, undefined) }),
+    );
   });
   return app;
 }
@@ -184,6 +182,15 @@ function observeRequests(
   metrics?.countAnswers(app);
   if (config.unknownParameters !== 'ignore') followUnknownParameters(app, clients, metrics);
   shutdown?.follow(app);
+}
+
+/** The REST paths for comparisons. */
+function serveUncounted(
+  app: FastifyInstance,
+  rest: RestOptions & { readonly config: Config },
+): Promise<void> {
+  keepCookieAnswersPrivate(app, rest.config.authCookies);
+  return serveRest(app, rest);
 }
 
 /** The answer cache, and how what it lacks is read: concurrency limit, timeout, standbys. */

@@ -31,6 +31,7 @@ const wiring: Readonly<Record<string, readonly RegExp[]>> = {
     /^ *if \(legacy\?\.interceptUnroutable\(.*\n/gm,
     /^ *\/\/ .*forwarded answers.*\n *const legacy =[^;]*;\n/gm,
     /^ *\/\/ Comparisons .*\n *await legacy\?\.compareWith\([^;]*;\n/gm,
+    /^\/\*\* The REST paths for comparisons\. \*\/\n[\s\S]*?\n}\n\n/gm,
   ],
   'src/commands/run.ts': [
     /^ *verify: .*import\('\.\/verify\.ts'\)\],\n/gm,
