@@ -1,5 +1,6 @@
 // The page of a REST answer: a list as a gallery, an error as sentences, others as JSON, with the request to copy.
 import { STATUS_CODES } from 'node:http';
+import { knownParametersOf } from '../rest/documents.ts';
 import type { Route } from '../rest/routes.ts';
 import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
 import { type GraphQLRequest, toCurl, toShareLink } from './graphql-request.ts';
@@ -34,6 +35,7 @@ export function AnswerPage(properties: AnswerPageProperties) {
   const isWrong = status >= 400;
   const reason = reasonOf(status);
   const envelope = !isWrong && route?.list && isEnvelope(json) ? json : undefined;
+  const isByOffset = route !== undefined && knownParametersOf(route).has('offset');
   const name = route?.name ?? 'Outfit gateway';
   return (
     <Layout site={site} title={isWrong ? `${reason} – ${name}` : name} path={route?.path}>
@@ -46,7 +48,7 @@ export function AnswerPage(properties: AnswerPageProperties) {
         <span class={isWrong ? 'status wrong' : 'status'}>{reason}</span>
       </p>
       {envelope ? (
-        <List {...{ envelope, orderings, parameters, media: site.media }} />
+        <List {...{ envelope, orderings, parameters, isByOffset, media: site.media }} />
       ) : (
         <OrderingMenu orderings={orderings} parameters={parameters} />
       )}

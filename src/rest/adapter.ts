@@ -25,7 +25,8 @@ export interface RestOptions extends ReaderOptions {
   readonly admit: Admit;
   readonly guardWrite: GuardWrite;
   /** `publicUrl` is the base of links; undefined: the scheme and host of the request. */
-  readonly config: DeprecationConfig & Pick<Config, 'compression' | 'unknownParameters'>;
+  readonly config: DeprecationConfig &
+    Pick<Config, 'compression' | 'pageSize' | 'unknownParameters'>;
 }
 
 export async function serveRest(app: FastifyInstance, options: RestOptions): Promise<void> {

@@ -4,21 +4,14 @@ import {
   type DocumentNode,
   type ExecutionResult,
   GraphQLBoolean,
-  type GraphQLInputField,
-  type GraphQLNamedType,
   type GraphQLSchema,
-  getNamedType,
   isEnumType,
-  isInputObjectType,
-  Kind,
-  TypeInfo,
-  visit,
-  visitWithTypeInfo,
 } from 'graphql';
 import type { OperationCaller } from '../admission/admission.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
+import { findInputs, type WritableField } from './describe.ts';
 import {
   dataOf,
   invalidFields,
@@ -61,27 +54,8 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-export interface WritableField {
-  readonly name: string;
-  readonly input: GraphQLInputField;
-  readonly type: GraphQLNamedType;
-}
-
 export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
-  const fields: WritableField[] = [];
-  const typeInfo = new TypeInfo(schema);
-  visit(
-    document,
-    visitWithTypeInfo(typeInfo, {
-      ObjectField({ name, value }) {
-        const parent = getNamedType(typeInfo.getParentInputType());
-        const input = isInputObjectType(parent) ? parent.getFields()[name.value] : undefined;
-        if (!input || value.kind !== Kind.VARIABLE) return;
-        fields.push({ name: value.name.value, input, type: getNamedType(input.type) });
-      },
-    }),
-  );
-  return fields;
+  return findInputs(schema, document).filter(({ isArgument }) => !isArgument);
 }
 
 export function storeCreate(

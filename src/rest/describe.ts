@@ -1,18 +1,54 @@
 // Introspection of stored documents: the fields they select, and the answer to OPTIONS.
 import {
+  type ASTNode,
   type DocumentNode,
+  type GraphQLArgument,
+  type GraphQLInputField,
   type GraphQLNamedType,
   type GraphQLOutputType,
   type GraphQLSchema,
   getNamedType,
   getOperationAST,
   isEnumType,
+  isInputObjectType,
   isObjectType,
   Kind,
   type SelectionSetNode,
+  TypeInfo,
   TypeNameMetaFieldDef,
+  visit,
+  visitWithTypeInfo,
 } from 'graphql';
-import type { WritableField } from './create.ts';
+
+/** A variable of a stored document, and the argument or input field that has it as its value. */
+export interface WritableField {
+  readonly name: string;
+  readonly input: GraphQLArgument | GraphQLInputField;
+  readonly type: GraphQLNamedType;
+}
+
+export interface FoundInput extends WritableField {
+  readonly isArgument: boolean;
+}
+
+export function findInputs(schema: GraphQLSchema, document: ASTNode): FoundInput[] {
+  const found: FoundInput[] = [];
+  const typeInfo = new TypeInfo(schema);
+  const visitor = visitWithTypeInfo(typeInfo, {
+    enter(node) {
+      const isArgument = node.kind === Kind.ARGUMENT;
+      if (!isArgument && node.kind !== Kind.OBJECT_FIELD) return;
+      const parent = getNamedType(typeInfo.getParentInputType());
+      const fields = isInputObjectType(parent) ? parent.getFields() : {};
+      const input = isArgument ? typeInfo.getArgument() : fields[node.name.value];
+      if (!input || node.value.kind !== Kind.VARIABLE) return;
+      const type = getNamedType(input.type);
+      found.push({ name: node.value.name.value, input, type, isArgument });
+    },
+  });
+  visit(document, visitor);
+  return found;
+}
 
 interface Selected {
   readonly document: DocumentNode;

@@ -11,7 +11,12 @@ import { type Compressible, entityTag } from '../http/representation.ts';
 import { dataOf, notFound, unknownParameters } from './errors.ts';
 import type { Page, Route } from './routes.ts';
 import { formatQuery, parseQuery, type QueryParameters, rawQuery } from './url.ts';
-import { createListReader, createVariableReader, type PathParameters } from './variables.ts';
+import {
+  createListReader,
+  createVariableReader,
+  isByOffset,
+  type PathParameters,
+} from './variables.ts';
 
 export interface RestAnswer extends Compressible {
   readonly tag: string;
@@ -28,7 +33,7 @@ export type ReadAnswer = (
 export interface ReaderOptions {
   readonly engine: Engine;
   readonly schema: GraphQLSchema;
-  readonly config: Pick<Config, 'unknownParameters'>;
+  readonly config: Pick<Config, 'pageSize' | 'unknownParameters'>;
 }
 
 /** @throws when the document does not fit the schema, or has a variable of an unsupported type */
@@ -44,7 +49,7 @@ export function knownParametersOf({ path, list, record }: Route): ReadonlySet<st
   const document = list ?? record;
   const definitions = document && getOperationAST(document)?.variableDefinitions;
   const parameters = new Set(definitions?.map(({ variable }) => variable.name.value));
-  if (list) parameters.add('page').delete('last');
+  if (list && !parameters.has('offset')) parameters.add('page').delete('last');
   else for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
   return parameters;
 }
@@ -64,6 +69,7 @@ interface PageRequest {
   readonly query: string;
   readonly parameters: QueryParameters;
   readonly variables: Record<string, unknown>;
+  readonly toQuery: ToQuery;
   /** Cache key: without parameters that are no variables. */
   readonly key: string;
 }
@@ -72,8 +78,9 @@ function createPageReader(
   options: ReaderOptions,
   route: Route & Required<Pick<Route, 'list'>>,
 ): ReadAnswer {
-  const { engine, schema } = options;
+  const { config, engine, schema } = options;
   const operation = engine.operations.store(route.list);
+  const toOffset = isByOffset(operation.node) ? toQueryByOffset : undefined;
   const parse = createParser(options, route);
   const readVariables = createListReader(schema, operation.node);
   // Memoized: query strings repeat, and parsing one took as long as sending the page.
@@ -82,7 +89,8 @@ function createPageReader(
     const parameters = parse(query);
     const variables = readVariables(parameters);
     const key = `${route.path} ${JSON.stringify(variables)}`;
-    const request = { query, parameters, variables, key };
+    const toQuery = toOffset ? toOffset(variables['limit'] ?? config.pageSize) : toPage;
+    const request = { query, parameters, variables, toQuery, key };
     requests.set(query, request, { size: 1000 + 4 * query.length });
     return request;
   };
@@ -96,7 +104,7 @@ function createPageReader(
     const path = `${base}${route.path}`;
     const address = `${path}?${query}`;
     if (page.lastEnvelope?.address === address) return page.lastEnvelope;
-    const { head, body } = buildEnvelope(path, page, request.parameters);
+    const { head, body } = buildEnvelope(path, page, request.parameters, request.toQuery);
     const tag = entityTag(head + page.resultsTag);
     page.lastEnvelope = { address, body, tag, shareable: page.shareable };
     return page.lastEnvelope;
@@ -125,13 +133,28 @@ function toCachedPage(result: ExecutionResult, isShared: boolean): CachedPage {
   };
 }
 
+/** The query of a link to a page. */
+type ToQuery = (parameters: QueryParameters, place: number) => string;
+
+const toPage: ToQuery = (parameters, page) => formatQuery(parameters, 'page', String(page));
+
+/** As LimitOffsetPagination of Django REST Framework: `limit` is always set, and the first page has no `offset`. */
+const toQueryByOffset =
+  (limit: unknown): ToQuery =>
+  (parameters, offset) => {
+    const others = parameters.filter(([name]) => name !== 'limit');
+    const sized = [...others, ['limit', String(limit)] as const];
+    return formatQuery(sized, 'offset', offset === 0 ? undefined : String(offset));
+  };
+
 export function buildEnvelope(
   path: string,
   { count, next, previous, results }: Pick<CachedPage, 'count' | 'next' | 'previous' | 'results'>,
   parameters: QueryParameters,
+  toQuery = toPage,
 ): { readonly head: string; readonly body: Buffer } {
   const link = (number: number | null) =>
-    number === null ? null : `${path}?${formatQuery(parameters, 'page', String(number))}`;
+    number === null ? null : `${path}?${toQuery(parameters, number)}`;
   const empty = { count, next: link(next), previous: link(previous), results: null };
   const head = JSON.stringify(empty).slice(0, -'null}'.length);
   return { head, body: Buffer.concat([Buffer.from(head), results, Buffer.from('}')]) };

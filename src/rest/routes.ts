@@ -1,6 +1,10 @@
 // The REST paths as a table: a path is data.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
-import { CreateOutfitDocument, ListOutfitsDocument } from '../generated/rest.ts';
+import {
+  CreateOutfitDocument,
+  ListOutfitsDocument,
+  ReadOutfitDocument,
+} from '../generated/rest.ts';
 
 export interface Page {
   readonly count: number;
@@ -43,5 +47,11 @@ export const routes: readonly Route[] = [
     description: 'The outfits that users have published, page by page.',
     list: ListOutfitsDocument,
     create: CreateOutfitDocument,
+  },
+  {
+    path: '/api/outfits/:id/',
+    name: 'Outfit',
+    description: 'One outfit, as the listing has it.',
+    record: ReadOutfitDocument,
   },
 ];

@@ -37,9 +37,14 @@ export function readParameter(parameters: QueryParameters, name: string): string
   return parameters.findLast(([parameterName]) => parameterName === name)?.[1];
 }
 
-/** Sets `name` to `value` and sorts by name in code point order; repeated names keep their order. */
-export function formatQuery(parameters: QueryParameters, name: string, value: string): string {
-  return [...parameters.filter(([parameterName]) => parameterName !== name), [name, value] as const]
+/** Sets `name` to `value`, or removes it, and sorts by name in code point order; repeated names keep their order. */
+export function formatQuery(
+  parameters: QueryParameters,
+  name: string,
+  value: string | undefined,
+): string {
+  const others = parameters.filter(([parameterName]) => parameterName !== name);
+  return [...others, ...(value === undefined ? [] : [[name, value] as const])]
     .toSorted(([a], [b]) => compareCodePoints(a, b))
     .map(([parameterName, text]) => `${encodeForm(parameterName)}=${encodeForm(text)}`)
     .join('&');

@@ -13,6 +13,7 @@ import {
   print,
   typeFromAST,
 } from 'graphql';
+import { type FoundInput, findInputs } from './describe.ts';
 import {
   invalidChoice,
   invalidPage,
@@ -41,14 +42,23 @@ interface Variable {
   /** Whether it takes all values of a repeated parameter; if not, the last one. */
   readonly isList: boolean;
   readonly isRequired: boolean;
+  readonly range: Range | undefined;
+}
+
+type Range = readonly [least: number, most: number];
+
+export function rangeOf(input: FoundInput['input'] | undefined): Range | undefined {
+  return input?.extensions['range'] as Range | undefined;
 }
 
 /** @param others variables that the caller reads */
 export function createVariableReader(
   schema: GraphQLSchema,
-  { variableDefinitions = [] }: OperationDefinitionNode,
+  operation: OperationDefinitionNode,
   others: readonly string[],
 ): ReadVariables {
+  const { variableDefinitions = [] } = operation;
+  const inputs = findInputs(schema, operation);
   const variables = variableDefinitions.flatMap(({ variable, type, defaultValue }): Variable[] => {
     const name = variable.name.value;
     if (others.includes(name)) return [];
@@ -59,19 +69,21 @@ export function createVariableReader(
     if (!isScalarType(leaf) && !isEnumType(leaf)) {
       throw new Error(`$${name} of a stored document is ${print(type)}: no parameter can give it.`);
     }
-    return [{ name, type: leaf, isList, isRequired: isNonNullType(whole) && !defaultValue }];
+    const isRequired = isNonNullType(whole) && !defaultValue;
+    const range = rangeOf(inputs.find((input) => input.name === name)?.input);
+    return [{ name, type: leaf, isList, isRequired, range }];
   });
 
   return (query, path = {}) => {
     const values: Variables = {};
-    for (const { name, type, isList, isRequired } of variables) {
+    for (const { name, type, isList, isRequired, range } of variables) {
       if (Object.hasOwn(path, name)) {
         values[name] = readFromPath(type, name, path[name] ?? '');
         continue;
       }
       const given = isList
         ? query.filter(([parameter]) => parameter === name).map(([, text]) => text)
-        : [readParameter(query, name) ?? ''];
+        : [readInRange(readParameter(query, name) ?? '', range)];
       const texts = given.filter((text) => text !== '');
       if (texts.length > 0) {
         const read = texts.map((text) => readValue(type, name, text));
@@ -82,11 +94,17 @@ export function createVariableReader(
   };
 }
 
+/** Whether the pages of a list are found by its variables `offset` and `limit`; by `page` otherwise. */
+export function isByOffset({ variableDefinitions = [] }: OperationDefinitionNode): boolean {
+  return variableDefinitions.some(({ variable }) => variable.name.value === 'offset');
+}
+
 /** Reads `page` too: an invalid page is a 404, and `last` is not a number. */
 export function createListReader(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
 ): ReadVariables {
+  if (isByOffset(operation)) return createVariableReader(schema, operation, []);
   const readOthers = createVariableReader(schema, operation, ['page', 'last']);
   return (parameters) => {
     const variables = readOthers(parameters);
@@ -106,6 +124,16 @@ export function parsePageNumber(value: string | undefined): number | 'last' | un
   const digits = pagePattern.exec(value)?.[1];
   // Hundreds of digits become Infinity, which is above the limit.
   return digits !== undefined && Number(digits) <= maxPage ? Number(digits) : undefined;
+}
+
+/**
+ * Empty for what is below a range or no number, and the maximum for what is above: sizes never fail.
+ * @see https://github.com/encode/django-rest-framework/blob/3.16.0/rest_framework/pagination.py#L23 _positive_int
+ */
+function readInRange(text: string, range: Range | undefined): string {
+  if (!range) return text;
+  const number = /^\s*\+?\d+\s*$/.test(text) ? Number(text) : -1;
+  return number < range[0] ? '' : String(Math.min(number, range[1]));
 }
 
 function readFromPath(type: Leaf, name: string, text: string): unknown {

@@ -548,7 +548,7 @@ test('any path of the table is a page: a record, and a list of other things', as
     },
   );
   const routes: readonly Route[] = [
-    ...ownRoutes,
+    ...ownRoutes.filter(({ record }) => !record),
     {
       path: '/api/outfits/:id/',
       name: 'Outfit',

@@ -25,6 +25,9 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
   fields: (t) => ({
     ids: t.idList({ description: `Outfits with one of these ids. ${alternatives}` }),
     userIds: t.idList({ description: `Outfits of the users with these ids. ${alternatives}` }),
+    userDatabaseIds: t.intList({
+      description: `Outfits of the users with these numbers. ${alternatives}`,
+    }),
     createdFrom: t.field({ type: DateTime, description: 'Published at this moment or later.' }),
     createdBefore: t.field({ type: DateTime, description: 'Published before this moment.' }),
     likesFrom: t.int({ description: 'With this many likes or more.' }),
@@ -55,10 +58,13 @@ type Input = InputShapeFromTypeParam<typeof builder.$inferSchemaTypes, typeof Ou
 /** @throws GraphQLError that names the field of an invalid value */
 export function filterOf(input: Input | undefined): Filter {
   if (!input) return {};
-  const { ids, userIds, quality, creationDevices } = input;
+  const { ids, quality, creationDevices } = input;
+  const userIds = readList('userIds', input.userIds, (id, name) => readGlobalId('User', id, name));
+  const numbers = readList('userDatabaseIds', input.userDatabaseIds, (id) => id);
   return {
     ids: readList('ids', ids, (id, name) => readGlobalId('Outfit', id, name)),
-    userIds: readList('userIds', userIds, (id, name) => readGlobalId('User', id, name)),
+    userIds:
+      userIds && numbers ? userIds.filter((id) => numbers.includes(id)) : (userIds ?? numbers),
     createdFrom: input.createdFrom ?? undefined,
     createdBefore: input.createdBefore ?? undefined,
     likesFrom: readLikes('likesFrom', input.likesFrom),

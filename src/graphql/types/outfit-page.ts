@@ -1,11 +1,6 @@
 // Numbered pages (OutfitPage): outfits(...), User.outfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
-import {
-  createOutfitList,
-  type OutfitPage as Page,
-  PastTheEndError,
-  weightOf,
-} from '../../outfits/lists/list.ts';
+import { createOutfitList, type OutfitPage as Page, weightOf } from '../../outfits/lists/list.ts';
 import type { PageRequest } from '../../outfits/lists/statements.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
@@ -15,21 +10,43 @@ import { Outfit } from './outfit.ts';
 import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';
 import { User } from './user.ts';
 
+function pageCountOf({ count, pageSize }: Page): number {
+  return Math.max(1, Math.ceil(count / pageSize));
+}
+
+function pageNumberOf({ offset, pageSize }: Page): number {
+  return Math.floor(offset / pageSize) + 1;
+}
+
 const OutfitPage = builder.objectRef<Page>('OutfitPage').implement({
   description: 'One page of a numbered list of outfits.',
   fields: (t) => ({
     count: t.exposeInt('count', { description: 'Outfits in the whole list, across all pages.' }),
-    pageCount: t.exposeInt('pageCount', { description: 'Pages in the list; 1 when it is empty.' }),
-    page: t.exposeInt('page', { description: 'Number of this page, from 1.' }),
+    pageCount: t.int({
+      description: 'Pages in the list; 1 when it is empty.',
+      resolve: pageCountOf,
+    }),
+    page: t.int({ description: 'Number of this page, from 1.', resolve: pageNumberOf }),
     nextPage: t.int({
       nullable: true,
       description: 'Number of the next page, or null on the last one.',
-      resolve: ({ page, pageCount }) => (page < pageCount ? page + 1 : null),
+      resolve: (page) => (pageNumberOf(page) < pageCountOf(page) ? pageNumberOf(page) + 1 : null),
     }),
     previousPage: t.int({
       nullable: true,
       description: 'Number of the previous page, or null on the first one.',
-      resolve: ({ page }) => (page > 1 ? page - 1 : null),
+      resolve: (page) => (pageNumberOf(page) > 1 ? pageNumberOf(page) - 1 : null),
+    }),
+    nextOffset: t.int({
+      nullable: true,
+      description: '`offset` of the next page, or null on the last one.',
+      resolve: ({ count, offset, pageSize }) =>
+        offset + pageSize < count ? offset + pageSize : null,
+    }),
+    previousOffset: t.int({
+      nullable: true,
+      description: '`offset` of the previous page, or null on the first one.',
+      resolve: ({ offset, pageSize }) => (offset > 0 ? Math.max(0, offset - pageSize) : null),
     }),
     results: t.field({
       type: [Outfit],
@@ -38,6 +55,9 @@ const OutfitPage = builder.objectRef<Page>('OutfitPage').implement({
     }),
   }),
 });
+
+/** REST reads an argument with a range as Django REST Framework reads sizes. */
+const ranges = { pageSize: [1, 100], offset: [0, 2_147_483_646] } as const;
 
 const pageArguments = builder.args((t) => ({
   ordering: t.field({
@@ -48,11 +68,24 @@ const pageArguments = builder.args((t) => ({
   last: t.boolean({
     description: 'Whether to give the last page, whichever that is, instead of `page`.',
   }),
+  pageSize: t.int({
+    description: 'Outfits per page, from 1 to 100; the setting PAGE_SIZE when omitted.',
+    extensions: { range: ranges.pageSize },
+  }),
+  offset: t.int({
+    description:
+      'Outfits to skip, instead of `page`. Past the end the page is empty, and no error.',
+    extensions: { range: ranges.offset },
+  }),
   filter: t.field({ type: OutfitFilter, description: 'What narrows the list.' }),
 }));
 
 /** `results` is the only field with objects: a page of them. */
-const countItems: CountItems = (_args, { pageSize }) => pageSize;
+const countItems: CountItems = ({ pageSize: given }: ListArguments, { pageSize }) => {
+  const [least, most] = ranges.pageSize;
+  // Outside of the range, the field is an error.
+  return Math.min(Math.max(given ?? pageSize, least), given ? most : pageSize);
+};
 
 export const weighFilter: WeighFilter = ({ filter, ordering }: ListArguments) =>
   weightOf(filterOf(filter), orderingOf(ordering));
@@ -60,7 +93,7 @@ export const weighFilter: WeighFilter = ({ filter, ordering }: ListArguments) =>
 /** An index finds the outfits of one user, with any filter. */
 export const weighFilterOfUser: WeighFilter = (args) => Math.min(weighFilter(args), 2);
 
-type ListArguments = Partial<Pick<PageArguments, 'filter' | 'ordering'>>;
+type ListArguments = Partial<Pick<PageArguments, 'filter' | 'ordering' | 'pageSize'>>;
 type PageArguments = InputShapeFromFields<typeof pageArguments>;
 
 builder.queryField('outfits', (t) =>
@@ -90,21 +123,30 @@ builder.prismaObjectField(User, 'outfits', (t) =>
 );
 
 async function resolvePage(
-  { ordering, page, last }: PageArguments,
+  args: PageArguments,
   { config }: Context,
   find: (request: PageRequest) => Promise<Page>,
 ): Promise<Page> {
+  const { ordering, page, last, offset } = args;
   if (typeof page === 'number' && last) throw badUserInput('Give either page or last, not both.');
+  if (typeof offset === 'number' && (typeof page === 'number' || last)) {
+    throw badUserInput('Give either offset or a page, not both.');
+  }
   if (typeof page === 'number' && page < 1) {
     throw badUserInput(`page must be 1 or more, but it is ${page}.`);
   }
-  try {
-    return await find({
-      ordering: orderingOf(ordering),
-      page: last ? 'last' : (page ?? 1),
-      pageSize: config.pageSize,
-    });
-  } catch (error) {
-    throw error instanceof PastTheEndError ? pageNotFound(error.message) : error;
+  for (const [name, [least, most]] of Object.entries(ranges)) {
+    const value = args[name as keyof typeof ranges] ?? least;
+    if (value < least || value > most) {
+      throw badUserInput(`${name} must be from ${least} to ${most}, but it is ${value}.`);
+    }
   }
+  const pageSize = args.pageSize ?? config.pageSize;
+  const start = last ? 'last' : (offset ?? ((page ?? 1) - 1) * pageSize);
+  const found = await find({ ordering: orderingOf(ordering), offset: start, pageSize });
+  const pageCount = pageCountOf(found);
+  if (typeof page === 'number' && page > pageCount) {
+    throw pageNotFound(`Page ${page} does not exist: the last page is ${pageCount}.`);
+  }
+  return found;
 }

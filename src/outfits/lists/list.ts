@@ -27,18 +27,11 @@ import {
 export interface OutfitPage {
   /** Outfits in the whole list. */
   readonly count: number;
-  readonly pageCount: number;
-  readonly page: number;
+  /** Outfits before this page, and per page. */
+  readonly offset: number;
+  readonly pageSize: number;
+  /** None past the end. */
   readonly rows: readonly OutfitRow[];
-}
-
-export class PastTheEndError extends Error {
-  constructor(
-    readonly page: number,
-    readonly pageCount: number,
-  ) {
-    super(`Page ${page} does not exist: the last page is ${pageCount}.`);
-  }
 }
 
 export interface OutfitList {
@@ -188,12 +181,11 @@ function outfitsIn(rows: readonly PageRow[]): FlatRow[] {
   return rows.filter((row) => row.id !== null);
 }
 
-function pageOf(rows: readonly PageRow[], { page, pageSize }: PageRequest): OutfitPage {
+function pageOf(rows: readonly PageRow[], { offset, pageSize }: PageRequest): OutfitPage {
   const count = rows[0]?.count ?? 0;
-  const pageCount = Math.max(1, Math.ceil(count / pageSize));
-  const found = page === 'last' ? pageCount : page;
-  if (found > pageCount) throw new PastTheEndError(found, pageCount);
-  return { count, pageCount, page: found, rows: outfitsIn(rows).map(rowOf) };
+  const last = Math.floor(Math.max(count - 1, 0) / pageSize) * pageSize;
+  const found = offset === 'last' ? last : offset;
+  return { count, offset: found, pageSize, rows: outfitsIn(rows).map(rowOf) };
 }
 
 function inOrder<Row>(rows: Row[], from: KeysetPageRequest['from']): Row[] {

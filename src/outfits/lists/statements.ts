@@ -33,8 +33,8 @@ export interface Scope {
 
 export interface PageRequest {
   readonly ordering: Ordering;
-  /** From 1; `last` is resolved when the list is read. */
-  readonly page: number | 'last';
+  /** Outfits before the page; `last` is the last page of the list. */
+  readonly offset: number | 'last';
   /** Outfits per page. */
   readonly pageSize: number;
 }
@@ -117,9 +117,9 @@ function planned({ list, filter, users }: Parts, text: string): Statement {
 
 /** The rows of a numbered page, each with the count; an empty page is one row without an outfit. See counting.md. */
 export function pageStatement(scope: Scope, request: PageRequest): Statement {
-  const { ordering, page, pageSize } = request;
+  const { ordering, offset, pageSize } = request;
   const { visibility } = scope;
-  const skip = page === 'last' ? null : (page - 1) * pageSize;
+  const skip = offset === 'last' ? null : offset;
   if (!isPlain(scope)) return buildPage(scope, ordering, skip, pageSize);
   // Hot path: the text is built once, so the values are listed here in the order of its placeholders.
   const nearLimit = rangeLimit(pageSize);

@@ -37,11 +37,14 @@ interface MenuProperties {
 }
 
 interface ListProperties extends MenuProperties {
+  /** Its links have an `offset`: then its pages have no numbers. */
+  readonly isByOffset: boolean;
   readonly envelope: Envelope;
   readonly media: Media;
 }
 
-export function List({ envelope, orderings, parameters, media }: ListProperties) {
+export function List(properties: ListProperties) {
+  const { envelope, orderings, parameters, media } = properties;
   const { count, results } = envelope;
   const outfits = isGallery(envelope) ? results.filter(isOutfit) : [];
   const noun = isGallery(envelope) ? 'outfit' : 'record';
@@ -52,7 +55,7 @@ export function List({ envelope, orderings, parameters, media }: ListProperties)
           {count.toLocaleString('en')} {count === 1 ? noun : `${noun}s`}
         </p>
         <OrderingMenu orderings={orderings} parameters={parameters} />
-        <Pagination label="Pages" envelope={envelope} parameters={parameters} />
+        <Pagination label="Pages" {...properties} />
       </div>
       {outfits.length > 0 && (
         <>
@@ -61,7 +64,7 @@ export function List({ envelope, orderings, parameters, media }: ListProperties)
               <OutfitCard outfit={outfit} media={media} />
             ))}
           </ul>
-          <Pagination label="Pages, below the list" envelope={envelope} parameters={parameters} />
+          <Pagination label="Pages, below the list" {...properties} />
         </>
       )}
       {results.length === 0 && <p class="empty">There is nothing here yet.</p>}
@@ -71,25 +74,28 @@ export function List({ envelope, orderings, parameters, media }: ListProperties)
 
 const pageIn = (link: string) => Number(new URL(link).searchParams.getAll('page').at(-1) ?? 1);
 
-type PaginationProperties = Pick<ListProperties, 'envelope' | 'parameters'> & { label: string };
+type PaginationProperties = Omit<ListProperties, 'orderings' | 'media'> & { label: string };
 
 /** @param label distinguishes two of them on one page, for screen readers */
-function Pagination({ label, envelope, parameters }: PaginationProperties) {
+function Pagination({ label, envelope, parameters, isByOffset }: PaginationProperties) {
   const { count, next, previous, results } = envelope;
   const page = next !== null ? pageIn(next) - 1 : previous === null ? 1 : pageIn(previous) + 1;
   const pages = next === null ? page : Math.ceil(count / Math.max(results.length, 1));
-  const to = (number: string) => `?${formatQuery(parameters, 'page', number)}`;
+  const to = (number: string) =>
+    `?${isByOffset ? formatQuery(parameters, 'offset', undefined) : formatQuery(parameters, 'page', number)}`;
   const steps = [
     { title: 'First', href: previous === null ? null : to('1') },
     { title: 'Previous', href: previous, rel: 'prev' },
     { title: 'Next', href: next, rel: 'next' },
-    { title: 'Last', href: next === null ? null : to('last') },
+    ...(isByOffset ? [] : [{ title: 'Last', href: next === null ? null : to('last') }]),
   ];
   return (
     <nav class="pagination" aria-label={label}>
-      <p>
-        Page {page.toLocaleString('en')} of {pages.toLocaleString('en')}
-      </p>
+      {!isByOffset && (
+        <p>
+          Page {page.toLocaleString('en')} of {pages.toLocaleString('en')}
+        </p>
+      )}
       <ul>
         {steps.map(({ title, href, rel }) => (
           <li>
@@ -134,7 +140,7 @@ export function OrderingMenu({ orderings, parameters }: MenuProperties) {
   const given = readParameter(parameters, 'ordering');
   const selected =
     orderings.find(({ value }) => value === given) ?? orderings.find(({ isDefault }) => isDefault);
-  const others = parameters.filter(([name]) => name !== 'ordering' && name !== 'page');
+  const others = parameters.filter(([name]) => !['ordering', 'page', 'offset'].includes(name));
   return (
     <form class="menu" method="get">
       {others.map(([name, value]) => (

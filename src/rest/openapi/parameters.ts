@@ -9,17 +9,13 @@ import {
   isEnumType,
   isListType,
   isNonNullType,
-  Kind,
-  TypeInfo,
   typeFromAST,
-  type ValueNode,
   valueFromAST,
-  visit,
-  visitWithTypeInfo,
 } from 'graphql';
+import { findInputs } from '../describe.ts';
 import { knownParametersOf } from '../documents.ts';
 import type { Route } from '../routes.ts';
-import { maxPage } from '../variables.ts';
+import { maxPage, rangeOf } from '../variables.ts';
 import { describedBy, type JsonSchema, type Schemas } from './schemas.ts';
 
 export function readDocumentOf({ path, list, record }: Route): DocumentNode {
@@ -34,13 +30,7 @@ export function describeParameters(
   schemas: Schemas,
 ): JsonSchema[] {
   const document = readDocumentOf(route);
-  const descriptions = new Map<string, string | null | undefined>();
-  const typeInfo = new TypeInfo(schema);
-  const Argument = ({ value }: { readonly value: ValueNode }) => {
-    if (value.kind !== Kind.VARIABLE) return;
-    descriptions.set(value.name.value, typeInfo.getArgument()?.description);
-  };
-  visit(document, visitWithTypeInfo(typeInfo, { Argument }));
+  const inputs = new Map(findInputs(schema, document).map((found) => [found.name, found.input]));
   const inQuery = knownParametersOf(route);
   const definitions = getOperationAST(document)?.variableDefinitions ?? [];
   return definitions.flatMap(({ variable, type: node, defaultValue }): JsonSchema[] => {
@@ -48,7 +38,7 @@ export function describeParameters(
     if (route.list && name === 'last') return [];
     if (route.list && name === 'page') {
       const text = describedBy(
-        descriptions.get(name),
+        inputs.get(name)?.description,
         '`last` is the last page, whichever that is.',
       );
       const number = { type: 'integer', minimum: 1, maximum: maxPage };
@@ -57,7 +47,8 @@ export function describeParameters(
     }
     const type = typeFromAST(schema, node as never) as GraphQLInputType;
     const leaf = getNamedType(type);
-    const { description: meaning, ...item } = schemas.ofInput(leaf, descriptions.get(name));
+    const { description: meaning, ...item } = schemas.ofInput(leaf, inputs.get(name)?.description);
+    const [minimum, maximum] = rangeOf(inputs.get(name)) ?? [];
     const choices = isEnumType(leaf) ? leaf.getValues() : [];
     const value =
       (defaultValue && valueFromAST(defaultValue, type)) ??
@@ -70,6 +61,7 @@ export function describeParameters(
         ...describedBy(meaning),
         schema: {
           ...(isListType(getNullableType(type)) ? { type: 'array', items: item } : item),
+          ...(minimum === undefined ? {} : { minimum, maximum }),
           ...(value === undefined ? {} : { default: value }),
         },
       },

@@ -11,8 +11,7 @@ import {
   isSpecifiedScalarType,
   Kind,
 } from 'graphql';
-import type { WritableField } from '../create.ts';
-import { findField, listFields, type SelectedField } from '../describe.ts';
+import { findField, listFields, type SelectedField, type WritableField } from '../describe.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>> & { readonly description?: string };
 
