@@ -603,6 +603,24 @@ describe('CORS', () => {
     expect(answer.headers['access-control-allow-credentials']).toBe('true');
   });
 
+  test('with any origin allowed, lets none but those that are named use cookies', async () => {
+    const app = await open({ CORS_ORIGINS: '*,https://app.test' });
+    webhook.users.set('sessionid=a', 1);
+    for (const origin of ['https://evil.test', 'null', '*']) {
+      const headers = { origin, ...session('a') };
+      const answer = await read(app, headers);
+      expect(answer.headers['access-control-allow-origin']).toBe('*');
+      expect(answer.headers['access-control-allow-credentials']).toBeUndefined();
+      expect((await create(app, headers)).statusCode).toBe(403);
+    }
+    const headers = { origin: 'https://app.test', ...session('a') };
+    expect((await read(app, headers)).headers).toMatchObject({
+      'access-control-allow-origin': 'https://app.test',
+      'access-control-allow-credentials': 'true',
+    });
+    expect((await create(app, headers)).statusCode).toBe(201);
+  });
+
   test('says nothing of credentials without AUTH_COOKIES', async () => {
     const app = await open({ CORS_ORIGINS: 'https://app.test', AUTH_COOKIES: '' });
     const answer = await read(app, { origin: 'https://app.test' });
