@@ -24,8 +24,8 @@ declare module 'fastify' {
 
 /**
  * Authenticates a request, then applies the rate limit. Undefined: an anonymous request that needs no credential.
- * @throws HttpError 401 or 429, in this order, but 429 for an invalid token, or one that AUTH_WEBHOOK_URL would have to
- *   be asked about, whose address is over its rate limit; 503 when keys, webhook or database are unavailable
+ * @throws HttpError 401 or 429, in this order. When the address is over its rate limit, 429 comes first: for an invalid
+ *   token, and for a token that needs a request to AUTH_WEBHOOK_URL. 503 when keys, webhook or database are unavailable.
  */
 export type Admit = (
   request: FastifyRequest,

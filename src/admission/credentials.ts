@@ -86,7 +86,7 @@ export class Credentials {
     return isJwt(token) ? 'AUTH_JWKS_URL or AUTH_JWT_SECRET' : 'AUTH_WEBHOOK_URL';
   }
 
-  /** One client, however its token is renewed: by the claim of the user, unverified, the session, or the address. */
+  /** Key of a client that survives a renewed token: the unverified claim of the user, the session, or the address. */
   clientKeyOf({ headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>): string {
     const { authCookies, authUserClaim } = this.#config;
     const { authorization } = headers;

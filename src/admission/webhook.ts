@@ -1,4 +1,4 @@
-// AUTH_WEBHOOK_URL: another service, such as the old one, is asked whose a credential is.
+// AUTH_WEBHOOK_URL: another service, such as the old one, verifies credentials and names their user.
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
@@ -14,8 +14,8 @@ export interface Credential {
 }
 
 /**
- * Applies the rate limit before a question, and returns the sender that the question is charged to.
- * @param userId the user whose credential it was by the last decision, now expired
+ * Applies the rate limit before a request to the webhook, and returns the sender that is charged for it.
+ * @param userId the user of the credential by the last decision, which has expired
  */
 export type Charge = (userId: number | undefined) => Promise<string> | string;
 
@@ -28,13 +28,13 @@ interface Decision {
 
 export type WebhookConfig = Pick<Config, 'authWebhookTtl' | 'requestTimeout'>;
 
-/** Concurrent questions, of all senders and of one. More wait: senders take turns. */
+/** Concurrency limit of requests to the webhook, for all senders and for one. More wait: senders take turns. */
 const limits = { slots: 32, perSender: 8 };
 const maxWaiting = 1_000;
 /** Cached decisions of each kind: a flood of refused credentials does not evict the others. */
 const maxKept = 20_000;
 const maxBytes = 65_536;
-/** Most milliseconds of a question, and of the wait before it. */
+/** Most milliseconds of a request to the webhook, and of the wait before it. */
 const maxTime = 5_000;
 
 /** Errors of a kept connection that the server closes just as it is used again. */
@@ -48,7 +48,7 @@ export class Webhook {
   readonly #period: number;
   readonly #timeout: number;
   readonly #lane: Lane;
-  /** By digest: no credential stays in memory. Expired entries stay, to charge their user with the next question. */
+  /** By digest: no credential stays in memory. Expired entries stay, to charge their user for the next request. */
   readonly #accepted = new LRUCache<string, Decision>({ max: maxKept });
   readonly #refused = new LRUCache<string, Decision>({ max: maxKept });
   readonly #underWay = new Map<string, Promise<Decision>>();
@@ -97,8 +97,8 @@ export class Webhook {
   }
 
   #askOnce(key: string, credential: Credential, sender: string): Promise<Decision> {
-    const known = this.#underWay.get(key);
-    if (known) return known;
+    const pending = this.#underWay.get(key);
+    if (pending) return pending;
     const asking = this.#askInTurn(credential, sender)
       .then((decision) => {
         const isRefused = decision.userId === undefined;
@@ -115,7 +115,7 @@ export class Webhook {
     const origin = { sender };
     await this.#lane.enter(origin);
     try {
-      // Before the question: the credential may be revoked right after the decision.
+      // Counted from before the request: the credential may be revoked right after the decision.
       const expires = performance.now() + this.#period * 1000;
       return { userId: await this.#ask(credential), expires };
     } catch (cause) {

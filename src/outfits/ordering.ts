@@ -19,8 +19,8 @@ export type OrderingField = (typeof orderingFields)[keyof typeof orderingFields]
 export type Spelling = `${'' | '-'}${keyof typeof orderingFields}`;
 
 /**
- * The one ordering that fields with commas between them mean: nothing is sorted behind `id`, or twice by a field.
- * `several`: known fields that mean no ordering of a list. Undefined: there are others among them.
+ * Reduces fields separated by commas to one field. Terms after `id` and repeated fields do not change the order.
+ * `several`: all fields exist, but no ordering of a list has this order. Undefined: a field does not exist.
  */
 export function simplifyOrdering(text: string): Spelling | 'several' | undefined {
   const sorting = new Map<string, string>();

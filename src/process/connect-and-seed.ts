@@ -62,7 +62,7 @@ export class Startup {
     this.prepared = new Promise((resolve) => {
       this.#declarePrepared = resolve;
     });
-    // The content of an unreachable database is unknown, but the set that will fill it is not.
+    // Assumed until the database can be read: with SEED=demo, an empty one will get the demonstration set.
     this.#hasDemoSet = config.seed === 'demo';
   }
 

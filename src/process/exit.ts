@@ -1,4 +1,4 @@
-// Exit of a process that cannot go on: the error, said to the operator.
+// Explains to the operator the error that ends a process.
 import pg from 'pg';
 import { ConfigError } from '../config.ts';
 import { httpErrorFor } from '../database/errors.ts';

@@ -1,4 +1,4 @@
-// TLS options of DATABASE_URL with the meaning they have in libpq, from which that in `pg` differs.
+// TLS options of DATABASE_URL with their meaning in libpq: `pg` reads some of them differently.
 // @see https://www.postgresql.org/docs/current/libpq-ssl.html
 import { readFileSync } from 'node:fs';
 import type tls from 'node:tls';

@@ -41,15 +41,15 @@ const firstPanel =
   localStorage.getItem(panelKey) ?? (innerWidth > 1000 ? 'Documentation Explorer' : '');
 const keepPanel = (plugin) => localStorage.setItem(panelKey, plugin?.title ?? '');
 
-/** @param tell is told what each answer was */
-const createFetcher = (tell) => {
+/** @param showStatus called with status, size and duration of each answer */
+const createFetcher = (showStatus) => {
   const ask = async (address, options) => {
-    tell('');
+    showStatus('');
     const begun = performance.now();
     const headers = { ...options.headers, 'GraphQL-Cost': '1' };
     const response = await fetch(address, { ...options, headers });
     // A cancelled answer has no size.
-    describeAnswer(response.clone(), begun).then(tell, () => {});
+    describeAnswer(response.clone(), begun).then(showStatus, () => {});
     return response;
   };
   return async (question, { headers, documentAST } = {}) => {

@@ -21,7 +21,7 @@ const progress = z.object({
     broken: count,
   }),
   unkept: z.array(z.tuple([z.string(), count])).default([]),
-  /** The last saved outfit. A database without it is another one, and the checkpoint does not hold. */
+  /** The last saved outfit. A database without it is another one: the import does not resume. */
   savedId: z.int().optional(),
 });
 
