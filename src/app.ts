@@ -229,7 +229,7 @@ async function addGraphQL(
   options: Omit<Parameters<typeof serveGraphQL>[1], 'sendPage'> & { readonly config: Config },
 ): Promise<void> {
   const graphiql = options.config.graphiql
-    ? (await import('./pages/graphiql/graphiql.ts')).createGraphiQL(options.config)
+    ? new (await import('./pages/graphiql/graphiql.ts')).GraphiQL(options.config)
     : undefined;
   const sendPage = graphiql?.sendPage;
   await scope.register((inner) => serveGraphQL(inner, { ...options, sendPage }));

@@ -12,37 +12,43 @@ export interface InnerRequest {
   readonly target: string;
 }
 
-export type InnerApp = Awaited<ReturnType<typeof createInnerApp>>;
-
 const targetHeader = 'x-target';
 
-export async function createInnerApp(serve: (app: FastifyInstance) => Promise<void>) {
-  const app = Fastify({
-    exposeHeadRoutes: false,
-    // `inject` would normalize the target.
-    rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
-    routerOptions: { querystringParser: ignoreQuery },
-    // `x-forwarded-*` below carry the scheme and host of the original request.
-    trustProxy: true,
-  });
-  decorateDisconnectSignal(app);
-  app.decorateRequest('viewer', undefined);
-  app.decorate('logHttpError', () => {});
-  await app.register(serve);
-  await app.ready();
+export class InnerApp {
+  private constructor(private readonly app: FastifyInstance) {}
 
-  return {
-    ask: ({ method = 'GET', headers, protocol, host, target }: InnerRequest) =>
-      app.inject({
-        method,
-        url: '/',
-        headers: {
-          ...headers,
-          'x-forwarded-proto': protocol,
-          'x-forwarded-host': host,
-          [targetHeader]: target,
-        },
-      }),
-    close: () => app.close(),
-  };
+  /** @param serve adds the paths */
+  static async build(serve: (app: FastifyInstance) => Promise<void>): Promise<InnerApp> {
+    const app = Fastify({
+      exposeHeadRoutes: false,
+      // `inject` would normalize the target.
+      rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
+      routerOptions: { querystringParser: ignoreQuery },
+      // `x-forwarded-*` below carry the scheme and host of the original request.
+      trustProxy: true,
+    });
+    decorateDisconnectSignal(app);
+    app.decorateRequest('viewer', undefined);
+    app.decorate('logHttpError', () => {});
+    await app.register(serve);
+    await app.ready();
+    return new InnerApp(app);
+  }
+
+  ask({ method = 'GET', headers, protocol, host, target }: InnerRequest) {
+    return this.app.inject({
+      method,
+      url: '/',
+      headers: {
+        ...headers,
+        'x-forwarded-proto': protocol,
+        'x-forwarded-host': host,
+        [targetHeader]: target,
+      },
+    });
+  }
+
+  close(): Promise<void> {
+    return this.app.close();
+  }
 }

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Credentials } from '../../src/admission/credentials.ts';
 import { readConfig } from '../../src/config.ts';
 import { ComparisonBudget } from '../../src/legacy/proxy/comparison-budget.ts';
-import { createLegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
+import { LegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
 import { isInCanary } from '../../src/legacy/proxy/modes.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { type DatabaseKind, databaseKinds, keepLog, outfitId } from '../support/gateway.ts';
@@ -518,9 +518,9 @@ describe('what is compared', () => {
 
   test('at most 50 clients have differences of their own', async () => {
     const registry = new Registry();
-    const { countDifference } = createLegacyMetrics(registry);
+    const metrics = new LegacyMetrics(registry);
     for (let number = 0; number < 120; number += 1) {
-      countDifference('count', '/', `n${number}`, false);
+      metrics.countDifference('count', '/', `n${number}`, false);
     }
     const lines = (await registry.metrics()).match(/^gateway_legacy_differences_total{.*/gm);
     expect(lines).toHaveLength(51);

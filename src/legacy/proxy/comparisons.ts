@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import { type Answer, toAnswer } from '../../http/client.ts';
 import { createLogThrottle } from '../../observability/log.ts';
-import { createInnerApp, type InnerApp, type InnerRequest } from '../../rest/inner-app.ts';
+import { InnerApp, type InnerRequest } from '../../rest/inner-app.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import { type Accepted, isAccepted } from '../compare/difference.ts';
 import { bufferAnswer, NotComparable, refuseLarge } from './answer-buffer.ts';
@@ -60,7 +60,7 @@ export class Comparisons {
 
   /** @param serve adds the legacy paths of this gateway */
   async compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
-    this.#own = await createInnerApp(serve);
+    this.#own = await InnerApp.build(serve);
   }
 
   async close(): Promise<void> {

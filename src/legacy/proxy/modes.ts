@@ -14,7 +14,7 @@ import { acceptedOf } from '../compare/difference.ts';
 import { bufferAnswer } from './answer-buffer.ts';
 import { Comparisons, conditionalHeaders, type SampledRequest } from './comparisons.ts';
 import { isBelow, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
-import { createLegacyMetrics, type LegacyMetrics } from './metrics.ts';
+import { LegacyMetrics } from './metrics.ts';
 import {
   type Forwarding,
   forward,
@@ -132,7 +132,7 @@ export class Legacy {
       legacyHost: config.legacyHost,
       isClosing: () => shutdown?.isClosing ?? false,
     };
-    this.#metrics = createLegacyMetrics(metrics?.registry);
+    this.#metrics = new LegacyMetrics(metrics?.registry);
     const accepted = acceptedOf(legacyAccept);
     this.#comparisons = new Comparisons({
       ...{ sample, accepted, legacyUrl, publicUrl, clientOf },

@@ -17,31 +17,37 @@ interface File extends Compressible {
 }
 
 /** `sendPage` answers `/graphql`; the files are below `/graphql/assets/`. */
-export function createGraphiQL(config: Pick<Config, 'compression'>) {
-  const compresses = config.compression !== 'off';
+export class GraphiQL {
   // Read on first use: most processes never serve it.
-  let files: ReadonlyMap<string, File> | undefined;
+  #files: ReadonlyMap<string, File> | undefined;
+  readonly #compresses: boolean;
 
-  const send = async (request: FastifyRequest, reply: FastifyReply, name: string) => {
-    files ??= readFiles();
-    const file = files.get(name);
+  constructor(config: Pick<Config, 'compression'>) {
+    this.#compresses = config.compression !== 'off';
+  }
+
+  /** Bound, since it is passed on as a function. */
+  readonly sendPage = (request: FastifyRequest, reply: FastifyReply) =>
+    this.#send(request, reply, '');
+
+  serveFiles(app: FastifyInstance): void {
+    answerErrors(app);
+    const url = '/graphql/assets/:name';
+    app.get<{ Params: { name: string } }>(url, { exposeHeadRoute: true }, (request, reply) => {
+      if (this.#compresses) reply.header('Vary', 'Accept-Encoding');
+      return this.#send(request, reply, request.params.name);
+    });
+  }
+
+  async #send(request: FastifyRequest, reply: FastifyReply, name: string) {
+    this.#files ??= readFiles();
+    const file = this.#files.get(name);
     if (!file) throw notFound();
     const { contentType, headers, tag } = file;
     reply.headers({ ...headers, 'Content-Type': contentType });
-    const options = { contentType, tag, shareable: true, compresses };
+    const options = { contentType, tag, shareable: true, compresses: this.#compresses };
     return sendRepresentation(request, reply, file, options);
-  };
-  return {
-    sendPage: (request: FastifyRequest, reply: FastifyReply) => send(request, reply, ''),
-    serveFiles(app: FastifyInstance): void {
-      answerErrors(app);
-      const url = '/graphql/assets/:name';
-      app.get<{ Params: { name: string } }>(url, { exposeHeadRoute: true }, (request, reply) => {
-        if (compresses) reply.header('Vary', 'Accept-Encoding');
-        return send(request, reply, request.params.name);
-      });
-    },
-  };
+  }
 }
 
 /** The files by name; the page has an empty name. */

@@ -5,7 +5,7 @@ import { type Compressible, entityTag, sendRepresentation } from '../../http/rep
 import { type RestOptions, serveRest } from '../adapter.ts';
 import { announceDeprecation } from '../deprecation.ts';
 import { answerErrors, methodNotAllowed } from '../errors.ts';
-import { createInnerApp, type InnerApp } from '../inner-app.ts';
+import { InnerApp } from '../inner-app.ts';
 import type { Route } from '../routes.ts';
 import { readBaseUrl } from '../url.ts';
 import type { DocumentOptions, Samples } from './document.ts';
@@ -36,7 +36,7 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions & Docume
       // It costs as much as the first page of each list.
       await admit(request);
       // Internal requests are not admitted again.
-      inner ??= createInnerApp((scope) => serveRest(scope, { ...options, admit: () => undefined }));
+      inner ??= InnerApp.build((scope) => serveRest(scope, { ...options, admit: () => undefined }));
       const samples = await takeSamples(await inner, routes, { protocol, host });
       const key = JSON.stringify([...samples]);
       let answer = cached;
@@ -59,13 +59,13 @@ const maxRecords = 20;
 
 /** Reads examples from the listing for each request, so that they are never stale. */
 async function takeSamples(
-  { ask }: InnerApp,
+  inner: InnerApp,
   routes: readonly Route[],
   audience: { readonly protocol: string; readonly host: string },
 ): Promise<Samples> {
   const samples = new Map<string, { results?: object[] }>();
   for (const { path, list } of routes.filter(({ path }) => !path.includes(':'))) {
-    const answer = await ask({ headers: {}, ...audience, target: path });
+    const answer = await inner.ask({ headers: {}, ...audience, target: path });
     if (answer.statusCode !== 200) continue;
     const body: { results?: object[] } = answer.json();
     if (list) body.results?.splice(maxRecords);
