@@ -170,7 +170,7 @@ describe('with a secret', () => {
   });
 
   test.each(['Basic dXNlcjpwYXNz', 'Token abc', 'Digest x="y"', '', 'Bearerabc', 'x Bearer'])(
-    'without a bearer token the viewer is nobody: %j',
+    'without a bearer token the request is anonymous: %j',
     async (authorization) => {
       const fresh = await open({ AUTH_JWT_SECRET: secret });
       for (const [, request] of doors) {
@@ -232,7 +232,7 @@ describe('with a secret', () => {
     ['with white space', ' 7'],
     ['of other digits', '٧'],
     ['an array', ['7']],
-  ])('a sub that is %s names nobody: 401', async (_name, sub) => {
+  ])('a sub that is %s names no user: 401', async (_name, sub) => {
     expect(await statusOf(app, signByHand({ alg: 'HS256' }, { sub }))).toBe(401);
   });
 
@@ -258,7 +258,7 @@ describe('with a secret', () => {
     }
   });
 
-  test('whatever stands in the header is answered: 200 to nobody, or 401', async () => {
+  test('any text in the header is answered: 200 as anonymous, or 401', async () => {
     const headers = fc.oneof(fc.json(), fc.constant('{"alg":"HS256"}'), fc.string());
     const part = fc.oneof(
       headers.map((text) => Buffer.from(text).toString('base64url')),
@@ -346,7 +346,7 @@ describe('a token that does not hold', () => {
     expect((await ask(app, 'Bearer nonsense', unchanged)).statusCode).toBe(401);
   });
 
-  test('is refused where nobody can sign in', async () => {
+  test('is refused where there is no key for tokens', async () => {
     const closed = await open({});
     expect(await statusOf(closed, await sign({ sub: '7' }))).toBe(401);
     expect(await statusOf(closed, `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`)).toBe(401);
@@ -591,14 +591,14 @@ describe('with a key set', () => {
     for (const [, request] of doors) {
       const start = performance.now();
       const answer = await ask(app, `Bearer ${token}`, request);
-      // Room for a busy machine, but less than the 5 s that are usual where nobody sets a limit.
+      // Room for a busy machine, but less than the 5 s that are usual without a limit.
       expect(performance.now() - start).toBeLessThan(4_500);
       expect(answer.statusCode).toBe(503);
       expect(answer.headers['retry-after']).toBe('1');
       expect(answer.body).toContain('Service temporarily unavailable, try again later.');
       expect(answer.body).not.toMatch(/jwk|127\.0\.0\.1|fetch/i);
     }
-    // Nobody else is held up.
+    // No other request waits for it.
     expect((await ask(app, '')).statusCode).toBe(200);
 
     server.instead = undefined;

@@ -9,7 +9,7 @@ import {
   type Address,
   type Answer,
   addressOf,
-  crowd,
+  keepBusy,
   sendPart,
 } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
@@ -29,7 +29,7 @@ function quantile(answers: readonly Answer[], share: number): number {
 }
 
 async function load(address: Address, clients: number, milliseconds: number) {
-  const { answers } = await crowd(
+  const { answers } = await keepBusy(
     address,
     clients,
     '/api/outfits/',
@@ -52,9 +52,9 @@ describe('at ten times capacity', () => {
   test('answers from memory are given to all', async () => {
     const settings = { MAX_CONCURRENT_REQUESTS: String(capacity) };
     const base = await baseOf(runServer({ ...environment, ...settings }));
-    const crowded = await load(addressOf(base), 10 * capacity, 2_500);
-    expect(crowded.taken.length).toBeGreaterThan(9 * capacity);
-    expect(crowded.taken).toHaveLength(crowded.count);
+    const flooded = await load(addressOf(base), 10 * capacity, 2_500);
+    expect(flooded.taken.length).toBeGreaterThan(9 * capacity);
+    expect(flooded.taken).toHaveLength(flooded.count);
   });
 
   test('answers take at most three times as long as usual, and the excess gets 503 quickly', async () => {
@@ -75,12 +75,12 @@ describe('at ten times capacity', () => {
       const calm = await load(address, capacity, 1_500);
       expect(calm.refused).toEqual([]);
       usual.push(quantile(calm.taken, 0.5));
-      const crowded = await load(address, 10 * capacity, 6_000);
-      expect(crowded.taken.length + crowded.refused.length).toBe(crowded.count);
-      expect(crowded.taken.length).toBeGreaterThan(100);
+      const flooded = await load(address, 10 * capacity, 6_000);
+      expect(flooded.taken.length + flooded.refused.length).toBe(flooded.count);
+      expect(flooded.taken.length).toBeGreaterThan(100);
       // It begins as a burst, which waits its turn.
-      overloaded.push(quantile(crowded.taken.slice(crowded.taken.length / 2), 0.5));
-      refused.push(...crowded.refused);
+      overloaded.push(quantile(flooded.taken.slice(flooded.taken.length / 2), 0.5));
+      refused.push(...flooded.refused);
     }
     expect(Math.min(...overloaded)).toBeLessThan(3 * Math.max(...usual));
     expect(refused.length).toBeGreaterThan(9 * capacity);
@@ -134,7 +134,7 @@ test.skipIf(systemLimit < 2_000).each([1, 2])(
   async (workers) => {
     const server = runServer({ ...environment, HOST: '127.0.0.1', WORKERS: String(workers) });
     const address = addressOf(await baseOf(server));
-    // Whoever accepts: with several workers, their parent.
+    // The process that accepts connections: with several workers, their parent.
     server.child.kill('SIGSTOP');
     const request = 'GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n';
     let letIn = 0;
@@ -143,7 +143,7 @@ test.skipIf(systemLimit < 2_000).each([1, 2])(
       letIn += 1;
       return socket;
     });
-    // Whom the system has no room for tries again for as long as it is stopped.
+    // A connection beyond the backlog is retried by the system for as long as the process is stopped.
     await expect.poll(() => letIn).toBe(2_000);
     server.child.kill('SIGCONT');
     const answers = clients.map(async (client) => {

@@ -12,9 +12,9 @@ import { describeOnce, laneKinds } from '../support/lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
-type Asked = Pick<TestGateway, 'app'>;
+type Requester = Pick<TestGateway, 'app'>;
 
-interface Gateway extends Asked {
+interface Gateway extends Requester {
   readonly database: Database;
 }
 
@@ -45,10 +45,10 @@ async function openReplica(
   return { app, database };
 }
 
-const ask = ({ app }: Asked, more: InjectOptions = {}): Promise<LightMyRequestResponse> =>
+const ask = ({ app }: Requester, more: InjectOptions = {}): Promise<LightMyRequestResponse> =>
   app.inject({ method: 'GET', url: '/api/outfits/', ...more });
 
-const askGraphQL = (gateway: Asked, query = '{ __typename }') =>
+const askGraphQL = (gateway: Requester, query = '{ __typename }') =>
   ask(gateway, { method: 'POST', url: '/graphql', payload: { query } });
 
 /** The status of each of so many requests, sent one after the other. */

@@ -1,4 +1,4 @@
-// A statement that takes too long, or that nobody waits for any more, is stopped.
+// A statement is cancelled when it takes too long, or when all its clients have left.
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
@@ -189,7 +189,7 @@ test('a client that leaves while the database is asked what it shows has nothing
     query.mockClear();
     answer();
     probe.mockRestore();
-    // Whatever was to be read for it would have been sent before.
+    // All statements for it would have been sent before.
     expect((await send(base, '/api/outfits/?page=last')).status).toBe(200);
     expect(query.mock.calls).toHaveLength(1);
   }

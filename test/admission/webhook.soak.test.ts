@@ -166,7 +166,7 @@ describe('a refusal', () => {
     expect(await viewerOf(app, token('abc'))).toBe(401);
   });
 
-  test('of a cookie alone is nobody, who reads and does not write, as in Django', async () => {
+  test('of a cookie alone makes the request anonymous: it may read and not write, as in Django', async () => {
     const app = await open();
     const headers = { ...session('ended'), origin: own };
     expect((await read(app, headers)).statusCode).toBe(200);
@@ -247,7 +247,7 @@ describe('anything else that the webhook does', () => {
     expect((await read(app, {})).statusCode).toBe(200);
   });
 
-  test('one that hangs costs half of REQUEST_TIMEOUT, and holds up nobody else', async () => {
+  test('one that hangs costs half of REQUEST_TIMEOUT, and delays no other request', async () => {
     const app = await open({ REQUEST_TIMEOUT: '2' });
     webhook.answer = () => {};
     const begun = performance.now();
@@ -538,7 +538,7 @@ describe('a cookie', () => {
     expect(answer.headers['cache-control']).toBe('no-cache');
   });
 
-  test('shows its user what is private, and nobody else', async () => {
+  test('shows private outfits to its user only', async () => {
     await gateway.database.pool.query('UPDATE outfits SET private = true WHERE id = 1');
     const { rows } = await gateway.database.pool.query('SELECT user_id FROM outfits WHERE id = 1');
     const app = await open({ PRIVATE_OUTFITS: 'owner' });

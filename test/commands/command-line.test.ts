@@ -203,7 +203,7 @@ describe('help', () => {
 });
 
 describe('a start', () => {
-  test('tells a person what it is and the addresses that open; Ctrl-C, good-bye once', async () => {
+  test('prints for a person what it is and its addresses; on Ctrl-C, one good-bye', async () => {
     const environment = await migratedEnvironmentOf('embedded');
     const server = start(
       ['--seed=none', '--port', '0', '--metrics-port', '0', '--host', '127.0.0.1'],
@@ -245,7 +245,7 @@ describe('a start', () => {
     `);
   });
 
-  test('tells machines the same in JSON, with the names of levels and ISO times', async () => {
+  test('logs the same as JSON, with the names of levels and ISO times', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     // As compose.yaml does it.
     const server = runServer({ ...environment, LOG_LEVEL: 'debug', SEED: 'demo' });

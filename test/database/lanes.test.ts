@@ -211,7 +211,7 @@ describe('an expensive list', () => {
       }
     };
     const lane = () => gateway.database.pool.lanes['expensive'];
-    const crowd = Array.from({ length: 40 }, () => send('10.0.0.1'));
+    const flood = Array.from({ length: 40 }, () => send('10.0.0.1'));
     await expect.poll(() => refused.length).toBeGreaterThan(5);
     await expect.poll(() => lane()?.waiting).toBeGreaterThan(20);
     const { length } = refused;
@@ -219,7 +219,7 @@ describe('an expensive list', () => {
     await expect.poll(() => refused.length).toBe(length + 2);
     expect(new Set(refused)).toEqual(new Set(['10.0.0.1']));
     await gateway.app.close();
-    await Promise.allSettled([...crowd, ...others]);
+    await Promise.allSettled([...flood, ...others]);
   });
 
   test('is read for one sender at a time, and for senders in turn', async () => {

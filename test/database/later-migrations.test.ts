@@ -31,7 +31,7 @@ test('a migration as the page writes it gives every outfit its value, and holds 
   await pool.query(`UPDATE outfits SET title = 'Changed' WHERE id = $1`, [outfits[0]?.id]);
   expect(await missing()).toBe(2999);
 
-  // A writer of the last outfit that has not ended: the fill waits for it, and nobody for the batches before.
+  // A writer of the last outfit that has not ended: the fill waits for it, and no writer for the batches before.
   const last = outfits.reduce((most, { id }) => Math.max(most, id), 0);
   await holder.query('BEGIN');
   await holder.query(`UPDATE outfits SET title = 'Held' WHERE id = $1`, [last]);

@@ -207,7 +207,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     };
     beforeAll(async () => {
       await open();
-      // What tells it: the history, and the likes that are a column of the outfits.
+      // The evidence: the history, and the likes that are a column of the outfits.
       await database.pool.query(`
         CREATE TABLE users (id serial PRIMARY KEY);
         CREATE TABLE outfits (id serial PRIMARY KEY, likes integer NOT NULL DEFAULT 0);

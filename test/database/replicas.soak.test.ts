@@ -15,7 +15,7 @@ const leastReads = amount(0, 4_000);
 const ids = [101, 102, 103];
 const liked = 104;
 /** Milliseconds in which a standby that can be read from is, on a busy machine, too. */
-const patience = 60_000;
+const pollTimeout = 60_000;
 
 /** Likes of an outfit: the highest number that a writer has begun to write, and that it was told of. */
 interface Likes {
@@ -227,7 +227,7 @@ test(`none of ${leastReads} reads is stale, lost or refused but at the failover`
   // Or else it proves nothing: each gateway reads from both.
   for (const server of servers) {
     const least = async () => Math.min(...standbyReads(await readMetrics(server)));
-    await expect.poll(least, { timeout: patience }).toBeGreaterThan(leastReads / 200);
+    await expect.poll(least, { timeout: pollTimeout }).toBeGreaterThan(leastReads / 200);
   }
   // Nothing that was acknowledged is lost: both have all of it when it has stopped.
   isFailingOver = true;
@@ -251,7 +251,7 @@ test(`none of ${leastReads} reads is stale, lost or refused but at the failover`
     const [, remainingBefore = 0] = standbyReads(before[index] ?? []);
     const remaining = async () => standbyReads(await readMetrics(server))[1];
     const enough = remainingBefore + leastReads / 200;
-    await expect.poll(remaining, { timeout: patience }).toBeGreaterThan(enough);
+    await expect.poll(remaining, { timeout: pollTimeout }).toBeGreaterThan(enough);
   }
   isOver = true;
   await Promise.all([...readers, ...writers, cleaner, viewer]);

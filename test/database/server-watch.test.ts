@@ -26,7 +26,7 @@ function openWatch(where: { server: string }) {
 }
 
 describe('behind a pooler of transactions', () => {
-  test('another server is met although nobody probes: without memory', async () => {
+  test('another server is detected without a probe: with the cache off', async () => {
     const where = { server: 'A' };
     const { watch } = openWatch(where);
     watch.isPerTransaction = true;

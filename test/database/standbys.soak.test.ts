@@ -29,7 +29,7 @@ const [{ id, userId } = { id: 0, userId: 0 }] = rows;
 const document = `{ outfit(databaseId: ${id}) { likes } outfits { results { id: databaseId likes } } }`;
 
 /** For what takes a moment, also on a machine that does other things. */
-const patience = { timeout: 20_000 };
+const pollOptions = { timeout: 20_000 };
 
 type Postgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 let primary: Postgres;
@@ -106,7 +106,7 @@ async function untilRead(opened: Opened): Promise<void> {
     await seeWrite(opened);
     return opened.reads();
   };
-  await expect.poll(readNext, patience).toBeGreaterThan(before);
+  await expect.poll(readNext, pollOptions).toBeGreaterThan(before);
 }
 
 /** Until the test has ended: the standby holds this lock too, and reads wait there. */
@@ -119,11 +119,11 @@ async function lockOutfits(): Promise<void> {
   // Or else the lock is sent when something is committed.
   await outside.query('CHECKPOINT');
   const locks = `SELECT FROM pg_locks WHERE relation = 'outfits'::regclass AND mode = 'AccessExclusiveLock'`;
-  await expect.poll(async () => (await inside.query(locks)).rowCount, patience).toBe(1);
+  await expect.poll(async () => (await inside.query(locks)).rowCount, pollOptions).toBe(1);
 }
 
 describe.each(['67108864', '0'])('with CACHE_MAX_BYTES=%s', (CACHE_MAX_BYTES) => {
-  test('the standby answers queries, and whoever writes reads that at once', async () => {
+  test('the standby answers queries, and a writer reads its own write at once', async () => {
     const opened = await open({ CACHE_MAX_BYTES });
     await untilRead(opened);
     const headers = await signIn(userId);
@@ -174,8 +174,8 @@ test.each(['pg_cancel_backend', 'pg_terminate_backend'])(
       );
       return rowCount;
     };
-    await expect.poll(endWaiting, patience).toBe(1);
-    await expect.poll(() => opened.replicas.primaryReads.failed, patience).toBe(1);
+    await expect.poll(endWaiting, pollOptions).toBe(1);
+    await expect.poll(() => opened.replicas.primaryReads.failed, pollOptions).toBe(1);
     await outside.query('ROLLBACK');
     expect((await asked).outfits.results).toHaveLength(20);
     await untilRead(opened);
@@ -193,7 +193,7 @@ test.each([
     await untilRead(opened);
     await begin();
     for (let round = 0; round < 5; round++) await seeWrite(opened);
-    await expect.poll(() => opened.told.at(-1), patience).toMatch(/^cannot be read from/);
+    await expect.poll(() => opened.told.at(-1), pollOptions).toMatch(/^cannot be read from/);
     await seeWrite(opened);
     await end();
     await untilRead(opened);
@@ -218,7 +218,7 @@ describe('at start', () => {
       return (await fetch(metrics)).text();
     };
     const read = `gateway_standby_reads_total{standby="127.0.0.1:${standby.port}"}`;
-    await expect.poll(readNext, patience).toMatch(new RegExp(`^${read} [1-9]`, 'm'));
+    await expect.poll(readNext, pollOptions).toMatch(new RegExp(`^${read} [1-9]`, 'm'));
     const text = await readNext();
     expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${standby.port}"} 1`);
     expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${primary.port}"} 0`);
@@ -261,7 +261,7 @@ describe.each(databaseKinds)('READ_MAX_STALENESS on %s', (kind) => {
     const read = async () => (await app.inject('/api/outfits/')).body;
     const first = await read();
     await database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-    await expect.poll(read, patience).not.toBe(first);
+    await expect.poll(read, pollOptions).not.toBe(first);
   });
 });
 
@@ -272,7 +272,7 @@ test('with READ_MAX_STALENESS, a standby may lack what a viewer is told', async 
     await ask(opened, `{ a${turn++}: outfits { count } }`);
     return opened.reads();
   };
-  await expect.poll(readNext, patience).toBe(1);
+  await expect.poll(readNext, pollOptions).toBe(1);
   await inside.query('SELECT pg_wal_replay_pause()');
   onTestFinished(async () => {
     await inside.query('SELECT pg_wal_replay_resume()');
@@ -294,7 +294,7 @@ test('a standby that is promoted is not read from', async () => {
   await inside.query('SELECT pg_promote()');
   await inside.query(`UPDATE outfit_like_counts SET likes = 7 WHERE id = ${id}`);
   for (let round = 0; round < 10; round++) await seeWrite(opened);
-  await expect.poll(() => opened.told.at(-1), patience).toBe('is no standby, or not any more');
+  await expect.poll(() => opened.told.at(-1), pollOptions).toBe('is no standby, or not any more');
   const reads = opened.reads();
   for (let round = 0; round < 10; round++) await seeWrite(opened);
   expect(opened.reads()).toBe(reads);

@@ -139,7 +139,7 @@ describe.skipIf(!hasOpenSsl)('TLS', () => {
   });
 
   test.each([
-    ['a certificate of nobody known', 'sslmode=verify-full', 'localhost', /certificate/],
+    ['a certificate of an unknown authority', 'sslmode=verify-full', 'localhost', /certificate/],
     ['another name', byName, '127.0.0.1', /IP: 127.0.0.1 is not in the cert/],
     ['another authority', 'sslmode=require&sslrootcert=other.crt', 'localhost', /certificate/],
     ['another authority', 'sslmode=verify-ca&sslrootcert=other.crt', 'localhost', /certificate/],
@@ -148,7 +148,7 @@ describe.skipIf(!hasOpenSsl)('TLS', () => {
     await expect(isEncrypted(query, host)).rejects.toThrow(reason);
   });
 
-  test('lets in whoever has a certificate', async () => {
+  test('admits a client with a certificate', async () => {
     const own = `${byName}&sslcert=client.crt&sslkey=client.key`;
     expect(await isEncrypted(own, 'localhost', 'certified')).toBe(true);
     await expect(isEncrypted(byName, 'localhost', 'certified')).rejects.toThrow(/certificate/);

@@ -31,7 +31,7 @@ const isEndless = /--follow|curl -N/;
 /** Of the other gateway, and of one that is compared with it: each would draw pictures of its own. */
 const MEDIA_URL = 'https://media.example.com';
 /** Milliseconds that a command has to print what the page says. */
-const patience = 60_000;
+const stepTimeout = 60_000;
 
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const commands = Object.entries<string>(scripts).filter(([, text]) =>
@@ -67,12 +67,12 @@ beforeAll(async () => {
   cpSync(join(folder, '.data'), join(scratch, 'data'), { recursive: true });
   await ready(port, await shell.start('npm start'));
   source = { base: `http://localhost:${port}`, close: () => shell.close() };
-}, 5 * patience);
+}, 5 * stepTimeout);
 afterAll(async () => {
   await legacy.close();
   await source.close();
   rmSync(scratch, { recursive: true, force: true });
-}, 5 * patience);
+}, 5 * stepTimeout);
 
 /** A folder with all of the checkout but its data, and a shell in it. */
 function openCheckout(name: string, env: Record<string, string>) {
@@ -98,7 +98,7 @@ async function ready(port: number | string, server: { output(): string }): Promi
       () => false,
     );
   for (const start = Date.now(); !(await isReady()); await sleep(50)) {
-    if (Date.now() - start > patience) throw new Error(`It does not start: ${server.output()}`);
+    if (Date.now() - start > stepTimeout) throw new Error(`It does not start: ${server.output()}`);
   }
 }
 
@@ -178,7 +178,7 @@ async function waitFor(step: Step, output: () => string): Promise<void> {
   const said = step.output === undefined ? '' : `${step.output.trimEnd()}…`;
   const start = Date.now();
   while (!isPrinted(said, output())) {
-    if (Date.now() - start > patience) differ(step, output());
+    if (Date.now() - start > stepTimeout) differ(step, output());
     await sleep(50);
   }
 }

@@ -50,7 +50,7 @@ describe('the documents', () => {
 });
 
 describe('what a page says that is printed', () => {
-  test('tells something', () => {
+  test('has content', () => {
     const outputs = pages.flatMap((name) => readPage(name).steps).filter(({ output }) => output);
     expect(outputs.filter(({ output }) => !/[^\s…]/.test(output ?? ''))).toEqual([]);
     expect(outputs.length).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-// Answers from memory: never stale, whoever writes; bounded; one read of a key at a time. What ends them is
+// Answers from memory: never stale after a commit of any client; bounded; one read of a key at a time. What ends them is
 // in endings.test.ts.
 import { setTimeout } from 'node:timers/promises';
 import type { LightMyRequestResponse } from 'fastify';

@@ -8,7 +8,7 @@ import { type TestGateway, useGateway } from '../support/gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
-interface Asked {
+interface GraphQLRequest {
   readonly query: string;
   readonly variables?: unknown;
   readonly operationName?: string;
@@ -44,14 +44,17 @@ const paged = `query ($ordering: OutfitOrdering, $page: Int, $last: Boolean) {
 
 // What the random documents of differential.test.ts lack: several operations, introspection, unknown variables.
 // Aliases, fragments, lists, connections and errors of fields are compared there.
-const documents: Record<string, Asked> = {
+const documents: Record<string, GraphQLRequest> = {
   'the schema': {
     query: `{ __schema { queryType { name fields { name args { name defaultValue } } } }
       __type(name: "OutfitOrdering") { kind enumValues { name description } } }`,
   },
   'conditions that hold': { query: conditional, variables: { long: true, short: false } },
   'conditions that do not hold': { query: conditional, variables: { long: false } },
-  'variables that nobody asked for': { query: paged, variables: { page: 3, more: { a: [1] } } },
+  'variables that the operation does not declare': {
+    query: paged,
+    variables: { page: 3, more: { a: [1] } },
+  },
   'a default of a variable': { query: twoOperations, operationName: 'Oldest' },
   'a value instead of the default': {
     query: twoOperations,
@@ -62,7 +65,7 @@ const documents: Record<string, Asked> = {
 };
 
 // Asked after their document has been compiled for other variables.
-const failures: Record<string, Asked> = {
+const failures: Record<string, GraphQLRequest> = {
   'a page past the end': { query: paged, variables: { page: 99 } },
   'a text for a number': { query: paged, variables: { page: '2' } },
   'the inner value of the enum': { query: paged, variables: { ordering: '-created' } },
@@ -79,7 +82,7 @@ describe('a query that is asked again and again', () => {
     GRAPHQL_MAX_COST: '20000',
   });
 
-  const ask = async (asked: Asked) =>
+  const ask = async (asked: GraphQLRequest) =>
     answerOf(await gateway.app.inject({ method: 'POST', url: '/graphql', payload: { ...asked } }));
   const answerOf = (response: Awaited<ReturnType<TestGateway['get']>>) => ({
     status: response.statusCode,
@@ -91,26 +94,26 @@ describe('a query that is asked again and again', () => {
 
   /** What is answered while it is certainly not compiled: a comment makes it another document. */
   let asked = 0;
-  const unseen = (question: Asked) => ({
-    ...question,
-    query: `# ${asked++}\n${question.query}`,
+  const unseen = (request: GraphQLRequest) => ({
+    ...request,
+    query: `# ${asked++}\n${request.query}`,
   });
 
-  test.each(Object.entries(documents))('gives the same each time: %s', async (_name, question) => {
-    const expected = await ask(unseen(question));
+  test.each(Object.entries(documents))('gives the same each time: %s', async (_name, request) => {
+    const expected = await ask(unseen(request));
     expect(expected.body).not.toHaveProperty('errors');
-    for (let round = 0; round < rounds; round++) expect(await ask(question)).toEqual(expected);
+    for (let round = 0; round < rounds; round++) expect(await ask(request)).toEqual(expected);
   });
 
-  test.each(Object.entries(failures))('fails the same each time: %s', async (_name, question) => {
-    const expected = await ask(unseen(question));
+  test.each(Object.entries(failures))('fails the same each time: %s', async (_name, request) => {
+    const expected = await ask(unseen(request));
     expect(expected.body.errors).not.toHaveLength(0);
-    const good = { [paged]: {}, [conditional]: { long: true } }[question.query];
+    const good = { [paged]: {}, [conditional]: { long: true } }[request.query];
     for (let round = 0; round < rounds; round++) {
-      const found = await ask(question);
+      const found = await ask(request);
       expect(withoutPlaces(found)).toEqual(withoutPlaces(expected));
-      await ask({ query: question.query, variables: good, operationName: 'Newest' });
-      if (good) await ask({ query: question.query, variables: good });
+      await ask({ query: request.query, variables: good, operationName: 'Newest' });
+      if (good) await ask({ query: request.query, variables: good });
     }
   });
 
@@ -123,17 +126,17 @@ describe('a query that is asked again and again', () => {
   });
 
   test('a failure inside is masked each time, and does not last', async () => {
-    const question = {
+    const request = {
       query: '{ outfits(ordering: ID_ASC, page: 2) { results { id: databaseId likes } } }',
     };
     const { pool } = gateway.database;
-    for (let round = 0; round < rounds; round++) await ask(question);
-    const expected = await ask(question);
+    for (let round = 0; round < rounds; round++) await ask(request);
+    const expected = await ask(request);
     const fail = (() => Promise.reject(new Error('hidden'))) as () => never;
     const broken = vi.spyOn(pool, 'query').mockImplementation(fail);
     try {
       for (let round = 0; round < 3; round++) {
-        const { body } = await ask(question);
+        const { body } = await ask(request);
         expect(body.errors).toMatchObject([
           { message: 'Internal server error.', extensions: { code: 'INTERNAL_SERVER_ERROR' } },
         ]);
@@ -142,7 +145,7 @@ describe('a query that is asked again and again', () => {
     } finally {
       broken.mockRestore();
     }
-    expect(await ask(question)).toEqual(expected);
+    expect(await ask(request)).toEqual(expected);
   });
 });
 

@@ -54,7 +54,7 @@ test(`${variants} variants of a costly document, five times each, in a heap of 2
   }
   stopped = true;
   await others;
-  // Nobody else was refused, as if the database were away.
+  // No other request was refused, as if the database were away.
   expect([...statuses]).toEqual([200]);
   expect(residentBytes(server.child.pid) - early).toBeLessThan(100 * 2 ** 20);
   expect(await stop(server)).toBe(0);

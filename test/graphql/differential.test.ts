@@ -16,7 +16,7 @@ const conditions = [
 ];
 const values = { Int: [-1, 0, 1, 1, 2, 3, ...ids], String: ['', 'x', ...names, ...conditions] };
 
-// Thousands of errors are expected, and nobody is told where they were made.
+// Thousands of errors are expected, and no message has their location.
 const { stackTraceLimit } = Error;
 
 const documents = amount(60, 5_000);

@@ -23,7 +23,7 @@ const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) =>
 const list = '{ results { id: databaseId likes title private user { username } } }';
 const page = `{ count page pageCount results { id: databaseId likes title user { id: databaseId username } } }`;
 const edges = `{ edges { cursor node { id: databaseId likes title user { username } } } pageInfo { hasNextPage hasPreviousPage } }`;
-/** Each is read by one statement: so it is of one moment. */
+/** Each is read by one statement, so from one snapshot. */
 const questions = [
   ...['', '?page=2', '?page=last', '?ordering=like_count', '?ordering=-like_count&page=2'],
   ...['?ordering=id', '?ordering=-modified', '?ordering=-id&page=3', '?ordering=-created&page=5'],
@@ -126,7 +126,7 @@ const amounts = [
 ] as const;
 
 describe.each(amounts)('on %s, private outfits %s', (kind, mode, leastReads, leastCompared) => {
-  test(`none of ${leastReads} reads is of another moment than it may be`, async () => {
+  test(`none of ${leastReads} reads is stale or newer than its snapshot`, async () => {
     const { ask, askAnew, nextWrite, pick, seed, makeWriter } = await open(kind, mode);
     const writer = await makeWriter();
     /** What each question is answered with at each moment at which nothing is being written. */

@@ -1,5 +1,5 @@
 // What ends an answer that is kept: commits that touch what it was made of, and no others; and everything
-// where nobody knows what was committed.
+// when it is unknown what was committed.
 import type { LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -107,7 +107,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
     return ended;
   };
-  test('nothing is ended by a commit that touches no outfit and no user, but what nobody explains', async () => {
+  test('a commit without outfits and users invalidates only answers without dependencies', async () => {
     expect(await endedBy('CREATE TABLE of_others (id int)', 'DROP TABLE of_others')).toEqual([
       'unrecorded',
     ]);

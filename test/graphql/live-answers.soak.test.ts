@@ -1,4 +1,4 @@
-// Live answers over server-sent events: at once, after each change, whoever wrote; for whom, and for how long.
+// Live answers over server-sent events: at once, and after each change by any client; for whom, and for how long.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'graphql-sse';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -54,7 +54,7 @@ async function untilLooked({ database }: Gateway, times = 3): Promise<void> {
 afterEach(() => vi.restoreAllMocks());
 
 describe.each(databaseKinds)('on %s, a live answer', (kind) => {
-  test('comes at once, and again after each change, whoever wrote it', async () => {
+  test('comes at once, and again after each change by any client', async () => {
     const gateway = await open(kind);
     const stream = await openStream(gateway.base, oneOutfit, { variables: { id: outfit.id } });
     expect(stream.response.statusCode).toBe(200);
@@ -209,7 +209,7 @@ describe('a live answer', () => {
       ]);
       if (likes % 20 === 0) {
         const late = await openStream(gateway.base, oneOutfit, { variables: { id: outfit.id } });
-        // Whoever comes after a commit sees it.
+        // A subscriber that comes after a commit sees it.
         expect((await late.next()).data.data.outfit.likes).toBeGreaterThanOrEqual(likes);
         streams.push(late);
       }
@@ -256,7 +256,7 @@ describe('a live answer', () => {
     expect((await early.next()).data.data.outfit.title).toBe('Two');
   });
 
-  test('is asked for once for all who follow it, and never while nobody does', async () => {
+  test('is read once for all subscribers, and never without one', async () => {
     const gateway = await open('PostgreSQL', { CACHE_MAX_BYTES: '0' });
     const take = vi.spyOn(gateway.database.snapshots, 'next');
     const query = vi.spyOn(gateway.database.pool, 'query');

@@ -87,7 +87,7 @@ describe.each(Object.entries(faults))('a PostgreSQL that %s', (name, fault) => {
   });
 });
 
-test('a process that gets SIGTERM ends its streams without complete, also those nobody reads', async () => {
+test('a process that gets SIGTERM ends its streams without complete, also those that are not read', async () => {
   const stream = await openStream(base, one);
   const unread = await openStream(base, list);
   await stream.next();

@@ -112,7 +112,7 @@ test(`a change reaches ${streams} streams of ${lists} lists, each once`, async (
 }, 300_000);
 
 const viewers = 1_000;
-test(`a change reaches ${viewers} viewers with answers of their own, and holds up nobody else`, async () => {
+test(`a change reaches ${viewers} viewers with answers of their own, and delays no other client`, async () => {
   const environment = await migratedEnvironmentOf('PostgreSQL');
   const settings = { ...environment, SEED: 'demo', HOST: '127.0.0.1', AUTH_JWT_SECRET: secret };
   const server = runServer(settings);

@@ -65,7 +65,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     }
   });
 
-  test('what the viewer does not see is null, like what there is not', async () => {
+  test('an invisible node is null, like one that does not exist', async () => {
     const ids = [hidden, shown].map((row) => outfitId(row?.id ?? 0));
     const query = `query ($ids: [ID!]!, $id: ID!) {
       nodes(ids: $ids) { id } node(id: $id) { id } outfit(id: $id) { id } }`;

@@ -112,7 +112,7 @@ describe('the log', () => {
     expect(text()).not.toContain('hidden');
   });
 
-  test('tells at debug who asked, and the bytes of the answer', async () => {
+  test('logs at debug the client, and the bytes of the answer', async () => {
     const { app, lines } = await openLoggedGateway('debug');
     const headers = { ...(await signIn(7)), 'x-client-name': 'Shoes' };
     const page = await app.inject({ url: '/api/outfits/', headers });
@@ -150,7 +150,7 @@ describe('the log', () => {
     expect(text()).toBe('');
   });
 
-  test('tells of an unexpected error with the id of its request, and of no token or variable', async () => {
+  test('logs an unexpected error with the id of its request, and no token or variable', async () => {
     const { app, execute, failWith, lines, text } = await openLoggedGateway('debug');
     const { authorization = '' } = await signIn(1);
     const [, token = ''] = authorization.split(' ');
@@ -325,7 +325,7 @@ describe('metrics', () => {
     expect(value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
   });
 
-  test('tell answers in memory that a commit has touched from those that nobody knows about', async () => {
+  test('count answers that a commit has invalidated apart from those whose dependencies are unknown', async () => {
     const { app, metrics, execute } = await openLoggedGateway('info');
     const pages = ['/api/outfits/', '/api/outfits/?page=2'];
     const ended = async () => {

@@ -53,7 +53,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(wrong.statusCode).toBe(401);
   });
 
-  test('each viewer is told what they like and own, and nobody else is', async () => {
+  test('only the viewer is told what they like and own', async () => {
     const first = (await page())[3]?.databaseId ?? 0;
     const like = `mutation { likeOutfit(id: "${outfitId(first)}") { outfit { likes viewerHasLiked viewerCanUpdate } } }`;
     const owner = rows.find((row) => row.id === first)?.userId;
@@ -78,7 +78,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect((await page(ann)).some((outfit) => outfit.viewerHasLiked)).toBe(false);
   });
 
-  test('a page is one statement, its likes are one more, and none are read of nobody', async () => {
+  test('a page is one statement, its likes are one more, and an anonymous request reads none', async () => {
     expect(await countStatements(() => page(ben))).toBe(2);
     expect(await countStatements(() => page())).toBe(1);
   });
@@ -93,7 +93,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
   });
 
-  test('answers with something of the viewer are kept for nobody, others are as ever', async () => {
+  test('answers with something of the viewer are not cached, others are as ever', async () => {
     for (const viewer of [undefined, ann]) {
       await page(viewer);
       expect(await countStatements(() => page(viewer))).toBeGreaterThan(0);

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllEnvs());
 
-/** A proxy that answers in place of others, and tunnels to nobody. */
+/** A proxy that answers in place of others, and opens no tunnel. */
 async function startProxy() {
   const asked: string[] = [];
   const server = createServer((request, response) => {

@@ -1,5 +1,5 @@
-// Compressed answers: the same answer in fewer bytes, for whoever takes it. On databases of their own,
-// where nobody else's commits end what memory has.
+// Compressed answers: the same answer in fewer bytes, for clients that accept it. On databases of their own,
+// where no other commit invalidates cached answers.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';

@@ -1,4 +1,4 @@
-// Entity tags: whoever has the answer already is told so, and whoever has not is never told so.
+// Entity tags: a client that has the current answer gets a 304, and no other client does.
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { useGateway } from '../support/gateway.ts';

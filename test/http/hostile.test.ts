@@ -64,7 +64,7 @@ describe('the checks of graphql-cop', () => {
     }
   });
 
-  test('introspection: it answers where it is on, and tells nothing where it is off', async () => {
+  test('introspection: it answers where it is on, and discloses nothing where it is off', async () => {
     const query = 'query cop { __schema { types { name fields { name } } } }';
     expect((await cop(open, query)).json().data.__schema.types.length).toBeGreaterThan(5);
     for (const document of [

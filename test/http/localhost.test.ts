@@ -9,14 +9,14 @@ let gateway: TestGateway;
 let port: number;
 beforeAll(async () => {
   gateway = await openGateway('PostgreSQL');
-  // Whatever this machine says that localhost is.
+  // The addresses of localhost on this machine.
   const addresses = hosts.map((address, index) => ({ address, family: 4 + 2 * index }));
   await listen(gateway.app, { host: 'localhost', port: 0 }, async () => addresses);
   port = (gateway.app.server.address() as AddressInfo).port;
 });
 afterAll(() => gateway.close());
 
-/** All that is answered; nothing when nobody listens. */
+/** All that is answered; nothing without a listener. */
 async function send(host: string, text: string): Promise<string> {
   return new Promise((settle) => {
     let answer = '';
@@ -43,7 +43,7 @@ test.each(hosts)('%s answers requests, and bytes that are none', async (host) =>
   expect(unreadable).toContain('{"detail":"The request is not valid HTTP."}');
 });
 
-test('nobody listens on either any more when the service has closed', async () => {
+test('neither has a listener when the service has closed', async () => {
   await gateway.app.close();
   for (const host of hosts) expect(await send(host, `${head}\r\n`)).toBe('');
 });

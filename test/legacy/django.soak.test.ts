@@ -90,7 +90,7 @@ describe.skipIf(!hasDjango)('Django REST Framework', () => {
           expect(status).toBe(403);
           expect(await statusesOf(gateway, headers)).toEqual([401, 401]);
         }
-        // Nobody there and here: a read is answered all the same.
+        // Anonymous in both services: a read is answered all the same.
         expect(
           (await fetch(`${django.base}/api/outfits/`, { headers: session('wrong') })).status,
         ).toBe(200);

@@ -43,7 +43,7 @@ async function open(
 }
 
 /** Milliseconds for what is waited for, on a busy machine too. */
-const patience = 20_000;
+const pollTimeout = 20_000;
 
 const servedBy = (response: Response) => response.headers.get('x-served-by');
 const modes = ['shadow', 'canary:0', 'canary:100', 'mirror'] as const;
@@ -375,9 +375,9 @@ describe('what is compared', () => {
       await vi.waitFor(async () => {
         await read(gateway.base, '/api/outfits/');
         expect(await different()).toBeGreaterThanOrEqual(time);
-      }, patience);
+      }, pollTimeout);
     }
-    // The first came at once. The next one waits for its second, and tells of those between.
+    // The first came at once. The next one waits for its second, and has the number of those between.
     await new Promise((settle) => setTimeout(settle, 1_000));
     await read(gateway.base, '/api/outfits/');
     await vi.waitFor(
@@ -385,7 +385,7 @@ describe('what is compared', () => {
         expect(lines().reduce((sum, { suppressed }) => sum + 1 + suppressed, 0)).toBe(
           await different(),
         ),
-      patience,
+      pollTimeout,
     );
     expect(lines().length).toBeGreaterThanOrEqual(2);
     const times: number[] = lines().map(({ time }) => Date.parse(time));
@@ -405,7 +405,7 @@ describe('what is compared', () => {
     // No more than four wait for it at a time.
     expect(legacy.requests.length).toBeLessThanOrEqual(4);
     await expect
-      .poll(comparisons, { timeout: 3 * patience })
+      .poll(comparisons, { timeout: 3 * pollTimeout })
       .toEqual({ 'outcome="dropped"': 26, 'outcome="unreachable"': 4 });
   });
 
@@ -426,7 +426,7 @@ describe('what is compared', () => {
     await vi.waitFor(async () => {
       await read(gateway.base, '/api/outfits/?page=2', { 'user-agent': 'app' });
       expect((await comparisons())['outcome="different"']).toBe(1);
-    }, patience);
+    }, pollTimeout);
     expect(Object.keys(await differences())).toContain(`kind="count",${label},accepted="false"`);
     expect(lines()).toHaveLength(1);
   });

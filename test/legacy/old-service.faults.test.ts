@@ -77,7 +77,7 @@ test.each([
   // It is as it was before.
   expect(await send(base, '/api/outfits/')).toMatchObject({ status: 200 });
   expect(await stop(server)).toBe(0);
-  // At most one line a second tells of it.
+  // At most one line a second reports it.
   expect(server.output().split('\n').length).toBeLessThan(60);
 });
 

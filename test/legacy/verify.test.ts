@@ -22,7 +22,7 @@ import {
 } from '../support/legacy/legacy-service.ts';
 import { openBefore } from '../support/legacy/two-services.ts';
 
-// Half a minute of patience is too much for a test.
+// A retry of half a minute is too long for a test.
 vi.mock('node:timers/promises', async (original) => {
   const real = await original<typeof import('node:timers/promises')>();
   const brief: typeof real.setTimeout = (milliseconds = 0, ...others) =>

@@ -184,7 +184,7 @@ describe.each(laneKinds)('on %s', (kind) => {
       ]);
     });
 
-    test('tells at most 20 names of a client apart, and never shows a value', async () => {
+    test('distinguishes at most 20 names of a client, and never shows a value', async () => {
       const { ask, counts, lines } = await open('log');
       for (let number = 0; number < 30; number += 1) await ask(`${listing}?p${number}=hidden`);
       expect(await counts()).toHaveLength(21);

@@ -62,7 +62,7 @@ test('users with many outfits get trees of their own, and nodes above the thresh
   const { rows: split } = await client.query(
     'SELECT DISTINCT level / 100 AS tree FROM outfit_bucket_counts WHERE split AND owner = 2147483648 ORDER BY 1',
   );
-  // Likes of nobody are one node, which only ids divide.
+  // Outfits without likes are one node, which only ids divide.
   expect(split).toEqual([{ tree: 1 }, { tree: 2 }, { tree: 3 }, { tree: 4 }]);
   // As when there are too many for one batch.
   await client.query('DELETE FROM outfit_bucket_counts WHERE owner = 1');

@@ -529,8 +529,8 @@ describe('on PostgreSQL', () => {
     for (const offset of [20_000_000, 30_000_000, 20_000_000]) {
       await insert(offset);
       // Whether a user is looked at is left to chance.
-      for (let tries = 0; !(await usersWithTrees(client)).includes(users + 1); tries++) {
-        expect(tries).toBeLessThan(1_000);
+      for (let attempts = 0; !(await usersWithTrees(client)).includes(users + 1); attempts++) {
+        expect(attempts).toBeLessThan(1_000);
         await client.query(`UPDATE outfits SET private = NOT private WHERE user_id = ${users + 1}`);
         await applyAll(client);
       }

@@ -56,7 +56,7 @@ type Step =
   | { readonly kind: 'set likes'; readonly id: number; readonly likes: number }
   | { readonly kind: 'rename'; readonly user: number };
 
-/** Statements that commit together, or transactions that write at the same time: each row tells of itself alone. */
+/** Statements that commit together, or transactions that write at the same time: each row describes itself alone. */
 type Transaction = readonly Step[];
 
 /** What is told, in any order: of an outfit, of its likes, or of a user. */
@@ -300,7 +300,7 @@ describe('what was read', () => {
         for (const transaction of during) commit(transaction);
         const { shown, dependencies } = read(reading, data);
         for (const transaction of later) commit(transaction);
-        // A probe tells of what was committed before it and after the one before, whenever an answer was read.
+        // A probe reports the commits between the previous probe and itself, whenever an answer was read.
         tellAll(log, all, order, atOnce);
         const isOther = read(reading, data).shown !== shown;
         const isInvalidated = log.isInvalidated(dependencies, since);

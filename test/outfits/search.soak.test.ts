@@ -136,7 +136,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       saveOutfits(gateway.database.pool, [{ ...template, id, title, description }]);
     const run = (sql: string) => gateway.database.pool.query(sql);
 
-    test('by whoever it is', async () => {
+    test('of any user', async () => {
       await write(900_001, 'Quixotic jacket', '#zeppelin');
       expect(await idsOf({ search: 'quixotic' })).toEqual([900_001]);
       expect(await idsOf({ hashtags: ['ZEPPELIN'] })).toEqual([900_001]);

@@ -16,7 +16,7 @@ const pageSize = 7;
 const modes = ['listed', 'owner'] as const;
 type Mode = (typeof modes)[number];
 
-/** Who asks: nobody in particular, the owner of outfits, of other ones, and of none. */
+/** Viewers: none (anonymous), the owner of outfits, of other ones, and of none. */
 const viewers = { nobody: undefined, owner: 1, other: 2, stranger: 77 } as const;
 type Viewer = keyof typeof viewers;
 const viewerNames = Object.keys(viewers) as Viewer[];

@@ -339,7 +339,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  test('OPTIONS describes the fields to a viewer who may publish, and to nobody else', async () => {
+  test('OPTIONS describes the fields only to a viewer who may publish', async () => {
     const options = (headers: Record<string, string>) =>
       gateway.app.inject({ method: 'OPTIONS', url: '/api/outfits/', headers });
     expect((await options({})).json()).not.toHaveProperty('actions');
@@ -508,7 +508,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  test('a document of several tells what was done when one fails, and reads what is true then', async () => {
+  test('a document of several mutations returns what was done when one fails, and reads the state after it', async () => {
     const create = (title: string) =>
       `createOutfit(input: { imageKey: "${image}", title: "${title}" }) { outfit { title user { outfits { count } } } errors { field } }`;
     const before = rows.filter((row) => row.userId === ownerId).length;
@@ -707,7 +707,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  test('outfits are liked, hidden and deleted at once, and whoever is late finds none', async () => {
+  test('outfits are liked, hidden and deleted concurrently, and the later request finds none', async () => {
     const viewers = await Promise.all(
       [...new Set(rows.map((row) => row.userId))].map((id) => signIn(id)),
     );
@@ -954,7 +954,7 @@ describe.each(databaseKinds)('on %s, of ids', (kind) => {
   });
 });
 
-// A gateway sends a statement again that ended a deadlock: here nobody does.
+// A gateway retries a statement that ended in a deadlock: nothing does here.
 test('on PostgreSQL, likes and what is done to their outfits never wait for each other in a circle', async () => {
   const gateway = await openGateway('PostgreSQL', rows);
   const sessions = new pg.Pool({ ...gateway.database.pool.options, max: 12 });

@@ -1,4 +1,4 @@
-// /api/docs: the document for people, and for whoever takes HTML.
+// /api/docs: the document for people: clients that accept HTML.
 import { expect, test } from 'vitest';
 import { openGateway, useGateway } from '../support/gateway.ts';
 
@@ -44,7 +44,7 @@ test('a browser gets a page that runs nothing but its own files', async () => {
   }
 });
 
-test('its files are compressed for whoever takes that', async () => {
+test('its files are compressed for clients that accept that', async () => {
   const [file = ''] = filesOf((await gateway.get('/api/docs', { accept })).body);
   const plain = await gateway.get(file);
   await gateway.get(file, { 'accept-encoding': 'br' });

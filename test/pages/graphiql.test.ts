@@ -81,7 +81,7 @@ describe('the cost of a question', () => {
   const query =
     'query ($first: Int) { outfitConnection(first: $first) { edges { node { title } } } }';
 
-  test('is told to whoever asks for it, and changes nothing else of the answer', async () => {
+  test('is sent to clients that ask for it, and changes nothing else of the answer', async () => {
     const payload = { query, variables: { first: 7 } };
     const plain = await ask({}, payload);
     expect(plain.headers).not.toHaveProperty('graphql-cost');
@@ -168,7 +168,7 @@ describe('the page', () => {
       expect(attributes['integrity']).toBe(`sha256-${hash}`);
       expect(policy).toContain(`script-src 'sha256-${hash}';`);
     }
-    // Of its own accord, it asks nobody else.
+    // By itself, it sends requests to no other host.
     expect(policy).toMatch(/default-src 'none'.*connect-src 'self'/);
     expect(page.body).toContain('<noscript>');
   });

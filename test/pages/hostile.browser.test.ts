@@ -50,7 +50,7 @@ beforeAll(async () => {
   // Pictures of these outfits are not there: a card without one stays a card.
   const environment = { DATA_DIR: join(folder, 'data'), MEDIA_URL: 'https://media.example.com' };
   const importing = run([`${dist}commands/cli.js`, 'import', file], environment);
-  // On a busy machine it tells how far it is.
+  // On a busy machine it reports its progress.
   expect(await importing.ended, importing.errors()).toBe(0);
   base = await baseOf(runServer(environment));
 });

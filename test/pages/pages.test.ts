@@ -112,7 +112,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     },
   );
 
-  test('whoever prefers HTML gets the listing as a page, also without JSON as a choice', async () => {
+  test('a client that prefers HTML gets the listing as a page, also if it does not accept JSON', async () => {
     for (const value of [
       accept,
       'text/html',
@@ -304,7 +304,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
   });
 
-  test('the first page says what there is, to people and to programs', async () => {
+  test('the home page names what the service offers, for people and for programs', async () => {
     const page = expectPage(await gateway.get('/', { accept }));
     expect(textsOf(page, 'p').join('\n')).toContain('45 outfits');
     const response = await gateway.get('/');

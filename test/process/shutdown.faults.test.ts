@@ -8,13 +8,19 @@ import {
   runServer,
   stop,
 } from '../support/cli/process.ts';
-import { addressOf, crowd, lockOutfits, readNothing, sendPart } from '../support/faults/clients.ts';
+import {
+  addressOf,
+  keepBusy,
+  lockOutfits,
+  readNothing,
+  sendPart,
+} from '../support/faults/clients.ts';
 import { makeOutfits } from '../support/faults/outfits.ts';
 
 /** Milliseconds: five seconds are promised; a busy machine gets twice as long. */
 const limit = 10_000;
 
-/** A server on PostgreSQL whose lists answer only while nobody has locked them. */
+/** A server on PostgreSQL whose lists answer only while they are not locked. */
 async function startServer(settings: Record<string, string> = {}) {
   const environment = await makeOutfits();
   const server = runServer({ ...environment, ...settings });
@@ -32,7 +38,7 @@ async function terminate(server: Run) {
 test('under load, readiness turns first, and every request that was taken is answered', async () => {
   const { server, base } = await startServer();
   const everything = new AbortController();
-  const load = crowd(addressOf(base), 20, '/api/outfits/', everything.signal);
+  const load = keepBusy(addressOf(base), 20, '/api/outfits/', everything.signal);
   const probes: number[] = [];
   const probing = (async () => {
     for (;;) {
@@ -140,7 +146,7 @@ test('the embedded database is closed, let go of, and opens again with the same 
   const base = await baseOf(server);
   const before = await (await fetch(`${base}/api/outfits/`)).json();
   const everything = new AbortController();
-  const load = crowd(addressOf(base), 10, '/api/outfits/?page=7', everything.signal);
+  const load = keepBusy(addressOf(base), 10, '/api/outfits/?page=7', everything.signal);
   const slow = await readNothing(addressOf(base));
   await sleep(500);
   const { code, milliseconds } = await terminate(server);

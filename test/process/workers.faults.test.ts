@@ -8,12 +8,12 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { findFreePort, listing, type Run, stop } from '../support/cli/process.ts';
 import { isAlive, startTwo } from '../support/cli/workers.ts';
-import { addressOf, crowd } from '../support/faults/clients.ts';
+import { addressOf, keepBusy } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
 
 /** Milliseconds for whatever needs new processes: beside a load they take long to start. */
-const patience = 150_000;
-const timeout = 4 * patience;
+const pollTimeout = 150_000;
+const timeout = 4 * pollTimeout;
 /** Milliseconds of a busy client between two requests: processes start beside it. */
 const breath = 5;
 
@@ -30,7 +30,7 @@ test('SIGHUP replaces all workers: no request is refused or lost, whether its co
   const { server, base, workers } = await startDemo();
   const everything = new AbortController();
   const { signal } = everything;
-  const busy = crowd(addressOf(base), 2, '/api/outfits/', signal, breath);
+  const busy = keepBusy(addressOf(base), 2, '/api/outfits/', signal, breath);
   const statuses: number[] = [];
   const repeat = async (pause: number, path: string, headers?: Record<string, string>) => {
     while (!signal.aborted) {
@@ -41,21 +41,21 @@ test('SIGHUP replaces all workers: no request is refused or lost, whether its co
   };
   const others = [
     ...Array.from({ length: 4 }, () => repeat(5, '/api/outfits/', { connection: 'close' })),
-    // Whoever asks for readiness notices nothing.
+    // Readiness does not change.
     repeat(20, '/health/ready'),
   ];
   const seldom = Array.from({ length: 6 }, async (_, client) => {
-    const answers = await crowdOfOne(base, 500 * (client + 1), signal);
+    const answers = await keepOneBusy(base, 500 * (client + 1), signal);
     statuses.push(...answers);
   });
   server.child.kill('SIGHUP');
-  await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(2);
+  await expect.poll(() => startedBy(server).length, { timeout: pollTimeout }).toBe(2);
   // A second one while the first is under way comes to its turn.
   server.child.kill('SIGHUP');
-  await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(4);
+  await expect.poll(() => startedBy(server).length, { timeout: pollTimeout }).toBe(4);
   const [third = 0, fourth = 0] = startedBy(server);
   await expect
-    .poll(() => [...workers, third, fourth].filter(isAlive), { timeout: patience })
+    .poll(() => [...workers, third, fourth].filter(isAlive), { timeout: pollTimeout })
     .toEqual([]);
   everything.abort();
   const { answers, broken, unanswered } = await busy;
@@ -69,7 +69,7 @@ test('SIGHUP replaces all workers: no request is refused or lost, whether its co
 });
 
 /** Asks on one kept connection, with pauses of so many milliseconds. Gives the statuses; 0: no answer. */
-async function crowdOfOne(base: string, pause: number, signal: AbortSignal): Promise<number[]> {
+async function keepOneBusy(base: string, pause: number, signal: AbortSignal): Promise<number[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const statuses: number[] = [];
   while (!signal.aborted) {
@@ -84,7 +84,7 @@ async function crowdOfOne(base: string, pause: number, signal: AbortSignal): Pro
 test('killed workers come back, and the other one answers meanwhile', { timeout }, async () => {
   const { server, base, workers } = await startDemo();
   const everything = new AbortController();
-  const load = crowd(addressOf(base), 4, '/api/outfits/', everything.signal, breath);
+  const load = keepBusy(addressOf(base), 4, '/api/outfits/', everything.signal, breath);
   let victim = workers[0] ?? 0;
   for (let time = 1; time <= 3; time += 1) {
     await sleep(1_000);
@@ -92,7 +92,7 @@ test('killed workers come back, and the other one answers meanwhile', { timeout 
     // One may still be handed to the one that has gone: it is told at once, and asks again.
     const answers = [await send(base, '/api/outfits/'), await send(base, '/api/outfits/')];
     expect(answers.some(({ status }) => status === 200)).toBe(true);
-    await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(time);
+    await expect.poll(() => startedBy(server).length, { timeout: pollTimeout }).toBe(time);
     victim = startedBy(server).at(-1) ?? 0;
   }
   everything.abort();
@@ -117,7 +117,7 @@ test('a connection that was handed to a worker that dies is closed, and its clie
     return status;
   });
   // All but the one that waits for the worker that is stopped.
-  await expect.poll(() => answered, { timeout: patience }).toBe(5);
+  await expect.poll(() => answered, { timeout: pollTimeout }).toBe(5);
   process.kill(first, 'SIGKILL');
   const statuses = await Promise.all(requests);
   expect(statuses.toSorted()).toEqual([0, 200, 200, 200, 200, 200]);
@@ -130,7 +130,7 @@ test('a worker that hangs is replaced', { timeout }, async () => {
   const [first = 0] = workers;
   process.kill(first, 'SIGSTOP');
   await server.until(new RegExp(`worker ${first} hangs: it is killed`));
-  await expect.poll(() => startedBy(server).length, { timeout: patience }).toBe(1);
+  await expect.poll(() => startedBy(server).length, { timeout: pollTimeout }).toBe(1);
   for (let time = 0; time < 4; time += 1) await listing(base);
   expect(await stop(server)).toBe(0);
 });
@@ -141,7 +141,7 @@ test('a worker that hangs does not hold up the end', { timeout }, async () => {
   const start = performance.now();
   expect(await stop(server)).toBe(0);
   expect(performance.now() - start).toBeLessThan(6_000);
-  await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
+  await expect.poll(() => workers.filter(isAlive), { timeout: pollTimeout }).toEqual([]);
 });
 
 /** A file of trusted documents, which a test may break. */
@@ -166,7 +166,7 @@ test('a restart that cannot succeed leaves the old workers, and the next one rep
   await listing(base);
   writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
   server.child.kill('SIGHUP');
-  await expect.poll(() => workers.filter(isAlive), { timeout: patience }).toEqual([]);
+  await expect.poll(() => workers.filter(isAlive), { timeout: pollTimeout }).toEqual([]);
   await listing(base);
   expect(await stop(server)).toBe(0);
 });
@@ -193,10 +193,10 @@ test('with fewer than half of its workers it is not ready, until there are other
   // No other one can start.
   writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
   for (const worker of workers.slice(0, 2)) process.kill(worker, 'SIGKILL');
-  await expect.poll(measured, { timeout: patience }).toEqual([2, 4]);
+  await expect.poll(measured, { timeout: pollTimeout }).toEqual([2, 4]);
   expect(await ready()).toBe(200);
   process.kill(workers[2] ?? 0, 'SIGKILL');
-  await expect.poll(ready, { timeout: patience }).toBe(503);
+  await expect.poll(ready, { timeout: pollTimeout }).toBe(503);
   const answer = await fetch(`${base}/health/ready`);
   expect(await answer.json()).toEqual({
     status: 'unavailable',
@@ -205,8 +205,8 @@ test('with fewer than half of its workers it is not ready, until there are other
   expect(await measured()).toEqual([1, 4]);
   await listing(base);
   writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
-  await expect.poll(ready, { timeout: patience }).toBe(200);
-  await expect.poll(measured, { timeout: patience }).toEqual([4, 4]);
+  await expect.poll(ready, { timeout: pollTimeout }).toBe(200);
+  await expect.poll(measured, { timeout: pollTimeout }).toEqual([4, 4]);
   expect(await stop(server)).toBe(0);
 });
 

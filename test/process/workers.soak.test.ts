@@ -1,4 +1,4 @@
-// WORKERS: several processes that are one gateway to whoever runs it.
+// WORKERS: several processes that are one gateway to its operator and its clients.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';

@@ -177,7 +177,7 @@ describe.each(laneKinds)('on %s', (kind) => {
       await ask(method, url, status, request);
     });
 
-    test('OPTIONS tells of the fields to whoever may write', async () => {
+    test('OPTIONS describes the fields to a viewer who may write', async () => {
       const response = await ask('OPTIONS', path, 200, { headers: signedIn });
       expect(response.json()).toHaveProperty('actions');
     });
@@ -221,7 +221,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
 
     if (hasMany) {
-      test('a compressed page, for whoever takes no other', async () => {
+      test('a compressed page, for a client that accepts no other', async () => {
         const headers = { 'accept-encoding': 'br, identity;q=0' };
         for (const method of ['GET', 'HEAD']) {
           const response = await ask(method, path, 200, { headers });

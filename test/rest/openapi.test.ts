@@ -103,7 +103,7 @@ test('has no examples while there are no answers', async () => {
   expect(exampleOf(document, 'get', '200')).toBeUndefined();
 });
 
-test('counts as a request of whoever asks for it', async () => {
+test('counts as a request of its sender', async () => {
   const { get } = await open({ RATE_LIMIT: '1/day' });
   expect((await get('/api/openapi.json')).statusCode).toBe(200);
   expect((await get('/api/openapi.json')).statusCode).toBe(429);
@@ -140,7 +140,7 @@ test('says where the paths are, and that they are deprecated', async () => {
   expect(operations.map(({ deprecated }) => deprecated)).toEqual([true, true]);
 });
 
-test('never shows what only its owner sees, whoever asks', async () => {
+test('never shows private outfits, to any viewer', async () => {
   const settings = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret, PAGE_SIZE: '1000' };
   const gateway = await open(settings);
   for (const { userId } of rows.filter((row) => row.private)) {
@@ -262,7 +262,7 @@ test('describes paths of any documents', async () => {
   }
 });
 
-test('tells paths apart that ask the same document, or have the same name', async () => {
+test('distinguishes paths with the same document or the same name', async () => {
   const [own] = ownRoutes;
   if (!own) throw new Error('There is no path.');
   const routes = [own, { ...own, path: '/api/looks/', description: 'The same.' }];
@@ -280,29 +280,32 @@ test.each([
   ['canary:0', 'legacy'],
   ['canary:100', 'gateway'],
   ['mirror', 'gateway'],
-])('in LEGACY_MODE=%s it is given by whoever answers the listing: the %s', async (mode, server) => {
-  const service = await startLegacyService([]);
-  const gateway = await openBefore('PostgreSQL', service.base, { LEGACY_MODE: mode });
-  try {
-    for (const url of [path, '/api/openapi.json']) {
-      expect((await gateway.get(url)).headers['x-served-by']).toBe(server);
+])(
+  'in LEGACY_MODE=%s it comes from the service that answers the listing: the %s',
+  async (mode, server) => {
+    const service = await startLegacyService([]);
+    const gateway = await openBefore('PostgreSQL', service.base, { LEGACY_MODE: mode });
+    try {
+      for (const url of [path, '/api/openapi.json']) {
+        expect((await gateway.get(url)).headers['x-served-by']).toBe(server);
+      }
+      if (server === 'legacy') return;
+      const { body } = await gateway.get('/api/openapi.json');
+      expect(body).not.toMatch(/legacy|served-by|old service/i);
+      if (mode === 'mirror') return;
+      service.fault = 'closing early';
+      const write = await gateway.app.inject({ method: 'POST', url: path });
+      const { 'x-served-by': _side, ...headers } = write.headers;
+      expect(write.statusCode).toBe(502);
+      createChecker(JSON.parse(body))(
+        'POST',
+        path,
+        { ...write, body: write.body, headers },
+        'default',
+      );
+    } finally {
+      await gateway.close();
+      await service.close();
     }
-    if (server === 'legacy') return;
-    const { body } = await gateway.get('/api/openapi.json');
-    expect(body).not.toMatch(/legacy|served-by|old service/i);
-    if (mode === 'mirror') return;
-    service.fault = 'closing early';
-    const write = await gateway.app.inject({ method: 'POST', url: path });
-    const { 'x-served-by': _side, ...headers } = write.headers;
-    expect(write.statusCode).toBe(502);
-    createChecker(JSON.parse(body))(
-      'POST',
-      path,
-      { ...write, body: write.body, headers },
-      'default',
-    );
-  } finally {
-    await gateway.close();
-    await service.close();
-  }
-});
+  },
+);

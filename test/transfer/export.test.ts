@@ -237,7 +237,7 @@ describe.each(laneKinds)('on %s', (kind) => {
 });
 
 describeOnce('an export', () => {
-  test('is of one moment, whatever is written while it is read', async () => {
+  test('is one snapshot, even if there are writes while it is read', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     await fill(
       environment,

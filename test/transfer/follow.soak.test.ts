@@ -77,7 +77,7 @@ const onPostgres = () => migratedEnvironmentOf('PostgreSQL');
 const round = /records read in/;
 
 describe('following', () => {
-  test('tells after each round what changed, until it is ended', async () => {
+  test('reports after each round what changed, until it is ended', async () => {
     const environment = await onPostgres();
     const listing = await serveListing(makeRecords(25));
     const following = start(environment, listing.url, '--follow', '1');
@@ -112,7 +112,7 @@ describe('following', () => {
     expect(more).toEqual([]);
   });
 
-  test('tells of one failed try only, however many there are', async () => {
+  test('reports only the first failed attempt of a round', async () => {
     const environment = await onPostgres();
     const listing = await serveListing(makeRecords(5));
     let failures = 3;

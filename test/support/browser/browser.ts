@@ -111,7 +111,7 @@ export function findOverhang(page: Page): Promise<number> {
 /** The pictures that the documents show. */
 const documented = ['gallery', 'graphiql'];
 
-/** Keeps what is seen for whoever wants to look, and with UPDATE_IMAGES=1 for the documents. */
+/** Keeps a screenshot, and with UPDATE_IMAGES=1 for the documents. */
 export async function savePicture(page: Page, name: string, look: Look): Promise<void> {
   const isDocumented = look === 'light' && documented.includes(name);
   const folder =

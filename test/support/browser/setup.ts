@@ -49,7 +49,7 @@ async function launch(): Promise<BrowserServer> {
   });
 }
 
-/** The built gateway, as whoever tries it starts it; with a secret, so that viewers can sign in. */
+/** The built gateway with default settings, and a secret, so that viewers can sign in. */
 async function startGateway(): Promise<{ readonly base: string; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-browser-'));
   const child = spawn(

@@ -22,7 +22,7 @@ export class Shell {
     this.#bash = spawn('bash', ['--noprofile', '--norc'], {
       cwd: folder,
       env: { PATH: process.env['PATH'], HOME: scratch, ...env },
-      // It tells of jobs that were ended there.
+      // It reports jobs that were ended there.
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     if (!this.#bash.stdout) throw new Error('The shell has no output.');

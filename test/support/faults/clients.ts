@@ -1,4 +1,4 @@
-// Clients that misbehave, come in crowds, or keep the database from answering.
+// Clients that misbehave, come in large numbers, or keep the database from answering.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -51,7 +51,7 @@ export interface Answer {
   readonly milliseconds: number;
 }
 
-/** What became of the requests of a crowd. */
+/** What became of the requests of the clients. */
 export interface Outcome {
   readonly answers: Answer[];
   /** Answers that broke off after their first byte. */
@@ -61,11 +61,11 @@ export interface Outcome {
 }
 
 /**
- * Keeps `clients` connections busy with one request at a time until `signal` is aborted, or nobody
- * listens any more. A connection that the server closes after an answer is opened again.
+ * Keeps `clients` connections busy with one request at a time until `signal` is aborted, or the
+ * server does not listen any more. A connection that the server closes after an answer is opened again.
  * @param pause milliseconds between an answer and the next request
  */
-export async function crowd(
+export async function keepBusy(
   address: Address,
   clients: number,
   path: string,

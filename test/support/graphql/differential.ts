@@ -1,4 +1,4 @@
-// Whatever the engine answers, plain graphql answers too, to the byte: data, order of fields, errors.
+// The engine and plain graphql give the same answers, to the byte: data, order of fields, errors.
 import { type ExecutionResult, execute, GraphQLError, parse } from 'graphql';
 import { expect } from 'vitest';
 import { ContextFactory } from '../../../src/graphql/context.ts';
@@ -62,7 +62,7 @@ interface Printed {
 
 /** The data as text, since the order of its fields counts. */
 function printResult({ data, errors = [] }: ExecutionResult): Printed {
-  // Of many errors of variables, the gateway tells five.
+  // Of many errors of variables, the gateway returns five.
   const isRefused = data === undefined;
   const shown = isRefused ? errors.slice(0, 5) : errors;
   return { data: JSON.stringify(data ?? null), errors: shown.map((error) => printError(error)) };

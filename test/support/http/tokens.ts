@@ -4,7 +4,7 @@ import { SignJWT } from 'jose';
 export const secret = 'a secret of the tests, and of nothing else';
 
 /**
- * The headers of a request by a user; none for nobody.
+ * The headers of a request by a user; none for an anonymous one.
  * @param seconds that the token holds
  */
 export async function signIn(

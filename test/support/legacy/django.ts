@@ -43,10 +43,10 @@ export async function startDjango(secret: string) {
     stdio: 'ignore',
   });
   const base = `http://127.0.0.1:${port}`;
-  for (let tries = 0; ; tries += 1) {
+  for (let attempts = 0; ; attempts += 1) {
     const answer = await fetch(`${base}/api/outfits/`).catch(() => undefined);
     if (answer?.ok) break;
-    if (tries > 100) throw new Error('Django does not answer.');
+    if (attempts > 100) throw new Error('Django does not answer.');
     await new Promise((settle) => setTimeout(settle, 100));
   }
   return {

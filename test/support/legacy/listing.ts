@@ -1,4 +1,4 @@
-// A listing to import from, which does what a test tells it to, and records for it.
+// A listing to import from, which does what a test sets, and records for it.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
