@@ -39,7 +39,7 @@ export async function startServer(file, environment, args = []) {
     port,
     processId: child.pid ?? 0,
     close: async () => {
-      // Nothing is lost, and nobody has to wait for open connections.
+      // Nothing is lost, and no client has to wait for open connections.
       kill();
       await exit;
       process.off('exit', kill);

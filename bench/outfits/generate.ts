@@ -57,7 +57,7 @@ const secondMicros = 1_000_000;
 const ninetyDaysMicros = 90 * 24 * 3600 * secondMicros;
 const mostLikes = 250_000;
 
-// Every 8th outfit goes to the next user in turn, so that nobody is left out.
+// Every 8th outfit goes to the next user in turn, so that each user has some.
 const turn = 8;
 // One id in 50 is missing, as if the outfit had been deleted.
 const idBlock = 50;

@@ -22,7 +22,7 @@ export const line = () =>
   withSettings(
     createLine('export')
       .description(
-        'Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is of one moment, whatever is written meanwhile.',
+        'Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is one snapshot: writes meanwhile are not in it.',
       )
       .argument(
         '<TARGET>',

@@ -65,7 +65,7 @@ FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), 
       )
       .option(
         '--follow <SECONDS>',
-        'read it again and again, with so long between the end and the next start; tells what changed in each round, and ends on Ctrl-C. A source that is away is tried again in the next round',
+        'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. A source that is away is tried again in the next round',
         as(wholeNumber(1, 604_800)),
       )
       .option(

@@ -38,7 +38,7 @@ export class CombinedMetrics implements MetricsSource {
     }).set(wanted);
     this.#ends = new Counter({
       name: 'gateway_worker_ends_total',
-      help: 'Workers that have ended though nobody wanted it.',
+      help: 'Workers that exited unexpectedly.',
       registers: [this.#registry],
     });
   }

@@ -30,7 +30,7 @@ export async function streamLines(records: Records, stream: Writable): Promise<v
   await explainFailure(
     stream,
     (target) => pipeline(joinLines(records), target, { end: false }),
-    (error) => new ConfigError(`Nobody reads the output any more (${messageOf(error)}).`),
+    (error) => new ConfigError(`The reader of the output has closed it (${messageOf(error)}).`),
   );
 }
 
