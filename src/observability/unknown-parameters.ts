@@ -7,6 +7,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Query parameters that the route reads; undefined: unknown ones are not counted. */
     readonly knownParameters?: ReadonlySet<string>;
+    /** Whether the values in the path fit its parameters; otherwise it is no path of this service. */
+    readonly hasPath?: (parameters: Readonly<Record<string, string>>) => boolean;
   }
 }
 

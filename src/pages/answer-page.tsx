@@ -6,6 +6,7 @@ import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts
 import { type GraphQLRequest, toCurl, toShareLink } from './graphql-request.ts';
 import { Layout } from './parts/layout.tsx';
 import { isEnvelope, isGallery, List, type Ordering, OrderingMenu } from './parts/list.tsx';
+import { isOutfit, OutfitCard } from './parts/outfit-card.tsx';
 import type { Site } from './parts/site.ts';
 import { JsonView, shownText, Text } from './parts/text.tsx';
 
@@ -35,6 +36,7 @@ export function AnswerPage(properties: AnswerPageProperties) {
   const isWrong = status >= 400;
   const reason = reasonOf(status);
   const envelope = !isWrong && route?.list && isEnvelope(json) ? json : undefined;
+  const outfit = !isWrong && route?.record && isOutfit(json) ? json : undefined;
   const isByOffset = route !== undefined && knownParametersOf(route).has('offset');
   const name = route?.name ?? 'Outfit gateway';
   return (
@@ -49,6 +51,10 @@ export function AnswerPage(properties: AnswerPageProperties) {
       </p>
       {envelope ? (
         <List {...{ envelope, orderings, parameters, isByOffset, media: site.media }} />
+      ) : outfit ? (
+        <ul class="grid">
+          <OutfitCard outfit={outfit} media={site.media} />
+        </ul>
       ) : (
         <OrderingMenu orderings={orderings} parameters={parameters} />
       )}

@@ -7,7 +7,12 @@ import { sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
 import { announceDeprecation, type DeprecationConfig } from './deprecation.ts';
 import { describeRecord } from './describe.ts';
-import { createReader, knownParametersOf, type ReaderOptions } from './documents.ts';
+import {
+  createPathTest,
+  createReader,
+  knownParametersOf,
+  type ReaderOptions,
+} from './documents.ts';
 import {
   answerErrors,
   internalError,
@@ -69,7 +74,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   app.route({
     method: app.supportedMethods,
     url: route.path,
-    config: { knownParameters: knownParametersOf(route) },
+    config: { knownParameters: knownParametersOf(route), hasPath: createPathTest(schema, route) },
     // Before the body is read: the error of the method has precedence.
     onRequest: async (request, reply) => {
       reply.header('Allow', allow).header('Vary', vary);

@@ -8,7 +8,7 @@ import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { encodeJson } from '../http/json.ts';
 import { type Compressible, entityTag } from '../http/representation.ts';
-import { dataOf, notFound, unknownParameters } from './errors.ts';
+import { dataOf, notFound, RestError, unknownParameters } from './errors.ts';
 import type { Page, Route } from './routes.ts';
 import { formatQuery, parseQuery, type QueryParameters, rawQuery } from './url.ts';
 import {
@@ -52,6 +52,20 @@ export function knownParametersOf({ path, list, record }: Route): ReadonlySet<st
   if (list && !parameters.has('offset')) parameters.add('page').delete('last');
   else for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
   return parameters;
+}
+
+/** Whether the variables in a path can be read: `/api/outfits/popular/` may be a path of the old service. */
+export function createPathTest(schema: GraphQLSchema, { record }: Route) {
+  const operation = record && getOperationAST(record);
+  const readVariables = operation && createVariableReader(schema, operation, []);
+  return (parameters: PathParameters): boolean => {
+    try {
+      readVariables?.([], parameters);
+      return true;
+    } catch (error) {
+      return !(error instanceof RestError) || error.statusCode !== 404;
+    }
+  };
 }
 
 function createParser({ config }: ReaderOptions, route: Route): (raw: string) => QueryParameters {

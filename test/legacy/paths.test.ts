@@ -39,6 +39,8 @@ describe.each(['mirror', 'fallback'])('LEGACY_MODE=%s', (mode) => {
     ['DELETE', '/api/users/3/'],
     ['GET', '/api/outfits/71/comments/'],
     ['OPTIONS', '/api/outfits/71/comments/'],
+    ['GET', '/api/outfits/popular/'],
+    ['OPTIONS', '/api/outfits/7x/'],
     ['POST', '/accounts/login/?next=/'],
     ['GET', '/api/%zz'],
   ])('%s %s is forwarded, with its bytes', async (method, target) => {
@@ -52,6 +54,8 @@ describe.each(['mirror', 'fallback'])('LEGACY_MODE=%s', (mode) => {
     ['HEAD', '/api/outfits/', 200],
     ['POST', '/api/outfits/', 401],
     ['DELETE', '/api/outfits/', 405],
+    ['GET', '/api/outfits/71/', 404],
+    ['DELETE', '/api/outfits/71/', 405],
     ['GET', '/health/live', 200],
     ['GET', '/', 200],
     ['GET', '/accounts', 404],

@@ -233,6 +233,35 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     expect(response.json().next).toBe('http://shop.test/api/outfits/?page=2');
   });
 
+  test('one record has the bytes of the list', async () => {
+    const { results } = (await gateway.get('/api/outfits/?page=2')).json();
+    for (const record of results) {
+      const response = await gateway.get(`/api/outfits/${record.id}/`);
+      expect(response.body).toBe(JSON.stringify(record));
+      expect(response.headers).toMatchObject({
+        allow: 'GET, HEAD, OPTIONS',
+        vary: 'Accept',
+        'content-type': 'application/json',
+        'cache-control': 'no-cache',
+      });
+    }
+    const [{ id, title, user }] = results;
+    const head = await gateway.app.inject({ method: 'HEAD', url: `/api/outfits/${id}/` });
+    expect(head.body).toBe('');
+    expect(Number(head.headers['content-length'])).toBe(
+      Buffer.byteLength(JSON.stringify(results[0])),
+    );
+    const page = await gateway.get(`/api/outfits/${id}/`, { accept: 'text/html' });
+    expect(page.headers['content-type']).toMatch(/^text\/html/);
+    expect(page.body).toContain(`id="outfit-${id}"`);
+    expect(page.body).toContain(user.username);
+    expect(typeof title).toBe('string');
+    for (const method of ['PUT', 'PATCH', 'DELETE', 'POST'] as const) {
+      const refused = await gateway.app.inject({ method, url: `/api/outfits/${id}/` });
+      expect(refused.statusCode).toBe(405);
+    }
+  });
+
   test('the path without its slash redirects, with the query as it was', async () => {
     for (const [method, status] of [
       ['GET', 301],

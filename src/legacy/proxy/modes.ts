@@ -292,8 +292,10 @@ export class Legacy {
 }
 
 /** Decided by the route, since a path has many spellings. `/api/*` answers 404. */
-function isServed({ is404, routeOptions }: FastifyRequest): boolean {
-  return !is404 && routeOptions.url !== '/api/*';
+function isServed({ is404, params, routeOptions }: FastifyRequest): boolean {
+  const { config, url } = routeOptions;
+  const hasPath = config.hasPath?.(params as Record<string, string>) ?? true;
+  return !is404 && url !== '/api/*' && hasPath;
 }
 
 function isServedApi(request: FastifyRequest): boolean {
