@@ -9,6 +9,7 @@ import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
 import { dryRun } from '../transfer/import/dry-run.ts';
 import { type ImportOptions, importOutfits } from '../transfer/import/import.ts';
+import { importPeople, type PeopleOutcome } from '../transfer/import/likes-and-users.ts';
 import { describeDryRun, describeOutcome } from '../transfer/import/outcome.ts';
 import { Pruner } from '../transfer/import/prune.ts';
 import { Reporter, RoundReporter } from '../transfer/reporter.ts';
@@ -40,7 +41,24 @@ FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), 
           'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
         ).conflicts(['follow', 'prune', 'restart']),
       )
-      .addOption(new Option('--replace', 'empty the database first').conflicts(['follow', 'prune']))
+      .addOption(
+        new Option(
+          '--likes',
+          'SOURCE has likes, such as {"outfit": 7, "user": 5}: who likes what. Import outfits and users before',
+        ).conflicts(['users', 'prune', 'restart']),
+      )
+      .addOption(
+        new Option(
+          '--users',
+          'SOURCE has users, as outfits have them: names and avatars, and users without outfits',
+        ).conflicts(['prune', 'restart', 'replace']),
+      )
+      .addOption(
+        new Option(
+          '--replace',
+          'empty the database first; with --likes: remove the likes of earlier imports first',
+        ).conflicts(['follow', 'prune']),
+      )
       .option('--restart', 'begin anew where an interrupted import would go on')
       .option(
         "--header <'Name: value'>",
@@ -94,6 +112,8 @@ not be done, 130 it was interrupted (the same command goes on from there).`,
 export const failureCode = 2;
 
 interface Values {
+  readonly likes?: boolean;
+  readonly users?: boolean;
   readonly dryRun?: boolean;
   readonly replace?: boolean;
   readonly restart?: boolean;
@@ -132,6 +152,25 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const { stdin, stdout, stderr, signal } = io;
     const { firstId } = config;
     const reading = { sources, stdin, headers, bases, replace, firstId, pause, signal };
+    if (values.likes || values.users) {
+      const kind = values.likes ? 'likes' : 'users';
+      const options = { ...reading, isDry: values.dryRun ?? false };
+      const rounds = new RoundReporter(stdout, stderr);
+      const importOnce = (reporter: Reporter) =>
+        importPeople(kind, database.pool, options, reporter).finally(() => reporter.finish());
+      const show = ({ lines }: PeopleOutcome, prefix = '') =>
+        lines.forEach((text, index) => void rounds.printIfNew(index ? text : prefix + text));
+      if (values.follow !== undefined && !values.dryRun) {
+        return follow(values.follow, database, io, async () => {
+          const outcome = await importOnce(rounds.startRound(0));
+          show(outcome, `${new Date().toISOString()} `);
+          return outcome.code === 130;
+        });
+      }
+      const outcome = await importOnce(new Reporter(stderr));
+      show(outcome);
+      return outcome.code;
+    }
     if (values.dryRun) {
       const reporter = new Reporter(stderr);
       const found = await dryRun(database.pool, reading, reporter).finally(() => reporter.finish());
@@ -147,8 +186,39 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     if (restart) checkpoint?.remove();
     const importing = { ...reading, checkpoint, isRepeated, stderr };
     const rounds = new ImportRounds({ database, config, importing, values, isLive, io });
-    return values.follow === undefined ? rounds.once() : rounds.follow(values.follow);
+    if (values.follow === undefined) return rounds.once();
+    return follow(values.follow, database, io, () => rounds.round());
   });
+}
+
+/** Runs rounds until the signal. @param interval seconds between the end of a round and the next one */
+async function follow(
+  interval: number,
+  database: Database,
+  { signal, stdout, stderr }: Io,
+  round: () => Promise<boolean>,
+): Promise<number> {
+  // A frozen server gives no error: without the monitor, a round would wait for its answer for ever.
+  await database.monitor(() => {});
+  const log = (sentence: string) => stderr.write(`${new Date().toISOString()} ${sentence}\n`);
+  let isFailing = false;
+  let wasInterrupted = false;
+  while (!signal.aborted) {
+    try {
+      wasInterrupted = await round();
+      if (isFailing && !signal.aborted) log('It goes on.');
+      isFailing = false;
+    } catch (error) {
+      if (signal.aborted) break;
+      if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
+      if (!isFailing) log(`${describeError(error)} It is tried again every ${interval} s.`);
+      isFailing = true;
+    }
+    // Rejects at the signal, which the loop checks.
+    await sleep(interval * 1_000, undefined, { signal }).catch(() => {});
+  }
+  if (!wasInterrupted) stdout.write('Interrupted; what was read is saved.\n');
+  return 130;
 }
 
 const removerOf = (isLive: boolean): '--prune' | '--replace' => (isLive ? '--prune' : '--replace');
@@ -162,7 +232,7 @@ interface RoundsOptions {
   readonly io: Io;
 }
 
-/** Imports a source once, or in rounds with --follow. `once` and `follow` give the exit code. */
+/** Imports a source once, or round by round with --follow. `once` gives the exit code. */
 class ImportRounds {
   readonly #reporter: RoundReporter;
   readonly #pruner: Pruner | undefined;
@@ -181,44 +251,20 @@ class ImportRounds {
   async once(): Promise<number> {
     const { isLive, io } = this.options;
     const pruner = this.#pruner;
-    await this.#round();
+    await this.round();
     if (this.#isResumed && isLive && !io.signal.aborted) {
       const stale = 'What changed since in the part that was read before did not come';
       this.#reporter.printIfNew(
         pruner ? `${stale}, so all is read once more.` : `${stale}: import once more.`,
       );
-      if (pruner) await this.#round();
+      if (pruner) await this.round();
     }
-    if (pruner?.isWaiting && !io.signal.aborted) await this.#round();
+    if (pruner?.isWaiting && !io.signal.aborted) await this.round();
     return pruner && io.signal.aborted ? 130 : this.#code;
   }
 
-  /** @param interval seconds between the end of a round and the next one */
-  async follow(interval: number): Promise<number> {
-    const { signal, stdout, stderr } = this.options.io;
-    // A frozen server gives no error: without the monitor, a round would wait for its answer for ever.
-    await this.options.database.monitor(() => {});
-    const log = (sentence: string) => stderr.write(`${new Date().toISOString()} ${sentence}\n`);
-    let isFailing = false;
-    while (!signal.aborted) {
-      try {
-        await this.#round();
-        if (isFailing && !signal.aborted) log('It goes on.');
-        isFailing = false;
-      } catch (error) {
-        if (signal.aborted) break;
-        if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
-        if (!isFailing) log(`${describeError(error)} It is tried again every ${interval} s.`);
-        isFailing = true;
-      }
-      // Rejects at the signal, which the loop checks.
-      await sleep(interval * 1_000, undefined, { signal }).catch(() => {});
-    }
-    if (this.#code !== 130) stdout.write('Interrupted; what was read is saved.\n');
-    return 130;
-  }
-
-  async #round(): Promise<void> {
+  /** @returns whether it was interrupted, and said so */
+  async round(): Promise<boolean> {
     const { database, config, importing, isLive, io } = this.options;
     const { isRepeated, checkpoint } = importing;
     const startReport = (already: number) =>
@@ -233,5 +279,6 @@ class ImportRounds {
     for (const line of rest) this.#reporter.printIfNew(line);
     this.#code = outcome.totals.broken > 0 || this.#pruner?.hasRefused ? 1 : 0;
     if (outcome.interrupted) this.#code = 130;
+    return outcome.interrupted;
   }
 }

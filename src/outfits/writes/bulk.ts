@@ -1,6 +1,7 @@
 // Bulk upsert of outfits by id; the id sequences, and the ids reserved for outfits created here (FIRST_ID).
 import type pg from 'pg';
 import { inTransaction } from '../../database/transaction.ts';
+import type { User } from '../../generated/prisma/client.ts';
 import { type Columns, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
 
 /** Outcome of a batch; the sum is the number of its rows. */
@@ -9,6 +10,21 @@ export interface SaveResult {
   /** Outfits with a changed field, or with a changed field of the user. */
   readonly updated: number;
   readonly unchanged: number;
+}
+
+/** Upserts users by id. @param isDry whether to roll back */
+export function saveUsers(
+  pool: pg.Pool,
+  users: readonly User[],
+  isDry: boolean,
+): Promise<SaveResult> {
+  return inTransaction(pool, async (client) => {
+    const changed = await upsert(client, upsertUsers, users);
+    if (isDry) await client.query('ROLLBACK');
+    const created = [...changed.values()].filter((isNew) => isNew).length;
+    const updated = changed.size - created;
+    return { created, updated, unchanged: users.length - changed.size };
+  });
 }
 
 const upsertUsers = `WITH ${given(userColumns)} ${upsertInto('users', userColumns)}`;
@@ -20,7 +36,7 @@ const upsertOutfits = `
     INSERT INTO outfit_like_counts AS old (id, private, user_id, likes)
     SELECT new.id, new.private, new."userId",
       -- The source does not include likes that were given here: they are added to its number.
-      least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id), 2147483647)::int
+      least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id AND NOT imported), 2147483647)::int
     FROM (SELECT count(*) FROM outfit) written CROSS JOIN new
     ORDER BY new.id
     ON CONFLICT (id) DO UPDATE SET likes = excluded.likes WHERE old.likes <> excluded.likes

@@ -75,7 +75,7 @@ function readStored(pool: pg.Pool, rows: readonly OutfitRow[]): Promise<Map<numb
   return inTransaction(pool, async (client) => {
     await client.query('SET TRANSACTION READ ONLY');
     const found = await client.query<FlatRow & Pick<StoredRow, 'given'>>({
-      text: `SELECT ${rowColumns}, (SELECT count(*) FROM outfit_likes WHERE outfit_id = o.id)::int AS given
+      text: `SELECT ${rowColumns}, (SELECT count(*) FROM outfit_likes WHERE outfit_id = o.id AND NOT imported)::int AS given
         FROM outfits o ${joinedRow} WHERE o.id = ANY($1::int[])`,
       values: [rows.map(({ id }) => id)],
       types: exactTypes,

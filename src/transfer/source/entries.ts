@@ -114,7 +114,10 @@ function isRecord(line: Buffer): boolean {
   if (!line.includes('}') || !/^\s*\{/.test(line.toString('latin1', 0, 100))) return false;
   const parsed = parse(line);
   if (!('value' in parsed)) return false;
-  return asEnvelope(parsed.value) !== undefined || 'id' in Object(parsed.value);
+  return (
+    asEnvelope(parsed.value) !== undefined ||
+    ['id', 'user', 'user_id'].some((key) => key in Object(parsed.value))
+  );
 }
 
 function* readLine(line: Buffer | undefined, where: string): Generator<Entry> {

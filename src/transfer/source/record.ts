@@ -1,9 +1,11 @@
 // The validation of a record of a source, field by field, and its conversion to a row.
 import { z } from 'zod';
 import { cut } from '../../errors.ts';
+import type { User } from '../../generated/prisma/client.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import { avatarKey, devices, imageKey, uuid, videoKey } from '../../outfits/writes/input.ts';
+import type { LikeRow } from '../../outfits/writes/likes.ts';
 
 /** Base URLs of the files of a source; undefined until a record has one. */
 export interface Bases {
@@ -12,8 +14,8 @@ export interface Bases {
 }
 
 /** The row of a valid record, or the reasons against it: a clause for each field. */
-export type Checked =
-  | { readonly row: OutfitRow; readonly reasons?: never }
+export type CheckedRow<Row> =
+  | { readonly row: Row; readonly reasons?: never }
   | { readonly row?: never; readonly reasons: readonly string[] };
 
 const boolean = z.boolean('true or false');
@@ -37,9 +39,11 @@ const timestamp = z.string(timestampFormat).transform((value, context) => {
   return z.NEVER;
 });
 
+const id = integer(-2147483648);
+
 const user = z.object(
   {
-    id: integer(-2147483648),
+    id,
     avatar_key: textLike(avatarKey, '"" or "avatars/<uuid>.<jpeg|png|gif>"'),
     username: textLike(/^[\p{L}\p{M}\p{N}_-]+$/u, 'letters, digits, "-" and "_", at least one'),
     first_name: text,
@@ -66,7 +70,7 @@ const below = (firstId: number) =>
 const outfit = (bases: Bases, firstId = Number.POSITIVE_INFINITY) =>
   z.object(
     {
-      id: integer(-2147483648).lt(firstId, below(firstId)),
+      id: id.lt(firstId, below(firstId)),
       title: text,
       description: text,
       image_key: urlOf(bases.media, imageKey, 'outfits/<uuid>.<jpeg|png>'),
@@ -92,13 +96,39 @@ export const fieldNames: ReadonlySet<string> = new Set(Object.keys(outfit({}).sh
 export const userFieldNames: ReadonlySet<string> = new Set(Object.keys(user.shape));
 
 /** @param firstId ids from this one on are refused */
-export function createCheck(bases: Bases, firstId?: number): (record: unknown) => Checked {
+export function createCheck(
+  bases: Bases,
+  firstId?: number,
+): (record: unknown) => CheckedRow<OutfitRow> {
   const schema = outfit(bases, firstId);
-  return (record) => {
-    const result = schema.safeParse(record);
-    if (result.success) return { row: toRow(result.data) };
-    return { reasons: result.error.issues.map((issue) => explain(record, issue)) };
+  return (record) => check(schema, record, toRow);
+}
+
+/** Checks users: records of the contract's field `user`. */
+export function checkUser(record: unknown): CheckedRow<User> {
+  return check(user, record, toUser);
+}
+
+/** Checks likes, such as `{"outfit": 7, "user": 5}`. An outfit or user may be its number or a record with `id`. */
+export function checkLike(record: unknown): CheckedRow<LikeRow> {
+  const find = (name: string) => {
+    const value = readProperty(record, name) ?? readProperty(record, `${name}_id`);
+    return readProperty(value, 'id') ?? value;
   };
+  const found = { outfit: find('outfit'), user: find('user') };
+  return check(like, Object(record) === record ? found : record, (row) => row);
+}
+
+const like = z.object({ outfit: id, user: id }, 'an object with outfit and user');
+
+function check<Output, Row>(
+  schema: z.ZodType<Output>,
+  record: unknown,
+  toRow: (output: Output) => Row,
+): CheckedRow<Row> {
+  const { data, error } = schema.safeParse(record);
+  if (!error) return { row: toRow(data) };
+  return { reasons: error.issues.map((issue) => explain(record, issue)) };
 }
 
 function explain(record: unknown, { path, message }: z.core.$ZodIssue): string {
@@ -137,14 +167,12 @@ function toRow(record: z.output<ReturnType<typeof outfit>>): OutfitRow {
     modified: record.modified,
     creationDevice: record.creation_device,
     modificationDevice: record.modification_device,
-    user: {
-      id: record.user.id,
-      avatarKey: record.user.avatar_key,
-      username: record.user.username,
-      firstName: record.user.first_name,
-      lastName: record.user.last_name,
-    },
+    user: toUser(record.user),
   };
+}
+
+function toUser({ id, avatar_key, username, first_name, last_name }: z.output<typeof user>): User {
+  return { id, avatarKey: avatar_key, username, firstName: first_name, lastName: last_name };
 }
 
 /** Adds the missing bases: the most common ones, so that a broken first record does not decide. */

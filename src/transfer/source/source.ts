@@ -40,6 +40,21 @@ export interface CheckedBatch extends Pick<Batch, 'next' | 'count' | 'firstCount
   readonly broken: number;
 }
 
+/** @throws SourceError as `readRows` */
+export function readBatches(
+  options: Omit<SourceOptions, 'firstId'>,
+  reporter: Reporter,
+): AsyncGenerator<Batch> {
+  const reading = { ...options, notify: (sentence: string) => reporter.note(sentence) };
+  const { sources, headers } = options;
+  const listing = findListingUrl(sources);
+  return joinBatches(
+    listing === undefined
+      ? readFiles(sources, reading)
+      : readListing(listing, { ...reading, fetchPage: createFetchPage({ listing, headers }) }),
+  );
+}
+
 /** @throws SourceError without such a source, or when a listing fails after all retries */
 export async function* readRows(
   options: SourceOptions,
@@ -47,14 +62,7 @@ export async function* readRows(
   reporter: Reporter,
 ): AsyncGenerator<CheckedBatch> {
   let bases = startBases;
-  const reading = { ...options, notify: (sentence: string) => reporter.note(sentence) };
-  const { sources, headers } = options;
-  const listing = findListingUrl(sources);
-  const batches =
-    listing === undefined
-      ? readFiles(sources, reading)
-      : readListing(listing, { ...reading, fetchPage: createFetchPage({ listing, headers }) });
-  for await (const batch of joinBatches(batches)) {
+  for await (const batch of readBatches(options, reporter)) {
     const values = batch.parts.flatMap((part) => ('value' in part ? [part.value] : []));
     bases = findBases(bases, values);
     const check = createCheck(bases, options.firstId);

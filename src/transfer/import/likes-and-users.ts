@@ -1,0 +1,171 @@
+// import --likes and --users: rows beside the outfits, upserted in batches. Running it again changes nothing.
+import type pg from 'pg';
+import { applyPendingChanges } from '../../outfits/counts.ts';
+import { raiseSequences, type SaveResult, saveUsers } from '../../outfits/writes/bulk.ts';
+import { compareLikes, type LikeDifference, saveLikes } from '../../outfits/writes/likes.ts';
+import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
+import type { Batch } from '../source/batch.ts';
+import { type CheckedRow, checkLike, checkUser } from '../source/record.ts';
+import { readBatches, type SourceOptions } from '../source/source.ts';
+
+interface PeopleOptions extends Omit<SourceOptions, 'firstId' | 'from' | 'onShortened'> {
+  /** Whether to remove the likes of earlier imports first. */
+  readonly replace: boolean;
+  readonly isDry: boolean;
+}
+
+export interface PeopleOutcome {
+  readonly lines: readonly string[];
+  /** Exit code. */
+  readonly code: number;
+}
+
+/** @throws SourceError when the source fails; the batches before are saved */
+export async function importPeople(
+  kind: 'likes' | 'users',
+  pool: pg.Pool,
+  options: PeopleOptions,
+  reporter: Reporter,
+): Promise<PeopleOutcome> {
+  const run = new PeopleImport(kind, pool, options, reporter);
+  return run.run();
+}
+
+class PeopleImport {
+  readonly #start = performance.now();
+  readonly #totals = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
+  /** Of a dry run, where no row shows that it came before: the second ids by the first. */
+  readonly #seen = new Map<number, Set<number>>();
+  #count: number | undefined;
+  #lacksUsers = false;
+  #replace: boolean;
+
+  constructor(
+    private readonly kind: 'likes' | 'users',
+    private readonly pool: pg.Pool,
+    private readonly options: PeopleOptions,
+    private readonly reporter: Reporter,
+  ) {
+    this.#replace = options.replace;
+  }
+
+  async run(): Promise<PeopleOutcome> {
+    const { options, reporter } = this;
+    let isInterrupted = false;
+    try {
+      for await (const batch of readBatches(options, reporter)) {
+        await (this.kind === 'likes' ? this.#saveLikes(batch) : this.#saveUsers(batch));
+        this.#totals.read += batch.parts.length;
+        this.#count = batch.count;
+        reporter.progress(this.#totals.read, batch.count);
+      }
+    } catch (error) {
+      const isAbort = error instanceof Error && error.name === 'AbortError';
+      if (!options.signal.aborted || !isAbort) throw error;
+      isInterrupted = true;
+    }
+    const lines = [this.#describe()];
+    if (isInterrupted)
+      lines.push('Interrupted; what was read is saved. Run it again for the rest.');
+    else lines.push(...(await this.#finish()));
+    return { lines, code: isInterrupted ? 130 : this.#totals.broken > 0 ? 1 : 0 };
+  }
+
+  async #saveLikes(batch: Batch): Promise<void> {
+    const rows = this.#check(batch, checkLike);
+    const unseen = rows.filter(({ row }) => this.#isNew(row.outfit, row.user));
+    const likes = unseen.map(({ row }) => row);
+    const options = { replace: this.#replace, isDry: this.options.isDry };
+    const saved = await saveLikes(this.pool, likes, options);
+    this.#replace &&= options.isDry;
+    this.#add(saved, rows.length - unseen.length);
+    const { outfits, users } = saved.missing;
+    for (const { row, where } of outfits.size + users.size > 0 ? unseen : []) {
+      const { outfit, user } = row;
+      const missing = outfits.has(outfit) ? `outfit ${outfit}` : users.has(user) && `user ${user}`;
+      if (!missing) continue;
+      this.#lacksUsers ||= !outfits.has(outfit);
+      this.#totals.broken++;
+      this.reporter.fault(`Like (${where}): there is no ${missing}`, `no ${missing}`);
+    }
+  }
+
+  async #saveUsers(batch: Batch): Promise<void> {
+    const rows = this.#check(batch, checkUser);
+    const unseen = rows.filter(({ row }) => this.#isNew(row.id, 0)).map(({ row }) => row);
+    this.#add(await saveUsers(this.pool, unseen, this.options.isDry), rows.length - unseen.length);
+  }
+
+  #isNew(first: number, second: number): boolean {
+    if (!this.options.isDry) return true;
+    const seconds = this.#seen.get(first) ?? new Set();
+    this.#seen.set(first, seconds);
+    return seconds.size < seconds.add(second).size;
+  }
+
+  #add(saved: SaveResult, repeated: number): void {
+    this.#totals.created += saved.created;
+    this.#totals.updated += saved.updated;
+    this.#totals.unchanged += saved.unchanged + repeated;
+  }
+
+  #check<Row>(batch: Batch, check: (record: unknown) => CheckedRow<Row>) {
+    const name = this.kind === 'likes' ? 'Like' : 'User';
+    const valid: { readonly row: Row; readonly where: string }[] = [];
+    for (const part of batch.parts) {
+      const { row, reasons = [] } =
+        'reason' in part ? { reasons: [part.reason] } : check(part.value);
+      if (row) {
+        valid.push({ row, where: part.where });
+        continue;
+      }
+      const why = reasons.join('; ');
+      this.#totals.broken++;
+      this.reporter.fault(`${name} (${part.where}): ${why}`, `${name}: ${why}`);
+    }
+    return valid;
+  }
+
+  #describe(): string {
+    const { read, created, updated, unchanged, broken } = this.#totals;
+    const seconds = (performance.now() - this.#start) / 1000;
+    const kept = `${formatNumber(created)} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged, ${formatNumber(broken)} broken`;
+    return `${formatNumber(read)} ${this.kind} read in ${seconds.toFixed(1)} s (${formatNumber(read / seconds)} per second)${this.options.isDry ? ', nothing is saved' : ''}: ${kept}.`;
+  }
+
+  async #finish(): Promise<string[]> {
+    const { pool, kind } = this;
+    const { read, created, updated } = this.#totals;
+    const lines: string[] = [];
+    const lacking = (this.#count ?? 0) - read;
+    if (lacking > 0) {
+      lines.push(`The listing counts ${formatNumber(lacking)} more ${kind} than came.`);
+    }
+    if (this.#lacksUsers) lines.push('Users without outfits come with --users: import them first.');
+    if (this.options.isDry) return lines;
+    if (created + updated > 0) {
+      await raiseSequences(pool);
+      await applyPendingChanges(pool);
+      await pool.query('ANALYZE users, outfit_likes');
+    }
+    if (kind === 'likes') lines.push(...describeDifferences(await compareLikes(pool)));
+    return lines;
+  }
+}
+
+function describeDifferences({ above, below }: Awaited<ReturnType<typeof compareLikes>>): string[] {
+  if (above.outfits + below.outfits === 0) return ['All numbers of likes agree with their rows.'];
+  const describe = ({ outfits, likes, first }: LikeDifference, what: string) =>
+    outfits === 0
+      ? []
+      : [
+          `${formatNumber(outfits)} outfit${outfits === 1 ? '' : 's'} (${listFirst(first, outfits, 3)}): ${what.replace('$', formatNumber(likes))}.`,
+        ];
+  return [
+    ...describe(
+      above,
+      'the number of likes is $ above their rows; who gave these likes did not come',
+    ),
+    ...describe(below, 'the number of likes is $ below their rows; import the outfits once more'),
+  ];
+}

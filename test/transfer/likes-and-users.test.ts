@@ -1,0 +1,182 @@
+// Likes and users beside the outfits: `import --likes` and `--users`, over the command line and GraphQL.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { buildApp } from '../../src/app.ts';
+import type { Command } from '../../src/commands/command.ts';
+import * as countsCommand from '../../src/commands/counts.ts';
+import * as importCommand from '../../src/commands/import.ts';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { callCommand, startCommand } from '../support/cli/commands.ts';
+import type { TestDatabase } from '../support/databases/test-database.ts';
+import { databaseKinds, makeMigratedDatabase, outfitId } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+import { makeRecord, makeUser, serveListing, toLines } from '../support/legacy/listing.ts';
+
+let folder: string;
+let testDatabase: TestDatabase;
+let environment: Record<string, string>;
+
+const save = (name: string, content: string) => {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+};
+
+const call = (command: Command, args: readonly string[]) => callCommand(command, args, environment);
+const runImport = (...args: string[]) => call(importCommand, args);
+
+/** What GraphQL answers to a user, by a gateway that is open for as long. */
+async function ask(userId: number, query: string): Promise<Record<string, unknown>> {
+  const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret, RATE_LIMIT: '0' });
+  const database = await openDatabase(config);
+  const app = await buildApp(config, database, {});
+  try {
+    const headers = await signIn(userId);
+    const request = { method: 'POST', url: '/graphql', headers, payload: { query } } as const;
+    const { data, errors } = (await app.inject(request)).json();
+    expect(errors).toBeUndefined();
+    return data;
+  } finally {
+    await app.close();
+    await database.close();
+  }
+}
+
+const likesOf = async (userId: number, id: number) =>
+  (await ask(userId, `{ outfit(id: "${outfitId(id)}") { likes viewerHasLiked } }`))['outfit'];
+const like = (userId: number, id: number, name = 'likeOutfit') =>
+  ask(userId, `mutation { ${name}(id: "${outfitId(id)}") { outfit { likes } } }`);
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'outfit-people-test-'));
+    testDatabase = await makeMigratedDatabase(kind);
+    environment = { DATA_DIR: join(folder, 'data'), ...testDatabase.environment };
+    const records = [1, 2, 3].map((id) => makeRecord(id, { likes: id, private: false }));
+    const { code } = await runImport(save('outfits.ndjson', toLines(records)));
+    expect(code).toBe(0);
+  });
+  afterEach(async () => {
+    const checked = await call(countsCommand, ['check']);
+    await testDatabase.remove();
+    rmSync(folder, { recursive: true, force: true });
+    expect(checked).toMatchObject({ code: 0 });
+  });
+
+  test('likes are rows that the numbers include, once, however often they are imported', async () => {
+    const users = save('users.ndjson', toLines([8, 9].map((id) => makeUser(id))));
+    expect(await runImport('--users', users)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^2 users read in .+: 2 created, 0 updated, 0 unchanged, 0 broken\.\n$/,
+      ),
+    });
+    const likes = save(
+      'likes.ndjson',
+      `${toLines([
+        { outfit: 1, user: 8 },
+        { outfit_id: 2, user_id: 8, created: '2024-01-01' },
+        { outfit: { id: 2 }, user: makeUser(9) },
+        { outfit: 3, user: 8 },
+        { outfit: 3, user: 8 },
+      ])}`,
+    );
+    const dry = await runImport('--likes', likes, '--dry-run');
+    expect(dry).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /nothing is saved: 4 created, 0 updated, 1 unchanged, 0 broken\.\n$/,
+      ),
+    });
+    expect(await likesOf(8, 1)).toEqual({ likes: 1, viewerHasLiked: false });
+    const first = await runImport('--likes', likes);
+    expect(first.stdout).toMatch(
+      /^5 likes read .+: 4 created, 0 updated, 1 unchanged, 0 broken\.\n/,
+    );
+    expect(first.stdout).toMatch(
+      /\n1 outfit \(3\): the number of likes is 2 above their rows; who gave these likes did not come\.\n$/,
+    );
+    expect((await runImport('--likes', likes)).stdout).toContain(
+      '0 created, 0 updated, 5 unchanged',
+    );
+    expect(await likesOf(8, 3)).toEqual({ likes: 3, viewerHasLiked: true });
+    await like(8, 3);
+    expect(await likesOf(8, 3)).toEqual({ likes: 3, viewerHasLiked: true });
+    await like(8, 3, 'unlikeOutfit');
+    expect(await likesOf(8, 3)).toEqual({ likes: 2, viewerHasLiked: false });
+    const outfits = await runImport(join(folder, 'outfits.ndjson'));
+    expect(outfits.stdout).toContain('0 created, 1 updated, 2 unchanged');
+    expect(await likesOf(9, 2)).toEqual({ likes: 2, viewerHasLiked: true });
+  });
+
+  test('a like that was given here and there counts once, in both orders of the imports', async () => {
+    await runImport('--users', save('users.ndjson', toLines([makeUser(8)])));
+    await like(8, 1);
+    await like(8, 2);
+    expect(await likesOf(8, 1)).toEqual({ likes: 2, viewerHasLiked: true });
+    const likes = save('likes.ndjson', toLines([{ outfit: 1, user: 8 }]));
+    const outfits = save('again.ndjson', toLines([makeRecord(1, { likes: 2, private: false })]));
+    await runImport(outfits);
+    expect(await likesOf(8, 1)).toEqual({ likes: 3, viewerHasLiked: true });
+    expect((await runImport('--likes', likes)).stdout).toContain(
+      '0 created, 1 updated, 0 unchanged',
+    );
+    expect(await likesOf(8, 1)).toEqual({ likes: 2, viewerHasLiked: true });
+    expect((await runImport(outfits)).stdout).toContain('1 unchanged');
+    expect(await likesOf(8, 2)).toEqual({ likes: 3, viewerHasLiked: true });
+    const none = save('none.ndjson', toLines([{ outfit: 2, user: 8 }]));
+    const replaced = await runImport('--likes', none, '--replace');
+    expect(replaced.stdout).toContain('0 created, 1 updated, 0 unchanged, 0 broken');
+    expect(await likesOf(8, 1)).toEqual({ likes: 2, viewerHasLiked: false });
+    expect(await likesOf(8, 2)).toEqual({ likes: 2, viewerHasLiked: true });
+  });
+
+  test('what cannot be saved is named, and the rest is saved', async () => {
+    const likes = save(
+      'likes.ndjson',
+      `{"user": 1\n\n${toLines([
+        { outfit: 1, user: 2 },
+        { outfit: 99, user: 2 },
+        { outfit: 1, user: 99 },
+        { outfit: '1', user: 2 },
+        { outfit: 1 },
+        'x',
+        null,
+        { outfit: 2 ** 40, user: 2 },
+      ])}[[[[[[1]]]]]]\n`,
+    );
+    const { code, stdout, stderr } = await runImport('--likes', likes);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^10 likes read .+: 1 created, 0 updated, 0 unchanged, 9 broken\.\n/);
+    expect(stdout).toContain('\nUsers without outfits come with --users: import them first.\n');
+    for (const line of [
+      `${likes}:4): there is no outfit 99`,
+      `${likes}:5): there is no user 99`,
+      `${likes}:6): outfit is "1", but must be a whole number`,
+      `${likes}:7): user is missing, but must be a whole number`,
+      `${likes}:8): the record is "x", but must be an object with outfit and user`,
+    ]) {
+      expect(stderr).toContain(`Like (${line}`);
+    }
+  });
+
+  test('names and avatars of users follow a listing of users, round by round', async () => {
+    const listing = await serveListing([makeUser(1), makeUser(9)] as never);
+    const { stdout, ended, stop } = startCommand(
+      importCommand,
+      ['--users', listing.url, '--follow', '1'],
+      environment,
+    );
+    onTestFinished(stop);
+    await stdout.until(/1 created, 0 updated, 1 unchanged/);
+    listing.records = [makeUser(1, { first_name: 'Anna' }), makeUser(9)] as never;
+    await stdout.until(/0 created, 1 updated, 1 unchanged/);
+    stop();
+    expect(await ended).toBe(130);
+    const { user } = await ask(1, '{ user(databaseId: 1) { firstName } }');
+    expect(user).toEqual({ firstName: 'Anna' });
+  });
+});
