@@ -1,11 +1,13 @@
 // outfit-gateway export: writes the whole listing in the formats that the import reads.
 import { Writable } from 'node:stream';
+import { Option } from 'commander';
 import { baseUrl, type Config, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
 import { streamLines, writeLines, writePages, writeWhole } from '../transfer/export/forms.ts';
+import { readTable } from '../transfer/export/likes-and-users.ts';
 import { readRecords } from '../transfer/export/records.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
@@ -40,15 +42,26 @@ FOLDER: pages, byte for byte as GET answers with them, page-1.json and so on, PA
         'base of the links of pages, such as https://shop.example.com',
         as(baseUrl),
       )
+      .addOption(
+        new Option('--likes', 'write who likes what instead, for import --likes').conflicts([
+          'users',
+          'since',
+        ]),
+      )
+      .addOption(
+        new Option('--users', 'write the users instead, for import --users').conflicts('since'),
+      )
       .option('--overwrite', 'replace what an earlier export has written there'),
   ).addHelpText(
     'after',
     `
-The file or folder is there once it is whole, and not before. Likes are exported as their number: who
-gave them, keys of repeatable requests and users without outfits stay behind.`,
+The file or folder is there once it is whole, and not before. Records have likes as their number: --likes
+says who gave them, and --users has users without outfits. Keys of repeatable requests stay behind.`,
   );
 
 interface Values {
+  readonly likes?: boolean;
+  readonly users?: boolean;
   readonly since?: string;
   readonly base?: string;
   readonly overwrite?: boolean;
@@ -82,6 +95,10 @@ function readRequest(target: string, values: Values, { publicUrl }: Config) {
   const form =
     target === '-' ? 'stream' : /\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target) ? 'lines' : 'pages';
   const base = values.base ?? publicUrl ?? '';
+  const rows = values.likes ? 'likes' : values.users ? 'users' : undefined;
+  if (form === 'pages' && rows) {
+    throw new UsageError(`--${rows} needs lines, such as ${rows}.ndjson.`);
+  }
   if (form === 'pages' && /\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) {
     throw new UsageError(
       `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
@@ -100,22 +117,22 @@ function readRequest(target: string, values: Values, { publicUrl }: Config) {
       'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
     );
   }
-  return { target, form, since, base, overwrite } as const;
+  return { target, form, since, base, overwrite, rows } as const;
 }
 
 async function writeExport(
   database: Database,
   config: Config,
-  { target, form, since, base, overwrite }: Request,
+  { target, form, since, base, overwrite, rows }: Request,
   { signal, stdout }: Io,
   reporter: Reporter,
 ): Promise<number> {
   let written = 0;
   const writeFrom = (write: (records: Records, count: number) => Promise<void>) =>
     readOneSnapshot(database.pool, signal, async (read) => {
-      const count = await createOutfitList(read, { private: 'all' }).count();
+      const count = rows ? 0 : await createOutfitList(read, { private: 'all' }).count();
       const total = since === undefined ? count : undefined;
-      const source = readRecords(database, read, config, since);
+      const source = rows ? readTable(read, rows) : readRecords(database, read, config, since);
       const records = withProgress(source, signal, (number) => {
         written = number;
         reporter.progress(number, total);

@@ -156,6 +156,7 @@ const commands = [
   'export',
   'token',
   'whoami',
+  'forget',
   'counts',
 ];
 

@@ -1,11 +1,13 @@
 // Likes and users beside the outfits: `import --likes` and `--users`, over the command line and GraphQL.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Command } from '../../src/commands/command.ts';
 import * as countsCommand from '../../src/commands/counts.ts';
+import * as exportCommand from '../../src/commands/export.ts';
+import * as forgetCommand from '../../src/commands/forget.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
@@ -30,7 +32,7 @@ const runImport = (...args: string[]) => call(importCommand, args);
 
 /** What GraphQL answers to a user, by a gateway that is open for as long. */
 async function ask(userId: number, query: string): Promise<Record<string, unknown>> {
-  const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret, RATE_LIMIT: '0' });
+  const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret });
   const database = await openDatabase(config);
   const app = await buildApp(config, database, {});
   try {
@@ -164,7 +166,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   test('names and avatars of users follow a listing of users, round by round', async () => {
-    const listing = await serveListing([makeUser(1), makeUser(9)] as never);
+    const listing = await serveListing([makeUser(2), makeUser(9)] as never);
     const { stdout, ended, stop } = startCommand(
       importCommand,
       ['--users', listing.url, '--follow', '1'],
@@ -172,11 +174,59 @@ describe.each(databaseKinds)('on %s', (kind) => {
     );
     onTestFinished(stop);
     await stdout.until(/1 created, 0 updated, 1 unchanged/);
-    listing.records = [makeUser(1, { first_name: 'Anna' }), makeUser(9)] as never;
+    listing.records = [makeUser(2, { first_name: 'Anna' }), makeUser(9)] as never;
     await stdout.until(/0 created, 1 updated, 1 unchanged/);
     stop();
     expect(await ended).toBe(130);
-    const { user } = await ask(1, '{ user(databaseId: 1) { firstName } }');
+    const { user } = await ask(2, '{ user(databaseId: 2) { firstName } }');
     expect(user).toEqual({ firstName: 'Anna' });
+  });
+
+  test('an export carries likes and users, and importing it gives the same export', async () => {
+    const users = save('users.ndjson', toLines([2, 3, 4, 8].map((id) => makeUser(id))));
+    const rows = [
+      { outfit: 1, user: 8 },
+      { outfit: 2, user: 3 },
+      { outfit: 2, user: 8 },
+    ];
+    const likes = save('likes.ndjson', toLines(rows));
+    await runImport('--users', users);
+    await runImport('--likes', likes);
+    const target = (name: string) => join(folder, `exported-${name}.ndjson`);
+    for (const name of ['users', 'likes']) {
+      expect((await call(exportCommand, [target(name), `--${name}`])).code).toBe(0);
+    }
+    expect(readFileSync(target('users'), 'utf8')).toBe(readFileSync(users, 'utf8'));
+    expect(readFileSync(target('likes'), 'utf8')).toBe(readFileSync(likes, 'utf8'));
+    expect(await call(exportCommand, ['pages', '--likes'])).toMatchObject({
+      code: 2,
+      stderr: '--likes needs lines, such as likes.ndjson.\n',
+    });
+  });
+
+  test('a person is erased with everything, and the counts stay exact', async () => {
+    await runImport('--users', save('users.ndjson', toLines([makeUser(8)])));
+    await runImport('--likes', save('likes.ndjson', toLines([{ outfit: 3, user: 8 }])));
+    await like(8, 1);
+    await like(8, 2);
+    await like(3, 2);
+    const asked = await call(forgetCommand, ['--user', '8']);
+    expect(asked).toMatchObject({
+      code: 1,
+      stdout:
+        'User 8 (ann_8): 0 outfits, 3 likes, 0 stored answers, 0 rate limits found; nothing is erased without --yes.\n',
+    });
+    expect(await likesOf(8, 1)).toEqual({ likes: 2, viewerHasLiked: true });
+    const erased = await call(forgetCommand, ['--user', '8', '--yes']);
+    expect(erased).toMatchObject({ code: 0, stdout: expect.stringMatching(/ erased\.\n$/) });
+    expect(await likesOf(8, 1)).toEqual({ likes: 1, viewerHasLiked: false });
+    expect(await likesOf(3, 2)).toEqual({ likes: 3, viewerHasLiked: true });
+    expect(await likesOf(8, 3)).toEqual({ likes: 2, viewerHasLiked: false });
+    expect(await ask(8, '{ user(databaseId: 8) { username } }')).toEqual({ user: null });
+    await call(forgetCommand, ['--user', '3', '--yes']);
+    expect(await ask(4, `{ outfits { count } }`)).toEqual({ outfits: { count: 2 } });
+    expect((await call(forgetCommand, ['--user', '3', '--yes'])).stdout).toBe(
+      'There is nothing of user 3.\n',
+    );
   });
 });
