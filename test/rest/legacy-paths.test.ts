@@ -31,7 +31,7 @@ function readSection(text: string): Section {
   const shown = [...blockOf('http').matchAll(/^GET (.+)\n(\d+) (.+)$/gm)].map(
     ([, target = '', status, text = '']) => [target, Number(status), text] as const,
   );
-  const operation = blockOf('graphql');
+  const operation = blockOf('graphql stored');
   if (operation === '') return { title, routes: ownRoutes, shown };
   const source = operation + (operation.includes('...OutfitRecord') ? record : '');
   const document = parse(source) as unknown as TypedDocumentNode<never, never>;

@@ -25,7 +25,7 @@ test('the recipes for REST paths compile', { timeout: 180_000 }, () => {
 
   let [operations, lines, number] = ['', '', 0];
   for (const section of read('docs/legacy-paths.md').split(/^## /m)) {
-    const [operation] = blocksOf(section, 'graphql');
+    const [operation] = blocksOf(section, 'graphql stored');
     const [line = ''] = blocksOf(section, 'ts');
     if (!operation) continue;
     // Several lists in one file: each gets a name and a path of its own.

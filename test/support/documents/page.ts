@@ -49,6 +49,8 @@ const contents = new Set([
   'js graphql-sse',
   'js urql',
   'js apollo',
+  'graphql stored',
+  'http',
   'nginx',
   'yaml',
   'sql',
