@@ -79,12 +79,14 @@ describe.each(['mirror', 'fallback'])('LEGACY_MODE=%s', (mode) => {
     '%s below the paths that this service owns is refused with what to use',
     async (method) => {
       const before = service.received().length;
-      const { status, received } = await send(gateway, method, '/api/outfits/71/comments/');
-      expect(status).toBe(405);
-      expect(received).toMatch(/^allow: GET, HEAD, OPTIONS\r$/im);
-      expect(received).toContain(
-        `{"detail":"Method \\"${method}\\" not allowed: this service owns /api/outfits/ now.`,
-      );
+      for (const target of ['/api/outfits/71/comments/', '/api/outfits/71/', '/api/outfits/71']) {
+        const { status, received } = await send(gateway, method, target);
+        expect(status).toBe(405);
+        expect(received).toMatch(/^allow: GET, HEAD, OPTIONS\r$/im);
+        expect(received).toContain(
+          `{"detail":"Method \\"${method}\\" not allowed: this service owns /api/outfits/ now.`,
+        );
+      }
       expect(service.received().length).toBe(before);
     },
   );
@@ -134,11 +136,18 @@ test('metrics and usage name the forwarded paths, without the ids', async () => 
   const settings = { LEGACY_MODE: 'mirror' };
   const gateway = await openBefore('PostgreSQL', service.base, settings, { metrics });
   try {
-    for (const id of [3, 4]) await send(gateway, 'GET', `/api/users/${id}/`);
+    for (const id of [3, 4]) {
+      await send(gateway, 'GET', `/api/users/${id}/`);
+      await send(gateway, 'GET', `/api/files/2026/photo_${id}.jpg`);
+    }
     const { text } = await metrics.print();
     expect(text).toContain('gateway_legacy_paths_total{path="/api/users/:id/"} 2');
+    expect(text).toContain('gateway_legacy_paths_total{path="/api/files/:id/:file.jpg"} 2');
     const { usage } = await metrics.readUsage();
-    expect(usage).toMatchObject([{ route: '/api/users/:id/ (old service)', requests: 2 }]);
+    expect(usage).toMatchObject([
+      { route: '/api/users/:id/ (old service)', requests: 2 },
+      { route: '/api/files/:id/:file.jpg (old service)', requests: 2 },
+    ]);
   } finally {
     await gateway.close();
   }

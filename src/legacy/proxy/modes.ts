@@ -188,7 +188,8 @@ export class Legacy {
   ): boolean {
     const { gateway } = this.#forwarding;
     const isLoop = String(request.headers[loopHeader] ?? '').includes(gateway);
-    const refusal = isLoop ? legacyLoop : isForLegacy ? this.#findRefusal(request) : undefined;
+    const isChecked = isForLegacy || this.#isOwnRecord(request);
+    const refusal = isLoop ? legacyLoop : isChecked ? this.#findRefusal(request) : undefined;
     if (isForLegacy && !refusal) {
       const isServed = !isUnroutable && isServedApi(request);
       if (!isServed) this.#countPath(request);
@@ -210,6 +211,12 @@ export class Legacy {
     if (this.#isLegacyOwner) return undefined;
     const own = this.#ownPaths.find((path) => isBelow(url, [path]));
     return own === undefined ? undefined : ownedHere(method, own);
+  }
+
+  /** One record below an own path: only read here, so that a write gets the sentence that says what to use. */
+  #isOwnRecord({ routeOptions: { url = '' } }: FastifyRequest): boolean {
+    if (this.#isLegacyOwner) return false;
+    return this.#ownPaths.some((path) => url !== path && isBelow(url, [path]));
   }
 
   #countPath(request: FastifyRequest): void {
@@ -303,11 +310,14 @@ function isServedApi(request: FastifyRequest): boolean {
   return isServed(request) && !!url?.startsWith('/api/') && isBelow(request.url, ['/api/']);
 }
 
-/** The path with placeholders for ids, so that requests for many records count as one path. */
+/** The path with placeholders for ids and media files, so that requests for many records count as one path. */
 function patternOf(target: string): string {
   const path = target.split('?', 1)[0] ?? '';
   const ids = /^(?:\d+|[\da-f]{8}-[\da-f-]{27}|[\da-f]{16,})$/i;
-  const segments = path.split('/').map((segment) => (ids.test(segment) ? ':id' : segment));
+  const file = /^.+\.(avif|gif|jpe?g|mov|mp4|png|svg|webm|webp)$/i;
+  const segments = path
+    .split('/')
+    .map((segment) => (ids.test(segment) ? ':id' : segment.replace(file, ':file.$1')));
   return sanitizeName(segments.join('/'));
 }
 
