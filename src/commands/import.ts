@@ -1,7 +1,7 @@
 // outfit-gateway import: reads an existing listing into the database, once or again and again.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { baseUrl, type Config, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
@@ -25,80 +25,82 @@ const live = 'For a live listing:';
 
 export const line = () =>
   withSettings(
-    createLine('import')
-      .description(
-        'Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.',
-      )
-      .argument(
-        '<SOURCE...>',
-        `https://host/api/outfits/: a live listing, followed by its next links to the end
+    addLiveOptions(
+      createLine('import')
+        .description(
+          'Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.',
+        )
+        .argument(
+          '<SOURCE...>',
+          `https://host/api/outfits/: a live listing, followed by its next links to the end
 FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), each also as .gz; folders are read in the order of their names
 -: standard input, in one of these formats`,
-      )
-      .addOption(
-        new Option(
-          '--dry-run',
-          'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
-        ).conflicts(['follow', 'prune', 'restart']),
-      )
-      .addOption(
-        new Option(
-          '--likes',
-          'SOURCE has likes, such as {"outfit": 7, "user": 5}: who likes what. Import outfits and users before',
-        ).conflicts(['users', 'prune', 'restart']),
-      )
-      .addOption(
-        new Option(
-          '--users',
-          'SOURCE has users, as outfits have them: names and avatars, and users without outfits',
-        ).conflicts(['prune', 'restart', 'replace']),
-      )
-      .addOption(
-        new Option(
-          '--replace',
-          'empty the database first; with --likes: remove the likes of earlier imports first',
-        ).conflicts(['follow', 'prune']),
-      )
-      .option('--restart', 'begin anew where an interrupted import would go on')
-      .option(
-        "--header <'Name: value'>",
-        "sent to the host of a live listing with each request, such as 'Authorization: Token abc'; may be given more than once",
-        asList(),
-      )
-      .option(
-        '--media-url <URL>',
-        'base of the image URLs of the source (default: what most records have)',
-        as(baseUrl),
-      )
-      .option(
-        '--video-url <URL>',
-        'base of the video URLs of the source (default: what most records have)',
-        as(baseUrl),
-      )
-      .optionsGroup(live)
-      .option(
-        '--pause <MILLISECONDS>',
-        'wait so long between two pages',
-        as(wholeNumber(0, 600_000)),
-      )
-      .option(
-        '--follow <SECONDS>',
-        'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. A source that is away is tried again in the next round',
-        as(wholeNumber(1, 604_800)),
-      )
-      .option(
-        '--prune',
-        'name the outfits that two whole crawls in a row did not have; without --follow, the second crawl is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
-      )
-      .option('--yes', 'with --prune: remove them, after they were named')
-      .option(
-        '--max-removed <NUMBER>',
-        'with --yes: remove nothing when it would be more (default: half of what is there)',
-        as(wholeNumber(0, 2_147_483_647)),
-      ),
-  ).addHelpText(
-    'after',
-    `
+        )
+        .addOption(
+          new Option(
+            '--dry-run',
+            'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
+          ).conflicts(['follow', 'prune', 'restart']),
+        )
+        .addOption(
+          new Option(
+            '--likes',
+            'SOURCE has likes, such as {"outfit": 7, "user": 5}: who likes what. Import outfits and users before',
+          ).conflicts(['users', 'prune', 'restart']),
+        )
+        .addOption(
+          new Option(
+            '--users',
+            'SOURCE has users, as outfits have them: names and avatars, and users without outfits',
+          ).conflicts(['prune', 'restart', 'replace']),
+        )
+        .addOption(
+          new Option(
+            '--replace',
+            'empty the database first; with --likes: remove the likes of earlier imports first',
+          ).conflicts(['follow', 'prune']),
+        )
+        .option('--restart', 'begin anew where an interrupted import would go on')
+        .option(
+          "--header <'Name: value'>",
+          "sent to the host of a live listing with each request, such as 'Authorization: Token abc'; may be given more than once",
+          asList(),
+        )
+        .option(
+          '--media-url <URL>',
+          'base of the image URLs of the source (default: what most records have)',
+          as(baseUrl),
+        )
+        .option(
+          '--video-url <URL>',
+          'base of the video URLs of the source (default: what most records have)',
+          as(baseUrl),
+        ),
+    ),
+  ).addHelpText('after', details);
+
+function addLiveOptions(line: Command): Command {
+  return line
+    .optionsGroup(live)
+    .option('--pause <MILLISECONDS>', 'wait so long between two pages', as(wholeNumber(0, 600_000)))
+    .option(
+      '--follow <SECONDS>',
+      'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. A source that is away is tried again in the next round',
+      as(wholeNumber(1, 604_800)),
+    )
+    .option(
+      '--prune',
+      'name the outfits that two whole crawls in a row did not have; without --follow, the second crawl is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
+    )
+    .option('--yes', 'with --prune: remove them, after they were named')
+    .option(
+      '--max-removed <NUMBER>',
+      'with --yes: remove nothing when it would be more (default: half of what is there)',
+      as(wholeNumber(0, 2_147_483_647)),
+    );
+}
+
+const details = `
 A crawl is whole if it was not interrupted or resumed, no page and no record was lost or broken, and
 it had as many outfits as the listing counts. What is at FIRST_ID or above is never pruned, and
 refused from a source; the database keeps the first FIRST_ID that it is told, until --replace with
@@ -106,8 +108,7 @@ another one. Users stay, also those without outfits.
 
 Exit code: 0 all is saved, 1 some records broke the contract and were left out, or --prune --yes
 removed nothing because the crawl was not whole or it would have been too much, 2 the import could
-not be done, 130 it was interrupted (the same command goes on from there).`,
-  );
+not be done, 130 it was interrupted (the same command goes on from there).`;
 
 export const failureCode = 2;
 

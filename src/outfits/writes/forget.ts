@@ -36,7 +36,7 @@ export async function forgetUser(pool: pg.Pool, user: number): Promise<UserData>
   }
 }
 
-/** Likes and outfits first: the lock order of all transactions. What the user wrote meanwhile needs another round. */
+/** Outfits, likes, then the user: the lock order of all transactions. Concurrent writes of the user need another round. */
 async function eraseOnce(client: pg.PoolClient, user: number) {
   const found = await findUserData(client, user);
   await client.query('SELECT FROM outfits WHERE user_id = $1 ORDER BY id FOR UPDATE', [user]);
@@ -53,7 +53,7 @@ async function eraseOnce(client: pg.PoolClient, user: number) {
   await client.query('DELETE FROM outfits WHERE user_id = $1', [user]);
   await client.query('DELETE FROM rate_limits WHERE sender LIKE $1', [`% user ${user}`]);
   await client.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [user]);
-  // From here on the user writes nothing: its foreign key waits for this transaction, and fails.
+  // The lock blocks new writes of the user: their foreign keys wait for this transaction, and then fail.
   const left = await findUserData(client, user);
   const isDone = left.outfits === 0 && left.likes === 0;
   if (isDone) await client.query('DELETE FROM users WHERE id = $1', [user]);

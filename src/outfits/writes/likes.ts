@@ -1,4 +1,4 @@
-// Likes in bulk: rows that an import takes along, and whether numbers and rows agree.
+// Bulk upsert of likes from an import, and outfits whose number of likes differs from the rows.
 import type pg from 'pg';
 import { inTransaction } from '../../database/transaction.ts';
 import type { SaveResult } from './bulk.ts';
@@ -14,8 +14,8 @@ export interface SavedLikes extends SaveResult {
 }
 
 /**
- * Saves likes that the numbers of their outfits include already. A like that was given here too counted twice, and is
- * counted once from then on. @param options.isDry whether to roll back
+ * Upserts likes of a source, whose imported outfits count them already. A like that was given here as well was counted
+ * twice: now it counts once. @param options.isDry whether to roll back
  */
 export function saveLikes(
   pool: pg.Pool,
@@ -24,14 +24,14 @@ export function saveLikes(
 ): Promise<SavedLikes> {
   return inTransaction(pool, async (client) => {
     if (replace) await client.query('DELETE FROM outfit_likes WHERE imported');
-    // The lock order of likes that are given: outfits, their numbers, users.
+    // The lock order of a like: outfits, their numbers of likes, users.
     const outfits = await lock(client, 'outfits', idsOf(rows, 'outfit'), 'KEY SHARE');
     await lock(client, 'outfit_like_counts', [...outfits], 'NO KEY UPDATE');
     const users = await lock(client, 'users', idsOf(rows, 'user'), 'KEY SHARE');
-    const known = rows.filter(({ outfit, user }) => outfits.has(outfit) && users.has(user));
+    const saveable = rows.filter(({ outfit, user }) => outfits.has(outfit) && users.has(user));
     const { rows: saved } = await client.query<{ created: number; both: number }>(saveStatement, [
-      known.map(({ outfit }) => outfit),
-      known.map(({ user }) => user),
+      saveable.map(({ outfit }) => outfit),
+      saveable.map(({ user }) => user),
     ]);
     if (isDry) await client.query('ROLLBACK');
     const { created = 0, both = 0 } = saved[0] ?? {};
@@ -39,7 +39,7 @@ export function saveLikes(
       outfits: new Set(idsOf(rows, 'outfit').filter((id) => !outfits.has(id))),
       users: new Set(idsOf(rows, 'user').filter((id) => !users.has(id))),
     };
-    return { created, updated: both, unchanged: known.length - created - both, missing };
+    return { created, updated: both, unchanged: saveable.length - created - both, missing };
   });
 }
 

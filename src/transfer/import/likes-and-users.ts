@@ -34,7 +34,7 @@ export async function importPeople(
 class PeopleImport {
   readonly #start = performance.now();
   readonly #totals = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
-  /** Of a dry run, where no row shows that it came before: the second ids by the first. */
+  /** In a dry run, which saves no rows: ids of the records so far, to find repeated ones. Second ids by first. */
   readonly #seen = new Map<number, Set<number>>();
   #count: number | undefined;
   #lacksUsers = false;
