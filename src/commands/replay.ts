@@ -80,12 +80,13 @@ export async function run(io: Io, values: Values, files: readonly string[]): Pro
   );
 
   const { stdin, stdout, stderr, signal } = io;
+  const origins = values.origin ?? [];
   const theirs = createHttpService({ url: legacy, headers, timeout });
   const ours = createOwnService({ url: against, headers: ourHeaders, timeout });
   const reporter = new Reporter(stderr);
   try {
     const outcome = await replay(
-      { files, stdin, theirs, ours, report, signal, prefix, concurrency, rate, wait },
+      { files, stdin, theirs, ours, report, signal, prefix, concurrency, rate, wait, origins },
       reporter,
     );
     if (outcome.distinct === 0) {

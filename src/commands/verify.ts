@@ -67,15 +67,17 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const report = new Report(new Set(values.accept), (text) => hide(text, headers));
   const { signal } = io;
 
-  const verify = (openOurs: OpenOurs) => {
+  const verify = (openOurs: OpenOurs, origins: readonly string[]) => {
     const reporter = new Reporter(io.stderr);
-    const options = { listing, headers, openOurs, report, signal, sample, ...times };
+    const options = { listing, headers, openOurs, report, signal, sample, origins, ...times };
     return verifyListing(options, reporter).finally(() => reporter.finish());
   };
   const service = against && createOwnService({ url: against, timeout: times.timeout });
   const facts = service
-    ? await verify(async () => service).finally(service.close)
-    : await withService(readConfig(io.env), verify);
+    ? await verify(async () => service, values.origin ?? []).finally(service.close)
+    : await withService(readConfig(io.env), (openOurs, named) =>
+        verify(openOurs, values.origin ?? named),
+      );
   const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
@@ -85,16 +87,17 @@ type OpenOurs = (pageSize: number | undefined) => Promise<ComparedService>;
 /** Compares with a service in this process, on the configured database. */
 async function withService<Result>(
   config: Config,
-  verify: (openOurs: OpenOurs) => Promise<Result>,
+  verify: (openOurs: OpenOurs, origins: readonly string[]) => Promise<Result>,
 ): Promise<Result> {
   const opened: ComparedService[] = [];
+  const named = config.corsOrigins.filter((origin) => origin !== '*');
   const verifyWith = async (database: Database) => {
     try {
       return await verify(async (pageSize = config.pageSize) => {
         const service = await openComparedService({ ...config, pageSize }, database);
         opened.push(service);
         return service;
-      });
+      }, named);
     } finally {
       for (const service of opened) await service.close();
     }
@@ -125,8 +128,8 @@ async function openComparedService(config: Config, database: Database): Promise<
   return {
     base: 'http://localhost',
     path: '/api/outfits/',
-    async ask(method, target) {
-      const asked = { method, url: target, headers: { host: 'localhost' } };
+    async ask(method, target, _signal, own) {
+      const asked = { method, url: target, headers: { host: 'localhost', ...own } };
       const { statusCode, headers, rawPayload } = await app.inject(asked);
       return toAnswer(statusCode, headers, rawPayload);
     },

@@ -11,10 +11,12 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
+  /** Why the body cannot be decompressed: it is empty then. */
+  readonly undecodable?: string;
 }
 
 export interface ClientRequest {
-  readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
+  readonly method?: 'GET' | 'HEAD' | 'OPTIONS' | 'TRACE';
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -29,6 +31,9 @@ export class TooLargeError extends Error {
     super(`more than ${maxBytes / 1_048_576} MiB for one answer`);
   }
 }
+
+/** The whole body came, and is not of the content coding that its header names. */
+export class UndecodableError extends Error {}
 
 export class HttpClient {
   #agent: Promise<EnvHttpProxyAgent> | undefined;
@@ -52,7 +57,10 @@ export class HttpClient {
       const decoder = method === 'HEAD' ? undefined : createDecoder(encoding?.toString());
       // An error of either stream reaches the reader of the last one.
       const stream = decoder ? pipeline(answer.body, decoder, () => {}) : answer.body;
-      const body = await readAtMost(stream, maxBytes);
+      const body = await readAtMost(stream, maxBytes).catch((error) => {
+        if (!decoder || !isDecodingError(error)) throw error;
+        throw new UndecodableError(`answered broken ${encoding} (${messageOf(error)})`);
+      });
       if (!body) throw new TooLargeError(maxBytes);
       return toAnswer(answer.statusCode, answer.headers, body);
     } finally {
@@ -89,6 +97,10 @@ const decoders: Readonly<Record<string, () => Duplex>> = {
 
 export function createDecoder(encoding: string | undefined): Duplex | undefined {
   return decoders[encoding?.trim().toLowerCase() ?? '']?.();
+}
+
+export function isDecodingError(error: unknown): boolean {
+  return /^(?:Z_|ERR__|ERR_BROTLI)/.test(String((error as { code?: unknown }).code));
 }
 
 export function toAnswer(

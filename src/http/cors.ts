@@ -38,7 +38,7 @@ export interface CorsConfig {
 const headersWithCookies = [
   'Accept, Accept-Language, Apollo-Require-Preflight, ApolloGraphQL-Client-Name, ApolloGraphQL-Client-Version',
   'Authorization, Cache-Control, Content-Type, DNT, GraphQL-Cost, Idempotency-Key, If-None-Match, Last-Event-ID',
-  'Traceparent, Tracestate, X-Client-Name, X-Client-Version, X-CSRFToken, X-Request-Id, X-Requested-With',
+  'Traceparent, Tracestate, User-Agent, X-Client-Name, X-Client-Version, X-CSRFToken, X-Request-Id, X-Requested-With',
 ].join(', ');
 
 /**

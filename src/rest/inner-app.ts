@@ -5,7 +5,7 @@ import { ignoreQuery } from '../http/headers.ts';
 import { decorateDisconnectSignal } from '../http/server/connections.ts';
 
 export interface InnerRequest {
-  readonly method?: 'GET' | 'OPTIONS';
+  readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
   readonly headers: IncomingHttpHeaders;
   readonly protocol: string;
   readonly host: string;

@@ -190,7 +190,7 @@ describe('what was decided has kinds of its own', () => {
 
   test.each([
     [`${short}Z`, `${short}.000000Z`, ['fraction']],
-    [`${short}.12Z`, `${short}.120000Z`, ['fraction']],
+    [`${short}.12Z`, `${short}.120000Z`, ['value']],
     [`${short}.000000Z`, `${short}Z`, ['value']],
     [`${short}Z`, `${short}.000001Z`, ['value']],
     [`${short}+00:00`, `${short}.000000Z`, ['value']],

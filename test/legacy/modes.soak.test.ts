@@ -284,7 +284,7 @@ describe('what is compared', () => {
   };
 
   test.each(databaseKinds.flatMap((kind) => modes.map((mode) => [mode, kind] as const)))(
-    'in %s on %s every GET is compared, once, and nothing is said',
+    'in %s on %s every read is compared, once, and nothing is said',
     async (mode, kind) => {
       const opened = await openComparing(mode, {}, kind);
       const { gateway, comparisons, differences, requests, lines } = opened;
@@ -295,14 +295,16 @@ describe('what is compared', () => {
       ];
       for (const target of targets) await read(gateway.base, target);
       const asked = legacy.requests.length;
-      await fetch(`${gateway.base}/api/outfits/`, { method: 'HEAD' });
-      await expect.poll(comparisons).toEqual({ 'outcome="same"': targets.length });
+      for (const method of ['HEAD', 'OPTIONS']) {
+        await fetch(`${gateway.base}/api/outfits/`, { method });
+      }
+      await expect.poll(comparisons).toEqual({ 'outcome="same"': targets.length + 2 });
       expect(await differences()).toEqual({});
       expect(lines()).toEqual([]);
       // Each is asked once: comparing is no request of anyone.
       expect(asked).toBeLessThanOrEqual(targets.length);
       const counted = Object.values(await requests()).reduce((sum, one) => sum + one, 0);
-      expect(counted).toBe(targets.length + 1);
+      expect(counted).toBe(targets.length + 2);
     },
   );
 

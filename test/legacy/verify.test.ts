@@ -119,7 +119,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       /^Accepted: .*\n65 records in 9 orders, \d+ answers compared: nothing differs but what was accepted.\n$/,
     );
     expect(new Set(legacy.requests.map(({ method }) => method))).toEqual(
-      new Set(['GET', 'HEAD', 'OPTIONS']),
+      new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']),
     );
     expect(readdirSync(folder)).toEqual([]);
   });

@@ -12,6 +12,7 @@ export interface ComparisonValues {
   readonly timeout: number;
   readonly wait: number;
   readonly accept?: readonly string[];
+  readonly origin?: readonly string[];
   readonly json?: string;
 }
 
@@ -24,6 +25,10 @@ Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could
 or not to the end, 130 it was interrupted.`;
 
 const acceptable = text.refine(isAcceptable).describe(`one of ${kinds.join(', ')}`);
+
+const origin = text
+  .refine((value) => /^https?:/.test(value) && parseUrl(value)?.origin === value)
+  .describe('an origin, such as https://app.example.com');
 
 /** @param isAllowed a further condition; credentials are always refused */
 export const httpUrl = (isAllowed: (url: URL) => boolean) =>
@@ -45,6 +50,11 @@ export const withComparison = (line: CommandLine) =>
       '--accept <KIND>',
       'a kind of difference that is no failure; it is still counted. May be given more than once. KIND:WHERE accepts it in one place only, such as value:results.likes',
       asList(acceptable),
+    )
+    .option(
+      '--origin <ORIGIN>',
+      'the origin of a web app, such as https://app.example.com, which both services are asked with, preflights too; may be given more than once. One that no service names is asked with beside (default for verify: those of CORS_ORIGINS)',
+      asList(origin),
     )
     .option(
       '--json <FILE>',

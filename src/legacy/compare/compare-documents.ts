@@ -245,12 +245,12 @@ function isSameValue(theirs: JsonScalar, ours: JsonScalar): boolean {
   return Number.isSafeInteger(theirs.value) || Math.abs(Number(theirs.value)) < 1;
 }
 
-/** The same timestamp, with six digits here, and without the trailing zeros in the source. */
+/** The same timestamp, with six zeros here and without a fraction in the source, as Python writes it. */
 function isFraction(field: string, theirs: JsonScalar, ours: JsonScalar): boolean {
   if (!/^(?:created|modified)$/.test(field) || !isText(theirs) || !isText(ours)) return false;
   const moment = parseTimestamp(theirs.value);
   if (moment === undefined || moment !== parseTimestamp(ours.value)) return false;
-  return isPlain(theirs) && isPlain(ours) && /\.\d{6}Z$/.test(ours.value);
+  return isPlain(theirs) && isPlain(ours) && `${theirs.value.slice(0, -1)}.000000Z` === ours.value;
 }
 
 function isPlain({ text, value }: JsonScalar): boolean {

@@ -1,19 +1,13 @@
 // Compares an answer of the old service with ours: verify, replay and the modes with comparisons use it.
+import { isUtf8 } from 'node:buffer';
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
 import { simplifyOrdering } from '../../outfits/ordering.ts';
-import { type Bases, DocumentComparison, withoutBase } from './compare-documents.ts';
-import { type Difference, Findings } from './difference.ts';
+import { type Bases, DocumentComparison } from './compare-documents.ts';
+import { type ComparedTarget, compareHeaders, comparePreflights } from './compare-headers.ts';
+import { type Difference, Findings, type Kind } from './difference.ts';
 import { type JsonNode, parseJsonTree } from './json-tree.ts';
 import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
-
-export interface ComparedTarget {
-  readonly method: string;
-  readonly target: string;
-}
-
-/** Headers of the contract. `content-encoding` is on an answer only if it is encoded without being requested. */
-const headerNames = ['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'];
 
 /** With different statuses nothing else is compared; of OPTIONS only the keys, since the texts describe a service. */
 export function compareAnswers(
@@ -24,7 +18,17 @@ export function compareAnswers(
 ): Difference[] {
   const findings = new Findings();
   const ordering = readOrdering(request.target);
-  if (theirs.status === 200 && ours.status === 400 && simplifyOrdering(ordering) === 'several') {
+  if (theirs.undecodable ?? ours.undecodable) {
+    const side = theirs.undecodable === undefined ? 'here' : 'in the source';
+    const sentence = `The body cannot be decompressed ${side}: ${theirs.undecodable ?? ours.undecodable}.`;
+    findings.add('broken-encoding', undefined, sentence);
+  } else if (request.headers?.['access-control-request-method'] !== undefined) {
+    comparePreflights(request.headers, theirs, ours, findings);
+  } else if (
+    theirs.status === 200 &&
+    ours.status === 400 &&
+    simplifyOrdering(ordering) === 'several'
+  ) {
     const sentence = `The source takes ordering=${cut(ordering)}, and it is a 400 here: no list has that order.`;
     findings.add('several-orderings', undefined, sentence);
   } else if (isUnknownOrdering(request, theirs, ours)) {
@@ -33,35 +37,14 @@ export function compareAnswers(
   } else if (theirs.status !== ours.status) {
     const sentence = `The status is ${theirs.status} in the source, ${ours.status} here.`;
     findings.add('status', undefined, sentence);
-  } else if (theirs.status >= 300 && theirs.status < 400) {
-    compareRedirects(theirs, ours, bases, findings);
   } else {
-    for (const name of headerNames) {
-      compareHeader(name, theirs.headers[name], ours.headers[name], findings);
+    compareHeaders(request, theirs, ours, bases, findings);
+    const isRedirect = theirs.status >= 300 && theirs.status < 400;
+    if (request.method !== 'HEAD' && !isRedirect) {
+      compareBodies(request, theirs, ours, bases, findings);
     }
-    if (request.method !== 'HEAD') compareBodies(request, theirs, ours, bases, findings);
   }
   return nameTies(request.target, theirs, ours, findings.list());
-}
-
-function compareHeader(
-  name: string,
-  theirs: string | undefined,
-  ours: string | undefined,
-  findings: Findings,
-): void {
-  if (theirs === ours) return;
-  const show = (value: string | undefined) =>
-    value === undefined ? 'missing' : JSON.stringify(value.slice(0, 200));
-  findings.add('header', name, `${name} is ${show(theirs)} in the source, ${show(ours)} here.`);
-}
-
-function compareRedirects(theirs: Answer, ours: Answer, bases: Bases, findings: Findings): void {
-  // A relative Location is equivalent.
-  const address = ({ headers }: Answer, base: Bases['theirs']) =>
-    headers['location'] && withoutBase(headers['location'], base).replace(/^<base>(?=\/)/, '');
-  const [theirAddress, ourAddress] = [address(theirs, bases.theirs), address(ours, bases.ours)];
-  compareHeader('location', theirAddress, ourAddress, findings);
 }
 
 function compareBodies(
@@ -76,6 +59,7 @@ function compareBodies(
   if (isSame && bases.theirs === bases.ours) return;
   const [theirDocument, ourDocument] = [readDocument(theirs.body), readDocument(ours.body)];
   const isError = theirs.status >= 400;
+  compareFlaws(theirDocument, ourDocument, findings);
   if (!theirDocument || !ourDocument) {
     const kind = isError ? 'error-body' : theirDocument || ourDocument ? 'not-json' : 'bytes-only';
     const sentence = `The body is ${excerpt(theirs.body)} in the source, ${excerpt(ours.body)} here.`;
@@ -144,14 +128,41 @@ function isInDefaultOrder(answer: Answer): boolean {
   );
 }
 
-function readDocument(body: Buffer): ReturnType<typeof parseJsonTree> {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
-    return parseJsonTree(text);
-  } catch (error) {
-    // Invalid UTF-8 is no JSON. @see RFC 8259 §8.1
-    if (error instanceof TypeError) return undefined;
-    throw error;
+type ReadDocument = NonNullable<ReturnType<typeof readDocument>>;
+
+/** Reads also what is no JSON because of one flaw, so that the rest can be compared. */
+function readDocument(body: Buffer) {
+  const hasMark = body.subarray(0, 3).equals(byteOrderMark);
+  const bytes = hasMark ? body.subarray(3) : body;
+  const isText = isUtf8(bytes);
+  const document = parseJsonTree(bytes.toString(isText ? 'utf8' : 'latin1'), true);
+  if (!document) return undefined;
+  const flaws: Partial<Record<Kind, string>> = {
+    ...(hasMark ? { 'byte-order-mark': 'begins with a byte order mark' } : {}),
+    ...(isText ? {} : { 'not-utf-8': 'has bytes that are not UTF-8, such as those of Latin-1' }),
+    ...(document.rest === ''
+      ? {}
+      : {
+          'trailing-bytes': `goes on behind the document: ${excerpt(Buffer.from(document.rest))}`,
+        }),
+  };
+  return { ...document, flaws };
+}
+
+/** @see RFC 8259 §8.1: UTF-8, without a byte order mark. */
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** What makes one side no JSON that every app can read. */
+function compareFlaws(
+  theirs: ReadDocument | undefined,
+  ours: ReadDocument | undefined,
+  findings: Findings,
+): void {
+  for (const kind of ['byte-order-mark', 'not-utf-8', 'trailing-bytes'] as const) {
+    const [theirFlaw, ourFlaw] = [theirs?.flaws[kind], ours?.flaws[kind]];
+    if ((theirFlaw === undefined) === (ourFlaw === undefined)) continue;
+    const side = theirFlaw === undefined ? 'here' : 'in the source';
+    findings.add(kind, undefined, `The body ${side} ${theirFlaw ?? ourFlaw}.`);
   }
 }
 

@@ -28,12 +28,16 @@ const maxDepth = 64;
 /** Further values are kept as one text: a page of 64 MiB may consist of empty lists. */
 const maxNodes = 4_000_000;
 
-/** The root, and which spaces stand where between tokens; undefined when it is no JSON. */
+/**
+ * The root, and which spaces stand where between tokens; undefined when it is no JSON.
+ * @param allowsRest whether more may follow an object or array: it is the `rest`
+ */
 export function parseJsonTree(
   text: string,
-): { readonly root: JsonNode; readonly spaces: string } | undefined {
+  allowsRest = false,
+): { readonly root: JsonNode; readonly spaces: string; readonly rest: string } | undefined {
   try {
-    return new Parser(text).parse();
+    return new Parser(text).parse(allowsRest);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -52,14 +56,16 @@ class Parser {
 
   constructor(private readonly text: string) {}
 
-  parse() {
+  parse(allowsRest: boolean) {
     this.#skipSpace();
     const root = this.#value(0);
     const end = this.#at;
     this.#skipSpace();
-    if (this.#at < this.text.length) throw new SyntaxError();
+    const rest = this.text.slice(this.#at);
+    const isWhole = root.type === 'object' || root.type === 'array';
+    if (rest !== '' && !(allowsRest && isWhole)) throw new SyntaxError();
     if (end < this.#at) this.#spaces.add(`$${this.text.slice(end)}`);
-    return { root, spaces: [...this.#spaces].sort().join('|') };
+    return { root, spaces: [...this.#spaces].sort().join('|'), rest };
   }
 
   #value(depth: number): JsonNode {

@@ -1,7 +1,14 @@
 // Buffers an answer for a comparison, within limits of size and time.
 import type { IncomingMessage } from 'node:http';
 import { finished } from 'node:stream';
-import { type Answer, createDecoder, readAtMost, toAnswer } from '../../http/client.ts';
+import { messageOf } from '../../errors.ts';
+import {
+  type Answer,
+  createDecoder,
+  isDecodingError,
+  readAtMost,
+  toAnswer,
+} from '../../http/client.ts';
 
 /** Bytes of a compared body, before and after it is decoded: a page of 20 records has some 20 KiB. */
 const maxBytes = 524_288;
@@ -30,17 +37,27 @@ export async function bufferAnswer(answer: IncomingMessage, seconds?: number): P
     finished(answer.resume(), (error) => (error ? reject(error) : settle()));
   }).finally(() => clearTimeout(timer));
   const { 'content-encoding': encoding, ...headers } = answer.headers;
-  const body = await decode(Buffer.concat(chunks), encoding);
-  refuseLarge(body);
-  return toAnswer(answer.statusCode ?? 0, headers, body);
+  // What compresses an answer weakens its tag. @see RFC 9110 §8.8.3
+  if (encoding) delete headers.etag;
+  const read = Buffer.concat(chunks);
+  const status = answer.statusCode ?? 0;
+  try {
+    // The answer to HEAD has no body to decode.
+    const body = read.length === 0 ? read : await decode(read, encoding);
+    refuseLarge(body);
+    return toAnswer(status, headers, body);
+  } catch (error) {
+    if (!isDecodingError(error)) throw error;
+    return { ...toAnswer(status, headers, Buffer.alloc(0)), undecodable: messageOf(error) };
+  }
 }
 
 async function decode(bytes: Buffer, encoding = 'identity'): Promise<Buffer> {
   if (/^\s*identity\s*$/i.test(encoding)) return bytes;
   const decoder = createDecoder(encoding);
   if (!decoder) throw new NotComparable('encoded in another way');
-  const decoded = await readAtMost(decoder.end(bytes), maxBytes).catch(() => undefined);
-  if (!decoded) throw new NotComparable('too large, or cannot be decoded');
+  const decoded = await readAtMost(decoder.end(bytes), maxBytes);
+  if (!decoded) throw new NotComparable('too large');
   return decoded;
 }
 

@@ -24,10 +24,15 @@ interface ComparisonOptions {
 
 /** What a comparison needs of a request. Read before the answer: later the connection may be closed. */
 export interface SampledRequest extends InnerRequest {
+  readonly method: ComparedMethod;
   readonly route: string;
   readonly client: string;
   readonly knownParameters: ReadonlySet<string> | undefined;
 }
+
+type ComparedMethod = NonNullable<InnerRequest['method']>;
+const isCompared = (method: string): method is ComparedMethod =>
+  /^(?:GET|HEAD|OPTIONS)$/.test(method);
 
 /** Headers of conditional requests, ranges and encodings (RFC 9110): a comparison needs whole answers. */
 export const conditionalHeaders = new Set([
@@ -71,12 +76,12 @@ export class Comparisons {
   sample(request: FastifyRequest): SampledRequest | undefined {
     const { method, headers, protocol, host, routeOptions, url: target } = request;
     const { sample, clientOf } = this.options;
-    if (!this.#own || method !== 'GET' || Math.random() * 100 >= sample) return undefined;
+    if (!this.#own || !isCompared(method) || Math.random() * 100 >= sample) return undefined;
     const { url: route = 'none', config } = routeOptions;
     if (!host || hasBody(headers) || ownDocuments.test(route)) return undefined;
     const kept = Object.entries(headers).filter(([name]) => !conditionalHeaders.has(name));
     return {
-      ...{ headers: Object.fromEntries(kept), protocol, host, target, route },
+      ...{ method, headers: Object.fromEntries(kept), protocol, host, target, route },
       client: clientOf(request),
       knownParameters: config.knownParameters,
     };
@@ -131,7 +136,7 @@ export class Comparisons {
 
   /** Counts and logs the differences. */
   #report(request: SampledRequest, theirs: Answer, ours: Answer): Outcome {
-    const { protocol, host, target, route, client } = request;
+    const { method, headers, protocol, host, target, route, client } = request;
     const { accepted, legacyUrl, publicUrl, metrics, log } = this.options;
     // Both services are reached under the public name: equal links are no difference, whichever base
     // each service has configured.
@@ -139,7 +144,7 @@ export class Comparisons {
     const bases = theirs.body.equals(ours.body)
       ? { theirs: base, ours: base }
       : { theirs: [base, publicUrl ?? base], ours: publicUrl ?? base };
-    const found = compareAnswers({ method: 'GET', target }, theirs, ours, bases);
+    const found = compareAnswers({ method, target, headers }, theirs, ours, bases);
     if (found.length === 0) return 'same';
     const different = found.filter((difference) => !isAccepted(accepted, difference));
     for (const isDifferent of [true, false]) {

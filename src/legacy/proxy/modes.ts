@@ -167,7 +167,7 @@ export class Legacy {
     const headers = pairsOf(toLegacyHeaders(request, gateway, legacyHost))
       .filter(([name]) => !conditionalHeaders.has(name.toLowerCase()))
       .flat();
-    const sent = { method: 'GET', target: request.url, headers, signal };
+    const sent = { method: sampled.method, target: request.url, headers, signal };
     reply.raw.once('close', () =>
       this.#comparisons.compare(sampled, async () =>
         bufferAnswer(await this.#measure(signal, () => upstream.open(sent))),

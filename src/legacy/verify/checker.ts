@@ -5,7 +5,14 @@ import type { Answer } from '../../http/client.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import type { Difference, Kind } from '../compare/difference.ts';
 import type { Answers, ComparedRequest, ComparedServices, Select } from './compared-requests.ts';
-import { type AskOptions, askWithRetry, NoAnswerError } from './compared-service.ts';
+import {
+  type AskOptions,
+  askWithRetry,
+  type ComparedService,
+  type Method,
+  NoAnswerError,
+  type SentHeaders,
+} from './compared-service.ts';
 import type { Report } from './report.ts';
 
 interface Suspect {
@@ -17,6 +24,8 @@ interface Suspect {
 type AttemptLimits = Pick<AskOptions, 'maxAttempts' | 'allowErrors'>;
 
 interface CheckerOptions extends ComparedServices {
+  /** Origin of a web app, which requests are sent with: the headers of CORS depend on it. */
+  readonly origin: string;
   readonly report: Report;
   readonly signal: AbortSignal;
   readonly notify: (sentence: string) => void;
@@ -36,6 +45,7 @@ const maxFailuresInRow = 50;
 /** Kinds of difference that a change of the data during the comparison can cause. */
 const transientKinds: ReadonlySet<Kind> = new Set<Kind>([
   'status',
+  'header',
   'count',
   'next',
   'previous',
@@ -43,6 +53,7 @@ const transientKinds: ReadonlySet<Kind> = new Set<Kind>([
   'record-order',
   'record-number',
   'error-body',
+  'broken-encoding',
   'unreachable',
 ]);
 
@@ -56,35 +67,47 @@ export class Checker {
 
   constructor(readonly options: CheckerOptions) {}
 
-  async ask(
-    { method, legacyTarget, ownTarget }: ComparedRequest,
-    limits: AttemptLimits = {},
-  ): Promise<Answers> {
-    const options = { ...this.options, ...limits };
-    const [theirs, ours] = await Promise.all([
-      askWithRetry(options.theirs, method, legacyTarget, options),
-      askWithRetry(options.ours, method, ownTarget, options),
-    ]);
-    return { theirs, ours };
+  async ask(request: ComparedRequest, limits: AttemptLimits = {}): Promise<Answers> {
+    const { method, legacyTarget, ownTarget } = request;
+    const options = { ...this.options, ...limits, headers: this.#headersOf(request) };
+    const ask = async (service: ComparedService, target: string) => {
+      const answer = await askWithRetry(service, method, target, options);
+      if (!request.comparesLength || answer.headers['content-length'] === undefined) return answer;
+      return withLengthOfGet(answer, await askWithRetry(service, 'GET', target, options));
+    };
+    const { theirs, ours } = this.options;
+    const answers = await Promise.all([ask(theirs, legacyTarget), ask(ours, ownTarget)]);
+    return { theirs: answers[0], ours: answers[1] };
   }
 
-  askOne(side: 'theirs' | 'ours', target: string, limits: AttemptLimits = {}): Promise<Answer> {
-    return askWithRetry(this.options[side], 'GET', target, { ...this.options, ...limits });
+  #headersOf({ headers }: ComparedRequest): SentHeaders {
+    return { origin: this.options.origin, ...headers };
+  }
+
+  askOne(side: 'theirs' | 'ours', target: string): Promise<Answer> {
+    return askWithRetry(this.options[side], 'GET', target, this.options);
   }
 
   /** Gives an empty answer for a failure: a later comparison of the same request reports it. */
-  async askOrEmpty(side: 'theirs' | 'ours', target: string): Promise<Answer> {
+  async askOrEmpty(
+    side: 'theirs' | 'ours',
+    target: string,
+    method: Method = 'GET',
+  ): Promise<Answer> {
     try {
-      return await this.askOne(side, target, { maxAttempts, allowErrors: true });
+      const options = { ...this.options, maxAttempts, allowErrors: true };
+      return await askWithRetry(this.options[side], method, target, options);
     } catch (error) {
       if (!(error instanceof NoAnswerError)) throw error;
       return { status: 0, headers: {}, body: Buffer.alloc(0) };
     }
   }
 
-  compare({ method, legacyTarget }: ComparedRequest, { theirs, ours }: Answers): Difference[] {
+  compare(request: ComparedRequest, { theirs, ours }: Answers): Difference[] {
+    const { method, legacyTarget: target } = request;
     const bases = { theirs: this.options.theirs.base, ours: this.options.ours.base };
-    return compareAnswers({ method, target: legacyTarget }, theirs, ours, bases);
+    const headers = this.#headersOf(request);
+    return compareAnswers({ method, target, headers }, theirs, ours, bases);
   }
 
   /** Compares a request; differences are reported at once, or after a recheck. */
@@ -188,6 +211,14 @@ export class Checker {
       return { kind: error.kind, sentence: error.message };
     }
   }
+}
+
+/** Links make `Content-Length` another at each service: compared is whether it is that of GET. @see RFC 9110 §9.3.2 */
+function withLengthOfGet(head: Answer, { status, body }: Answer): Answer {
+  const { 'content-length': given, 'content-encoding': encoding } = head.headers;
+  if (encoding !== undefined || status !== head.status) return head;
+  const length = Number(given) === body.length ? 'that of GET' : `${given}, not that of GET`;
+  return { ...head, headers: { ...head.headers, 'content-length': length } };
 }
 
 function keyOf({ kind, where }: Difference): string {

@@ -3,13 +3,17 @@ import type { Answer } from '../../http/client.ts';
 import { orderingFields } from '../../outfits/ordering.ts';
 import type { Difference } from '../compare/difference.ts';
 import { fieldOf, type ListingPage, readListingPage } from '../compare/listing-page.ts';
-import type { ComparedService, Method } from './compared-service.ts';
+import type { ComparedService, Method, SentHeaders } from './compared-service.ts';
 
 export interface ComparedRequest {
   readonly method: Method;
   /** Path and query at the old service, and at this one. */
   readonly legacyTarget: string;
   readonly ownTarget: string;
+  /** Beside those of all requests. */
+  readonly headers?: SentHeaders;
+  /** Of HEAD: whether `Content-Length` is compared with the answer to GET, which is asked too. */
+  readonly comparesLength?: boolean;
   /** How often apps sent it. */
   readonly times?: number;
   /** A page of a walk: it is retried for longer, and its failure ends the comparison. */
@@ -46,6 +50,7 @@ const unknownParameters = 'zzz=1&a=%20b&zzz=2&%C3%A9=~*';
 /** Edge cases of the contract. Read-only methods: a comparison changes nothing. */
 const contractQueries: readonly (readonly [method: Method, query: string])[] = [
   ['GET', '?page=1'],
+  ['GET', '?page_size=2'],
   ['GET', '?page=0'],
   ['GET', '?page=-1'],
   ['GET', '?page=abc'],
@@ -66,8 +71,12 @@ export function contractRequests(services: ComparedServices, pages: number): Com
   const withoutSlash = ({ path }: ComparedService) =>
     `${path.replace(/\/+$/, '')}?${unknownParameters}`;
   return [
-    ...contractQueries.map(([method, query]) => ({ ...requestFor(services, query), method })),
+    ...contractQueries.map(([method, query]) => {
+      const comparesLength = method === 'HEAD';
+      return { ...requestFor(services, query), method, comparesLength };
+    }),
     requestFor(services, `?page=${pages + 1}`),
+    { ...requestFor(services, ''), headers: { accept: 'application/x-no-such-type' } },
     {
       method: 'GET',
       legacyTarget: withoutSlash(services.theirs),

@@ -1,6 +1,6 @@
 // One of the two compared services, over HTTP: targets are sent unchanged, and answers are not interpreted.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answer, HttpClient } from '../../http/client.ts';
+import { type Answer, HttpClient, UndecodableError } from '../../http/client.ts';
 import { maxPageBytes, SourceError } from '../../transfer/source/batch.ts';
 import {
   type RetryOptions,
@@ -15,12 +15,15 @@ export interface ComparedService {
   readonly base: string;
   readonly path: string;
   /** Sends a target unchanged, and follows no redirect. @throws Error without a whole answer in time */
-  ask(method: Method, target: string, signal: AbortSignal): Promise<Answer>;
+  ask(method: Method, target: string, signal: AbortSignal, headers?: SentHeaders): Promise<Answer>;
   close(): unknown;
 }
 
+/** Headers of one request, with names in lower case; they replace those of all requests. */
+export type SentHeaders = Readonly<Record<string, string>>;
+
 /** Read-only methods: a comparison changes nothing. */
-export type Method = 'GET' | 'HEAD' | 'OPTIONS';
+export type Method = 'GET' | 'HEAD' | 'OPTIONS' | 'TRACE';
 
 interface HttpServiceOptions {
   readonly url: string;
@@ -37,8 +40,13 @@ export function createHttpService({ url, headers, timeout }: HttpServiceOptions)
   return {
     base: origin,
     path: pathname,
-    ask: (method, target, signal) =>
-      client.ask(origin, { method, target, headers: sent, signal, ...limits }),
+    async ask(method, target, signal, own = {}) {
+      const request = { method, target, headers: { ...sent, ...own }, signal, ...limits };
+      return client.ask(origin, request).catch((error) => {
+        if (!(error instanceof UndecodableError)) throw error;
+        return { status: 0, headers: {}, body: Buffer.alloc(0), undecodable: error.message };
+      });
+    },
     close: () => client.close(),
   };
 }
@@ -51,8 +59,8 @@ export function createOwnService(options: HttpServiceOptions): ComparedService {
   const service = createHttpService(options);
   return {
     ...service,
-    async ask(method, target, signal) {
-      const answer = await service.ask(method, target, signal);
+    async ask(method, target, signal, headers) {
+      const answer = await service.ask(method, target, signal, headers);
       if (answer.headers[servedByHeader] !== 'legacy') return answer;
       throw new ForwardedAnswerError(
         `${service.base} passes requests on to the old service, which would be compared with itself: give --against a gateway that has LEGACY_MODE=off (or mirror).`,
@@ -66,18 +74,19 @@ export function limitRate(service: ComparedService, rate: number): ComparedServi
   let next = 0;
   return {
     ...service,
-    async ask(method, target, signal) {
+    async ask(method, target, signal, headers) {
       signal.throwIfAborted();
       const now = performance.now();
       const begin = Math.max(now, next);
       next = begin + 1000 / rate;
       if (begin > now) await sleep(begin - now, undefined, { signal });
-      return service.ask(method, target, signal);
+      return service.ask(method, target, signal, headers);
     },
   };
 }
 
 export interface AskOptions extends RetryOptions {
+  readonly headers?: SentHeaders;
   /** Whether an error status counts as the answer after the last attempt; otherwise NoAnswerError. */
   readonly allowErrors?: boolean;
 }
@@ -100,7 +109,7 @@ export async function askWithRetry(
   let last: Answer | undefined;
   const attempt = async () => {
     last = undefined;
-    const answer = await service.ask(method, target, options.signal);
+    const answer = await service.ask(method, target, options.signal, options.headers);
     const { status, headers } = answer;
     if (status !== 429 && status < 500) return { result: answer };
     last = answer;

@@ -5,6 +5,7 @@ import type { Reporter } from '../../transfer/reporter.ts';
 import { readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
 import { type ComparedService, limitRate, type Method } from './compared-service.ts';
+import { checkCors, unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 
 interface ReplayOptions {
@@ -18,6 +19,8 @@ interface ReplayOptions {
   readonly concurrency: number;
   readonly rate: number;
   readonly wait: number;
+  /** Origins of web apps: logs do not hold them. */
+  readonly origins: readonly string[];
 }
 
 export interface ReplayOutcome {
@@ -34,10 +37,12 @@ export interface ReplayOutcome {
 const maxDistinct = 1_000_000;
 const maxHeldBytes = 256 * 1024 * 1024;
 const maxNamed = 3;
+/** Paths that are also asked as pages of other origins ask: a service has few rules for many paths. */
+const maxPreflighted = 20;
 
 /** Collects the distinct requests of the logs, then sends each to both services. @throws SourceError for an unreadable log */
 export async function replay(options: ReplayOptions, reporter: Reporter): Promise<ReplayOutcome> {
-  const { report, signal, concurrency, rate, wait } = options;
+  const { report, signal, concurrency, rate, wait, origins } = options;
   // Each request adds a listener; Node.js reports more than ten as a leak.
   setMaxListeners(4 * concurrency + 10, signal);
   const { counts, outcome } = await collect(options, reporter);
@@ -47,19 +52,22 @@ export async function replay(options: ReplayOptions, reporter: Reporter): Promis
     report,
     signal,
     wait,
+    origin: origins[0] ?? unknownOrigin,
     notify: (sentence) => reporter.note(sentence),
   });
   const requests = counts.entries();
+  const paths = new Set<string>();
   let asked = 0;
   const replayNext = async () => {
     for (const [key, times] of requests) {
       const [method = '', target = ''] = split(key);
-      await checker.check({
-        method: method as Method,
-        legacyTarget: target,
-        ownTarget: target,
-        times,
-      });
+      const sent = { legacyTarget: target, ownTarget: target };
+      await checker.check({ ...sent, method: method as Method, times });
+      const [path = ''] = target.split('?', 1);
+      if (origins.length > 0 && paths.size < maxPreflighted && !paths.has(path)) {
+        paths.add(path);
+        await checkCors(checker, { ...sent, method: 'GET' }, origins);
+      }
       reporter.progress(++asked, counts.size);
       if (checker.unreachable !== undefined) return;
     }

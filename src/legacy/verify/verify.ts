@@ -9,6 +9,7 @@ import type { Difference } from '../compare/difference.ts';
 import { isOfRecordList, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
 import { Checker } from './checker.ts';
 import {
+  type ComparedRequest,
   contractRequests,
   findOrderings,
   laterPageQueries,
@@ -21,6 +22,7 @@ import {
   ForwardedAnswerError,
   NoAnswerError,
 } from './compared-service.ts';
+import { checkCors, unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 import { samplePages, walkOrdering } from './walk.ts';
 
@@ -36,6 +38,8 @@ interface VerifyOptions {
   /** Milliseconds before the last recheck of a difference. */
   readonly wait: number;
   readonly sample: number | undefined;
+  /** Origins of web apps. */
+  readonly origins: readonly string[];
 }
 
 interface VerifyOutcome {
@@ -64,7 +68,8 @@ export async function verifyListing(
     const { results, next, count = results.length } = first.envelope;
     const pageSize = next === null ? undefined : results.length;
     const ours = await openWithPageSize(options, notify, theirs, pageSize);
-    const checker = new Checker({ theirs, ours, report, signal, notify, wait });
+    const [origin = unknownOrigin] = options.origins;
+    const checker = new Checker({ theirs, ours, report, signal, notify, wait, origin });
     const done = { records: 0, orders: 0 };
     let broken: string | undefined;
     try {
@@ -98,7 +103,7 @@ interface ListingFacts {
 }
 
 async function compareAll(
-  { sample }: VerifyOptions,
+  { sample, origins }: VerifyOptions,
   reporter: Reporter,
   checker: Checker,
   { count, pageSize, done }: ListingFacts,
@@ -106,6 +111,7 @@ async function compareAll(
   const size = Math.max(1, pageSize ?? count);
   const pages = Math.max(1, Math.ceil(count / size));
   await checkContractRequests(checker, pages);
+  await checkCors(checker, requestFor(checker.options, ''), origins);
   const requestForOrdering = (name: string) =>
     requestFor(checker.options, `?ordering=${encodeURIComponent(name)}`);
   const { own, others, ignored } = await findOrderings((name) =>
@@ -158,6 +164,10 @@ async function checkContractRequests(checker: Checker, pages: number): Promise<v
       differences.filter((found) => !isOfRecordList(found) || !reported.has(found.sentence)),
     );
   }
+  const refused: ComparedRequest = { ...plain, method: 'TRACE' };
+  const { status, headers } = await checker.askOrEmpty('theirs', refused.legacyTarget, 'TRACE');
+  // A proxy that answers TRACE itself says nothing about the service.
+  if (status === 405 && /json/.test(headers['content-type'] ?? '')) await checker.check(refused);
   for (const query of laterPageQueries) {
     await checker.check(requestFor(checker.options, query), withoutRecordLists);
   }

@@ -1,4 +1,5 @@
 // Fetches one page of a listing over HTTP, with the headers of the operator.
+import { isUtf8 } from 'node:buffer';
 import { parseUrl } from '../../config.ts';
 import { type ClientRequest, HttpClient, TooLargeError } from '../../http/client.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
@@ -46,7 +47,10 @@ export function createFetchPage({
       const { status, headers: given, body: bytes } = await ask(url, signal);
       const { location, 'retry-after': retryAfter } = given;
       if (![301, 302, 303, 307, 308].includes(status) || location === undefined) {
-        const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+        if (!isUtf8(bytes)) {
+          throw new SourceError(`${url} answered bytes that are not UTF-8, as JSON has to be.`);
+        }
+        const text = new TextDecoder().decode(bytes);
         const body = status === 200 ? text : hide(text, headers);
         return { status, body, retryAfter, url: url.href };
       }

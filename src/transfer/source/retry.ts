@@ -1,6 +1,7 @@
 // Retries requests with exponential backoff, jitter and Retry-After.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../../config.ts';
+import { UndecodableError } from '../../http/client.ts';
 import { SourceError } from './batch.ts';
 
 export const maxAttempts = 7;
@@ -31,6 +32,7 @@ export async function retry<Result>(
     const outcome = await attempt().catch((error: unknown): Failure => {
       signal.throwIfAborted();
       if (error instanceof SourceError || error instanceof ConfigError) throw error;
+      if (error instanceof UndecodableError) return { problem: error.message };
       return { problem: `did not answer (${explainFailure(error)})` };
     });
     if ('result' in outcome) return outcome;
