@@ -49,6 +49,7 @@ beforeAll(async () => {
   }
   legacy.fault = 'another value';
   await ask('/api/outfits/?page=2');
+  await ask('/api/users/');
   const text = async () => (await metrics.print()).text;
   const has = (outcome: string) =>
     vi.waitFor(async () => expect(await text()).toContain(`outcome="${outcome}"`), 20_000);
