@@ -281,6 +281,7 @@ const settings = {
     authIssuer: setting('AUTH_ISSUER', text, undefined),
     authAudience: setting('AUTH_AUDIENCE', text, undefined),
     authUserClaim: setting('AUTH_USER_CLAIM', text, 'sub'),
+    authStaffClaim: setting('AUTH_STAFF_CLAIM', text, undefined),
     authWebhookUrl: setting('AUTH_WEBHOOK_URL', webhookUrl, undefined),
     authWebhookTtl: setting('AUTH_WEBHOOK_TTL', wholeNumber(1, 3_600), 10),
     authCookies: setting('AUTH_COOKIES', cookieNames, []),
@@ -403,6 +404,7 @@ export type IdentityConfig = Pick<
   | 'authIssuer'
   | 'authJwksUrl'
   | 'authJwtSecret'
+  | 'authStaffClaim'
   | 'authUserClaim'
   | 'authWebhookUrl'
 >;

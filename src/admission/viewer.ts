@@ -20,6 +20,8 @@ import type { Lease } from '../http/event-stream.ts';
 
 export interface Viewer extends Lease {
   readonly userId: number;
+  /** Whether the viewer may change and delete the outfits of others. */
+  readonly isStaff?: boolean;
   /** False: authenticated by a cookie, which a page of another origin may have sent (cross-site request forgery). */
   readonly mayWrite?: false;
 }
@@ -38,7 +40,9 @@ export function createTokenVerifier(config: IdentityConfig): VerifyToken | undef
       throw invalidToken();
     const userId = toUserId(findClaim(claims, config.authUserClaim));
     if (userId === undefined) throw invalidToken();
-    return { userId, expiresAt: claims.exp };
+    const { authStaffClaim } = config;
+    const isStaff = authStaffClaim !== undefined && findClaim(claims, authStaffClaim) === true;
+    return { userId, ...(isStaff ? { isStaff } : {}), expiresAt: claims.exp };
   };
 }
 

@@ -22,6 +22,7 @@ export type Charge = (userId: number | undefined) => Promise<string> | string;
 interface Decision {
   /** Undefined: the credential is refused. */
   readonly userId: number | undefined;
+  readonly isStaff?: boolean;
   /** Milliseconds, by `performance.now()`. */
   readonly expires: number;
 }
@@ -71,10 +72,11 @@ export class Webhook {
       const sender = await charge(this.#accepted.get(key)?.userId);
       decision = this.#find(key) ?? (await this.#askOnce(key, credential, sender));
     }
-    const { userId, expires } = decision;
+    const { userId, isStaff = false, expires } = decision;
     if (userId === undefined) return undefined;
     return {
       userId,
+      ...(isStaff ? { isStaff } : {}),
       expiresAt: (Date.now() + expires - performance.now()) / 1000,
       renewal: {
         grace: this.#period,
@@ -117,7 +119,7 @@ export class Webhook {
     try {
       // Counted from before the request: the credential may be revoked right after the decision.
       const expires = performance.now() + this.#period * 1000;
-      return { userId: await this.#ask(credential), expires };
+      return { ...(await this.#ask(credential)), expires };
     } catch (cause) {
       throw cause instanceof HttpError ? cause : unavailable({ cause });
     } finally {
@@ -125,7 +127,7 @@ export class Webhook {
     }
   }
 
-  async #ask({ authorization, cookie }: Credential): Promise<number | undefined> {
+  async #ask({ authorization, cookie }: Credential): Promise<Omit<Decision, 'expires'>> {
     const question = {
       target: this.#target,
       headers: {
@@ -143,14 +145,14 @@ export class Webhook {
       if (!staleConnection.has(error.code)) throw error;
       return ask();
     });
-    if (status === 401 || status === 403) return undefined;
+    if (status === 401 || status === 403) return { userId: undefined };
     if (status !== 200) throw new Error(`AUTH_WEBHOOK_URL was answered with status ${status}.`);
     const answer = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
     const userId = toUserId(answer?.id);
     if (userId === undefined) {
       throw new Error('AUTH_WEBHOOK_URL was answered without the number of a user as "id".');
     }
-    return userId;
+    return { userId, isStaff: answer.is_staff === true };
   }
 }
 

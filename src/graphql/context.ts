@@ -1,4 +1,5 @@
 // The context of resolvers, the same for GraphQL and REST: personal, or shared by all viewers.
+import type { FastifyBaseLogger } from 'fastify';
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
@@ -13,6 +14,8 @@ import { createViewerLikes, type ViewerLikes } from '../outfits/writes/writes.ts
 
 export interface Context {
   readonly viewer: Viewer | undefined;
+  /** Absent where no request is answered. */
+  readonly log?: FastifyBaseLogger | undefined;
   readonly idempotencyKey: string | undefined;
   readonly viewerLikes: ViewerLikes | undefined;
   readonly visibility: Visibility;
@@ -27,7 +30,7 @@ export interface Context {
 
 type ContextConfig = Pick<Config, 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'videoUrl'>;
 
-export type Personal = Pick<Context, 'idempotencyKey' | 'viewer'>;
+export type Personal = Pick<Context, 'idempotencyKey' | 'log' | 'viewer'>;
 
 /** Creates the context of each execution: data loaders in it cache what they have read. */
 export class ContextFactory {
@@ -93,6 +96,7 @@ class Loaders {
 
 class PersonalContext extends Loaders implements Context {
   readonly viewer: Viewer | undefined;
+  readonly log: FastifyBaseLogger | undefined;
   readonly idempotencyKey: string | undefined;
   readonly prisma: PrismaClient;
   #viewerLikes: ViewerLikes | undefined;
@@ -100,6 +104,7 @@ class PersonalContext extends Loaders implements Context {
   constructor(parts: Parts, read: ReadRows, visibility: Visibility, personal: Personal) {
     super(parts, read, visibility);
     this.viewer = personal.viewer;
+    this.log = personal.log;
     this.idempotencyKey = personal.idempotencyKey;
     this.prisma = parts.prisma;
   }

@@ -188,5 +188,7 @@ export class LiveAnswers {
 }
 
 function keyOf({ key }: LiveExecution, { viewer }: Subscriber, isShared: boolean): string {
-  return isShared ? key : `${key} ${viewer ? `user ${viewer.userId}` : 'anonymous'}`;
+  return isShared
+    ? key
+    : `${key} ${viewer ? `user ${viewer.userId}${viewer.isStaff ? ' staff' : ''}` : 'anonymous'}`;
 }

@@ -92,11 +92,14 @@ builder.mutationField('updateOutfit', (t) =>
       input: t.arg({ type: UpdateOutfitInput, required: true, description: 'The changes.' }),
     },
     resolve: async (_root, { id: globalId, input }, context) => {
-      const { userId } = requireViewer(context);
+      const { userId, isStaff } = requireViewer(context);
       const id = readGlobalId('Outfit', globalId);
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
-      return written(updateOutfit(context, { id, userId }, context.visibility, values));
+      const own = { id, userId, isStaff };
+      const result = await written(updateOutfit(context, own, context.visibility, values));
+      logStaff(context, 'changed', id, result.outfit?.userId);
+      return result;
     },
   }),
 );
@@ -120,9 +123,11 @@ builder.mutationField('deleteOutfit', (t) =>
     description: 'Deletes an outfit of the viewer; that of another user is FORBIDDEN.',
     args: { id: t.arg.id(outfitId) },
     resolve: async (_root, { id: globalId }, context) => {
-      const { userId } = requireViewer(context);
+      const { userId, isStaff } = requireViewer(context);
       const id = readGlobalId('Outfit', globalId);
-      await mapErrors(deleteOutfit(context.prisma, { id, userId }, context.visibility));
+      const own = { id, userId, isStaff };
+      const deleting = deleteOutfit(context.prisma, own, context.visibility);
+      logStaff(context, 'deleted', id, (await mapErrors(deleting)).ownerId);
       return { id };
     },
   }),
@@ -162,6 +167,12 @@ for (const [name, description] of Object.entries(likeMutations)) {
 function requireViewer({ viewer }: Context) {
   if (!viewer) throw notAuthenticated();
   return viewer;
+}
+
+/** Logs who changed or deleted the outfit of another user. */
+function logStaff({ viewer, log }: Context, what: string, outfit: number, owner?: number): void {
+  if (owner === undefined || owner === viewer?.userId) return;
+  log?.info({ staff: viewer?.userId, outfit, owner }, `Staff has ${what} an outfit.`);
 }
 
 function requestOf(

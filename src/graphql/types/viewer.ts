@@ -34,6 +34,7 @@ builder.prismaObjectField(Outfit, 'viewerHasLiked', (t) =>
 builder.prismaObjectField(Outfit, 'viewerCanUpdate', (t) =>
   t.boolean({
     description: 'Whether the viewer may change and delete it, as its owner.',
-    resolve: ({ userId }, _args, { viewer }) => viewer?.userId === userId,
+    resolve: ({ userId }, _args, { viewer }) =>
+      viewer?.userId === userId || viewer?.isStaff === true,
   }),
 );

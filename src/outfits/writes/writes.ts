@@ -96,11 +96,12 @@ async function insertOutfit(
 /** Updates the given fields, `modified` and the device. @throws OutfitNotFoundError, NotTheOwnerError */
 export async function updateOutfit(
   { prisma, read }: { readonly prisma: PrismaClient; readonly read: ReadRows },
-  { id, userId }: OwnOutfit,
+  own: OwnOutfit,
   visibility: Visibility,
   values: CheckedInput,
 ): Promise<OutfitRow> {
-  await checkOwner(prisma, { id, userId }, visibility);
+  await checkOwner(prisma, own, visibility);
+  const { id } = own;
   const { device, ...columns } = toColumns(values);
   const outfit: Partial<Outfit> = {
     ...columns,
@@ -124,31 +125,36 @@ export async function updateOutfit(
 
 export async function deleteOutfit(
   prisma: PrismaClient,
-  { id, userId }: OwnOutfit,
+  outfit: OwnOutfit,
   visibility: Visibility,
-): Promise<void> {
-  await checkOwner(prisma, { id, userId }, visibility);
+): Promise<{ readonly ownerId: number }> {
+  const ownerId = await checkOwner(prisma, outfit, visibility);
+  const { id } = outfit;
   const { count } = await prisma.outfit.deleteMany({ where: { id } });
   // It may have been deleted after the check.
   if (count === 0) throw new OutfitNotFoundError(id);
+  return { ownerId };
 }
 
 interface OwnOutfit {
   readonly id: number;
   readonly userId: number;
+  /** Staff may change and delete what others own, private outfits too. */
+  readonly isStaff?: boolean | undefined;
 }
 
 async function checkOwner(
   prisma: PrismaClient,
-  { id, userId }: OwnOutfit,
+  { id, userId, isStaff }: OwnOutfit,
   visibility: Visibility,
-): Promise<void> {
+): Promise<number> {
   const outfit = await prisma.outfit.findFirst({
-    where: { ...whereVisible(visibility), id },
+    where: { ...(isStaff ? {} : whereVisible(visibility)), id },
     select: { userId: true },
   });
   if (!outfit) throw new OutfitNotFoundError(id);
-  if (outfit.userId !== userId) throw new NotTheOwnerError(id);
+  if (outfit.userId !== userId && !isStaff) throw new NotTheOwnerError(id);
+  return outfit.userId;
 }
 
 export interface Like {
