@@ -85,6 +85,14 @@ export async function serveListing(records: ListedRecord[]): Promise<Listing> {
     }
     const described = { name: '', description: '', renders: [], parses: [] };
     if (method === 'OPTIONS') return response.end(JSON.stringify(described));
+    if (method !== 'GET' && method !== 'HEAD') {
+      response.statusCode = 405;
+      return response.end(`{"detail":"Method \\"${method}\\" not allowed."}`);
+    }
+    if (!/^$|json|\*\/\*/.test(headers.accept ?? '')) {
+      response.statusCode = 406;
+      return response.end('{"detail":"Could not satisfy the request Accept header."}');
+    }
     if (page < 1 || page > last) {
       return response.writeHead(404).end('{"detail":"Invalid page."}');
     }
