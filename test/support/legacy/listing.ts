@@ -83,6 +83,10 @@ export async function serveListing(records: ListedRecord[]): Promise<Listing> {
     if (!url.pathname.endsWith('/')) {
       return response.writeHead(301, { location: `${url.pathname}/${url.search}` }).end();
     }
+    if (!/^$|json|\*\/\*/.test(headers.accept ?? '')) {
+      const detail = 'Could not satisfy the request Accept header.';
+      return response.writeHead(406).end(JSON.stringify({ detail }));
+    }
     const described = { name: '', description: '', renders: [], parses: [] };
     if (method === 'OPTIONS') return response.end(JSON.stringify(described));
     if (method !== 'GET' && method !== 'HEAD') {
