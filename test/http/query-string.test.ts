@@ -195,7 +195,7 @@ describe('over HTTP', () => {
         '+id',
         ' id',
         'id ',
-        'id,created',
+        'created,nope',
         '-',
         '__proto__',
       ),

@@ -93,10 +93,6 @@ export async function serveListing(records: ListedRecord[]): Promise<Listing> {
       response.statusCode = 405;
       return response.end(`{"detail":"Method \\"${method}\\" not allowed."}`);
     }
-    if (!/^$|json|\*\/\*/.test(headers.accept ?? '')) {
-      response.statusCode = 406;
-      return response.end('{"detail":"Could not satisfy the request Accept header."}');
-    }
     if (page < 1 || page > last) {
       return response.writeHead(404).end('{"detail":"Invalid page."}');
     }
