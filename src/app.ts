@@ -41,6 +41,7 @@ import { Clients } from './observability/clients.ts';
 import { createRequestLog, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
+import { followUser } from './outfits/writes/users.ts';
 import { type RestOptions, serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
 import { serveOpenApi } from './rest/openapi/route.ts';
@@ -81,7 +82,11 @@ export async function buildApp(
     sendError(reply, notFound());
   });
   observeRequests(app, config, clients, options);
-  const credentials = new Credentials(config);
+  const credentials = new Credentials(config, (id, answer) =>
+    followUser(database.pool, id, answer).catch((err) =>
+      app.log.warn({ err }, 'the names of a user could not be saved'),
+    ),
+  );
   app.addHook('onClose', () => credentials.close());
   // Registered before the hooks that change answers: forwarded answers pass unchanged.
   const legacy =

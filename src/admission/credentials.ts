@@ -13,7 +13,7 @@ import {
   type VerifyToken,
   type Viewer,
 } from './viewer.ts';
-import { type Charge, Webhook, type WebhookConfig } from './webhook.ts';
+import { type Charge, type OnUser, Webhook, type WebhookConfig } from './webhook.ts';
 
 type CredentialsConfig = IdentityConfig &
   OriginConfig &
@@ -30,11 +30,12 @@ export class Credentials {
   readonly #verifyToken: VerifyToken | undefined;
   readonly #webhook: Webhook | undefined;
 
-  constructor(config: CredentialsConfig) {
+  constructor(config: CredentialsConfig, onUser?: OnUser) {
     this.#config = config;
     this.#verifyToken = createTokenVerifier(config);
     const { authWebhookUrl } = config;
-    this.#webhook = authWebhookUrl === undefined ? undefined : new Webhook(authWebhookUrl, config);
+    this.#webhook =
+      authWebhookUrl === undefined ? undefined : new Webhook(authWebhookUrl, config, onUser);
   }
 
   areIn({ headers }: Pick<FastifyRequest, 'headers'>): boolean {

@@ -27,6 +27,9 @@ interface Decision {
   readonly expires: number;
 }
 
+/** Called with each user that the webhook names, before the decision is used. */
+export type OnUser = (userId: number, answer: unknown) => Promise<void>;
+
 export type WebhookConfig = Pick<Config, 'authWebhookTtl' | 'requestTimeout'>;
 
 /** Concurrency limit of requests to the webhook, for all senders and for one. More wait: senders take turns. */
@@ -54,7 +57,11 @@ export class Webhook {
   readonly #refused = new LRUCache<string, Decision>({ max: maxKept });
   readonly #underWay = new Map<string, Promise<Decision>>();
 
-  constructor(url: string, { authWebhookTtl, requestTimeout }: WebhookConfig) {
+  constructor(
+    url: string,
+    { authWebhookTtl, requestTimeout }: WebhookConfig,
+    private readonly onUser: OnUser | undefined,
+  ) {
     const { origin, pathname, search } = new URL(url);
     this.#origin = origin;
     this.#target = pathname + search;
@@ -152,6 +159,7 @@ export class Webhook {
     if (userId === undefined) {
       throw new Error('AUTH_WEBHOOK_URL was answered without the number of a user as "id".');
     }
+    await this.onUser?.(userId, answer);
     return { userId, isStaff: answer.is_staff === true };
   }
 }

@@ -26,13 +26,21 @@ export async function findUserData(pool: Pick<pg.Pool, 'query'>, user: number): 
   return { ...found, username: found.username ?? undefined };
 }
 
+/** Retries of a deadlock with an import, which locks users before outfits. */
+const maxDeadlocks = 5;
+
 /** @returns what was erased */
 export async function forgetUser(pool: pg.Pool, user: number): Promise<UserData> {
   let erased: UserData | undefined;
-  for (;;) {
-    const { found, isDone } = await inTransaction(pool, (client) => eraseOnce(client, user));
-    erased = erased ? sum(erased, found) : found;
-    if (isDone) return erased;
+  for (let deadlocks = 0; ; ) {
+    try {
+      const { found, isDone } = await inTransaction(pool, (client) => eraseOnce(client, user));
+      erased = erased ? sum(erased, found) : found;
+      if (isDone) return erased;
+    } catch (error) {
+      deadlocks += 1;
+      if ((error as pg.DatabaseError).code !== '40P01' || deadlocks > maxDeadlocks) throw error;
+    }
   }
 }
 

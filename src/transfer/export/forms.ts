@@ -8,7 +8,6 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ConfigError } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
-import { commandText } from '../../package.ts';
 import { buildEnvelope } from '../../rest/documents.ts';
 import { parseQuery } from '../../rest/url.ts';
 
@@ -97,7 +96,7 @@ export async function writePages(
   }
   if (written !== count) {
     throw new ConfigError(
-      `The database counts ${count} outfits, but holds ${written}: run ${commandText('counts rebuild')} first.`,
+      `The database counts ${count} outfits, but holds ${written}: run "outfit-gateway counts rebuild" first.`,
     );
   }
 }

@@ -35,7 +35,7 @@ export async function startWebhook(): Promise<Webhook> {
     const shown = [headers.authorization, headers.cookie].filter((one) => one !== undefined);
     const known = shown.find((one) => webhook.users.has(one));
     if (known === undefined) sendJson(response, 401, { detail: 'Invalid token.' });
-    else sendJson(response, 200, { id: webhook.users.get(known), username: 'ann' });
+    else sendJson(response, 200, { id: webhook.users.get(known) });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
