@@ -59,12 +59,23 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
   });
 }
 
+/** A miss of an interpreted operation takes about three times the processor time. */
+function warnIfInterpreted(app: FastifyInstance, { engine }: RestOptions, route: Route): void {
+  const { operations } = engine;
+  const document = route.list ?? route.record;
+  if (!document || operations.isCompilable(operations.store(document))) return;
+  app.log.warn(
+    `${route.path} is interpreted, not compiled: its operation has a directive, or a variable inside a list or a required input field`,
+  );
+}
+
 function addRoute(app: FastifyInstance, route: Route, options: RestOptions): void {
   const { engine, schema, admit, config, guardWrite } = options;
   const allow = allowOf(route);
   const compresses = config.compression === 'all';
   const vary = compresses ? 'Accept, Accept-Encoding' : 'Accept';
   const read = createReader(options, route);
+  warnIfInterpreted(app, options, route);
   const fields = route.create && findFields(schema, route.create);
   const create = route.create && fields && storeCreate(engine, route.create, fields);
   const { name, description } = route;

@@ -4,7 +4,7 @@ import { parse } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { Route } from '../../src/rest/routes.ts';
-import { databaseKinds, openGateway, useGateway } from '../support/gateway.ts';
+import { databaseKinds, keepLog, openGateway, useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
@@ -207,4 +207,13 @@ test.each([
 ])('a document with %s stops the start', async (_name, text) => {
   const broken = [listOf('/api/broken/', text)];
   await expect(openGateway('PostgreSQL', [], {}, { schema, routes: broken })).rejects.toThrow();
+});
+
+test('the log names the paths whose operation is interpreted', async () => {
+  const { logger, lines } = keepLog('info');
+  const gateway = await openGateway('PostgreSQL', [], {}, { schema, routes, logger });
+  await gateway.close();
+  const named = lines().filter(({ msg }) => / is interpreted, not compiled: /.test(msg));
+  expect(named.map(({ msg }) => msg.split(' ', 1)[0])).toContain('/api/first/');
+  expect(named.map(({ msg }) => msg.split(' ', 1)[0])).not.toContain('/api/needed/');
 });

@@ -26,9 +26,8 @@ export function compileQuery(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ) {
-  if (!isSafe(schema, document)) return null;
-  const { selections } = countCost(schema, document, operation, undefined);
-  if (selections > maxSelections) return null;
+  const selections = countSelections(schema, document, operation);
+  if (selections === undefined) return null;
   const compiled = write(schema, document, operation.name?.value);
   if (!isCompiledQuery(compiled)) return null;
   return {
@@ -36,6 +35,17 @@ export function compileQuery(
       compiled.query(undefined, context, variables),
     bytes: bytesPerSelection * selections,
   };
+}
+
+/** Undefined: the operation is interpreted. */
+export function countSelections(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): number | undefined {
+  if (!isSafe(schema, document)) return undefined;
+  const { selections } = countCost(schema, document, operation, undefined);
+  return selections > maxSelections ? undefined : selections;
 }
 
 /**

@@ -12,7 +12,7 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { mutationNeedsPost, operationNotFound, subscriptionsNotSupported } from '../errors.ts';
-import type { CompiledQuery } from './compiled-query.ts';
+import { type CompiledQuery, countSelections } from './compiled-query.ts';
 import { findExcessOf, type LimitConfig, parseWithin, validateWithin } from './limits.ts';
 
 export interface Operation {
@@ -89,6 +89,11 @@ export class Operations {
     const node = getOperationAST(document);
     if (!node) throw new Error('A stored document has one operation.');
     return toOperation(document, node, undefined);
+  }
+
+  /** Whether an operation is compiled once it repeats; if not, it is interpreted. */
+  isCompilable({ document, node }: Pick<Operation, 'document' | 'node'>): boolean {
+    return countSelections(this.schema, document, node) !== undefined;
   }
 
   /** Updates the size of a document in the cache, after an operation of it was compiled. */
