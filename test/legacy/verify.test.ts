@@ -11,7 +11,8 @@ import * as importCommand from '../../src/commands/import.ts';
 import * as verifyCommand from '../../src/commands/verify.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
-import { databaseKinds, makeMigratedDatabase } from '../support/gateway.ts';
+import { makeMigratedDatabase } from '../support/gateway.ts';
+import { amount, laneKinds } from '../support/lane.ts';
 import {
   type Fault,
   type LegacyRecord,
@@ -99,7 +100,7 @@ function before(legacy: LegacyService, act: (target: string) => void): void {
   });
 }
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   beforeAll(async () => {
     testDatabase = await makeMigratedDatabase(kind);
     await fill();
@@ -132,7 +133,7 @@ describe('verify', () => {
   });
   afterAll(() => testDatabase.remove());
 
-  test.each<[Fault, string[]]>([
+  const faultKinds: [Fault, string[]][] = [
     ['wrong count', ['count']],
     ['lost record', ['count', 'record-number']],
     ['additional record', ['count', 'record-number']],
@@ -151,16 +152,23 @@ describe('verify', () => {
     ['redirect', ['status']],
     ['gzip', ['header']],
     ['no JSON', ['header', 'not-json']],
-  ])('the fault "%s" is reported as %j', async (fault, expected) => {
-    const legacy = await serve();
-    legacy.fault = fault;
-    const found = await verify(legacy.url);
-    expect({ code: found.code, kinds: kindsOf(found.report?.differences) }).toEqual({
-      code: 1,
-      kinds: expected,
-    });
-    expect(await verify(legacy.url, ...accept(...expected))).toMatchObject({ code: 0, named: [] });
-  });
+  ];
+  test.each(faultKinds.slice(0, amount(6, faultKinds.length)))(
+    'the fault "%s" is reported as %j',
+    async (fault, expected) => {
+      const legacy = await serve();
+      legacy.fault = fault;
+      const found = await verify(legacy.url);
+      expect({ code: found.code, kinds: kindsOf(found.report?.differences) }).toEqual({
+        code: 1,
+        kinds: expected,
+      });
+      expect(await verify(legacy.url, ...accept(...expected))).toMatchObject({
+        code: 0,
+        named: [],
+      });
+    },
+  );
 
   test('a record that one side lacks is named once for all orders, however many pages it moves', async () => {
     const legacy = await serve();

@@ -4,10 +4,10 @@ import base from '../../vitest.config.ts';
 
 const files = [
   ...['graphql/answer-cache', 'graphql/differential', 'http/fuzz'],
-  ...['outfits/counts', 'outfits/dependencies'],
+  ...['outfits/counts', 'outfits/dependencies', 'legacy/verify'],
   // Their twins on the embedded database.
   ...['admission/rate-limit', 'database/migrations', 'graphql/nodes', 'graphql/shared-answers'],
-  ...['http/conditional', 'transfer/export', 'transfer/import'],
+  ...['http/conditional', 'transfer/export', 'transfer/import', 'transfer/likes-and-users'],
   ...['outfits/filters', 'outfits/statements', 'outfits/timestamps', 'outfits/visibility'],
   ...['outfits/walks'],
 ];

@@ -13,8 +13,9 @@ import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
-import { databaseKinds, makeMigratedDatabase, outfitId } from '../support/gateway.ts';
+import { makeMigratedDatabase, outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { laneKinds } from '../support/lane.ts';
 import { makeRecord, makeUser, serveListing, toLines } from '../support/legacy/listing.ts';
 
 let folder: string;
@@ -52,7 +53,7 @@ const likesOf = async (userId: number, id: number) =>
 const like = (userId: number, id: number, name = 'likeOutfit') =>
   ask(userId, `mutation { ${name}(id: "${outfitId(id)}") { outfit { likes } } }`);
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe.each(laneKinds)('on %s', (kind) => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'outfit-people-test-'));
     testDatabase = await makeMigratedDatabase(kind);
