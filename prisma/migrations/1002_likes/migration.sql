@@ -24,6 +24,8 @@ CREATE INDEX "outfit_like_counts_user_id_private_likes_id_idx" ON "outfit_like_c
 CREATE TABLE "outfit_likes" (
     "outfit_id" INTEGER NOT NULL,
     "user_id" INTEGER NOT NULL,
+    -- Whether an import took it along: the number of the source includes it, so an import does not add it to that.
+    "imported" BOOLEAN NOT NULL DEFAULT false,
 
     CONSTRAINT "outfit_likes_pkey" PRIMARY KEY ("outfit_id","user_id")
 );
