@@ -71,7 +71,7 @@ function startWriter(steps: string): Run {
     import { migrate } from '${src}database/migrations.ts';
     import { httpErrorFor } from '${src}database/errors.ts';
     import { generateOutfits } from '${src}../bench/outfits/generate.ts';
-    import { saveOutfits } from '${src}outfits/bulk.ts';
+    import { saveOutfits } from '${src}outfits/writes/bulk.ts';
     const database = await openDatabase({ dataDir: process.env.DATA_DIR, databasePoolMax: 1 });
     database.failed.then((error) => console.log('failed: ' + error.message));
     const { pool } = database;

@@ -120,7 +120,7 @@ const meetings = new Set(['40001', '40P01', '23505', '42P07', '42P01', '42710', 
 
 /** Of all answers, each is kept for as long as it may be. */
 const amounts = [
-  ['PostgreSQL', 'listed', amount(0, 3_000), amount(0, 2_500)],
+  ['PostgreSQL', 'listed', amount(0, 1_500), amount(0, 1_250)],
   ['PostgreSQL', 'owner', amount(0, 1_000), amount(0, 1_000)],
   ['embedded', 'listed', amount(0, 500), amount(0, 500)],
 ] as const;
