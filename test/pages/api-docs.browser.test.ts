@@ -19,7 +19,7 @@ test.each(lookNames)('it shows the paths, and fits the screen: %s', async (look)
 describe.each(lookNames)('nothing in it keeps people out: %s', (look) => {
   const open = async (method: string) => {
     const { page } = await openPage('/api/docs', { look });
-    const operation = page.locator(`.opblock-${method}`);
+    const operation = page.locator(`.opblock-${method}`).first();
     await operation.locator('.opblock-summary-control').click();
     await operation.getByText('The rate limit is exceeded.').waitFor();
     return page;
