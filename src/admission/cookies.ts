@@ -1,6 +1,7 @@
 // AUTH_COOKIES: which cookies are credentials, from which pages they authorise writes, and who may keep the answer.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseUrl } from '../config.ts';
+import { appendVary } from '../http/headers.ts';
 
 export interface OriginConfig {
   readonly corsOrigins: readonly string[];
@@ -42,8 +43,7 @@ export function keepCookieAnswersPrivate(app: FastifyInstance, names: readonly s
     // Files of pages are the same for all.
     if (pickCookies(request.headers.cookie, names) !== undefined && !/immutable/.test(cached)) {
       if (!/no-store/.test(cached)) reply.header('Cache-Control', 'private, no-cache');
-      const vary = reply.getHeader('Vary');
-      reply.header('Vary', vary === undefined ? 'Cookie' : `${vary}, Cookie`);
+      appendVary(reply, 'Cookie');
     }
     done(null, payload);
   });

@@ -4,7 +4,7 @@ import { decodeProtectedHeader } from 'jose';
 import type { Config, IdentityConfig } from '../config.ts';
 import { invalidToken } from '../errors.ts';
 import { groupAddress } from '../http/client-address.ts';
-import { isRepeated } from '../http/headers.ts';
+import { isRepeated, safeMethods } from '../http/headers.ts';
 import { isFromTrustedOrigin, type OriginConfig, pickCookies } from './cookies.ts';
 import {
   createTokenVerifier,
@@ -19,8 +19,6 @@ type CredentialsConfig = IdentityConfig &
   OriginConfig &
   WebhookConfig &
   Pick<Config, 'authCookies'>;
-
-const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 /** The session cookie of Django: looked for while AUTH_COOKIES names none. */
 const usualCookies = ['sessionid'];
@@ -72,7 +70,7 @@ export class Credentials {
   findMissingSetting({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
     const { authCookies, authUserClaim } = this.#config;
     const authorization = headers.authorization?.trim();
-    const token = /^bearer[ \t]+(\S+)$/i.exec(authorization ?? '')?.[1] ?? '';
+    const token = bearerIn(authorization);
     if (this.#verifyToken && isJwt(token)) {
       const claims = decodeClaims(token);
       const isNamed = !claims || findClaim(claims, authUserClaim) !== undefined;
@@ -93,14 +91,18 @@ export class Credentials {
     const { authorization } = headers;
     const session = pickCookies(headers.cookie, authCookies);
     if (authorization === undefined) return session ?? `address ${groupAddress(ip)}`;
-    const [, token = ''] = /^bearer[ \t]+(\S+)$/i.exec(authorization) ?? [];
-    const claim = findClaim(decodeClaims(token), authUserClaim);
+    const claim = findClaim(decodeClaims(bearerIn(authorization)), authUserClaim);
     return `user ${typeof claim === 'string' || typeof claim === 'number' ? claim : authorization}`;
   }
 
   async close(): Promise<void> {
     await this.#webhook?.close();
   }
+}
+
+/** The unverified token; empty without one, or where there are several. */
+function bearerIn(authorization = ''): string {
+  return /^bearer[ \t]+(\S+)$/i.exec(authorization)?.[1] ?? '';
 }
 
 /** Undefined for another scheme. @throws HttpError 401 unless there is one token */

@@ -1,5 +1,6 @@
 // CORS: the origins whose pages may read answers.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { appendVary } from './headers.ts';
 
 /**
  * Headers that let the page that sent the request read the answer; undefined for other origins.
@@ -73,7 +74,6 @@ export function enableCors(app: FastifyInstance, config: CorsConfig): void {
 
   // Last, because routes set their own `Vary`. Answers to other origins have it too: they lack headers.
   app.addHook('onSend', async (_request, reply) => {
-    const vary = reply.getHeader('Vary');
-    reply.header('Vary', vary === undefined ? 'Origin' : `${vary}, Origin`);
+    appendVary(reply, 'Origin');
   });
 }

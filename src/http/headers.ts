@@ -3,6 +3,15 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
+/** Read-only, so a retry changes nothing. @see RFC 9110 §9.2.1 */
+export const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/** Appends a name to `Vary`. @see RFC 9110 §12.5.5 */
+export function appendVary(reply: FastifyReply, name: string): void {
+  const vary = reply.getHeader('Vary');
+  reply.header('Vary', vary === undefined ? name : `${vary}, ${name}`);
+}
+
 /**
  * Whether a singleton field is repeated: Node returns the first line, while a proxy may have checked another one.
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.3

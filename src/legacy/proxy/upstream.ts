@@ -14,6 +14,7 @@ import { pipeline } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HttpError, overloaded } from '../../errors.ts';
+import { safeMethods } from '../../http/headers.ts';
 import { disconnectSignalOf } from '../../http/server/connections.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 
@@ -47,9 +48,6 @@ const maxConnections = 256;
 const maxUnderWay = 2_048;
 /** Bytes of the headers of an answer: four times the default of Node.js. */
 const maxHeaderSize = 65_536;
-
-/** Read-only, so a retry changes nothing. @see RFC 9110 §9.2.1 */
-export const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 /** The old service over HTTP/1.1, with keep-alive for requests that may be retried. */
 export class HttpUpstream implements Upstream {
