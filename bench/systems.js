@@ -12,14 +12,14 @@ import { secret } from './tokens.js';
 
 /**
  * @param {string} databaseUrl
- * @param {string} cacheMaxBytes empty: the default
+ * @param {string} cacheMaxSize empty: the default
  * @param {Record<string, string>} [settings]
  */
-export function startGateway(databaseUrl, cacheMaxBytes, settings = {}) {
+export function startGateway(databaseUrl, cacheMaxSize, settings = {}) {
   // The peers log nothing; with the default level every request would be written to the log.
   return startServer('../dist/server.js', {
     DATABASE_URL: databaseUrl,
-    CACHE_MAX_BYTES: cacheMaxBytes,
+    CACHE_MAX_SIZE: cacheMaxSize,
     LOG_LEVEL: 'warn',
     AUTH_JWT_SECRET: secret,
     // As the peers have it, for which the demonstration's pictures are nowhere.

@@ -204,8 +204,8 @@ function createExecution(
   database: AppDatabase,
   { metrics, replicas, tracing }: AppOptions,
 ) {
-  const { cacheMaxBytes, maxConcurrentRequests, readMaxStaleness, requestTimeout } = config;
-  const limit = new ConcurrencyLimit(maxConcurrentRequests, requestTimeout * 1000);
+  const { cacheMaxSize, maxConcurrentRequests, readMaxStaleness, requestTimeout } = config;
+  const limit = new ConcurrencyLimit(maxConcurrentRequests, requestTimeout);
   // A request that waits for a lane keeps its slot: with a quarter for each lane, half are left for others.
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));
@@ -213,7 +213,7 @@ function createExecution(
   const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
   const readsNeedState = replicas !== undefined;
-  const cache = new AnswerCache(probes, startTask, cacheMaxBytes, readMaxStaleness, readsNeedState);
+  const cache = new AnswerCache(probes, startTask, cacheMaxSize, readMaxStaleness, readsNeedState);
   tracing?.followCache(cache);
   metrics?.follow({ cache, limit });
   return { cache, startTask, readAt: replicas?.readAt };

@@ -54,6 +54,33 @@ export const wholeNumber = within(/^\d{1,15}$/, 'a whole number');
 export const decimal = within(/^\d{1,15}(\.\d{1,6})?$/, 'a number');
 const port = wholeNumber(0, 65_535);
 
+/** A number with its unit, such as 10s, in the smallest unit of `units`. A bare number is no value, except 0. */
+function quantity<Unit extends string>(units: Readonly<Record<Unit, number>>, kind: string) {
+  const pattern = new RegExp(`^(?:0|(\\d{1,15})(${Object.keys(units).join('|')}))$`);
+  const parse = (value: string) => {
+    const [, number = '0', unit = ''] = pattern.exec(value) ?? [];
+    return Number(number) * (units[unit as Unit] ?? 0);
+  };
+  type Quantity = `${number}${Unit}` | '0';
+  return (min: Quantity, max: Quantity) =>
+    z
+      .string()
+      .regex(pattern)
+      .transform(parse)
+      .refine((amount) => amount >= parse(min) && amount <= parse(max))
+      .describe(`${kind} from ${min} to ${max}`);
+}
+/** In milliseconds. */
+export const duration = quantity(
+  { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 },
+  'a duration with its unit, such as "500ms", "10s" or "5m",',
+);
+/** In bytes. */
+const size = quantity(
+  { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 },
+  'a size with its unit, such as "8KiB" or "64MiB",',
+);
+
 function oneOf<const Choice extends string>(...choices: Choice[]) {
   return z.enum(choices).describe(choices.map((choice) => `"${choice}"`).join(' or '));
 }
@@ -93,6 +120,11 @@ const legacyUrl = baseUrlOf(
 const webhookUrl = urlOf(
   (url) => isHttp(url) && !url.username && !url.password && url.hash === '',
   'an absolute http or https URL without user, password and fragment, such as "https://old.example.com/whoami/"',
+);
+
+const tracesUrl = urlOf(
+  (url) => isHttp(url) && !url.username && !url.password,
+  'an absolute http or https URL without user and password, such as "http://localhost:4318/v1/traces"',
 );
 
 const collectorUrl = baseUrlOf(
@@ -138,6 +170,9 @@ const origins = listOf(
   (item) => item === '*' || (/^https?:/.test(item) && parseUrl(item)?.origin === item),
   'origins, such as "https://app.example.com", or "*"',
 );
+
+/** Enumerations of OpenTelemetry: a name that is not known gives a warning only, as its specification demands. */
+const names = (known: string) => listOf((item) => item !== '', `names: ${known}`);
 
 const isToken = (item: string) => /^[\w!#$%&'*+.^`|~-]+$/.test(item);
 const cookieNames = listOf(isToken, 'names of cookies, such as "sessionid"');
@@ -196,6 +231,7 @@ const secrets = new Set<z.ZodType>([
   legacyUrl,
   webhookUrl,
   collectorUrl,
+  tracesUrl,
 ]);
 
 interface Setting<Value> {
@@ -213,6 +249,11 @@ function setting<Value, const Default extends Value | undefined>(
   whenUnsetText = describeDefault(whenUnset),
 ) {
   return { name, schema, whenUnset, whenUnsetText } as Setting<Value | Default>;
+}
+
+/** A setting with a unit; its default is written as in .env. */
+function quantitySetting(name: string, schema: z.ZodType<number, string>, whenUnset: string) {
+  return setting(name, schema, schema.parse(whenUnset), whenUnset);
 }
 
 function describeDefault(value: unknown): string {
@@ -240,7 +281,7 @@ const settings = {
     databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),
     databasePoolMax: setting('DATABASE_POOL_MAX', wholeNumber(1, 1000), 10),
     databaseReadUrls: setting('DATABASE_READ_URLS', postgresUrls, []),
-    readMaxStaleness: setting('READ_MAX_STALENESS', wholeNumber(0, 600_000), 0),
+    readMaxStaleness: quantitySetting('READ_MAX_STALENESS', duration('0', '10m'), '0'),
     databasePooler: setting(
       'DATABASE_POOLER',
       oneOf('session', 'transaction'),
@@ -283,20 +324,20 @@ const settings = {
     authUserClaim: setting('AUTH_USER_CLAIM', text, 'sub'),
     authStaffClaim: setting('AUTH_STAFF_CLAIM', text, undefined),
     authWebhookUrl: setting('AUTH_WEBHOOK_URL', webhookUrl, undefined),
-    authWebhookTtl: setting('AUTH_WEBHOOK_TTL', wholeNumber(1, 3_600), 10),
+    authWebhookTtl: quantitySetting('AUTH_WEBHOOK_TTL', duration('1s', '1h'), '10s'),
     authCookies: setting('AUTH_COOKIES', cookieNames, []),
     rateLimit: setting('RATE_LIMIT', rate, undefined),
     corsOrigins: setting('CORS_ORIGINS', origins, []),
     corsAllowHeaders: setting('CORS_ALLOW_HEADERS', headerNames, []),
     corsExposeHeaders: setting('CORS_EXPOSE_HEADERS', headerNames, []),
-    corsMaxAge: setting('CORS_MAX_AGE', wholeNumber(0, 86_400), 600),
+    corsMaxAge: quantitySetting('CORS_MAX_AGE', duration('0', '1d'), '10m'),
   }),
   ...group('Limits', {
-    cacheMaxBytes: setting('CACHE_MAX_BYTES', wholeNumber(0, 2 ** 40), 67_108_864),
+    cacheMaxSize: quantitySetting('CACHE_MAX_SIZE', size('0', '1024GiB'), '64MiB'),
     maxConcurrentRequests: setting('MAX_CONCURRENT_REQUESTS', wholeNumber(1, 100_000), 128),
     maxStreams: setting('MAX_STREAMS', wholeNumber(0, 1_000_000), 10_000),
-    requestTimeout: setting('REQUEST_TIMEOUT', wholeNumber(1, 600), 10),
-    expensiveQueryTimeout: setting('EXPENSIVE_QUERY_TIMEOUT', wholeNumber(1, 600), 2),
+    requestTimeout: quantitySetting('REQUEST_TIMEOUT', duration('1s', '10m'), '10s'),
+    expensiveQueryTimeout: quantitySetting('EXPENSIVE_QUERY_TIMEOUT', duration('1s', '10m'), '2s'),
   }),
   ...group('The old service', {
     legacyUrl: setting('LEGACY_URL', legacyUrl, undefined),
@@ -305,7 +346,7 @@ const settings = {
     legacyPaths: setting('LEGACY_PATHS', pathPrefixes, ['/api/']),
     legacyHost: setting('LEGACY_HOST', hostAndPort, undefined),
     legacyAccept: setting('LEGACY_ACCEPT', differences, []),
-    legacyTimeout: setting('LEGACY_TIMEOUT', wholeNumber(1, 80), 30),
+    legacyTimeout: quantitySetting('LEGACY_TIMEOUT', duration('1s', '80s'), '30s'),
   }),
   ...group('Log, metrics and traces', {
     logLevel: setting('LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
@@ -316,7 +357,14 @@ const settings = {
       'pretty on a terminal, else json',
     ),
     metricsPort: setting('METRICS_PORT', port, undefined),
+    otelDisabled: setting('OTEL_SDK_DISABLED', text, 'false'),
+    tracesExporter: setting('OTEL_TRACES_EXPORTER', names('otlp, console, none'), []),
     otlpEndpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', collectorUrl, undefined),
+    otlpTracesEndpoint: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', tracesUrl, undefined),
+    propagators: setting('OTEL_PROPAGATORS', names('tracecontext, baggage, none'), [
+      'tracecontext',
+      'baggage',
+    ]),
   }),
 };
 
@@ -408,6 +456,22 @@ export type IdentityConfig = Pick<
   | 'authUserClaim'
   | 'authWebhookUrl'
 >;
+
+export type TracingConfig = Pick<
+  Config,
+  'otelDisabled' | 'otlpEndpoint' | 'otlpTracesEndpoint' | 'propagators' | 'tracesExporter'
+>;
+
+/**
+ * Without an endpoint or an exporter there are no traces: the default collector of the specification is rarely there.
+ * @see https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+ */
+export function isTraced(config: TracingConfig): boolean {
+  const { otelDisabled, tracesExporter, otlpEndpoint, otlpTracesEndpoint } = config;
+  if (otelDisabled.toLowerCase() === 'true' || tracesExporter.some((name) => name === 'none'))
+    return false;
+  return tracesExporter.length > 0 || (otlpTracesEndpoint ?? otlpEndpoint) !== undefined;
+}
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
 

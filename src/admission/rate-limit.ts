@@ -29,7 +29,7 @@ const clearingInterval = 60_000;
 /**
  * All gateways on a database share one rate limit. Each leases several requests at a time: one write per request would
  * cost more than most answers. Unused leases are lost, so together they never admit more than the limit.
- * @param timeout seconds that a lease may take
+ * @param timeout milliseconds that a lease may take
  */
 export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: number): CountRequest {
   const windows = new LRUCache<string, Window>({ max: maxSenders });

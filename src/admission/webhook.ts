@@ -48,7 +48,7 @@ export class Webhook {
   readonly #client = new HttpClient();
   readonly #origin: string;
   readonly #target: string;
-  /** Seconds. */
+  /** Milliseconds. */
   readonly #period: number;
   readonly #timeout: number;
   readonly #lane: Lane;
@@ -66,7 +66,7 @@ export class Webhook {
     this.#origin = origin;
     this.#target = pathname + search;
     this.#period = authWebhookTtl;
-    this.#timeout = Math.min(maxTime, requestTimeout * 500);
+    this.#timeout = Math.min(maxTime, requestTimeout / 2);
     this.#lane = new Lane({ ...limits, maxWait: this.#timeout });
     this.#lane.limitWaiting(maxWaiting);
   }
@@ -86,7 +86,7 @@ export class Webhook {
       ...(isStaff ? { isStaff } : {}),
       expiresAt: (Date.now() + expires - performance.now()) / 1000,
       renewal: {
-        grace: this.#period,
+        grace: this.#period / 1000,
         renew: async () => {
           // One sender for all streams: requests do not wait behind them.
           const viewer = await this.authenticate(credential, () => 'streams');
@@ -125,7 +125,7 @@ export class Webhook {
     await this.#lane.enter(origin);
     try {
       // Counted from before the request: the credential may be revoked right after the decision.
-      const expires = performance.now() + this.#period * 1000;
+      const expires = performance.now() + this.#period;
       return { ...(await this.#ask(credential)), expires };
     } catch (cause) {
       throw cause instanceof HttpError ? cause : unavailable({ cause });

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { baseUrl, type Config, readConfig, wholeNumber } from '../config.ts';
+import { baseUrl, type Config, duration, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { describeError } from '../process/exit.ts';
@@ -82,11 +82,11 @@ FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), 
 function addLiveOptions(line: Command): Command {
   return line
     .optionsGroup(live)
-    .option('--pause <MILLISECONDS>', 'wait so long between two pages', as(wholeNumber(0, 600_000)))
+    .option('--pause <DURATION>', 'wait so long between two pages', as(duration('0', '10m')))
     .option(
-      '--follow <SECONDS>',
+      '--follow <DURATION>',
       'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. A source that is away is tried again in the next round',
-      as(wholeNumber(1, 604_800)),
+      as(duration('1s', '7d')),
     )
     .option(
       '--prune',
@@ -192,7 +192,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   });
 }
 
-/** Runs rounds until the signal. @param interval seconds between the end of a round and the next one */
+/** Runs rounds until the signal. @param interval milliseconds between the end of a round and the next one */
 async function follow(
   interval: number,
   database: Database,
@@ -212,11 +212,11 @@ async function follow(
     } catch (error) {
       if (signal.aborted) break;
       if (!(error instanceof SourceError) && httpErrorFor(error) === undefined) throw error;
-      if (!isFailing) log(`${describeError(error)} It is tried again every ${interval} s.`);
+      if (!isFailing) log(`${describeError(error)} It is tried again every ${interval / 1000} s.`);
       isFailing = true;
     }
     // Rejects at the signal, which the loop checks.
-    await sleep(interval * 1_000, undefined, { signal }).catch(() => {});
+    await sleep(interval, undefined, { signal }).catch(() => {});
   }
   if (!wasInterrupted) stdout.write('Interrupted; what was read is saved.\n');
   return 130;

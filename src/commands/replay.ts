@@ -71,10 +71,9 @@ interface Values extends ComparisonValues {
 }
 
 export async function run(io: Io, values: Values, files: readonly string[]): Promise<number> {
-  const { against, legacy, prefix, concurrency, rate } = values;
+  const { against, legacy, prefix, concurrency, rate, timeout, wait } = values;
   const headers = parseHeaders(values.header ?? []);
   const ourHeaders = parseHeaders(values.againstHeader ?? []);
-  const [timeout, wait] = [values.timeout * 1000, values.wait * 1000];
   const report = new Report(new Set(values.accept), (text) =>
     hide(hide(text, headers), ourHeaders),
   );

@@ -63,16 +63,16 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     );
   }
   const headers = parseHeaders(values.header ?? []);
-  const times = { timeout: values.timeout * 1000, wait: values.wait * 1000 };
+  const { timeout, wait } = values;
   const report = new Report(new Set(values.accept), (text) => hide(text, headers));
   const { signal } = io;
 
   const verify = (openOurs: OpenOurs, origins: readonly string[]) => {
     const reporter = new Reporter(io.stderr);
-    const options = { listing, headers, openOurs, report, signal, sample, origins, ...times };
+    const options = { listing, headers, openOurs, report, signal, sample, origins, timeout, wait };
     return verifyListing(options, reporter).finally(() => reporter.finish());
   };
-  const service = against && createOwnService({ url: against, timeout: times.timeout });
+  const service = against && createOwnService({ url: against, timeout });
   const facts = service
     ? await verify(async () => service, values.origin ?? []).finally(service.close)
     : await withService(readConfig(io.env), (openOurs, named) =>
@@ -119,7 +119,7 @@ const comparedSettings = {
   rateLimit: undefined,
   unknownParameters: 'ignore',
   legacyMode: { kind: 'off', percent: 100 },
-  cacheMaxBytes: 0,
+  cacheMaxSize: 0,
 } as const;
 
 /** Builds a service without a port. `close()` leaves the database open. */

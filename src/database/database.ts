@@ -107,7 +107,7 @@ class ServerDatabase implements Database {
     {
       databasePoolMax: max,
       databasePooler: pooling = 'session',
-      expensiveQueryTimeout = defaultStatementTimeout / 1000,
+      expensiveQueryTimeout = defaultStatementTimeout,
     }: DatabaseConfig,
     statementTimeout: number,
   ) {
@@ -124,7 +124,7 @@ class ServerDatabase implements Database {
     this.#watch = watch;
     this.pool = new TaskPool(
       { ...session.config, stream, max },
-      expensiveQueryTimeout * 1000,
+      expensiveQueryTimeout,
       session.Client,
       watch,
     );

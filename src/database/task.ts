@@ -108,7 +108,7 @@ export class SharedTask<Result> {
   readonly #limit: number;
   #waiting = 0;
 
-  /** @param limit most seconds that a request waits */
+  /** @param limit most milliseconds that a request waits */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
     const scope = {
       signal: this.#stop,
@@ -151,7 +151,7 @@ export class SharedTask<Result> {
         this.#waiting--;
         if (this.#waiting === 0) this.#stop.abort(error);
       };
-      const timer = setTimeout(leave, this.#limit * 1000);
+      const timer = setTimeout(leave, this.#limit);
       signal.addEventListener('abort', leave, { once: true });
       const release = () => {
         clearTimeout(timer);

@@ -94,7 +94,7 @@ class GraphQLEndpoint {
     log: FastifyBaseLogger,
   ) {
     const { engine, snapshots, config } = options;
-    this.#live = new LiveAnswers(engine, snapshots, log, config.expensiveQueryTimeout * 1000);
+    this.#live = new LiveAnswers(engine, snapshots, log, config.expensiveQueryTimeout);
   }
 
   async handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

@@ -64,7 +64,7 @@ export function enableCors(app: FastifyInstance, config: CorsConfig): void {
       const allowed = {
         ...readableLater,
         'Access-Control-Allow-Methods': 'GET, HEAD, POST',
-        'Access-Control-Max-Age': `${config.corsMaxAge}`,
+        'Access-Control-Max-Age': `${Math.floor(config.corsMaxAge / 1000)}`,
         Vary: 'Access-Control-Request-Headers',
       };
       return reply.code(204).headers(allowed).send();

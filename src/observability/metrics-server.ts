@@ -28,7 +28,10 @@ export async function serveMetrics(
       if (path === '/usage') return sendUsage(source, request, response);
       if (path !== '/metrics') return response.writeHead(404).end();
       const { contentType, text } = await source.print();
-      return response.writeHead(200, { 'Content-Type': contentType }).end(text);
+      if (!prefersOpenMetrics(request)) {
+        return response.writeHead(200, { 'Content-Type': contentType }).end(text);
+      }
+      return response.writeHead(200, { 'Content-Type': openMetrics }).end(toOpenMetrics(text));
     };
     answer().catch(() => response.writeHead(500).end());
   });
@@ -41,6 +44,26 @@ export async function serveMetrics(
       server.closeAllConnections();
     },
   };
+}
+
+const openMetrics = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+
+function prefersOpenMetrics({ headers }: IncomingMessage): boolean {
+  const types = ['text/plain', 'application/openmetrics-text'] as const;
+  return preferredType(headers.accept ?? '', types)?.type === types[1];
+}
+
+/**
+ * From the text format of Prometheus. Not by prom-client, which then renames the counters of the registry for good.
+ * @see https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md
+ */
+function toOpenMetrics(text: string): string {
+  const families = text
+    // The family of a counter is named without the suffix of its samples.
+    .replace(/^(# (?:HELP|TYPE) \w+)_total /gm, '$1 ')
+    .replace(/^# TYPE (\w+_(seconds|bytes)) .*$/gm, '$&\n# UNIT $1 $2')
+    .replace(/\n\n/g, '\n');
+  return `${families}# EOF\n`;
 }
 
 async function sendUsage(

@@ -81,17 +81,17 @@ export class Metrics {
     this.#counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
     this.#counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
     this.#counter(
-      'gateway_cache_touched_total',
+      'gateway_cache_invalidations_total',
       'Answers in memory that a commit had invalidated when they were looked up again.',
       () => cache.invalidated,
     );
     this.#counter(
-      'gateway_cache_cleared_total',
+      'gateway_cache_clears_total',
       'Times that all answers in memory were dropped, since it was unknown what was committed.',
       () => cache.cleared,
     );
     this.#gauge('gateway_cache_bytes', 'Size of the answers in memory.', () => cache.bytes);
-    this.#gauge('gateway_requests_under_way', 'Requests that are worked on.', () => limit.running);
+    this.#gauge('gateway_requests_running', 'Requests that are worked on.', () => limit.running);
     this.#gauge(
       'gateway_requests_waiting',
       'Requests that wait for their turn.',
@@ -100,8 +100,16 @@ export class Metrics {
   }
 
   followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void {
-    this.#gauge('gateway_streams', 'Live answers that are being streamed.', () => streams.open);
-    this.#counter('gateway_streams_total', 'Streams that were opened.', () => streams.opened);
+    this.#gauge(
+      'gateway_streams_open',
+      'Live answers that are being streamed.',
+      () => streams.open,
+    );
+    this.#counter(
+      'gateway_streams_opened_total',
+      'Streams that were opened.',
+      () => streams.opened,
+    );
   }
 
   followCounts(maintenance: { readonly wrongCounts: number | undefined }): void {
@@ -156,8 +164,7 @@ export class Metrics {
 
   #addProcess(): void {
     const registers = [this.registry];
-    // CPU, memory, garbage collection, event-loop lag.
-    collectDefaultMetrics({ register: this.registry });
+    addProcessMetrics(this.registry);
     new Gauge({
       name: 'gateway_build_info',
       help: 'Which gateway this is; always 1.',
@@ -170,7 +177,7 @@ export class Metrics {
 
   #addSnapshots(snapshots: Database['snapshots']): void {
     const probes = new Histogram({
-      name: 'gateway_snapshot_probe_seconds',
+      name: 'gateway_snapshot_probe_duration_seconds',
       help: 'Time that the database took for a snapshot of its state.',
       buckets: seconds,
       registers: [this.registry],
@@ -189,34 +196,29 @@ export class Metrics {
       'Connections of the pool that are free.',
       () => pool.idleCount,
     );
-    this.#gauge(
-      'gateway_database_connections_waiting',
-      'Statements that wait for a connection of the pool.',
-      () => pool.lanes['all']?.waiting ?? 0,
-    );
     const ofLanes = (read: (lane: LaneState) => number) => () =>
       Object.entries(pool.lanes).map(([lane, state]) => [{ lane }, read(state)] as const);
     const perLane = { labelNames: ['lane'] };
     this.#gauge(
-      'gateway_database_lane_running',
+      'gateway_database_statements_running',
       'Statements under way, by lane; those of trial and expensive are also among all.',
       ofLanes(({ running }) => running),
       perLane,
     );
     this.#gauge(
-      'gateway_database_lane_waiting',
-      'Statements that wait for a place in their lane.',
+      'gateway_database_statements_waiting',
+      'Statements that wait for a place in their lane; in all, for a connection of the pool.',
       ofLanes(({ waiting }) => waiting),
       perLane,
     );
     this.#counter(
-      'gateway_database_lane_refused_total',
+      'gateway_database_statements_refused_total',
       'Statements that were refused because their lane was full.',
       ofLanes(({ refused }) => refused),
       perLane,
     );
     this.#counter(
-      'gateway_database_expensive_timeouts_total',
+      'gateway_database_statement_timeouts_total',
       'Expensive statements that EXPENSIVE_QUERY_TIMEOUT has stopped.',
       () => pool.timedOut,
     );
@@ -246,16 +248,24 @@ export class Metrics {
   }
 }
 
+/** CPU, memory, garbage collection, event-loop lag. Without gauges named as counters, whose sums other gauges have. */
+export function addProcessMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry });
+  for (const kind of ['handles', 'requests', 'resources']) {
+    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+  }
+}
+
 function countAnswers(app: FastifyInstance, registry: Registry): void {
   const durations = new Histogram({
-    name: 'gateway_request_duration_seconds',
+    name: 'gateway_http_request_duration_seconds',
     help: 'Time from the head of a request to the end of its answer.',
     labelNames: ['method', 'route', 'operation', 'status'],
     buckets: seconds,
     registers: [registry],
   });
   new Counter({
-    name: 'gateway_requests_total',
+    name: 'gateway_http_requests_total',
     help: 'Answers, refused requests (429, 503) among them.',
     labelNames: ['method', 'route', 'operation', 'status'],
     registers: [registry],

@@ -32,7 +32,7 @@ export async function start(config: Config): Promise<void> {
     await (await import('../app.ts')).checkTrustedDocuments(config.trustedDocuments, config);
   }
   // The parent of workers only seeds the database: it needs no standbys and no tracing.
-  const parent = { databasePoolMax: 1, databaseReadUrls: [], otlpEndpoint: undefined };
+  const parent = { databasePoolMax: 1, databaseReadUrls: [], otelDisabled: 'true' };
   const resources = await openResources(isSingle ? config : { ...config, ...parent }, log);
   closeOnSignal((reason) => {
     logShutdown(log, reason);

@@ -1,7 +1,7 @@
 // Resources of every process, a parent of workers included: log, database, standbys, tracing.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Config } from '../config.ts';
+import { type Config, isTraced } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import type { Standby } from '../database/standby/standby.ts';
@@ -36,19 +36,19 @@ export interface Resources {
 
 /** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
 export async function openResources(config: Config, log: Logger): Promise<Resources> {
-  const { databaseReadUrls, otlpEndpoint } = config;
-  const timeout = config.requestTimeout * 1000;
-  const database = await openDatabase(config, timeout);
-  const tracing =
-    otlpEndpoint === undefined
-      ? undefined
-      : new (await import('../tracing/tracing.ts')).Tracing(otlpEndpoint, log);
+  const { databaseReadUrls } = config;
+  const database = await openDatabase(config, config.requestTimeout);
+  const tracing = isTraced(config)
+    ? new (await import('../tracing/tracing.ts')).Tracing(config, log)
+    : undefined;
   const logStandby = ({ description, problem }: Standby) => {
     if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
     else log.info(`reading from the ${description}`);
   };
   const replicas =
-    databaseReadUrls.length > 0 ? new Replicas(config, database, timeout, logStandby) : undefined;
+    databaseReadUrls.length > 0
+      ? new Replicas(config, database, config.requestTimeout, logStandby)
+      : undefined;
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     tracing?.followStatements(pool);
   }

@@ -1,6 +1,7 @@
 // Spans of requests, in the trace of the client; of operations; and of snapshots of the database.
 import type { ServerResponse } from 'node:http';
 import {
+  type Attributes,
   context,
   propagation,
   ROOT_CONTEXT,
@@ -19,13 +20,11 @@ import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
 import { maxNameLength } from '../observability/log.ts';
 
-export const traceHeaders = ['traceparent', 'tracestate'] as const;
-
 export function followRequests(app: FastifyInstance, tracer: Tracer, clients: Clients): void {
   app.addHook('onRequest', (request, reply, done) => {
     // Health checks of the orchestrator come every few seconds.
     if (request.routeOptions.url?.startsWith('/health/')) return done();
-    const parent = propagation.extract(ROOT_CONTEXT, traceHeadersOf(request));
+    const parent = propagation.extract(ROOT_CONTEXT, request.headers);
     const span = tracer.startSpan(nameOf(request), { kind: SpanKind.SERVER }, parent);
     if (span.isRecording()) span.setAttributes(describe(request, clients));
     // Not in the hook onResponse, which is not called when the client disconnects.
@@ -48,23 +47,34 @@ export function fail(span: Span, type?: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-function traceHeadersOf({ headers }: FastifyRequest): Record<string, string> {
-  const sent = traceHeaders.map((name) => [name, headers[name]?.toString()] as const);
-  return Object.fromEntries(sent.filter((pair): pair is [(typeof pair)[0], string] => !!pair[1]));
+const knownMethods = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
+
+/** @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/ */
+export function describeMethod(method: string): { name: string; attributes: Attributes } {
+  if (knownMethods.test(method))
+    return { name: method, attributes: { 'http.request.method': method } };
+  const attributes = { 'http.request.method': '_OTHER', 'http.request.method_original': method };
+  return { name: 'HTTP', attributes };
 }
+
+/** The query string is in no span: it may hold variables. */
+export const withoutQuery = (target: string) => target.split('?', 1)[0] ?? '';
 
 function nameOf({ method, routeOptions: { url }, is404 }: FastifyRequest): string {
-  return url === undefined || is404 ? method : `${method} ${url}`;
+  const { name } = describeMethod(method);
+  return url === undefined || is404 ? name : `${name} ${url}`;
 }
 
-/** Without the query string, which may hold variables, and without headers other than the name of the client. */
+/** Without headers other than the name of the client. */
 function describe(request: FastifyRequest, clients: Clients) {
-  const { id, method, is404, protocol, raw, routeOptions, url } = request;
+  const { id, hostname, method, is404, port, protocol, raw, routeOptions, url } = request;
   const client = clients.lookup(request);
   return {
-    'http.request.method': method,
+    ...describeMethod(method).attributes,
+    ...(hostname ? { 'server.address': hostname } : {}),
+    'server.port': port ?? (protocol === 'https' ? 443 : 80),
     'url.scheme': protocol,
-    'url.path': url.split('?', 1)[0] ?? '',
+    'url.path': withoutQuery(url),
     'network.protocol.version': raw.httpVersion,
     'gateway.request.id': id,
     'gateway.client.name': client.name,
@@ -73,22 +83,29 @@ function describe(request: FastifyRequest, clients: Clients) {
   };
 }
 
-/** Operation names in names of spans at most: clients choose them, and backends store each for good. */
-const maxNames = 100;
-
-/** Adds a span for each answer of the engine. No document and no variable: they may hold secrets. */
+/**
+ * Adds a span for each answer of the engine, and for each document that is refused. No document and no variable: they
+ * may hold secrets. The name has no operation name: clients choose it, and backends store each for good.
+ * @see https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
+ */
 export function followEngine(engine: Engine, tracer: Tracer): void {
-  const names = new Set<string>();
-  const isNamed = (name: string) => {
-    if (names.size < maxNames) names.add(name);
-    return names.has(name);
+  const { operations } = engine;
+  const find = operations.find.bind(operations);
+  operations.find = (...given) => {
+    const found = find(...given);
+    if ('errors' in found) {
+      const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER });
+      describeErrors(span, found);
+      span.end();
+    }
+    return found;
   };
   const answer = engine.answer.bind(engine);
   engine.answer = async (execution, caller) => {
     const { operation, toAnswer } = execution;
     const type = operation.isLive ? 'subscription' : operation.type;
     const name = operation.name?.slice(0, maxNameLength);
-    const span = tracer.startSpan(name && isNamed(name) ? `${type} ${name}` : type);
+    const span = tracer.startSpan(type, { kind: SpanKind.SERVER });
     span.setAttribute('graphql.operation.type', type);
     if (name) span.setAttribute('graphql.operation.name', name);
     const traced: typeof execution = {
@@ -115,7 +132,7 @@ export function followEngine(engine: Engine, tracer: Tracer): void {
 }
 
 /** Error codes only: messages may quote values. */
-function describeErrors(span: Span, { errors }: ExecutionResult): void {
+function describeErrors(span: Span, { errors }: Pick<ExecutionResult, 'errors'>): void {
   if (!errors) return;
   const codes = errors.map(({ extensions }) => String(extensions['code'] ?? 'BAD_USER_INPUT'));
   span.setAttribute('gateway.graphql.error.codes', [...new Set(codes)]);
@@ -152,7 +169,11 @@ function startProbe(taken: Promise<unknown>, tracer: Tracer): Span {
   const span = tracer.startSpan('snapshot probe', {
     kind: SpanKind.CLIENT,
     root: true,
-    attributes: { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' },
+    attributes: {
+      'db.system.name': 'postgresql',
+      'db.operation.name': 'SELECT',
+      'db.query.summary': 'snapshot probe',
+    },
   });
   taken.catch(() => fail(span)).finally(() => span.end());
   return span;

@@ -27,13 +27,17 @@ export function followStatements(pool: pg.Pool, tracer: Tracer): void {
 
 function traceClient(client: pg.PoolClient, tracer: Tracer): void {
   const query = client.query.bind(client) as Query;
+  const server = serverOf(client as unknown as pg.Client);
   const traced: Query = (statement, ...rest) => {
     // Statements outside of a request, such as maintenance, are not traced.
     if (!trace.getActiveSpan()?.isRecording()) return query(statement, ...rest);
     const text = typeof statement === 'string' ? statement : 'text' in statement && statement.text;
     if (typeof text !== 'string') return query(statement, ...rest);
     const { name, attributes } = describe(text);
-    const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes });
+    const span = tracer.startSpan(name, {
+      kind: SpanKind.CLIENT,
+      attributes: { ...attributes, ...server },
+    });
     const callback = rest.at(-1);
     if (typeof callback === 'function') {
       const endAndCall: Callback = (error, result) => {
@@ -50,6 +54,17 @@ function traceClient(client: pg.PoolClient, tracer: Tracer): void {
     return result;
   };
   client.query = traced as typeof client.query;
+}
+
+/** @see https://opentelemetry.io/docs/specs/semconv/db/postgresql/ */
+function serverOf({ host, port, database }: pg.Client): Attributes {
+  // The host of the embedded database is the folder of its socket, which has no port.
+  const isSocket = host.startsWith('/');
+  return {
+    'server.address': host,
+    ...(isSocket ? {} : { 'server.port': port }),
+    ...(database === undefined ? {} : { 'db.namespace': database }),
+  };
 }
 
 /** Records the code of an error only: its message may quote values. The log has the message. */

@@ -1,7 +1,19 @@
-// Tracing with OpenTelemetry. Loaded only when OTEL_EXPORTER_OTLP_ENDPOINT is set: without it, no hook is added and no
+// Tracing with OpenTelemetry. Loaded only when an endpoint or an exporter is set: without it, no hook is added and no
 // package loaded but the API, which prom-client imports. The packages read other OTEL_* variables themselves.
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Tracer } from '@opentelemetry/api';
+import {
+  type DiagLogger,
+  DiagLogLevel,
+  diag,
+  type TextMapPropagator,
+  type Tracer,
+} from '@opentelemetry/api';
+import {
+  CompositePropagator,
+  W3CBaggagePropagator,
+  W3CTraceContextPropagator,
+} from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import {
   defaultResource,
@@ -11,14 +23,17 @@ import {
 } from '@opentelemetry/resources';
 import {
   BatchSpanProcessor,
+  ConsoleSpanExporter,
   NodeTracerProvider,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { TracingConfig } from '../config.ts';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import type { Database } from '../database/database.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
+import { version } from '../package.ts';
 import { followCache, followEngine, followRequests, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
@@ -34,17 +49,35 @@ export class Tracing {
   readonly #provider: NodeTracerProvider;
   readonly #tracer: Tracer;
 
-  constructor(endpoint: string, log: FastifyBaseLogger) {
-    const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
+  constructor(config: TracingConfig, log: FastifyBaseLogger) {
+    const warn = (message: string) => log.warn(message);
+    // What the packages find wrong in the environment while they read it, such as an unknown sampler.
+    diag.setLogger({ error: warn, warn } as DiagLogger, DiagLogLevel.WARN);
+    if (!/^(?:true|false)$/i.test(config.otelDisabled)) {
+      warn(`OTEL_SDK_DISABLED is "${config.otelDisabled}", which counts as false`);
+    }
+    const exporters = choose('OTEL_TRACES_EXPORTER', config.tracesExporter, exporterKinds, warn);
     this.#provider = new NodeTracerProvider({
       resource: defaultResource()
-        .merge(resourceFromAttributes({ 'service.name': 'outfit-gateway' }))
+        .merge(
+          resourceFromAttributes({
+            'service.name': 'outfit-gateway',
+            'service.version': version,
+            'service.instance.id': randomUUID(),
+          }),
+        )
         .merge(detectResources({ detectors: [envDetector] })),
       // Buffers a bounded number of spans and drops the rest, so a collector that is down costs nothing.
-      spanProcessors: [new BatchSpanProcessor(warnOfFailures(exporter, endpoint, log))],
+      spanProcessors: (exporters.length > 0 ? exporters : [exporterKinds.otlp]).map(
+        (open) => new BatchSpanProcessor(open(config, log)),
+      ),
     });
-    this.#provider.register();
-    this.#tracer = this.#provider.getTracer('outfit-gateway');
+    const propagators = choose('OTEL_PROPAGATORS', config.propagators, propagatorKinds, warn);
+    this.#provider.register({
+      propagator: new CompositePropagator({ propagators: propagators.flatMap((open) => open()) }),
+    });
+    this.#tracer = this.#provider.getTracer('outfit-gateway', version);
+    diag.disable();
   }
 
   /** To be called before other hooks are added, so that they run within the span. */
@@ -73,6 +106,38 @@ export class Tracing {
   async close(): Promise<void> {
     await Promise.race([this.#provider.shutdown().catch(() => {}), sleep(flushTimeout)]);
   }
+}
+
+const propagatorKinds = {
+  tracecontext: (): TextMapPropagator[] => [new W3CTraceContextPropagator()],
+  baggage: () => [new W3CBaggagePropagator()],
+  none: () => [],
+};
+
+const exporterKinds = {
+  otlp({ otlpEndpoint, otlpTracesEndpoint }: TracingConfig, log: FastifyBaseLogger) {
+    const base = otlpEndpoint ?? 'http://localhost:4318';
+    const url = otlpTracesEndpoint ?? `${base}/v1/traces`;
+    return warnOfFailures(new OTLPTraceExporter({ url }), otlpTracesEndpoint ?? base, log);
+  },
+  console: (): SpanExporter => new ConsoleSpanExporter(),
+};
+
+/** Those of the named kinds that there are. */
+function choose<Kind>(
+  setting: string,
+  named: readonly string[],
+  kinds: Readonly<Record<string, Kind>>,
+  warn: (message: string) => void,
+): Kind[] {
+  return named.flatMap((name) => {
+    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+    if (kind) return [kind];
+    warn(
+      `${setting} names "${name}", which is left out: known are ${Object.keys(kinds).join(', ')}`,
+    );
+    return [];
+  });
 }
 
 function warnOfFailures(

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { context, propagation, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { HttpError } from '../errors.ts';
-import { fail, traceHeaders } from './requests.ts';
+import { describeMethod, fail, withoutQuery } from './requests.ts';
 
 export interface UpstreamRequest {
   readonly method: string;
@@ -13,7 +13,7 @@ export interface UpstreamRequest {
 
 /** A client of another service. */
 export interface Upstream<Request> {
-  readonly host: string;
+  readonly base: URL;
   open(request: Request): Promise<IncomingMessage>;
   close(): void;
 }
@@ -24,23 +24,28 @@ export function traceUpstream<Request extends UpstreamRequest>(
   tracer: Tracer,
 ): Upstream<Request> {
   return {
-    host: upstream.host,
+    base: upstream.base,
     close: () => upstream.close(),
     async open(request: Request) {
       const { method, target } = request;
-      const span = tracer.startSpan(`${method} old service`, {
+      const { name, attributes } = describeMethod(method);
+      const { href, hostname, port, protocol } = upstream.base;
+      const span = tracer.startSpan(name, {
         kind: SpanKind.CLIENT,
         attributes: {
-          'http.request.method': method,
-          'server.address': upstream.host,
-          'url.path': target.split('?', 1)[0] ?? '',
+          ...attributes,
+          'server.address': hostname.replace(/^\[|\]$/g, ''),
+          'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+          'url.full': href.replace(/\/$/, '') + withoutQuery(target),
         },
       });
       const own: Record<string, string> = {};
       propagation.inject(trace.setSpan(context.active(), span), own);
       try {
         const answer = await upstream.open({ ...request, headers: replaceHeaders(request, own) });
-        span.setAttribute('http.response.status_code', answer.statusCode ?? 0);
+        const { statusCode = 0 } = answer;
+        span.setAttribute('http.response.status_code', statusCode);
+        if (statusCode >= 400) fail(span, String(statusCode));
         answer.once('close', () => span.end());
         return answer;
       } catch (error) {
@@ -53,10 +58,11 @@ export function traceUpstream<Request extends UpstreamRequest>(
 }
 
 function replaceHeaders({ headers }: UpstreamRequest, own: Record<string, string>): string[] {
+  const names = propagation.fields();
   const kept: string[] = [];
   for (let index = 0; index < headers.length; index += 2) {
     const [name = '', value = ''] = headers.slice(index, index + 2);
-    if (!traceHeaders.some((header) => header === name.toLowerCase())) kept.push(name, value);
+    if (!names.includes(name.toLowerCase())) kept.push(name, value);
   }
-  return [...kept, ...traceHeaders.flatMap((name) => (own[name] ? [name, own[name]] : []))];
+  return [...kept, ...Object.entries(own).flat()];
 }

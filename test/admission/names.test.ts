@@ -11,7 +11,7 @@ const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 6, users
 async function openWithWebhook() {
   const webhook = await startWebhook();
   onTestFinished(() => webhook.close());
-  const environment = { AUTH_WEBHOOK_URL: webhook.url, AUTH_WEBHOOK_TTL: '1' };
+  const environment = { AUTH_WEBHOOK_URL: webhook.url, AUTH_WEBHOOK_TTL: '1s' };
   const app = await buildApp(readConfig(environment), gateway.database);
   onTestFinished(() => app.close());
   let credential = 0;

@@ -60,7 +60,7 @@ describe('at ten times capacity', () => {
   test('answers take at most three times as long as usual, and the excess gets 503 quickly', async () => {
     const server = runServer({
       ...environment,
-      CACHE_MAX_BYTES: '0',
+      CACHE_MAX_SIZE: '0',
       MAX_CONCURRENT_REQUESTS: String(capacity),
     });
     const base = await baseOf(server);

@@ -319,7 +319,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
   });
 
   test('whose lease takes too long is a 503 too', async () => {
-    const gateway = await open(database, '3/hour', { REQUEST_TIMEOUT: '1' });
+    const gateway = await open(database, '3/hour', { REQUEST_TIMEOUT: '1s' });
     const query = vi
       .spyOn(database.pool, 'query')
       .mockImplementation((() => new Promise(() => {})) as never);

@@ -57,7 +57,7 @@ async function untilWaiting(count: number): Promise<void> {
 
 describe.each(requests)('%s', (_name, what) => {
   test('is stopped by the time limit, also when it was fast before', async () => {
-    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '1' }));
+    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '1s' }));
     // Once unknown, and once as a query that is known and compiled.
     for (const times of [0, 6]) {
       for (let time = 0; time < times; time++) expect((await send(base, what)).status).toBe(200);
@@ -76,7 +76,7 @@ describe.each(requests)('%s', (_name, what) => {
   });
 
   test('is stopped when its client leaves', async () => {
-    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60' }));
+    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60s' }));
     for (const times of [0, 6]) {
       for (let time = 0; time < times; time++) await send(base, what);
       await block();
@@ -93,7 +93,7 @@ describe.each(requests)('%s', (_name, what) => {
 });
 
 test('a read that several wait for goes on until the last of them has left', async () => {
-  const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60' }));
+  const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60s' }));
   expect((await send(base, '/api/outfits/')).status).toBe(200);
   await block();
   const clients = Array.from({ length: 4 }, () => new AbortController());
@@ -131,7 +131,7 @@ test('a read that several wait for goes on until the last of them has left', asy
 });
 
 test('requests to the embedded database are answered in time while a statement blocks it', async () => {
-  const gateway = await openGateway('embedded', [], { REQUEST_TIMEOUT: '1' });
+  const gateway = await openGateway('embedded', [], { REQUEST_TIMEOUT: '1s' });
   onTestFinished(() => gateway.close());
   const { pool } = gateway.database;
   await gateway.get('/api/outfits/');
@@ -196,7 +196,7 @@ test('a client that leaves while the database is asked what it shows has nothing
 });
 
 test('writes that are stopped are told as 503, and are no unexpected errors in the log', async () => {
-  const settings = { SEED: 'demo', REQUEST_TIMEOUT: '1', AUTH_JWT_SECRET: secret };
+  const settings = { SEED: 'demo', REQUEST_TIMEOUT: '1s', AUTH_JWT_SECRET: secret };
   const server = runServer({ ...environment, ...settings });
   const base = await baseOf(server);
   await block();

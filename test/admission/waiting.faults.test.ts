@@ -111,10 +111,10 @@ describe('with one place, which is taken', () => {
     await watcher.connect();
     const settings = {
       AUTH_JWT_SECRET: secret,
-      CACHE_MAX_BYTES: '0',
+      CACHE_MAX_SIZE: '0',
       MAX_CONCURRENT_REQUESTS: '1',
       METRICS_PORT: '0',
-      REQUEST_TIMEOUT: '60',
+      REQUEST_TIMEOUT: '60s',
     };
     server = runServer({ ...environment, ...settings });
     base = await baseOf(server);
@@ -222,7 +222,7 @@ describe('with one place, which is taken', () => {
 });
 
 test('a queue for connections that takes longer than opening one may is no outage', async () => {
-  const settings = { CACHE_MAX_BYTES: '0', DATABASE_POOL_MAX: '1', REQUEST_TIMEOUT: '60' };
+  const settings = { CACHE_MAX_SIZE: '0', DATABASE_POOL_MAX: '1', REQUEST_TIMEOUT: '60s' };
   const base = await baseOf(runServer({ ...environment, ...settings }));
   const unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');
   const waiting = Array.from({ length: 20 }, () => send(base, '/api/outfits/'));

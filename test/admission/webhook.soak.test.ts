@@ -248,7 +248,7 @@ describe('anything else that the webhook does', () => {
   });
 
   test('one that hangs costs half of REQUEST_TIMEOUT, and delays no other request', async () => {
-    const app = await open({ REQUEST_TIMEOUT: '2' });
+    const app = await open({ REQUEST_TIMEOUT: '2s' });
     webhook.answer = () => {};
     const begun = performance.now();
     const waiting = Array.from({ length: 200 }, (_, index) => read(app, token(String(index))));
@@ -264,7 +264,7 @@ describe('anything else that the webhook does', () => {
   });
 
   test('one that hangs is asked 32 questions at a time by all, without a warning of Node.js', async () => {
-    const app = await open({ REQUEST_TIMEOUT: '2', TRUST_PROXY: '127.0.0.1' });
+    const app = await open({ REQUEST_TIMEOUT: '2s', TRUST_PROXY: '127.0.0.1' });
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
@@ -299,8 +299,8 @@ describe('anything else that the webhook does', () => {
 });
 
 describe('what was answered', () => {
-  test('is kept for AUTH_WEBHOOK_TTL seconds, answer and refusal alike', async () => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '1' });
+  test('is kept for AUTH_WEBHOOK_TTL, answer and refusal alike', async () => {
+    const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
     webhook.users.set('Token good', 1);
     for (let index = 0; index < 3; index += 1) {
       expect(await viewerOf(app, token('good'))).toBe(1);
@@ -316,7 +316,7 @@ describe('what was answered', () => {
   });
 
   test('counts from the question on: a slow answer is no longer valid than a fast one', async () => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '1' });
+    const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
     webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 1 }), 700);
     expect(await viewerOf(app, token('a'))).toBe(1);
     await sleep(350);
@@ -357,7 +357,7 @@ describe('RATE_LIMIT', () => {
   };
 
   test('counts a request once, before it is asked about: for its address, later for its user', async () => {
-    const app = await open({ RATE_LIMIT: '5/day', AUTH_WEBHOOK_TTL: '1' });
+    const app = await open({ RATE_LIMIT: '5/day', AUTH_WEBHOOK_TTL: '1s' });
     webhook.users.set('Token a', 1);
     expect((await read(app, token('a'))).statusCode).toBe(200);
     expect(await used()).toEqual(['address 127.0.0.1: 1']);
@@ -407,7 +407,7 @@ describe('a flood', () => {
   });
 
   test('of refused credentials evicts no accepted one', { timeout: 60_000 }, async () => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '600' });
+    const app = await open({ AUTH_WEBHOOK_TTL: '600s' });
     webhook.users.set('Token a', 1);
     expect(await viewerOf(app, token('a'))).toBe(1);
     for (let round = 0; round < 21; round += 1) {
@@ -631,7 +631,7 @@ describe('CORS', () => {
 describe('a stream', () => {
   const count = 'subscription { outfits { count } }';
   const follow = async (headers: Record<string, string>, settings = {}) => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '1', PRIVATE_OUTFITS: 'owner', ...settings });
+    const app = await open({ AUTH_WEBHOOK_TTL: '1s', PRIVATE_OUTFITS: 'owner', ...settings });
     const stream = await openStream(await baseOfApp(app), count, { headers });
     await stream.next();
     return stream;
@@ -675,7 +675,7 @@ describe('a stream', () => {
     ['is gone', (response) => response.socket?.destroy()],
   ])('outlives a webhook that %s by one more period', async (_name, answer) => {
     webhook.users.set('Token a', 1);
-    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '2' });
+    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '2s' });
     webhook.answer = answer;
     const seconds = await secondsUntil(stream.ended);
     expect(seconds).toBeGreaterThan(3);
@@ -685,7 +685,7 @@ describe('a stream', () => {
 
   test('goes on when the webhook answers again in that period', async () => {
     webhook.users.set('Token a', 1);
-    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '3' });
+    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '3s' });
     webhook.answer = (response) => sendJson(response, 503, {});
     await sleep(4_000);
     webhook.answer = undefined;
@@ -699,7 +699,7 @@ describe('a stream', () => {
   }, async () => {
     webhook.users.set('Token a', 1);
     for (let index = 0; index < 300; index += 1) webhook.users.set(`Token ${index}`, 2);
-    const app = await open({ AUTH_WEBHOOK_TTL: '1', TRUST_PROXY: '127.0.0.1' });
+    const app = await open({ AUTH_WEBHOOK_TTL: '1s', TRUST_PROXY: '127.0.0.1' });
     const base = await baseOfApp(app);
     const streams = await Promise.all(
       Array.from({ length: 600 }, (_, index) =>

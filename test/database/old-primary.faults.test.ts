@@ -68,14 +68,14 @@ describe.each<readonly [string, Record<string, string>, string]>([
   ['when the connection of its probe ends', {}, probe],
   ['when a connection of its pool ends', {}, onePooled],
   ['with several workers', { WORKERS: '2' }, probe],
-  ['without memory', { CACHE_MAX_BYTES: '0' }, onePooled],
+  ['without memory', { CACHE_MAX_SIZE: '0' }, onePooled],
   ['with a standby of the old one', { DATABASE_READ_URLS: 'standby' }, probe],
   ...(hasPgBouncer
     ? [
         ['behind a pooler of transactions', { DATABASE_POOLER: 'transaction' }, ofPooler] as const,
         [
           'behind a pooler of transactions, without memory',
-          { DATABASE_POOLER: 'transaction', CACHE_MAX_BYTES: '0' },
+          { DATABASE_POOLER: 'transaction', CACHE_MAX_SIZE: '0' },
           ofPooler,
         ] as const,
       ]
@@ -157,7 +157,7 @@ describe.each<readonly [string, Record<string, string>, string]>([
 test('ends answers that may be old as soon as it has met the new one', async () => {
   const network = await openNetwork(oldPort);
   onTestFinished(() => network.close());
-  const server = runServer({ DATABASE_URL: urlOn(network.port), READ_MAX_STALENESS: '60000' });
+  const server = runServer({ DATABASE_URL: urlOn(network.port), READ_MAX_STALENESS: '60000ms' });
   const base = await baseOf(server);
   const titleOf = async () =>
     /OLD|NEW/.exec((await send(base, '{ outfit(databaseId: 1) { title } }')).body)?.[0];

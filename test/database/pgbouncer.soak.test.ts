@@ -147,7 +147,7 @@ describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mod
   test('drops the statement of a request whose time is over', async () => {
     const { direct, environment } = await open(mode);
     if (mode === 'transaction') await prepareRole(direct);
-    const base = await baseOf(start({ ...environment, REQUEST_TIMEOUT: '1' }));
+    const base = await baseOf(start({ ...environment, REQUEST_TIMEOUT: '1s' }));
     const blocker = await connectTo(direct);
     await blocker.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
     expect((await send(base, '{ outfit(databaseId: 1) { title } }')).status).toBe(503);

@@ -122,9 +122,9 @@ async function lockOutfits(): Promise<void> {
   await expect.poll(async () => (await inside.query(locks)).rowCount, pollOptions).toBe(1);
 }
 
-describe.each(['67108864', '0'])('with CACHE_MAX_BYTES=%s', (CACHE_MAX_BYTES) => {
+describe.each(['64MiB', '0'])('with CACHE_MAX_SIZE=%s', (CACHE_MAX_SIZE) => {
   test('the standby answers queries, and a writer reads its own write at once', async () => {
-    const opened = await open({ CACHE_MAX_BYTES });
+    const opened = await open({ CACHE_MAX_SIZE });
     await untilRead(opened);
     const headers = await signIn(userId);
     const own = `{ outfit(databaseId: ${id}) { likes viewerHasLiked } }`;
@@ -140,7 +140,7 @@ describe.each(['67108864', '0'])('with CACHE_MAX_BYTES=%s', (CACHE_MAX_BYTES) =>
   });
 
   test('while it does not replay, the primary answers, and nothing is stale', async () => {
-    const opened = await open({ CACHE_MAX_BYTES });
+    const opened = await open({ CACHE_MAX_SIZE });
     await inside.query('SELECT pg_wal_replay_pause()');
     const { behind } = opened.replicas.primaryReads;
     for (let round = 0; round < 10; round++) await seeWrite(opened);
@@ -151,7 +151,7 @@ describe.each(['67108864', '0'])('with CACHE_MAX_BYTES=%s', (CACHE_MAX_BYTES) =>
 });
 
 test('a list that was too expensive for the standby is not read once more from the primary', async () => {
-  const opened = await open({ EXPENSIVE_QUERY_TIMEOUT: '1', CACHE_MAX_BYTES: '0' });
+  const opened = await open({ EXPENSIVE_QUERY_TIMEOUT: '1s', CACHE_MAX_SIZE: '0' });
   await untilRead(opened);
   const { failed } = opened.replicas.primaryReads;
   await lockOutfits();
@@ -242,7 +242,7 @@ describe('at start', () => {
 
 describe.each(databaseKinds)('READ_MAX_STALENESS on %s', (kind) => {
   test('gives what was shown a while ago, but not to a viewer', async () => {
-    const environment = { READ_MAX_STALENESS: '600000', AUTH_JWT_SECRET: secret };
+    const environment = { READ_MAX_STALENESS: '600000ms', AUTH_JWT_SECRET: secret };
     const { app, database, close } = await openGateway(kind, rows, environment);
     onTestFinished(close);
     const headers = await signIn(userId);
@@ -256,7 +256,7 @@ describe.each(databaseKinds)('READ_MAX_STALENESS on %s', (kind) => {
   });
 
   test('ends', async () => {
-    const { app, database, close } = await openGateway(kind, rows, { READ_MAX_STALENESS: '50' });
+    const { app, database, close } = await openGateway(kind, rows, { READ_MAX_STALENESS: '50ms' });
     onTestFinished(close);
     const read = async () => (await app.inject('/api/outfits/')).body;
     const first = await read();
@@ -266,7 +266,7 @@ describe.each(databaseKinds)('READ_MAX_STALENESS on %s', (kind) => {
 });
 
 test('with READ_MAX_STALENESS, a standby may lack what a viewer is told', async () => {
-  const opened = await open({ READ_MAX_STALENESS: '600000' });
+  const opened = await open({ READ_MAX_STALENESS: '600000ms' });
   let turn = 0;
   const readNext = async () => {
     await ask(opened, `{ a${turn++}: outfits { count } }`);

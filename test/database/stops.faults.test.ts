@@ -146,7 +146,7 @@ test('a server without free connections means 503 for some, and does not stop th
   const url = new URL(postgres.url);
   url.username = 'gateway';
   url.password = 'gateway';
-  const limited = runServer({ DATABASE_URL: url.href, CACHE_MAX_BYTES: '0' });
+  const limited = runServer({ DATABASE_URL: url.href, CACHE_MAX_SIZE: '0' });
   load = startLoad(await baseOf(limited), 30);
   await untilAnswered(503, 1);
   await untilAnswered(200, 50);

@@ -444,14 +444,14 @@ describeOnce('the size of the cache', () => {
     }
   };
 
-  test('as many answers are kept as CACHE_MAX_BYTES takes, and the latest ones', async () => {
+  test('as many answers are kept as CACHE_MAX_SIZE takes, and the latest ones', async () => {
     const roomy = await open('PostgreSQL', {}, many);
     const pageBytes = Number((await roomy.get('/api/outfits/')).headers['content-length']);
     const roomyCount = countStatements(roomy);
     await walk(roomy);
     expect(await statementsOf(roomyCount, () => walk(roomy))).toBe(0);
 
-    const tight = await open('PostgreSQL', { CACHE_MAX_BYTES: String(5 * pageBytes) }, many);
+    const tight = await open('PostgreSQL', { CACHE_MAX_SIZE: `${5 * pageBytes}B` }, many);
     const count = countStatements(tight);
     expect(await statementsOf(count, () => walk(tight))).toBe(40);
     expect(await statementsOf(count, () => walk(tight))).toBe(40);
@@ -463,7 +463,7 @@ describeOnce('the size of the cache', () => {
   });
 
   test('an answer that is larger than all of it is given, and not kept', async () => {
-    const gateway = await open('PostgreSQL', { CACHE_MAX_BYTES: '100' });
+    const gateway = await open('PostgreSQL', { CACHE_MAX_SIZE: '100B' });
     const count = countStatements(gateway);
     const ask = () => gateway.get('/api/outfits/');
     const { body } = await ask();
@@ -471,8 +471,8 @@ describeOnce('the size of the cache', () => {
     expect((await ask()).body).toBe(body);
   });
 
-  test('CACHE_MAX_BYTES=0 reads for every request, and asks for no snapshot', async () => {
-    const gateway = await open('PostgreSQL', { CACHE_MAX_BYTES: '0' });
+  test('CACHE_MAX_SIZE=0 reads for every request, and asks for no snapshot', async () => {
+    const gateway = await open('PostgreSQL', { CACHE_MAX_SIZE: '0' });
     const count = countStatements(gateway);
     const next = vi.spyOn(gateway.database.snapshots, 'next');
     for (const ask of [() => gateway.get('/api/outfits/'), () => post(gateway, byId)]) {

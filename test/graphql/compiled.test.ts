@@ -78,7 +78,7 @@ const failures: Record<string, GraphQLRequest> = {
 describe('a query that is asked again and again', () => {
   // Without the cache, so that each is executed.
   const gateway = useGateway('PostgreSQL', rows, {
-    CACHE_MAX_BYTES: '0',
+    CACHE_MAX_SIZE: '0',
     GRAPHQL_MAX_COST: '20000',
   });
 

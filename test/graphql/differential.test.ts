@@ -26,7 +26,7 @@ beforeAll(async () => {
   Error.stackTraceLimit = 0;
   const opening = Array.from({ length: amount(1, 3) }, () =>
     openGateway('PostgreSQL', rows, {
-      CACHE_MAX_BYTES: '0',
+      CACHE_MAX_SIZE: '0',
       // One statement at a time: which errors come before the one that ends an answer depends on it.
       DATABASE_POOL_MAX: '1',
       GRAPHQL_MAX_COST: '20000',

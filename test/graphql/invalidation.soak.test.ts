@@ -81,7 +81,7 @@ async function open(kind: DatabaseKind, mode: string) {
   const gateway = await openGateway(kind, rows, environment, { server: postgres.url });
   onTestFinished(() => gateway.close());
   const { database, config } = gateway;
-  const fresh = await buildApp({ ...config, cacheMaxBytes: 0 }, database);
+  const fresh = await buildApp({ ...config, cacheMaxSize: 0 }, database);
   onTestFinished(() => fresh.close());
   const seed = Math.floor(Math.random() * 2 ** 31);
   const { pool } = database;

@@ -193,7 +193,7 @@ describe('a live answer', () => {
   });
 
   test('is never older than one before, nor lost, while others write', async () => {
-    const gateway = await open('PostgreSQL', { CACHE_MAX_BYTES: '0' });
+    const gateway = await open('PostgreSQL', { CACHE_MAX_SIZE: '0' });
     const streams = await Promise.all(
       Array.from({ length: 6 }, (_, index) =>
         openStream(gateway.base, oneOutfit, {
@@ -257,7 +257,7 @@ describe('a live answer', () => {
   });
 
   test('is read once for all subscribers, and never without one', async () => {
-    const gateway = await open('PostgreSQL', { CACHE_MAX_BYTES: '0' });
+    const gateway = await open('PostgreSQL', { CACHE_MAX_SIZE: '0' });
     const take = vi.spyOn(gateway.database.snapshots, 'next');
     const query = vi.spyOn(gateway.database.pool, 'query');
     const lists = () =>
@@ -462,11 +462,11 @@ describe('streams', () => {
     const app = await buildApp(config, database, { metrics, logger });
     onTestFinished(() => app.close());
     const stream = await openStream(await baseOfApp(app), list, { headers: await signIn(ann, 3) });
-    expect((await metrics.print()).text).toMatch(/^gateway_streams 1$/m);
+    expect((await metrics.print()).text).toMatch(/^gateway_streams_open 1$/m);
     expect(await stream.ended).toBe(true);
     const text = async () => (await metrics.print()).text;
-    await expect.poll(text, { timeout: 20_000 }).toMatch(/^gateway_streams 0$/m);
-    expect(await text()).toMatch(/^gateway_streams_total 1$/m);
+    await expect.poll(text, { timeout: 20_000 }).toMatch(/^gateway_streams_open 0$/m);
+    expect(await text()).toMatch(/^gateway_streams_opened_total 1$/m);
     await expect.poll(text).toMatch(/duration_seconds_bucket\{le="2.5",.*"\/graphql".*\} 1$/m);
     expect(log).not.toContain('slow');
   });

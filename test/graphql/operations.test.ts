@@ -296,14 +296,14 @@ describe('metrics', () => {
           .find((line) => line.startsWith(`${name} `))
           ?.slice(name.length + 1),
       );
-    const requests = (labels: string) => value(`gateway_requests_total{${labels}}`);
+    const requests = (labels: string) => value(`gateway_http_requests_total{${labels}}`);
     expect(requests('method="GET",route="/api/outfits/",operation="",status="200"')).toBe(3);
     expect(requests('method="GET",route="/api/outfits/",operation="",status="404"')).toBe(1);
     expect(requests('method="GET",route="none",operation="",status="404"')).toBe(1);
     expect(requests('method="POST",route="/graphql",operation="Newest",status="200"')).toBe(1);
     expect(
       value(
-        'gateway_request_duration_seconds_count{method="GET",route="/api/outfits/",operation="",status="200"}',
+        'gateway_http_request_duration_seconds_count{method="GET",route="/api/outfits/",operation="",status="200"}',
       ),
     ).toBe(3);
     // Other tests commit on the same server meanwhile, which makes a hit a miss.
@@ -316,12 +316,12 @@ describe('metrics', () => {
         return value('gateway_cache_bytes', (await metrics.print()).text);
       })
       .toBeGreaterThan(1000);
-    expect(value('gateway_snapshot_probe_seconds_count')).toBeGreaterThanOrEqual(3);
-    expect(value('gateway_requests_under_way')).toBe(0);
+    expect(value('gateway_snapshot_probe_duration_seconds_count')).toBeGreaterThanOrEqual(3);
+    expect(value('gateway_requests_running')).toBe(0);
     expect(value('gateway_requests_waiting')).toBe(0);
     expect(value('gateway_database_connections_in_use')).toBe(0);
     expect(value('gateway_database_connections_idle')).toBeGreaterThan(0);
-    expect(value('gateway_database_connections_waiting')).toBe(0);
+    expect(value('gateway_database_statements_waiting{lane="all"}')).toBe(0);
     expect(value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
   });
 
@@ -330,22 +330,22 @@ describe('metrics', () => {
     const pages = ['/api/outfits/', '/api/outfits/?page=2'];
     const ended = async () => {
       const { text } = await metrics.print();
-      const [touched, cleared] = ['touched', 'cleared'].map((how) =>
+      const [invalidations, clears] = ['invalidations', 'clears'].map((how) =>
         Number(new RegExp(`^gateway_cache_${how}_total (\\d+)$`, 'm').exec(text)?.[1]),
       );
-      return { touched, cleared };
+      return { invalidations, clears };
     };
     for (const page of pages) await app.inject(page);
-    expect(await ended()).toEqual({ touched: 0, cleared: 0 });
+    expect(await ended()).toEqual({ invalidations: 0, clears: 0 });
     // Of the first page alone.
     await execute(
       `UPDATE outfits SET title = 'Another' WHERE id = (SELECT id FROM outfits ORDER BY created DESC, id DESC LIMIT 1)`,
     );
     for (const page of pages) await app.inject(page);
-    expect(await ended()).toEqual({ touched: 1, cleared: 0 });
+    expect(await ended()).toEqual({ invalidations: 1, clears: 0 });
     await execute('TRUNCATE idempotency_keys, outfits CASCADE');
     await app.inject('/api/outfits/');
-    expect(await ended()).toEqual({ touched: 1, cleared: 1 });
+    expect(await ended()).toEqual({ invalidations: 1, clears: 1 });
   });
 
   test('tell only so many operation names apart, since clients choose them', async () => {
@@ -368,7 +368,7 @@ describe('metrics', () => {
       expect(response.statusCode).toBe(200);
     }
     const { text } = await metrics.print();
-    const counts = [...text.matchAll(/^gateway_requests_total.*operation="(\w*)".* (\d+)$/gm)];
+    const counts = [...text.matchAll(/^gateway_http_requests_total.*operation="(\w*)".* (\d+)$/gm)];
     expect(counts.map(([, name, count]) => [name, count])).toEqual([
       ['x'.repeat(64), '1'],
       ['other', '2'],

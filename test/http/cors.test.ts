@@ -115,7 +115,7 @@ describe('as django-cors-headers can be set', () => {
     CORS_ORIGINS: `*, ${listed}`,
     CORS_ALLOW_HEADERS: 'authorization, x-app-version',
     CORS_EXPOSE_HEADERS: 'X-Total-Count',
-    CORS_MAX_AGE: '86400',
+    CORS_MAX_AGE: '86400s',
     AUTH_WEBHOOK_URL: 'http://127.0.0.1:9/whoami/',
     AUTH_COOKIES: 'sessionid',
   });

@@ -19,7 +19,7 @@ afterAll(() => django?.close());
 const settingsOf = ({ base }: Django) => ({
   AUTH_WEBHOOK_URL: `${base}/whoami/`,
   AUTH_COOKIES: 'sessionid',
-  AUTH_WEBHOOK_TTL: '1',
+  AUTH_WEBHOOK_TTL: '1s',
   AUTH_USER_CLAIM: 'user_id',
 });
 

@@ -34,7 +34,7 @@ describe('in front of a service that answers with any bytes', () => {
     service = await startScriptedService();
     gateway = await openBefore('PostgreSQL', service.base, {
       LEGACY_MODE: 'shadow',
-      LEGACY_TIMEOUT: '1',
+      LEGACY_TIMEOUT: '1s',
       CORS_ORIGINS: 'https://app.test',
       RATE_LIMIT: '1/day',
     });
@@ -245,7 +245,7 @@ describe('in front of a service that answers with any bytes', () => {
   test('a client that leaves takes its request to the old service with it', async () => {
     service.answer = '';
     const before = service.received().length;
-    const longTimeout = { LEGACY_MODE: 'shadow', LEGACY_TIMEOUT: '80' };
+    const longTimeout = { LEGACY_MODE: 'shadow', LEGACY_TIMEOUT: '80s' };
     const own = await openBefore('PostgreSQL', service.base, longTimeout);
     onTestFinished(() => own.close());
     const { hostname, port } = new URL(own.base);
@@ -276,7 +276,7 @@ describe('in front of Django REST Framework', () => {
     legacy = await startLegacyService(records());
     gateway = await openBefore('PostgreSQL', legacy.base, {
       LEGACY_MODE: 'shadow',
-      LEGACY_TIMEOUT: '1',
+      LEGACY_TIMEOUT: '1s',
       MAX_CONCURRENT_REQUESTS: '1',
     });
   });

@@ -35,7 +35,7 @@ async function open(
   const gateway = await openBefore(
     kind,
     legacy.base,
-    { AUTH_JWT_SECRET: secret, LEGACY_TIMEOUT: '1', LEGACY_SAMPLE: '0', ...settings },
+    { AUTH_JWT_SECRET: secret, LEGACY_TIMEOUT: '1s', LEGACY_SAMPLE: '0', ...settings },
     options,
   );
   gateways.push(gateway);
@@ -271,7 +271,7 @@ describe('what is compared', () => {
       gateway,
       comparisons: () => values('gateway_legacy_comparisons_total'),
       differences: () => values('gateway_legacy_differences_total'),
-      requests: () => values('gateway_requests_total'),
+      requests: () => values('gateway_http_requests_total'),
       asked: () => values('gateway_legacy_request_duration_seconds_count'),
       text,
       lines: () => lines().filter(({ msg }) => String(msg).includes('answers differ')),
@@ -401,7 +401,7 @@ describe('what is compared', () => {
 
   test('an old service that hangs costs a few comparisons, and no answer', async () => {
     // Long enough for all answers to come before the first comparison is given up.
-    const { gateway, comparisons } = await openComparing('mirror', { LEGACY_TIMEOUT: '10' });
+    const { gateway, comparisons } = await openComparing('mirror', { LEGACY_TIMEOUT: '10s' });
     legacy.fault = 'hanging';
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) => read(gateway.base, `/api/outfits/?x=${index}`)),
@@ -549,7 +549,7 @@ describe('what the gateway itself answers there', () => {
   });
 
   test('has only the usual time to arrive, unlike what is passed on', async () => {
-    const gateway = await open({ LEGACY_MODE: 'shadow', LEGACY_TIMEOUT: '80' });
+    const gateway = await open({ LEGACY_MODE: 'shadow', LEGACY_TIMEOUT: '80s' });
     const { hostname, port } = new URL(gateway.base);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const begin = async (path: string) => {

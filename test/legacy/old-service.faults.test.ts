@@ -20,7 +20,7 @@ afterEach(async () => {
   await legacy.close();
 });
 
-async function startServer(mode: string, timeout = '1') {
+async function startServer(mode: string, timeout = '1s') {
   const server = runServer({
     ...(await migratedEnvironmentOf('PostgreSQL')),
     SEED: 'demo',
@@ -82,7 +82,7 @@ test.each([
 });
 
 test.each(['shadow', 'mirror'])('in %s, a frozen one does not keep the process', async (mode) => {
-  const { server, base } = await startServer(mode, '60');
+  const { server, base } = await startServer(mode, '60s');
   network.swallow();
   const waiting = Array.from({ length: 20 }, () => send(base, '/api/outfits/'));
   await sleep(300);

@@ -191,7 +191,10 @@ describe.each(laneKinds)('on %s', (kind) => {
 
   test('a service that does not answer in time is a difference', async () => {
     legacy.fault = 'hanging';
-    const found = await replay(['-', ...accept, '--timeout', '0.2'], line('/api/outfits/?page=1'));
+    const found = await replay(
+      ['-', ...accept, '--timeout', '200ms'],
+      line('/api/outfits/?page=1'),
+    );
     expect(found.stdout).toContain('did not answer (no whole answer in 0.2 s)');
     expect(found.code).toBe(1);
   });
@@ -235,7 +238,7 @@ describe.each(laneKinds)('on %s', (kind) => {
 
   test.each([
     ['between two requests', ['--rate', '0.1']],
-    ['before it asks again', ['--wait', '3600']],
+    ['before it asks again', ['--wait', '3600s']],
   ])('Ctrl-C %s says so and exits with 130', async (_when, args) => {
     legacy.fault = 'wrong count';
     const log = save(

@@ -153,7 +153,7 @@ test('the whole way, and back', { timeout: 300_000 }, async () => {
   Object.assign(legacy.records.at(-1) ?? {}, makeLegacyRecord(66, { title: 'Made there' }));
 
   // 6. Keep up, also when it is killed in between
-  const follow = [legacy.url, '--follow', '1', '--prune', '--yes'];
+  const follow = [legacy.url, '--follow', '1s', '--prune', '--yes'];
   let follower = start('import', follow);
   await follower.until(/1 created, 0 updated, 65 unchanged/);
   legacy.records.splice(4, 1);

@@ -289,7 +289,7 @@ describe('verify', () => {
       Object.defineProperty(legacy, 'fault', {
         get: () => ({ 5: 'hanging', 9: 'slow' })[legacy.requests.length],
       });
-      const found = await verify(legacy.url, '--timeout', '3');
+      const found = await verify(legacy.url, '--timeout', '3s');
       expect(found.code).toBe(0);
       expect(found.stderr).toContain('no whole answer in 3 s');
     });
@@ -315,7 +315,7 @@ describe('verify', () => {
         if (/ordering=-like_count&page=3/.test(target)) legacy.fault = fault;
       });
       legacy.records[4] = { ...legacy.records[4], title: 'spoilt' } as LegacyRecord;
-      const found = await verify(legacy.url, '--timeout', '0.3');
+      const found = await verify(legacy.url, '--timeout', '300ms');
       expect(found.code).toBe(2);
       expect(found.stderr).toContain('Not everything could be compared: http');
       expect(found.report).toMatchObject({

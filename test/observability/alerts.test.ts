@@ -1,4 +1,4 @@
-// docs/alerts.yaml and docs/running.md name metrics: each must be one that a gateway has.
+// Names of metrics: by the rules of Prometheus, and what docs/alerts.yaml and docs/running.md name must be there.
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { parser } from '@prometheus-io/lezer-promql';
@@ -8,6 +8,7 @@ import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { fallbackReasons, type Replicas } from '../../src/database/standby/replicas.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { type MetricsSource, serveMetrics } from '../../src/observability/metrics-server.ts';
 import { CombinedMetrics } from '../../src/process/cluster/combined-metrics.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
@@ -20,6 +21,7 @@ const page = read('docs/running.md');
 let legacy: LegacyService;
 let gateway: TestGateway;
 let app: FastifyInstance;
+let scrapes: readonly Scrape[];
 /** The labels of each series, by the name of its metric. */
 let series: ReadonlyMap<string, readonly Readonly<Record<string, string>>[]>;
 
@@ -57,9 +59,12 @@ beforeAll(async () => {
   legacy.fault = 'closing early';
   await ask('/api/outfits/');
   await has('unreachable');
-  const ofParent = (await new CombinedMetrics().print()).text;
+  const parent = new CombinedMetrics();
+  scrapes = await Promise.all(
+    [metrics, parent].flatMap((source) => [scrape(source), scrape(source, accept)]),
+  );
   // What Prometheus adds by itself.
-  series = readSeries(`${await text()}${ofParent}\nup 1\n`);
+  series = readSeries(`${await text()}${(await parent.print()).text}\nup 1\n`);
 });
 afterAll(async () => {
   await app?.close();
@@ -113,6 +118,62 @@ test('docs/running.md names each metric of the gateway, and no other', () => {
     .map((name) => name.replace(/_(bucket|count|sum)$/, ''));
   expect([...named].toSorted()).toEqual([...new Set(all)].toSorted());
 });
+
+test('each metric has a name by the rules of Prometheus', () => {
+  for (const { text } of scrapes.filter(({ type }) => type.startsWith('text/plain'))) {
+    const types = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)];
+    expect(types.length).toBeGreaterThan(20);
+    for (const [, name = '', type] of types) {
+      expect(name.endsWith('_total'), name).toBe(type === 'counter');
+      if (type === 'histogram') expect(name).toMatch(/_(?:duration_seconds|bytes)$/);
+      expect(name).not.toMatch(/_(?:ms|milliseconds|kb|mb|percent|count|sum|bucket)(?:_total)?$/);
+    }
+  }
+});
+
+test('Prometheus gets OpenMetrics, whose families are of one kind each', async () => {
+  for (const { type, text } of scrapes.filter(({ type }) => !type.startsWith('text/plain'))) {
+    expect(type).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    expect(text).toMatch(/\n# EOF\n$/);
+    expect(text).not.toMatch(/\n\n|^# (?!HELP |TYPE |UNIT |EOF$)/m);
+    const families = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', kind]) => ({
+      name,
+      kind,
+    }));
+    const names = families.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    const suffixes = { counter: ['_total'], gauge: [''], histogram: ['_bucket', '_count', '_sum'] };
+    const samples = families.flatMap(({ name, kind }) =>
+      suffixes[kind as keyof typeof suffixes].map((suffix) => name + suffix),
+    );
+    expect(new Set(samples).size).toBe(samples.length);
+    for (const [, sample] of text.matchAll(/^(\w+)(?:\{.*\})? \S+$/gm))
+      expect(samples).toContain(sample);
+    for (const [, name = '', unit] of text.matchAll(/^# UNIT (\w+) (\w+)$/gm)) {
+      expect(names).toContain(name);
+      expect(name.endsWith(`_${unit}`)).toBe(true);
+    }
+    expect(text).toMatch(/^# UNIT process_cpu_seconds seconds$/m);
+  }
+});
+
+interface Scrape {
+  readonly type: string;
+  readonly text: string;
+}
+
+/** What Prometheus 3 sends. */
+const accept =
+  'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2';
+
+async function scrape(source: MetricsSource, accept?: string): Promise<Scrape> {
+  const server = await serveMetrics(source, { host: '127.0.0.1', port: 0 });
+  const headers = accept === undefined ? {} : { accept };
+  const response = await fetch(`http://127.0.0.1:${server.port}/metrics`, { headers });
+  const scraped = { type: response.headers.get('content-type') ?? '', text: await response.text() };
+  server.close();
+  return scraped;
+}
 
 function namesOf(metric: string): string[] {
   const found = series.get(metric);

@@ -9,7 +9,7 @@ const outfits = amount(0, 250_000);
 let gateway: TestGateway;
 
 beforeAll(async () => {
-  gateway = await openGateway('PostgreSQL', [], { CACHE_MAX_BYTES: '0', REQUEST_TIMEOUT: '60' });
+  gateway = await openGateway('PostgreSQL', [], { CACHE_MAX_SIZE: '0', REQUEST_TIMEOUT: '60s' });
   const client = new pg.Client(gateway.database.pool.options);
   await client.connect();
   await client.query('SET statement_timeout = 0');

@@ -27,7 +27,7 @@ function watchStatements({ database }: TestGateway): () => Sent[] {
 
 describe.each(laneKinds)('on %s, a list', (kind) => {
   test('is read as ever after a statement that failed', async () => {
-    const gateway = await openGateway(kind, [], { CACHE_MAX_BYTES: '0' });
+    const gateway = await openGateway(kind, [], { CACHE_MAX_SIZE: '0' });
     onTestFinished(() => gateway.close());
     for (let round = 0; round < 5; round++) {
       await expect(gateway.database.read('SELECT 1 / $1::int', [0])).rejects.toThrow('zero');
@@ -37,7 +37,7 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
 
   describe.each([1, 100])('of %i per page', (pageSize) => {
     const gateway = useGateway(kind, outfits, {
-      CACHE_MAX_BYTES: '0',
+      CACHE_MAX_SIZE: '0',
       PAGE_SIZE: String(pageSize),
       GRAPHQL_MAX_COST: '1000000',
     });
@@ -74,7 +74,7 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
   });
 
   describe('of outfits whose owners are asked for their outfits', () => {
-    const gateway = useGateway(kind, outfits, { CACHE_MAX_BYTES: '0', PAGE_SIZE: '7' });
+    const gateway = useGateway(kind, outfits, { CACHE_MAX_SIZE: '0', PAGE_SIZE: '7' });
 
     /** The ids of a user's outfits in the order of a list. */
     const idsOf = (userId: number, ordering: Ordering) =>
@@ -208,7 +208,7 @@ describe.each([
 ])('the first pages of $pageSize outfits', ({ pageSize, near }) => {
   test('are read by one statement for each ordering, without a seek', async () => {
     const gateway = await openGateway('PostgreSQL', outfits, {
-      CACHE_MAX_BYTES: '0',
+      CACHE_MAX_SIZE: '0',
       PAGE_SIZE: String(pageSize),
       GRAPHQL_MAX_COST: '1000000',
     });
@@ -235,7 +235,7 @@ describe.each([
 
 describe('prepared statements', () => {
   const gateway = useGateway('PostgreSQL', outfits, {
-    CACHE_MAX_BYTES: '0',
+    CACHE_MAX_SIZE: '0',
     DATABASE_POOL_MAX: '1',
   });
 

@@ -1025,7 +1025,7 @@ describe('behind a lock', () => {
   });
 
   test('for longer, both are a 503, and the key is not used up', async () => {
-    const environment = { AUTH_JWT_SECRET: secret, REQUEST_TIMEOUT: '1' };
+    const environment = { AUTH_JWT_SECRET: secret, REQUEST_TIMEOUT: '1s' };
     const gateway = await openGateway('PostgreSQL', rows, environment);
     onTestFinished(() => gateway.close());
     const before = (await gateway.get('/api/outfits/')).json().count;

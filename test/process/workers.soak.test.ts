@@ -69,7 +69,7 @@ describe('WORKERS=2', { timeout }, () => {
     }
 
     const rest =
-      'gateway_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
+      'gateway_http_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
     expect(await gateway.metric(rest)).toBe(10);
     expect(
       await gateway.metric('gateway_client_requests_total{client="kiosk",interface="rest"}'),
@@ -95,7 +95,7 @@ describe('WORKERS=2', { timeout }, () => {
   test('takes no more connections than DATABASE_POOL_MAX, and those that watch', async () => {
     const { server, base, databaseUrl } = await startMeasured({
       DATABASE_POOL_MAX: '3',
-      CACHE_MAX_BYTES: '0',
+      CACHE_MAX_SIZE: '0',
     });
     const client = new pg.Client(databaseUrl);
     await client.connect();
@@ -124,7 +124,7 @@ describe('WORKERS=2', { timeout }, () => {
     const { server, base, workers, metric } = await startMeasured();
     const [first = 0, second = 0] = workers;
     const rest =
-      'gateway_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
+      'gateway_http_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
     for (let time = 0; time < 6; time += 1) await ask(base);
     expect(await metric(rest)).toBe(6);
     process.kill(first, 'SIGKILL');
@@ -134,7 +134,7 @@ describe('WORKERS=2', { timeout }, () => {
     expect(workers).not.toContain(Number(other));
     for (let time = 0; time < 4; time += 1) expect(await ask(base)).toBe(200);
     expect(await metric(rest)).toBe(11);
-    expect(await metric('gateway_worker_ends_total')).toBe(1);
+    expect(await metric('gateway_worker_exits_total')).toBe(1);
     expect(await metric('gateway_workers')).toBe(2);
     expect(isAlive(second)).toBe(true);
     expect(await stop(server)).toBe(0);
@@ -148,7 +148,7 @@ describe('WORKERS=2', { timeout }, () => {
     await expect.poll(() => isAlive(first), { timeout: 20_000 }).toBe(false);
     expect(linesWith(server, 'has ended')).toEqual([]);
     expect(await ask(base)).toBe(200);
-    expect(await metric('gateway_worker_ends_total')).toBe(0);
+    expect(await metric('gateway_worker_exits_total')).toBe(0);
     expect(await stop(server)).toBe(0);
   });
 
@@ -194,7 +194,7 @@ describe('the limits of the gateway', () => {
     const config = readConfig({ MAX_STREAMS: '0', MAX_CONCURRENT_REQUESTS: '2', WORKERS: '4' });
     const shares = splitLimits(config, 4);
     expect(shares.map(({ databasePoolMax }) => databasePoolMax)).toEqual([3, 3, 2, 2]);
-    expect(shares.map(({ cacheMaxBytes }) => cacheMaxBytes)).toEqual(Array(4).fill(2 ** 24));
+    expect(shares.map(({ cacheMaxSize }) => cacheMaxSize)).toEqual(Array(4).fill(2 ** 24));
     expect(shares.map(({ maxConcurrentRequests }) => maxConcurrentRequests)).toEqual([1, 1, 1, 1]);
     expect(shares.map(({ maxStreams }) => maxStreams)).toEqual([0, 0, 0, 0]);
   });

@@ -141,7 +141,7 @@ describe.each(laneKinds)('on %s', (kind) => {
         'Query.outfits': fallible('Query', 'outfits'),
         'Mutation.createOutfit': fallible('Mutation', 'createOutfit'),
       });
-      const environment = { AUTH_JWT_SECRET: secret, CACHE_MAX_BYTES: '0', ...settings };
+      const environment = { AUTH_JWT_SECRET: secret, CACHE_MAX_SIZE: '0', ...settings };
       gateway = await openGateway(kind, rows, environment, { schema });
       await gateway.app.listen({ port: 0, host: '127.0.0.1' });
       check = createChecker((await gateway.get('/api/openapi.json')).json());

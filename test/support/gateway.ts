@@ -108,7 +108,7 @@ export async function openGateway(
 ): Promise<TestGateway> {
   const testDatabase = await makeMigratedDatabase(kind, server);
   const config = readConfig({ ...testDatabase.environment, ...environment });
-  const database = await openDatabase(config, config.requestTimeout * 1000);
+  const database = await openDatabase(config, config.requestTimeout);
   if (rows.length > 0) await saveOutfits(database.pool, rows);
   await raiseSequences(database.pool);
   const app = await buildApp(config, database, options);

@@ -1,6 +1,7 @@
 // Traces: what a collector is sent by a gateway that runs, and what it costs when there is none.
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
+import { version } from '../../src/package.ts';
 import {
   baseOf,
   dist,
@@ -30,7 +31,7 @@ async function startTraced(
   kind: 'PostgreSQL' | 'embedded',
   environment: Record<string, string> = {},
 ) {
-  collector = await startCollector();
+  collector ??= await startCollector();
   const server = runServer({
     ...(await migratedEnvironmentOf(kind)),
     SEED: 'demo',
@@ -62,12 +63,14 @@ describe.each(['PostgreSQL', 'embedded'] as const)('on %s, a trace', (kind) => {
         'http.request.method': 'GET',
         'http.route': '/api/outfits/',
         'http.response.status_code': 200,
+        'server.address': new URL(base).hostname,
+        'server.port': Number(new URL(base).port),
         'url.path': '/api/outfits/',
         'gateway.client.name': 'shop',
       },
     });
     const inTrace = () => collector.spans().filter((span) => span.traceId === traceId);
-    const [operation] = inTrace().filter(({ name }) => name === 'query ListOutfits');
+    const [operation] = inTrace().filter(({ name }) => name === 'query');
     expect(operation).toMatchObject({
       parentSpanId: request?.spanId,
       attributes: {
@@ -82,7 +85,12 @@ describe.each(['PostgreSQL', 'embedded'] as const)('on %s, a trace', (kind) => {
       {
         parentSpanId: operation?.spanId,
         kind: 3,
-        attributes: { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' },
+        attributes: {
+          'db.system.name': 'postgresql',
+          'db.operation.name': 'SELECT',
+          'db.namespace': expect.any(String),
+          'server.address': expect.any(String),
+        },
       },
     ]);
     expect(inTrace()).toHaveLength(3);
@@ -92,7 +100,12 @@ describe.each(['PostgreSQL', 'embedded'] as const)('on %s, a trace', (kind) => {
     expect(probe?.links).toMatchObject([{ traceId, spanId: operation?.spanId }]);
     expect(operation?.links).toMatchObject([{ traceId: probe?.traceId, spanId: probe?.spanId }]);
 
-    expect(collector.resource()).toMatchObject({ 'service.name': 'outfit-gateway' });
+    expect(collector.resource()).toMatchObject({
+      'service.name': 'outfit-gateway',
+      'service.version': version,
+      'service.instance.id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect([...collector.paths()]).toEqual(['/v1/traces']);
     expect(collector.text()).not.toContain('hidden');
     expect(await stop(server)).toBe(0);
   });
@@ -130,7 +143,7 @@ describe('traces', () => {
     const [write] = await collector.find({ 'gateway.request.id': 'write' });
     await collector.find({ 'http.response.status_code': 401 });
     const ofWrite = collector.spans().filter((span) => span.traceId === write?.traceId);
-    expect(ofWrite).toContainEqual(expect.objectContaining({ name: 'mutation Add' }));
+    expect(ofWrite).toContainEqual(expect.objectContaining({ name: 'mutation' }));
     expect(ofWrite.filter(({ attributes }) => attributes['db.query.text']).length).toBeGreaterThan(
       0,
     );
@@ -153,6 +166,26 @@ describe('traces', () => {
     await fetch(`${base}/graphql?query={outfits(page:9999){count}}`);
     const failed = await collector.find({ 'graphql.operation.type': 'query' }, 3);
     expect(failed.at(-1)?.attributes['gateway.graphql.error.codes']).toEqual(['PAGE_NOT_FOUND']);
+  });
+
+  test('have a span for a document that is refused, and unknown methods under one name', async () => {
+    const { base, collector } = await startTraced('embedded');
+    await fetch(`${base}/graphql?query={nothing}`, { headers: { traceparent } });
+    await fetch(`${base}/api/outfits/`, { method: 'PROPFIND' });
+    const [request] = await collector.find({ 'http.route': '/graphql' });
+    await expect
+      .poll(() => collector.spans().filter((span) => span.parentSpanId === request?.spanId))
+      .toMatchObject([
+        {
+          name: 'GraphQL Operation',
+          attributes: { 'gateway.graphql.error.codes': ['GRAPHQL_VALIDATION_FAILED'] },
+        },
+      ]);
+    const [unknown] = await collector.find({ 'http.request.method_original': 'PROPFIND' });
+    expect(unknown).toMatchObject({
+      name: 'HTTP /api/outfits/',
+      attributes: { 'http.request.method': '_OTHER' },
+    });
   });
 
   test('have no failure for what REST refuses', async () => {
@@ -181,7 +214,7 @@ describe('traces', () => {
   test('stay apart when requests wait for each other, and end when a client leaves', async () => {
     const { base, collector } = await startTraced('PostgreSQL', {
       DATABASE_POOL_MAX: '2',
-      CACHE_MAX_BYTES: '0',
+      CACHE_MAX_SIZE: '0',
     });
     const ids = Array.from({ length: 30 }, (_, page) => String(page + 1).padStart(32, '0'));
     await Promise.all(
@@ -194,7 +227,7 @@ describe('traces', () => {
     await collector.find({ 'http.route': '/api/outfits/' }, ids.length);
     for (const id of ids) {
       const spans = collector.spans().filter((span) => span.traceId === id);
-      const operation = spans.find(({ name }) => name === 'query ListOutfits');
+      const operation = spans.find(({ name }) => name === 'query');
       const statements = spans.filter(({ attributes }) => attributes['db.query.text']);
       expect(statements).toMatchObject([{ parentSpanId: operation?.spanId }]);
     }
@@ -248,14 +281,44 @@ describe('traces', () => {
       const headers = { traceparent, tracestate: 'shop=1', 'x-request-id': 'passed' };
       await (await fetch(`${base}/api/outfits/`, { headers })).bytes();
       const [request] = await collector.find({ 'gateway.request.id': 'passed' });
-      const passed = { traceId, parentSpanId: request?.spanId, kind: 3 };
+      const { hostname, port } = new URL(legacy.base);
+      const server = { 'server.address': hostname, 'server.port': Number(port) };
+      const passed = { name: 'GET', parentSpanId: request?.spanId, kind: 3, attributes: server };
       const [outgoing] = await collector
-        .find({ 'server.address': new URL(legacy.base).host }, 2)
+        .find({ 'url.full': `${legacy.base}/api/outfits/` }, 2)
         .then((spans) => spans.filter((span) => span.traceId === traceId));
       expect(outgoing).toMatchObject(passed);
       const received = legacy.requests.at(-1)?.headers;
       expect(received?.['traceparent']).toBe(`00-${traceId}-${outgoing?.spanId}-01`);
       expect(received?.['tracestate']).toBe('shop=1');
+    } finally {
+      await legacy.close();
+    }
+  });
+
+  test('go to the address of OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and on by OTEL_PROPAGATORS', async () => {
+    const legacy = await startLegacyService(makeLegacyRecords(3));
+    collector = await startCollector();
+    try {
+      const { base, server } = await startTraced('embedded', {
+        LEGACY_MODE: 'shadow',
+        LEGACY_URL: legacy.base,
+        LEGACY_SAMPLE: '0',
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.endpoint}/all?of=them`,
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+        OTEL_PROPAGATORS: 'baggage,b3',
+        OTEL_TRACES_EXPORTER: 'otlp,console',
+        OTEL_TRACES_SAMPLER: 'sometimes',
+      });
+      const headers = { traceparent, baggage: 'shop=1', 'x-request-id': 'passed' };
+      await (await fetch(`${base}/api/outfits/`, { headers })).bytes();
+      const [request] = await collector.find({ 'gateway.request.id': 'passed' });
+      expect(request?.traceId).not.toBe(traceId);
+      expect([...collector.paths()]).toEqual(['/all?of=them']);
+      expect(legacy.requests.at(-1)?.headers).toMatchObject({ traceparent, baggage: 'shop=1' });
+      await server.until(/name: 'GET \/api\/outfits\/'/);
+      expect(server.output()).toMatch(/OTEL_PROPAGATORS names \\"b3\\", which is left out/);
+      expect(server.output()).toMatch(/OTEL_TRACES_SAMPLER value \\"sometimes\\" invalid/);
     } finally {
       await legacy.close();
     }
@@ -278,7 +341,7 @@ describe('traces', () => {
   });
 });
 
-describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+describe('switched off', () => {
   const forbid = fileURLToPath(
     new URL('../support/tracing/forbid-opentelemetry.js', import.meta.url),
   );
@@ -289,12 +352,20 @@ describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       ...environment,
     });
 
-  test('nothing that traces is loaded', async () => {
-    const server = await start({});
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
+
+  test.each([
+    {},
+    { ...endpoint, OTEL_SDK_DISABLED: 'TRUE' },
+    { ...endpoint, OTEL_TRACES_EXPORTER: 'none' },
+  ])('by %j, nothing that traces is loaded', async (environment) => {
+    const server = await start(environment);
     await listing(await baseOf(server));
     expect(await stop(server)).toBe(0);
-    // The same trap does shut when it is set.
-    const traced = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
+  });
+
+  test('is not what an endpoint says: the same trap shuts', async () => {
+    const traced = await start(endpoint);
     expect(await traced.ended).toBe(1);
     expect(traced.errors()).toContain('OpenTelemetry was loaded');
   });

@@ -80,7 +80,7 @@ describe('following', () => {
   test('reports after each round what changed, until it is ended', async () => {
     const environment = await onPostgres();
     const listing = await serveListing(makeRecords(25));
-    const following = start(environment, listing.url, '--follow', '1');
+    const following = start(environment, listing.url, '--follow', '1s');
     await following.stdout.until(round);
     listing.records = [makeRecord(26), makeRecord(25, { likes: 9 }), ...listing.records.slice(1)];
     await following.stdout.until(/1 created, 1 updated, 24 unchanged, 0 broken/);
@@ -97,7 +97,7 @@ describe('following', () => {
     const environment = await onPostgres();
     const listing = await serveListing(makeRecords(5));
     listing.intercept = refuse;
-    const following = start(environment, listing.url, '--follow', '1');
+    const following = start(environment, listing.url, '--follow', '1s');
     while (listing.asked.length < 3) await new Promise((settle) => setTimeout(settle, 20));
     listing.intercept = () => false;
     await following.stdout.until(/5 created/);
@@ -121,7 +121,7 @@ describe('following', () => {
       response.socket?.destroy();
       return true;
     };
-    const following = start(environment, listing.url, '--follow', '1');
+    const following = start(environment, listing.url, '--follow', '1s');
     await following.stdout.until(/5 created/);
     expect(following.stderr.text.match(/trying again in/g)).toHaveLength(1);
   });
@@ -130,7 +130,7 @@ describe('following', () => {
     const environment = await onPostgres();
     const listing = await serveListing(makeRecords(25));
     listing.intercept = refuseThird;
-    start(environment, listing.url, '--follow', '1');
+    start(environment, listing.url, '--follow', '1s');
     while (listing.asked.length < 7) await new Promise((settle) => setTimeout(settle, 20));
     expect(listing.asked.slice(0, 7)).toEqual([1, 2, 3, 3, 1, 2, 3]);
   });
@@ -140,7 +140,7 @@ describe('following', () => {
     const listing = await serveListing(makeRecords(2_500));
     listing.pageSize = 600;
     listing.intercept = ({ page }) => page === 4;
-    const command = [`${dist}commands/cli.js`, 'import', listing.url, '--follow', '600'];
+    const command = [`${dist}commands/cli.js`, 'import', listing.url, '--follow', '600s'];
     const killed = run(command, environment);
     const isSaved = () => {
       try {
@@ -171,7 +171,7 @@ describe('following', () => {
     const server = new pg.Client(inject('postgresUrl'));
     await server.connect();
     onTestFinished(() => server.end());
-    const following = start(environment, listing.url, '--follow', '1');
+    const following = start(environment, listing.url, '--follow', '1s');
     await following.stdout.until(round);
     await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
     await server.query(
@@ -194,7 +194,7 @@ describe('following', () => {
     url.host = `127.0.0.1:${network.port}`;
     const listing = await serveListing(makeRecords(5));
     const through = { ...environment, DATABASE_URL: url.href };
-    const following = start(through, listing.url, '--follow', '1');
+    const following = start(through, listing.url, '--follow', '1s');
     await following.stdout.until(round);
     listing.intercept = () => {
       network.swallow();
@@ -239,7 +239,7 @@ describe('--pause', () => {
   test('waits before the next page, and ends at once when it is told to', async () => {
     const environment = await onPostgres();
     const listing = await serveListing(makeRecords(25));
-    const pausing = start(environment, listing.url, '--pause', '600000');
+    const pausing = start(environment, listing.url, '--pause', '600000ms');
     while (listing.asked.length === 0) await new Promise((settle) => setTimeout(settle, 20));
     // By then, a second page would have been asked for.
     for (let request = 0; request < 20; request++) await fetch(`${listing.url}?page=3`);
@@ -305,7 +305,7 @@ describe('pruning', () => {
   test('names in one round what it removes in the next', async () => {
     const environment = await onPostgres();
     const listing = await serveListing(makeRecords(5));
-    const following = start(environment, listing.url, '--follow', '1', '--prune', '--yes');
+    const following = start(environment, listing.url, '--follow', '1s', '--prune', '--yes');
     await following.stdout.until(round);
     listing.records = listing.records.filter(({ id }) => id !== 3);
     await following.stdout.until(/4 unchanged, 1 removed, 0 broken/);
@@ -397,7 +397,7 @@ describe('pruning', () => {
     const listing = await serveListing(makeRecords(2_500));
     listing.pageSize = 600;
     listing.intercept = ({ page }) => page === 4;
-    const following = start(environment, listing.url, '--follow', '600', '--prune', '--yes');
+    const following = start(environment, listing.url, '--follow', '600s', '--prune', '--yes');
     while (!listing.asked.includes(4)) await new Promise((settle) => setTimeout(settle, 20));
     following.stop();
     expect(await following.ended).toBe(130);
@@ -420,7 +420,7 @@ describe('pruning', () => {
     listing.afterPage = (page) => {
       if (page === 1) listing.records = [makeRecord(++highest), ...listing.records];
     };
-    const following = start(environment, listing.url, '--follow', '1', '--prune', '--yes');
+    const following = start(environment, listing.url, '--follow', '1s', '--prune', '--yes');
     await following.stdout.until(/1 removed, 0 broken/);
     expect(following.stdout.text).toContain('1 outfit (20) did not come in two whole crawls');
     expect(following.stdout.text).not.toContain('Nothing is removed');
@@ -430,7 +430,7 @@ describe('pruning', () => {
     const environment = await onPostgres();
     const broken = makeRecord(10, { likes: -1 });
     const listing = await serveListing([...makeRecords(9), broken]);
-    const following = start(environment, listing.url, '--follow', '1');
+    const following = start(environment, listing.url, '--follow', '1s');
     for (const rounds of [1, 2, 3]) {
       await following.stdout.until(/1 broken/, rounds);
       const others = listing.records.filter(({ id }) => id !== 10);
@@ -441,16 +441,16 @@ describe('pruning', () => {
 
   test.each([
     [['pages/', '--prune'], '--prune needs a live listing as SOURCE.'],
-    [['-', '--follow', '5'], '--follow needs a live listing as SOURCE.'],
-    [['-', '--pause', '5'], '--pause needs a live listing as SOURCE.'],
+    [['-', '--follow', '5s'], '--follow needs a live listing as SOURCE.'],
+    [['-', '--pause', '5ms'], '--pause needs a live listing as SOURCE.'],
     [['http://127.0.0.1:1/', '--prune', '--max-removed', '5'], '--max-removed needs --yes.'],
     [['http://127.0.0.1:1/', '--yes'], '--yes is about what --prune removes: add --prune.'],
     [
       ['http://127.0.0.1:1/', '--follow', '0'],
-      '--follow is "0", but it may be a whole number from 1 to 604800.',
+      '--follow is "0", but it may be a duration with its unit, such as "500ms", "10s" or "5m", from 1s to 7d.',
     ],
     [
-      ['http://127.0.0.1:1/', '--follow', '5', '--replace'],
+      ['http://127.0.0.1:1/', '--follow', '5s', '--replace'],
       "Option '--replace' cannot be used with option '--follow",
     ],
   ])('and following with the words %j are refused in a sentence', async (words, sentence) => {

@@ -702,7 +702,7 @@ describeOnce('a dry run', () => {
     expect(open).toBe(0);
   });
 
-  test.each(['--follow=5', '--prune', '--restart'])('goes without %s', async (option) => {
+  test.each(['--follow=5s', '--prune', '--restart'])('goes without %s', async (option) => {
     const result = await runImport(['http://127.0.0.1:1/', '--dry-run', option]);
     expect(result).toMatchObject({ code: 2 });
     expect(result.stderr).toContain("'--dry-run' cannot be used with option '--");

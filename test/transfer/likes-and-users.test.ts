@@ -170,7 +170,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     const listing = await serveListing([makeUser(2), makeUser(9)] as never);
     const { stdout, ended, stop } = startCommand(
       importCommand,
-      ['--users', listing.url, '--follow', '1'],
+      ['--users', listing.url, '--follow', '1s'],
       environment,
     );
     onTestFinished(stop);

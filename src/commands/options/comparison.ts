@@ -1,6 +1,7 @@
 // Options and report of verify and replay: `--accept`, `--json`, and the printed lines.
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
-import { ConfigError, decimal, parseUrl, text } from '../../config.ts';
+import { Option } from 'commander';
+import { ConfigError, duration, parseUrl, text } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
 import { isAcceptable, kindMeanings, kinds } from '../../legacy/compare/difference.ts';
 import { countTimes, type Group, type Report } from '../../legacy/verify/report.ts';
@@ -8,7 +9,7 @@ import { formatNumber, listFirst, type Output } from '../../transfer/reporter.ts
 import { as, asList, type CommandLine } from './command-line.ts';
 
 export interface ComparisonValues {
-  /** Seconds. */
+  /** Milliseconds. */
   readonly timeout: number;
   readonly wait: number;
   readonly accept?: readonly string[];
@@ -39,12 +40,18 @@ export const httpUrl = (isAllowed: (url: URL) => boolean) =>
 
 export const withComparison = (line: CommandLine) =>
   line
-    .option('--timeout <SECONDS>', 'how long an answer may take', as(decimal(0.1, 3_600)), 30)
-    .option(
-      '--wait <SECONDS>',
-      'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
-      as(decimal(0, 3_600)),
-      2,
+    .addOption(
+      new Option('--timeout <DURATION>', 'how long an answer may take')
+        .argParser(as(duration('100ms', '1h')))
+        .default(30_000, '30s'),
+    )
+    .addOption(
+      new Option(
+        '--wait <DURATION>',
+        'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
+      )
+        .argParser(as(duration('0', '1h')))
+        .default(2_000, '2s'),
     )
     .option(
       '--accept <KIND>',

@@ -68,7 +68,7 @@ export class Standby {
         ...{ ...session.config, stream, max },
         onConnect: (client) => this.#checkConnection(client),
       },
-      expensiveQueryTimeout * 1000,
+      expensiveQueryTimeout,
       session.Client,
     );
     this.pool.on('error', () => {});

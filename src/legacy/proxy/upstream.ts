@@ -36,7 +36,8 @@ export interface UpstreamRequest {
 }
 
 export interface Upstream {
-  readonly host: string;
+  /** LEGACY_URL. */
+  readonly base: URL;
   /** Resolves with the head of the answer. @throws HttpError 502, 503 at the concurrency limit, 504 */
   open(request: UpstreamRequest): Promise<IncomingMessage>;
   close(): void;
@@ -51,7 +52,7 @@ const maxHeaderSize = 65_536;
 
 /** The old service over HTTP/1.1, with keep-alive for requests that may be retried. */
 export class HttpUpstream implements Upstream {
-  readonly host: string;
+  readonly base: URL;
   readonly #request: typeof requestPlain;
   /** Where and how to connect; the path of the base stands before each target. */
   readonly #address: RequestOptions;
@@ -60,7 +61,7 @@ export class HttpUpstream implements Upstream {
   readonly #agents: Readonly<Record<'kept' | 'fresh', Agent>>;
   #underWay = 0;
 
-  /** @param timeout seconds without any byte until 504 */
+  /** @param timeout milliseconds without any byte until 504 */
   constructor(
     base: string,
     private readonly timeout: number,
@@ -70,7 +71,7 @@ export class HttpUpstream implements Upstream {
     const makeAgent = (keepAlive: boolean) =>
       new (isSecure ? SecureAgent : Agent)({ keepAlive, maxSockets: maxConnections });
     const { hostname = '', ...address } = urlToHttpOptions(url);
-    this.host = url.host;
+    this.base = url;
     this.#request = isSecure ? requestSecure : requestPlain;
     // Node.js would take the name for TLS from the Host header, which is the public name of this gateway.
     const servername = isIP(hostname ?? '') ? '' : (hostname ?? '');
@@ -123,7 +124,7 @@ export class HttpUpstream implements Upstream {
           (answer ?? outgoing).destroy(
             new HttpError(504, 'LEGACY_TIMEOUT', 'The old service did not answer in time.'),
           );
-      }, this.timeout * 1000);
+      }, this.timeout);
       const onProgress = () => timer.refresh();
       outgoing.on('error', (error) => {
         clearTimeout(timer);
@@ -195,7 +196,9 @@ export async function forward(
     target: request.url,
     headers: [
       // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
-      ...(raw.httpVersion === '1.0' && headers.host === undefined ? ['Host', upstream.host] : []),
+      ...(raw.httpVersion === '1.0' && headers.host === undefined
+        ? ['Host', upstream.base.host]
+        : []),
       ...toLegacyHeaders(request, gateway, legacyHost),
     ],
     body: hasBody(headers) ? raw : undefined,

@@ -1,7 +1,8 @@
 // Metrics and usage summed over all workers, exited ones included: a counter that falls with a worker would look like
 // a restart of the whole gateway.
-import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
 import { maxNames, other } from '../../observability/clients.ts';
+import { addProcessMetrics } from '../../observability/metrics.ts';
 import type { MetricsSource } from '../../observability/metrics-server.ts';
 import {
   meanOfDays,
@@ -27,17 +28,17 @@ export class CombinedMetrics implements MetricsSource {
   readonly #since = new Date();
   #retiredUsage: readonly UsageReport[] = [];
   readonly #registry = new Registry();
-  readonly #ends: Counter;
+  readonly #exits: Counter;
 
   constructor(wanted = 1) {
-    collectDefaultMetrics({ register: this.#registry });
+    addProcessMetrics(this.#registry);
     new Gauge({
       name: 'gateway_workers_wanted',
       help: 'Workers that serve when none has ended.',
       registers: [this.#registry],
     }).set(wanted);
-    this.#ends = new Counter({
-      name: 'gateway_worker_ends_total',
+    this.#exits = new Counter({
+      name: 'gateway_worker_exits_total',
       help: 'Workers that exited unexpectedly.',
       registers: [this.#registry],
     });
@@ -50,7 +51,7 @@ export class CombinedMetrics implements MetricsSource {
   /** Keeps the counts of a worker that has exited. */
   retire(worker: WorkerHandle, isUnexpected: boolean): void {
     this.#workers.delete(worker);
-    if (isUnexpected) this.#ends.inc();
+    if (isUnexpected) this.#exits.inc();
     if (!worker.report) return;
     const counted = worker.report.metrics.filter(({ type }) =>
       ['counter', 'histogram'].includes(String(type)),

@@ -81,7 +81,7 @@ const shared = [
   'databasePoolMax',
   'maxConcurrentRequests',
   'maxStreams',
-  'cacheMaxBytes',
+  'cacheMaxSize',
 ] as const satisfies readonly (keyof Config)[];
 
 export function splitLimits(config: Config, workers: number): Config[] {
