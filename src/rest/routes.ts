@@ -6,6 +6,7 @@ import {
   ReadOutfitDocument,
 } from '../generated/rest.ts';
 
+/** Result of a list document under the alias `page`; null only with an error. */
 export interface Page {
   readonly count: number;
   readonly next: number | null;
@@ -30,7 +31,7 @@ export interface Route {
   readonly name: string;
   readonly description: string;
   /** Answers GET and HEAD with a page; `page` and `last` are read from the parameter `page`. */
-  readonly list?: Document<{ page: Page }>;
+  readonly list?: Document<{ page: Page | null }>;
   readonly record?: Document<{ record: unknown }>;
   /** POST: variables are the fields of the body; `$validate_only` is set when a field is already invalid. */
   readonly create?: Document<{ created: Created | null }>;

@@ -67,14 +67,14 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
         previousPage: page === 1 ? null : page - 1,
         results: camelCase(await restRecords(`?page=${page}`)),
       });
-      expect(outfits.results).toHaveLength(page === 3 ? 5 : 20);
+      expect(outfits?.results).toHaveLength(page === 3 ? 5 : 20);
     }
   });
 
   test('last is the last page, whichever that is', async () => {
     const { outfits } = await gateway.query(BrowsePageDocument, { last: true });
-    expect(outfits.page).toBe(3);
-    expect(outfits.results).toEqual(camelCase(await restRecords('?page=last')));
+    expect(outfits?.page).toBe(3);
+    expect(outfits?.results).toEqual(camelCase(await restRecords('?page=last')));
   });
 
   test('an outfit found by id has every value of its REST record', async () => {
@@ -96,10 +96,10 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
     const { outfits, ...values } = byId.user ?? expect.fail('no such user');
     expect(values).toEqual(camelCase(record?.user));
     expect(outfits).toMatchObject({ count: own.length, page: 1, previousPage: null });
-    expect(outfits.pageCount).toBe(Math.ceil(own.length / 20));
-    expect(outfits.results.map((outfit) => outfit.id)).toEqual(sorted.slice(0, 20));
+    expect(outfits?.pageCount).toBe(Math.ceil(own.length / 20));
+    expect(outfits?.results.map((outfit) => outfit.id)).toEqual(sorted.slice(0, 20));
     const found = await gateway.query(FindOutfitDocument, { id: sorted[0] ?? 0 });
-    expect(outfits.results[0]).toEqual(found.outfit);
+    expect(outfits?.results[0]).toEqual(found.outfit);
   });
 
   test('a user without outfits has one empty page', async () => {
@@ -153,26 +153,36 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
   test('a page past the end says where the end is', async () => {
     for (const page of [4, 2_147_483_647]) {
       expect(await failure(`{ outfits(page: ${page}) { count } }`)).toEqual({
-        data: null,
+        data: { outfits: null },
         code: 'PAGE_NOT_FOUND',
         message: `Page ${page} does not exist: the last page is 3.`,
       });
     }
-    expect(await failure(`{ user(databaseId: 1) { outfits(page: 9) { count } } }`)).toMatchObject({
-      code: 'PAGE_NOT_FOUND',
+    const mixed =
+      '{ user(databaseId: 1) { databaseId outfits(page: 9) { count } } outfits { count } wrong: outfitConnection(first: -1) { totalCount } }';
+    const { data, errors } = await gateway.post(mixed);
+    // One wrong page leaves the rest of the screen.
+    expect(data).toEqual({
+      user: { databaseId: 1, outfits: null },
+      outfits: { count: 45 },
+      wrong: null,
     });
+    expect(errors).toMatchObject([
+      { path: ['wrong'], extensions: { code: 'BAD_USER_INPUT' } },
+      { path: ['user', 'outfits'], extensions: { code: 'PAGE_NOT_FOUND' } },
+    ]);
   });
 
   test('a page below 1, or page and last together, is bad input', async () => {
     for (const page of [0, -1, -2_147_483_648]) {
       expect(await failure(`{ outfits(page: ${page}) { count } }`)).toEqual({
-        data: null,
+        data: { outfits: null },
         code: 'BAD_USER_INPUT',
         message: `page must be 1 or more, but it is ${page}.`,
       });
     }
     expect(await failure('{ outfits(page: 1, last: true) { count } }')).toEqual({
-      data: null,
+      data: { outfits: null },
       code: 'BAD_USER_INPUT',
       message: 'Give either page or last, not both.',
     });

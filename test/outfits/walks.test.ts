@@ -53,7 +53,8 @@ async function walkConnection(
       filter: filter as never,
       ...(forward ? { first: size, after: cursor } : { last: size, before: cursor }),
     });
-    const { edges, pageInfo }: ScrollOutfitsQuery['outfitConnection'] = data.outfitConnection;
+    const range: ScrollOutfitsQuery['outfitConnection'] = data.outfitConnection;
+    const { edges, pageInfo } = range ?? expect.fail('no range');
     pages.push(edges.map(({ node }) => node.id));
     more = forward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
     cursor = forward ? pageInfo.endCursor : pageInfo.startCursor;

@@ -71,7 +71,7 @@ builder.queryField('node', (t) =>
 builder.queryField('nodes', (t) =>
   t.field({
     type: [Node],
-    nullable: { list: false, items: true },
+    nullable: { list: true, items: true },
     description: `What has these ids, in their order, or null; at most ${maxNodes}.`,
     args: { ids: t.arg.idList({ required: true, description: 'The ids of nodes.' }) },
     extensions: {

@@ -79,6 +79,7 @@ type ConnectionArguments = InputShapeFromFields<typeof connectionArguments>;
 builder.queryField('outfitConnection', (t) =>
   t.field({
     type: OutfitConnection,
+    nullable: true,
     description:
       'All outfits as a Relay connection, for scrolling. A cursor holds its place in the list even when its outfit is deleted.',
     args: connectionArguments,
@@ -95,6 +96,7 @@ builder.queryField('outfitConnection', (t) =>
 builder.prismaObjectField(User, 'outfitConnection', (t) =>
   t.field({
     type: OutfitConnection,
+    nullable: true,
     description: 'The outfits of this user as a Relay connection, for scrolling.',
     args: connectionArguments,
     extensions: { countItems, weighFilter: weighFilterOfUser },
@@ -106,6 +108,7 @@ builder.prismaObjectField(User, 'outfitConnection', (t) =>
 builder.objectField(Viewer, 'likedOutfits', (t) =>
   t.field({
     type: OutfitConnection,
+    nullable: true,
     description: 'The visible outfits that the viewer likes, as a Relay connection.',
     args: connectionArguments,
     // Even without a filter, all likes of the viewer are read.

@@ -99,6 +99,7 @@ type PageArguments = InputShapeFromFields<typeof pageArguments>;
 builder.queryField('outfits', (t) =>
   t.field({
     type: OutfitPage,
+    nullable: true,
     description: 'One page of all outfits; past the end, the error PAGE_NOT_FOUND.',
     args: pageArguments,
     extensions: { countItems, weighFilter },
@@ -114,6 +115,7 @@ builder.queryField('outfits', (t) =>
 builder.prismaObjectField(User, 'outfits', (t) =>
   t.field({
     type: OutfitPage,
+    nullable: true,
     description: 'One page of the outfits of this user.',
     args: pageArguments,
     extensions: { countItems, weighFilter: weighFilterOfUser },

@@ -13,7 +13,7 @@ import { compileQuery } from '../../graphql/engine/compiled-query.ts';
 import { schema } from '../../graphql/schema.ts';
 import { encodeJson } from '../../http/json.ts';
 
-type Range = ExportOutfitsQuery['range'];
+type Range = NonNullable<ExportOutfitsQuery['range']>;
 type ExportedRecord = Range['edges'][number]['node'];
 
 /** @param since only records that were created or modified after it, in no defined order; with six digits, as in records */
@@ -60,7 +60,7 @@ function createWalk(createContext: () => Context): Walk {
       : await execute({ schema, document, contextValue, variableValues: variables });
     const [error] = errors ?? [];
     if (error) throw error.originalError ?? error;
-    return (data as unknown as ExportOutfitsQuery).range;
+    return (data as unknown as { readonly range: Range }).range;
   };
   return async function* (ordering) {
     let after: string | null = null;
