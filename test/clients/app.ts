@@ -42,11 +42,14 @@ export async function makeClientApp(): Promise<ClientApp> {
   symlinkSync(packages, join(folder, 'node_modules'));
   write('schema.graphql', readFileSync(join(root, 'src/graphql/schema.graphql'), 'utf8'));
   write('package.json', '{"type":"module"}');
-  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['codegen.ts', 'src'] }));
+  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['*.ts', 'src'] }));
+  // The type of its configuration; the tool itself brings two hundred packages beside those that generate.
+  const type = `import type { Types } from '@graphql-codegen/plugin-helpers'; export type CodegenConfig = Types.Config;`;
+  write('cli.d.ts', `declare module '@graphql-codegen/cli' { ${type} }`);
   write('persisted-queries.json', '{}');
   for (const name of ['__generated__', '__persisted__']) mkdirSync(join(folder, 'src', name));
 
-  await runTool(folder, packages, '@graphql-codegen/cli/cjs/bin.js', '--config', 'codegen.ts');
+  await generate(folder);
   await runTool(folder, packages, 'relay-compiler/cli.js');
   await runTool(folder, packages, 'relay-compiler/cli.js', 'relay.persisted.json');
   // The app, and the tests beside this file, which npm run check leaves out.
@@ -72,7 +75,7 @@ const compilerOptions = {
   resolveJsonModule: true,
   noEmit: true,
   skipLibCheck: true,
-  types: ['node'],
+  types: [],
 };
 
 /** The blocks of code that have the path of a file as their title. */
@@ -90,6 +93,45 @@ async function install(): Promise<void> {
   if (changed(join(packages, '.package-lock.json')) > lock) return;
   const options = ['--ignore-scripts', '--no-audit', '--no-fund'];
   await promisify(execFile)('npm', ['ci', ...options], { cwd: clients });
+}
+
+interface Output {
+  readonly preset?: string;
+  readonly plugins?: readonly string[];
+  readonly documentTransforms?: readonly object[];
+  readonly config: object;
+}
+
+/** Generates what graphql-codegen makes of the configuration of the page. */
+async function generate(folder: string): Promise<void> {
+  // The graphql that is installed here: schemas of another one are not taken.
+  const { buildASTSchema, parse } = load('graphql');
+  const { codegen } = load('@graphql-codegen/core');
+  const { preset } = load('@graphql-codegen/client-preset');
+  const { default: config } = await import(join(folder, 'codegen.ts'));
+  const schema = parse(readFileSync(join(folder, config.schema), 'utf8'));
+  const source = readFileSync(join(folder, config.documents), 'utf8');
+  const documents = [...source.matchAll(/\bgraphql\(`(.*?)`\)/gs)].map(([, rawSDL = '']) => {
+    return { location: config.documents, rawSDL, document: parse(rawSDL) };
+  });
+  const shared = { schema, schemaAst: buildASTSchema(schema), documents };
+  for (const [output, { config: settings, ...own }] of Object.entries<Output>(config.generates)) {
+    const pluginMap = Object.fromEntries(
+      (own.plugins ?? []).map((name) => [name, load(`@graphql-codegen/${name}`)]),
+    );
+    const plugins = Object.keys(pluginMap).map((name) => ({ [name]: {} }));
+    const transforms = own.documentTransforms ?? [];
+    const documentTransforms = transforms.map((transformObject) => ({ transformObject }));
+    const options = { ...shared, config: settings, plugins, pluginMap, documentTransforms };
+    const sections = own.preset
+      ? await preset.buildGeneratesSection({ ...own, ...options, baseOutputDir: output })
+      : [{ ...options, filename: output }];
+    for (const section of sections) {
+      const file = join(folder, section.filename);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, await codegen(section));
+    }
+  }
 }
 
 async function runTool(
