@@ -1,9 +1,17 @@
 // Snapshots of the database state, for cache invalidation, live answers and reads from standbys.
 import type pg from 'pg';
 import { timedOut } from '../../errors.ts';
-import { ChangeLog } from './change-log.ts';
+import { exactTypes } from '../read.ts';
+import { ChangeLog, type Changes, parseChanges } from './change-log.ts';
 import type { DatabaseState } from './database-state.ts';
-import { StateProbe } from './probe.ts';
+import {
+  changeStatements,
+  type Kind,
+  maxChanges,
+  type StateAndChange,
+  type StateRow,
+  stateStatements,
+} from './statements.ts';
 
 /** Reads the state on one connection: a dedicated one, or the one session of the embedded database. */
 interface Source {
@@ -144,4 +152,76 @@ function withLimit<Result>(promise: Promise<Result>, limit: number): Promise<Res
     const timer = setTimeout(() => reject(timedOut()), limit);
     promise.finally(() => clearTimeout(timer)).then(settle, reject);
   });
+}
+
+interface Latest {
+  readonly state: DatabaseState;
+  readonly snapshot: string;
+  /** Equal keys of two snapshots: nothing was committed between them. */
+  readonly key: string;
+  readonly identity: string;
+}
+
+/** Reads the state of one server, and adds to `changes` what was committed since the last time. */
+class StateProbe {
+  #latest: Latest | undefined;
+
+  /** @param onServer called first on each read, with the identity of the server */
+  constructor(
+    private readonly changes: ChangeLog,
+    private readonly kind: Kind,
+    private readonly onServer: (identity: string) => void = () => {},
+  ) {}
+
+  /** Undefined on a standby. */
+  async read(client: Client): Promise<DatabaseState | undefined> {
+    const before = this.#latest;
+    // A statement of its own, since nearly always nothing was committed.
+    const found = await client.query<StateRow>({
+      name: 'snapshot',
+      text: stateStatements[this.kind],
+    });
+    const [current] = found.rows;
+    this.onServer(current ? `${current.server} ${current.timeline}` : 'standby');
+    if (before && current && keyOf(current) === before.key) return before.state;
+    const { rows } = await client.query<StateAndChange>({
+      name: 'changes',
+      text: changeStatements[this.kind],
+      values: [before?.snapshot ?? null],
+      types: exactTypes,
+    });
+    const [row] = rows;
+    const isSame = before !== undefined && row !== undefined && identityOf(row) === before.identity;
+    this.changes.add(isSame ? changesIn(rows) : undefined);
+    this.#latest = row && {
+      state: { version: this.changes.current, ...positionOf(row) },
+      snapshot: row.snapshot,
+      key: keyOf(row),
+      identity: identityOf(row),
+    };
+    return this.#latest?.state;
+  }
+}
+
+type Client = Pick<pg.ClientBase, 'query'>;
+
+function keyOf({ server, timeline, snapshot }: StateRow): string {
+  return `${server} ${timeline} ${snapshot}`;
+}
+
+function identityOf({ server, timeline, identity }: StateAndChange): string {
+  return `${server} ${timeline} ${identity}`;
+}
+
+/** Absent for the embedded database. */
+function positionOf({ server, bytes, timeline }: StateRow): Partial<DatabaseState> {
+  if (server === undefined || bytes === undefined || timeline === undefined) return {};
+  const position = { server, timeline: Number.parseInt(timeline, 16), bytes: BigInt(bytes) };
+  return { identity: `${server} ${timeline}`, position };
+}
+
+/** @returns undefined when the changes are not complete: anything may have changed */
+function changesIn(rows: readonly StateAndChange[]): Changes | undefined {
+  if (!rows[0]?.isWhole || rows.length > maxChanges) return undefined;
+  return parseChanges(rows.filter(({ xid }) => xid !== null));
 }

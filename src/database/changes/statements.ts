@@ -1,0 +1,72 @@
+// The statements of a probe: the current snapshot of a server, and the changes since an older one.
+import { startTime } from '../connection/server-watch.ts';
+import type { ChangeRow } from './change-log.ts';
+
+/** The embedded database has no log position, since it has no standbys. */
+export type Kind = 'embedded' | 'server';
+
+// The position is read after the snapshot was taken, so it is past every commit in it. A standby returns no row.
+export const stateStatements = {
+  embedded: `SELECT pg_current_snapshot()::text AS snapshot`,
+  server: `
+    SELECT pg_current_snapshot()::text AS snapshot, ${startTime} AS server,
+      (pg_current_wal_insert_lsn() - '0/0')::text AS bytes,
+      left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline
+    WHERE NOT pg_is_in_recovery()`,
+} as const;
+
+/** Most changes that one probe reads. With more, the change log is truncated: every cached answer is invalid. */
+export const maxChanges = 1_000;
+
+/** Identity of tables, triggers and server: if a table was rewritten or a trigger disabled, changes may be missing. */
+const identity = `
+  concat_ws(' ', ${startTime},
+    (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class
+     WHERE oid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass, 'outfit_changes'::regclass)),
+    (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_trigger
+     WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
+
+/**
+ * Changes since the snapshot $1: those whose transaction began after it or was in progress in it. They are read in the
+ * order of the index, so that the planner uses it. Changes that were deleted (retention) were visible in every snapshot
+ * that ends at `oldest_kept_xid` or later.
+ */
+const changesSince = (kind: Kind) => `
+  SELECT latest.*, c.*
+  FROM (
+    SELECT state.*, ${identity} AS identity,
+      NOT EXISTS (SELECT FROM check_outfit_triggers())
+        AND (SELECT oldest_kept_xid < pg_snapshot_xmax($1::pg_snapshot) FROM outfit_counts_state) AS "isWhole"
+    FROM (${stateStatements[kind]}) state
+  ) latest
+  LEFT JOIN LATERAL (
+    SELECT found.*
+    FROM (
+      SELECT pg_snapshot_xmax($1::pg_snapshot) AS low, '18446744073709551615'::xid8 AS high
+      UNION ALL
+      SELECT xid, xid FROM pg_snapshot_xip($1::pg_snapshot) AS xid
+    ) unseen
+    CROSS JOIN LATERAL (
+      SELECT * FROM outfit_changes WHERE xid BETWEEN low AND high ORDER BY xid LIMIT ${maxChanges + 1}
+    ) found
+    LIMIT ${maxChanges + 1}
+  ) c ON latest."isWhole"`;
+
+export const changeStatements = {
+  embedded: changesSince('embedded'),
+  server: changesSince('server'),
+};
+
+export interface StateRow {
+  readonly snapshot: string;
+  readonly server?: string;
+  readonly bytes?: string;
+  /** Eight hexadecimal digits. */
+  readonly timeline?: string;
+}
+
+export interface StateAndChange extends StateRow, ChangeRow {
+  readonly identity: string;
+  readonly isWhole: boolean | null;
+  readonly xid: string | null;
+}
