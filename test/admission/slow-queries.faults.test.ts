@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { baseOf, dist, environmentOf, run, runServer } from '../support/cli/process.ts';
+import { baseOf, demoEnvironment, runServer } from '../support/cli/process.ts';
 import { send } from '../support/faults/load.ts';
 import { openGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -22,8 +22,7 @@ let environment: Record<string, string>;
 let blocker: pg.Client;
 
 beforeEach(async () => {
-  environment = await environmentOf('PostgreSQL');
-  await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
+  environment = await demoEnvironment();
   blocker = new pg.Client(environment['DATABASE_URL']);
   await blocker.connect();
 });
@@ -57,7 +56,7 @@ async function untilWaiting(count: number): Promise<void> {
 
 describe.each(requests)('%s', (_name, what) => {
   test('is stopped by the time limit, also when it was fast before', async () => {
-    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '1s' }));
+    const base = await baseOf(runServer({ ...environment, REQUEST_TIMEOUT: '1s' }));
     // Once unknown, and once as a query that is known and compiled.
     for (const times of [0, 6]) {
       for (let time = 0; time < times; time++) expect((await send(base, what)).status).toBe(200);
@@ -76,7 +75,7 @@ describe.each(requests)('%s', (_name, what) => {
   });
 
   test('is stopped when its client leaves', async () => {
-    const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60s' }));
+    const base = await baseOf(runServer({ ...environment, REQUEST_TIMEOUT: '60s' }));
     for (const times of [0, 6]) {
       for (let time = 0; time < times; time++) await send(base, what);
       await block();
@@ -93,7 +92,7 @@ describe.each(requests)('%s', (_name, what) => {
 });
 
 test('a read that several wait for goes on until the last of them has left', async () => {
-  const base = await baseOf(runServer({ ...environment, SEED: 'demo', REQUEST_TIMEOUT: '60s' }));
+  const base = await baseOf(runServer({ ...environment, REQUEST_TIMEOUT: '60s' }));
   expect((await send(base, '/api/outfits/')).status).toBe(200);
   await block();
   const clients = Array.from({ length: 4 }, () => new AbortController());
@@ -196,7 +195,7 @@ test('a client that leaves while the database is asked what it shows has nothing
 });
 
 test('writes that are stopped are told as 503, and are no unexpected errors in the log', async () => {
-  const settings = { SEED: 'demo', REQUEST_TIMEOUT: '1s', AUTH_JWT_SECRET: secret };
+  const settings = { REQUEST_TIMEOUT: '1s', AUTH_JWT_SECRET: secret };
   const server = runServer({ ...environment, ...settings });
   const base = await baseOf(server);
   await block();

@@ -13,7 +13,7 @@ import { send } from '../support/faults/load.ts';
 import { type DatabaseKind, databaseKinds, outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
-const kills = Number(process.env['KILLS'] ?? 6);
+const kills = Number(process.env['KILLS'] ?? 5);
 const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
 
 /** What clients have been told: ids that were created, and those of them that were liked. */

@@ -11,7 +11,7 @@ import { outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount } from '../support/lane.ts';
 
-const leastReads = amount(0, 4_000);
+const leastReads = amount(0, 2_500);
 const ids = [101, 102, 103];
 const liked = 104;
 /** Milliseconds in which a standby that can be read from is, on a busy machine, too. */

@@ -154,8 +154,8 @@ const ownersOutfits =
   '{ outfits(ordering: LIKE_COUNT_DESC) { results { user { outfits(ordering: LIKE_COUNT_DESC) { results { id: databaseId likes } } } } } }';
 
 describe.each([
-  ['PostgreSQL', amount(2_000, 10_000)],
-  ['embedded', amount(300, 3_000)],
+  ['PostgreSQL', amount(2_000, 5_000)],
+  ['embedded', amount(300, 1_500)],
 ] as const)('on %s', (kind, leastReads) => {
   test(`none of ${leastReads} reads is stale while others write, inside and outside the gateway`, async () => {
     const gateway = await open(kind, { PAGE_SIZE: '5' });
@@ -517,7 +517,7 @@ describe('a lost snapshot connection', () => {
     await Promise.all([
       Promise.all(
         times(8, async () => {
-          while (tracked.reads < amount(500, 2_000) || lost < amount(4, 14)) {
+          while (tracked.reads < amount(500, 1_500) || lost < amount(4, 10)) {
             await tracked.read(() => gateway.get('/api/outfits/?ordering=-like_count'));
           }
         }),

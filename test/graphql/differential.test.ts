@@ -19,7 +19,7 @@ const values = { Int: [-1, 0, 1, 1, 2, 3, ...ids], String: ['', 'x', ...names, .
 // Thousands of errors are expected, and no message has their location.
 const { stackTraceLimit } = Error;
 
-const documents = amount(60, 2_500);
+const documents = amount(60, 1_000);
 /** Each waits for its database most of the time. */
 let gateways: readonly TestGateway[];
 beforeAll(async () => {

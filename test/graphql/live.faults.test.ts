@@ -67,8 +67,10 @@ describe.each(Object.entries(faults))('a PostgreSQL that %s', (name, fault) => {
     await fault.begin();
     const status = async () => (await openStream(base, one)).response.statusCode;
     await expect.poll(status).toBe(503);
-    // Heartbeats need no database.
-    await expect.poll(() => stream.text(), { timeout: 40_000 }).toContain('\n:\n\n');
+    // Heartbeats need no database. One of the faults waits for one: they are 15 s apart.
+    if (name === 'freezes') {
+      await expect.poll(() => stream.text(), { timeout: 40_000 }).toContain('\n:\n\n');
+    }
     expect(stream.events()).toHaveLength(1);
     await fault.end();
     // The network alone is away: what is written beside it is found when it is back.

@@ -2,7 +2,7 @@
 // does not notice, and where the old service is to answer, clients are told.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/cli/process.ts';
+import { baseOf, demoEnvironment, runServer, stop } from '../support/cli/process.ts';
 import { type Answered, send, startLoad } from '../support/faults/load.ts';
 import { type Network, openNetwork } from '../support/faults/network.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
@@ -22,8 +22,7 @@ afterEach(async () => {
 
 async function startServer(mode: string, timeout = '1s') {
   const server = runServer({
-    ...(await migratedEnvironmentOf('PostgreSQL')),
-    SEED: 'demo',
+    ...(await demoEnvironment()),
     HOST: '127.0.0.1',
     LEGACY_URL: `http://127.0.0.1:${network.port}`,
     LEGACY_MODE: mode,

@@ -10,7 +10,7 @@ import { createRandom } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
 
 /** Statements of the storm. */
-const stormSize = amount(2_000, 10_000);
+const stormSize = amount(2_000, 5_000);
 /** Another one makes other writes. */
 const seed = Number(process.env['SEED'] ?? 100);
 
@@ -587,7 +587,7 @@ describe('on PostgreSQL', () => {
         const client = await connect();
         const random = seededRandom(400 + index);
         const results: boolean[] = [];
-        for (let done = 0; done < amount(60, 500); done++) {
+        for (let done = 0; done < amount(60, 250); done++) {
           results.push(await send(client, pick(random, plainWrites)(random)));
         }
         return results;
@@ -635,7 +635,7 @@ test(`a page touches few blocks wherever it is in ${many} outfits`, async () => 
   }
 });
 
-const embeddedWrites = amount(120, 1_500);
+const embeddedWrites = amount(120, 800);
 test(`on the embedded database ${embeddedWrites} random writes lead to the same counts and pages`, async () => {
   const gateway = await openGateway('embedded');
   const { pool } = gateway.database;

@@ -220,7 +220,7 @@ describe.each(laneKinds)('on %s', (kind) => {
             });
           },
         ),
-        { numRuns: amount(80, 60) },
+        { numRuns: amount(80, 40) },
       );
     }, 120_000);
   });

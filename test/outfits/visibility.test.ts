@@ -446,7 +446,7 @@ describe.each(laneKinds)('on %s', (kind) => {
             }
           },
         ),
-        { numRuns: amount(30, 100) },
+        { numRuns: amount(30, 50) },
       );
     });
   });

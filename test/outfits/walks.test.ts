@@ -1,5 +1,5 @@
-// Walking a whole list, page by page or with cursors, meets every outfit exactly once.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+// Walking a whole list with cursors while it changes. A list that stays is walked in visibility.test.ts, in every way.
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import {
   type OutfitOrdering,
@@ -8,31 +8,13 @@ import {
 } from '../../src/generated/test-client.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { type TestGateway, useGateway } from '../support/gateway.ts';
 import { amount, laneKinds } from '../support/lane.ts';
 import { type Filter, matches } from '../support/models/filter-model.ts';
 import { type Ordering, orderings, sortIds } from '../support/models/orderings.ts';
 
 /** A walk that has met more pages than this goes round in circles. */
 const mostPages = 300;
-
-async function walkPages(
-  gateway: TestGateway,
-  ordering: Ordering,
-  link: 'next' | 'previous',
-): Promise<number[][]> {
-  const pages: number[][] = [];
-  let url = `/api/outfits/?ordering=${ordering.rest}&page=${link === 'next' ? '1' : 'last'}`;
-  while (url) {
-    expect(pages.length).toBeLessThan(mostPages);
-    const response = await gateway.get(url);
-    expect(response.statusCode).toBe(200);
-    const body = response.json();
-    pages.push(body.results.map(({ id }: { id: number }) => id));
-    url = body[link]?.replace('http://shop.test', '') ?? '';
-  }
-  return link === 'next' ? pages : pages.reverse();
-}
 
 /** @param onPage called after each page with the id at the end where the walk goes on */
 async function walkConnection(
@@ -76,40 +58,7 @@ const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 205, users: 20
 );
 
 describe.each(laneKinds)('on %s', (kind) => {
-  describe.each(orderings)('walking all outfits by $enum', (ordering) => {
-    const expected = sortIds(rows, ordering);
-
-    test('by next from the first page meets every id once, in order', async () => {
-      const pages = await walkPages(gateway, ordering, 'next');
-      expect(pages).toHaveLength(11);
-      expect(pages.flat()).toEqual(expected);
-    });
-
-    test('by previous from the last page meets every id once, in order', async () => {
-      const pages = await walkPages(gateway, ordering, 'previous');
-      expect(pages).toHaveLength(11);
-      expect(pages.flat()).toEqual(expected);
-    });
-
-    test.each([7, 41, 100])('forward with cursors, %i at a time, likewise', async (size) => {
-      expect(await walkConnection(gateway, ordering, 'forward', size)).toEqual(expected);
-    });
-
-    test.each([7, 41, 100])('backward with cursors, %i at a time, likewise', async (size) => {
-      expect(await walkConnection(gateway, ordering, 'backward', size)).toEqual(expected);
-    });
-  });
-
-  let gateway: TestGateway;
-  let changing: TestGateway;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, rows);
-    changing = await openGateway(kind, [], { PAGE_SIZE: '7' });
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await changing.close();
-  });
+  const changing = useGateway(kind);
 
   const replaceRows = (list: readonly OutfitRow[]) =>
     saveOutfits(changing.database.pool, list, { replace: true });

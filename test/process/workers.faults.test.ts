@@ -18,7 +18,7 @@ const timeout = 4 * pollTimeout;
 const breath = 5;
 
 const startDemo = (settings: Record<string, string> = {}) =>
-  startTwo({ HOST: '127.0.0.1', SEED: 'demo', ...settings });
+  startTwo({ HOST: '127.0.0.1', ...settings }, true);
 
 /** Those that were started since the first ones. */
 const startedBy = (server: Run) =>

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { version } from '../../src/package.ts';
 import {
   baseOf,
+  demoEnvironment,
   dist,
   findFreePort,
   listing,
@@ -33,7 +34,7 @@ async function startTraced(
 ) {
   collector ??= await startCollector();
   const server = runServer({
-    ...(await migratedEnvironmentOf(kind)),
+    ...(await (kind === 'embedded' ? migratedEnvironmentOf(kind) : demoEnvironment())),
     SEED: 'demo',
     AUTH_JWT_SECRET: secret,
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,

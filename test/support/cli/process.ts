@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { expect } from 'vitest';
-import type { TestDatabase } from '../databases/test-database.ts';
+import { expect, inject } from 'vitest';
+import { makeDatabase, type TestDatabase } from '../databases/test-database.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../gateway.ts';
 
 export const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
@@ -31,6 +31,10 @@ export const environmentOf = (kind: DatabaseKind) => keep(makeEmptyDatabase(kind
 
 /** The same, migrated already: making an embedded database takes seconds. */
 export const migratedEnvironmentOf = (kind: DatabaseKind) => keep(makeMigratedDatabase(kind));
+
+/** A PostgreSQL database with the demonstration set, which a gateway would take longer to save than to start. */
+export const demoEnvironment = () =>
+  keep(makeDatabase(inject('postgresUrl'), inject('postgresDemo')));
 
 export interface Run {
   readonly child: ChildProcess;

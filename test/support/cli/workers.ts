@@ -1,9 +1,9 @@
 // Gateways of several workers, as processes.
-import { baseOf, migratedEnvironmentOf, type Run, runServer } from './process.ts';
+import { baseOf, demoEnvironment, migratedEnvironmentOf, type Run, runServer } from './process.ts';
 
-/** Starts a gateway of two workers on a migrated PostgreSQL database. */
-export async function startTwo(settings: Record<string, string> = {}) {
-  const environment = await migratedEnvironmentOf('PostgreSQL');
+/** Starts a gateway of two workers on a PostgreSQL database, migrated or with the demonstration set. */
+export async function startTwo(settings: Record<string, string> = {}, isFilled = false) {
+  const environment = await (isFilled ? demoEnvironment() : migratedEnvironmentOf('PostgreSQL'));
   const server = runServer({ ...environment, WORKERS: '2', ...settings });
   const base = await baseOf(server);
   return {

@@ -8,6 +8,7 @@ import type { TestProject } from 'vitest/node';
 import { readConfig } from '../../../src/config.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { migrate } from '../../../src/database/migrations.ts';
+import { seedDemo } from '../../../src/process/seed.ts';
 import { makeDatabaseFolder } from './database-folder.js';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { makeDatabase } from './test-database.ts';
@@ -17,6 +18,8 @@ declare module 'vitest' {
     postgresUrl: string;
     /** Name of a migrated database of that server: a template of others. */
     postgresTemplate: string;
+    /** The same, filled with the demonstration set, which takes a gateway longer than to start. */
+    postgresDemo: string;
     /** Files of an embedded database without a migration. */
     embeddedEmpty: string;
     /** The same, migrated. */
@@ -44,7 +47,13 @@ async function startPostgres(project: TestProject): Promise<() => Promise<void>>
     : await startEmbeddedPostgres(['-c', 'fsync=off', '-c', 'max_prepared_transactions=10']);
   const url = given || (postgres?.url ?? '');
   const remove = await providePostgres(project, url);
+  const demo = await makeDatabase(url, project.getProvidedContext().postgresTemplate);
+  const opened = await openDatabase(readConfig(demo.environment));
+  await seedDemo(opened.pool, () => {});
+  await opened.close();
+  project.provide('postgresDemo', demo.name);
   return async () => {
+    await demo.remove();
     await remove();
     await postgres?.close();
   };
