@@ -86,7 +86,7 @@ builder.mutationField('updateOutfit', (t) =>
     type: UpdateOutfitPayload,
     nullable: true,
     description:
-      'Changes an outfit of the viewer, and sets its modified and modificationDevice. The outfit of another user is an error with the code FORBIDDEN.',
+      'Changes an outfit of the viewer, and sets its modified and modificationDevice. The outfit of another user is an error with the code FORBIDDEN, except for staff.',
     args: {
       id: t.arg.id(outfitId),
       input: t.arg({ type: UpdateOutfitInput, required: true, description: 'The changes.' }),
@@ -120,7 +120,8 @@ builder.mutationField('deleteOutfit', (t) =>
   t.field({
     type: DeleteOutfitPayload,
     nullable: true,
-    description: 'Deletes an outfit of the viewer; that of another user is FORBIDDEN.',
+    description:
+      'Deletes an outfit of the viewer; that of another user is FORBIDDEN, except for staff.',
     args: { id: t.arg.id(outfitId) },
     resolve: async (_root, { id: globalId }, context) => {
       const { userId, isStaff } = requireViewer(context);

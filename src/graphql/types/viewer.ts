@@ -33,7 +33,7 @@ builder.prismaObjectField(Outfit, 'viewerHasLiked', (t) =>
 
 builder.prismaObjectField(Outfit, 'viewerCanUpdate', (t) =>
   t.boolean({
-    description: 'Whether the viewer may change and delete it, as its owner.',
+    description: 'Whether the viewer may change and delete it, as its owner or as staff.',
     resolve: ({ userId }, _args, { viewer }) =>
       viewer?.userId === userId || viewer?.isStaff === true,
   }),
