@@ -112,7 +112,7 @@ function describeWriting(config: Config): string {
     case 'legacy':
       return 'writing is not possible: the old service takes all writes';
     case 'identity':
-      return 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in';
+      return 'writing is not possible: set AUTH_JWKS_URL, AUTH_JWT_SECRET or AUTH_WEBHOOK_URL to let viewers sign in';
     case undefined:
       return config.authWebhookUrl === undefined
         ? 'writing is possible with a bearer token'

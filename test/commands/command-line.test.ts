@@ -236,7 +236,7 @@ describe('a start', () => {
     expect(shown).toMatchInlineSnapshot(`
       "[hh:mm:ss] INFO: Outfit gateway VERSION
       [hh:mm:ss] INFO: embedded database in FOLDER, 0 outfits
-      [hh:mm:ss] INFO: writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET to let viewers sign in
+      [hh:mm:ss] INFO: writing is not possible: set AUTH_JWKS_URL, AUTH_JWT_SECRET or AUTH_WEBHOOK_URL to let viewers sign in
       [hh:mm:ss] INFO: Gallery:  http://localhost:PORT/
       [hh:mm:ss] INFO: REST:     http://localhost:PORT/api/outfits/
       [hh:mm:ss] INFO: GraphiQL: http://localhost:PORT/graphql

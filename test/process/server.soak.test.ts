@@ -150,7 +150,11 @@ describe('the log at start', () => {
       { AUTH_JWKS_URL: 'http://127.0.0.1:9/' },
       'writing is possible with a bearer token',
     ],
-    ['neither', {}, 'writing is not possible: set AUTH_JWKS_URL or AUTH_JWT_SECRET'],
+    [
+      'neither',
+      {},
+      'writing is not possible: set AUTH_JWKS_URL, AUTH_JWT_SECRET or AUTH_WEBHOOK_URL',
+    ],
   ])(
     'says with %s whether writing is possible, and no token or secret',
     async (_name, auth, line) => {
