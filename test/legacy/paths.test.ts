@@ -115,7 +115,7 @@ test('LEGACY_HOST replaces Host, and X-Forwarded-Host keeps the one of the clien
   }
 });
 
-test('answers with 60 KiB of headers pass', async () => {
+test('answers with 60 KiB of headers pass, and beyond 64 the limit is named', async () => {
   const gateway = await openBefore('PostgreSQL', service.base, { LEGACY_MODE: 'fallback' });
   const answer = service.answer;
   try {
@@ -124,6 +124,12 @@ test('answers with 60 KiB of headers pass', async () => {
     const { status, received } = await send(gateway, 'GET', '/api/users/');
     expect(status).toBe(200);
     expect(received).toContain(lines.at(-1));
+    service.answer = service.answer.replace('X-0:', `X-More: ${'v'.repeat(9_000)}\r\nX-0:`);
+    const larger = await send(gateway, 'GET', '/api/users/');
+    expect(larger.status).toBe(502);
+    expect(larger.received).toContain(
+      '{"detail":"The answer of the old service has more than 64 KiB of headers."}',
+    );
   } finally {
     service.answer = answer;
     await gateway.close();

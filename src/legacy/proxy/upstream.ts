@@ -18,10 +18,14 @@ import { safeMethods } from '../../http/headers.ts';
 import { disconnectSignalOf } from '../../http/server/connections.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 
-export const legacyUnreachable = (cause: unknown) =>
-  cause instanceof HttpError
-    ? cause
-    : new HttpError(502, 'LEGACY_UNREACHABLE', 'The old service cannot be reached.', {}, { cause });
+export function legacyUnreachable(cause: unknown): HttpError {
+  if (cause instanceof HttpError) return cause;
+  const [code, sentence] =
+    (cause as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW'
+      ? ['LEGACY_HEADERS_TOO_LARGE', tooLargeHeaders]
+      : ['LEGACY_UNREACHABLE', 'The old service cannot be reached.'];
+  return new HttpError(502, code, sentence, {}, { cause });
+}
 
 export interface UpstreamRequest {
   readonly method: string;
@@ -49,6 +53,7 @@ const maxConnections = 256;
 const maxUnderWay = 2_048;
 /** Bytes of the headers of an answer: four times the default of Node.js. */
 const maxHeaderSize = 65_536;
+const tooLargeHeaders = `The answer of the old service has more than ${maxHeaderSize / 1024} KiB of headers.`;
 
 /** The old service over HTTP/1.1, with keep-alive for requests that may be retried. */
 export class HttpUpstream implements Upstream {
