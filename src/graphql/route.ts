@@ -147,7 +147,10 @@ class GraphQLEndpoint {
     request: FastifyRequest,
     caller: OperationCaller,
   ): Promise<HttpAnswer> {
-    if ('errors' in operation) return toAnswer(operation, answerType, false);
+    const { engine } = this.options;
+    if ('errors' in operation) {
+      return toAnswer(await engine.refuse(operation, caller), answerType, false);
+    }
     if (operation.isLive) {
       return toAnswer({ errors: [subscriptionNeedsStream()] }, answerType, false);
     }
@@ -155,7 +158,7 @@ class GraphQLEndpoint {
     const toTypedAnswer = (result: ExecutionResult, isShared: boolean) =>
       toAnswer(result, answerType, isShared);
     const execution = { operation, variables, key, toAnswer: toTypedAnswer };
-    return (await this.options.engine.answer(execution, caller)).answer;
+    return (await engine.answer(execution, caller)).answer;
   }
 }
 

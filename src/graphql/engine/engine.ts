@@ -14,7 +14,7 @@ import type { Context, ContextFactory } from '../context.ts';
 import type { Answer, AnswerCache, Reading } from './answer-cache.ts';
 import { type CompiledQuery, compileQuery } from './compiled-query.ts';
 import { type LimitConfig, refuseVariables } from './limits.ts';
-import { type Operation, Operations } from './operations.ts';
+import { type Invalid, type Operation, Operations } from './operations.ts';
 
 export interface EngineOptions {
   readonly schema: GraphQLSchema;
@@ -79,6 +79,12 @@ export class Engine {
     return reading as Reading<Value>;
   }
 
+  /** The errors of an invalid document, as late as those of a valid one that is refused: both cost as much. */
+  refuse({ errors }: Invalid, caller: OperationCaller): Promise<ExecutionResult> {
+    const refuse = async () => refuseTask(errors);
+    return this.options.startTask(refuse, caller.sender).wait(caller);
+  }
+
   #answerPersonal<Value extends Answer>(
     execution: Execution<Value>,
     caller: OperationCaller,
@@ -123,11 +129,7 @@ export class Engine {
     const { document, name: operationName, text } = operation;
     if (text !== undefined) {
       const errors = refuseVariables(schema, config, operation, variableValues);
-      if (errors.length > 0) {
-        const task = currentTask();
-        if (task) task.isRefused = true;
-        return { errors };
-      }
+      if (errors.length > 0) return refuseTask(errors);
     }
     const compiled = this.#compile(operation);
     if (compiled) {
@@ -148,6 +150,13 @@ export class Engine {
     this.operations.updateSize(operation);
     return operation.compiled;
   }
+}
+
+/** Marks the task as refused, so that backpressure delays its end. */
+function refuseTask(errors: readonly GraphQLError[]): ExecutionResult {
+  const task = currentTask();
+  if (task) task.isRefused = true;
+  return { errors };
 }
 
 function toReading<Value extends Answer>(
