@@ -10,19 +10,18 @@ import { printSdl } from './src/graphql/sdl.ts';
 // The schema needs no database.
 const sdl = printSdl(schema);
 writeFileSync('src/graphql/schema.graphql', sdl);
-await generate('src/generated/rest.ts', 'src/rest');
+await generate('src/generated/rest.ts', 'src/rest', 'src/pages');
 await generate('src/generated/test-client.ts', 'test/support/graphql');
 
-/** @param folder folder of the documents */
-async function generate(filename: string, folder: string): Promise<void> {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.graphql'));
+/** @param folders folders of the documents */
+async function generate(filename: string, ...folders: string[]): Promise<void> {
+  const paths = folders.flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`));
   const text = await codegen({
     filename,
     schema: parse(sdl),
-    documents: names.map((name) => {
-      const location = `${folder}/${name}`;
-      return { location, document: parse(readFileSync(location, 'utf8')) };
-    }),
+    documents: paths
+      .filter((path) => path.endsWith('.graphql'))
+      .map((location) => ({ location, document: parse(readFileSync(location, 'utf8')) })),
     pluginMap: { operations, documentNode },
     plugins: [{ operations: {} }, { documentNode: {} }],
     config: {

@@ -255,7 +255,7 @@ async function addRest(
     pages?.show(inner);
     await serveRest(inner, rest);
   });
-  if (pages) await scope.register(async (inner) => pages.serveHome(inner));
+  if (pages) await scope.register(async (inner) => pages.serve(inner));
   await scope.register(async (inner) => {
     pages?.show(inner);
     answerErrors(inner);

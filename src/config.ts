@@ -162,8 +162,10 @@ const addresses = listOf(
 );
 
 const pathPrefixes = listOf(
-  (item) => /^(?:\/[\w.~-]*[\w~-][\w.~-]*)+\/$/.test(item) && !/^\/(?:graphql|health)\//.test(item),
-  'path prefixes that begin and end with a slash, such as "/api/,/media/"; "/" and paths of the gateway (/graphql/, /health/) are not allowed',
+  (item) =>
+    /^(?:\/[\w.~-]*[\w~-][\w.~-]*)+\/$/.test(item) &&
+    !/^\/(?:graphql|health|outfits|users)\//.test(item),
+  'path prefixes that begin and end with a slash, such as "/api/,/media/"; "/" and paths of the gateway (/graphql/, /health/, /outfits/, /users/) are not allowed',
 );
 
 const origins = listOf(

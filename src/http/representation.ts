@@ -1,7 +1,7 @@
 // Representations of an answer: ETag and If-None-Match (304), content coding by Accept-Encoding.
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
+import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { parseRanges } from './content-negotiation.ts';
@@ -68,10 +68,8 @@ export async function sendRepresentation(
     ? await selectRepresentation(answer, headers['accept-encoding']?.toString())
     : { bytes: answer.body, encoding: undefined };
   if (tag) {
-    // A strong tag differs for each content coding.
-    const strongTag = encoding ? `${tag.slice(0, -1)}-${encoding}"` : tag;
     reply.header('Cache-Control', shareable ? 'no-cache' : 'private, no-cache');
-    reply.header('ETag', strongTag);
+    reply.header('ETag', codedTag(tag, encoding));
     if (matchesIfNoneMatch(headers['if-none-match'], tag)) return reply.code(304).send();
   }
   if (encoding) reply.header('Content-Encoding', encoding);
@@ -83,15 +81,35 @@ function selectRepresentation(answer: Compressible, acceptEncoding: string | und
   return answer.representations.select(acceptEncoding);
 }
 
+/** Compresses in this turn, and the first time already: for an answer that took longer to build than to compress. */
+export function selectAtOnce(
+  answer: Compressible,
+  acceptEncoding: string | undefined,
+): Representation {
+  answer.representations ??= new Representations(answer);
+  return answer.representations.selectAtOnce(acceptEncoding);
+}
+
+/** A strong tag differs for each content coding. */
+export function codedTag(tag: string, encoding: Encoding | undefined): string {
+  return encoding ? `${tag.slice(0, -1)}-${encoding}"` : tag;
+}
+
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
 
+const brotliOptions = ({ length }: Buffer) => ({
+  // Higher qualities take several times as long, and save a few percent.
+  params: { [BROTLI_PARAM_QUALITY]: 5, [BROTLI_PARAM_SIZE_HINT]: length },
+});
+
 const compress: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> = {
-  br: (bytes) =>
-    promisify(brotliCompress)(bytes, {
-      // Higher qualities take several times as long, and save a few percent.
-      params: { [BROTLI_PARAM_QUALITY]: 5, [BROTLI_PARAM_SIZE_HINT]: bytes.length },
-    }),
+  br: (bytes) => promisify(brotliCompress)(bytes, brotliOptions(bytes)),
   gzip: (bytes) => promisify(gzip)(bytes),
+};
+
+const compressAtOnce: Readonly<Record<Encoding, (bytes: Buffer) => Buffer>> = {
+  br: (bytes) => brotliCompressSync(bytes, brotliOptions(bytes)),
+  gzip: gzipSync,
 };
 
 /** Smaller answers fit into one packet anyway. */
@@ -112,8 +130,7 @@ class Representations {
 
   /** Compresses only an answer that is requested a second time, or large. Returns a promise only while compressing. */
   select(header: string | undefined): Representation | Promise<Representation> {
-    if (header === undefined || this.#identity.bytes.length < minBytes) return this.#identity;
-    const { encoding, acceptsIdentity } = readAccepted(header);
+    const { encoding, acceptsIdentity } = this.#readAccepted(header);
     if (!encoding) return this.#identity;
     if (!this.#isRepeated && acceptsIdentity) {
       this.#isRepeated = true;
@@ -126,9 +143,25 @@ class Representations {
     return compressing;
   }
 
+  selectAtOnce(header: string | undefined): Representation {
+    const { encoding } = this.#readAccepted(header);
+    if (!encoding) return this.#identity;
+    const existing = this.#coded.get(encoding);
+    if (existing && 'bytes' in existing) return existing;
+    return this.#store(encoding, compressAtOnce[encoding](this.#identity.bytes));
+  }
+
+  #readAccepted(header: string | undefined): Partial<ReturnType<typeof parseAccepted>> {
+    const isCoded = header !== undefined && this.#identity.bytes.length >= minBytes;
+    return isCoded ? readAccepted(header) : {};
+  }
+
   /** In the thread pool, so that other requests do not wait. */
   async #compress(encoding: Encoding): Promise<Representation> {
-    const bytes = await compress[encoding](this.#identity.bytes);
+    return this.#store(encoding, await compress[encoding](this.#identity.bytes));
+  }
+
+  #store(encoding: Encoding, bytes: Buffer): Representation {
     const coded = bytes.length < this.#identity.bytes.length ? { bytes, encoding } : this.#identity;
     this.#coded.set(encoding, coded);
     return coded;

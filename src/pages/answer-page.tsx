@@ -2,10 +2,17 @@
 import { STATUS_CODES } from 'node:http';
 import { knownParametersOf } from '../rest/documents.ts';
 import type { Route } from '../rest/routes.ts';
-import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
+import { formatQuery, type QueryParameters } from '../rest/url.ts';
 import { type GraphQLRequest, toCurl, toShareLink } from './graphql-request.ts';
 import { Layout } from './parts/layout.tsx';
-import { isEnvelope, isGallery, List, type Ordering, OrderingMenu } from './parts/list.tsx';
+import {
+  isEnvelope,
+  isGallery,
+  List,
+  type Ordering,
+  OrderingMenu,
+  placeOf,
+} from './parts/list.tsx';
 import { isOutfit, OutfitCard } from './parts/outfit-card.tsx';
 import type { Site } from './parts/site.ts';
 import { JsonView, shownText, Text } from './parts/text.tsx';
@@ -19,7 +26,7 @@ export interface Answer {
   readonly json: unknown;
 }
 
-interface AnswerPageProperties {
+export interface AnswerPageProperties {
   readonly site: Site;
   readonly answer: Answer;
   readonly route: Route | undefined;
@@ -39,8 +46,14 @@ export function AnswerPage(properties: AnswerPageProperties) {
   const outfit = !isWrong && route?.record && isOutfit(json) ? json : undefined;
   const isByOffset = route !== undefined && knownParametersOf(route).has('offset');
   const name = route?.name ?? 'Outfit gateway';
+  const { page = 1, pages } = envelope && !isByOffset ? placeOf(envelope) : {};
+  const title = isWrong
+    ? `${reason} – ${name}`
+    : page > 1
+      ? `${name}, page ${page} of ${pages}`
+      : name;
   return (
-    <Layout site={site} title={isWrong ? `${reason} – ${name}` : name} path={route?.path}>
+    <Layout site={site} title={title} path={route?.path}>
       <h1>{isWrong ? reason : name}</h1>
       {isWrong ? <Problem {...properties} /> : route && <p class="lead">{route.description}</p>}
       <p class="request">
@@ -50,10 +63,10 @@ export function AnswerPage(properties: AnswerPageProperties) {
         <span class={isWrong ? 'status wrong' : 'status'}>{reason}</span>
       </p>
       {envelope ? (
-        <List {...{ envelope, orderings, parameters, isByOffset, media: site.media }} />
+        <List {...{ envelope, orderings, parameters, isByOffset, site }} />
       ) : outfit ? (
         <ul class="grid">
-          <OutfitCard outfit={outfit} media={site.media} />
+          <OutfitCard outfit={outfit} site={site} index={0} />
         </ul>
       ) : (
         <OrderingMenu orderings={orderings} parameters={parameters} />
@@ -78,17 +91,18 @@ export function AnswerPage(properties: AnswerPageProperties) {
   );
 }
 
-function reasonOf(status: number): string {
+export function reasonOf(status: number): string {
   return `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 }
 
-function Problem({ site, answer, route, parameters }: AnswerPageProperties) {
-  const isPastEnd =
-    answer.status === 404 && route?.list && readParameter(parameters, 'page') !== undefined;
-  const [listing] = site.links;
+/** What is wrong, in the words of the answer, and the way back. */
+export function Problem({ site, answer, route, parameters }: AnswerPageProperties) {
+  const messages = messagesOf(answer.json);
+  const isPastEnd = answer.status === 404 && messages.some(({ message }) => /page/i.test(message));
+  const to = (page: string) => `?${formatQuery(parameters, 'page', page)}`;
   return (
     <div class="problem">
-      {messagesOf(answer.json).map(({ field, message }) => (
+      {messages.map(({ field, message }) => (
         <p>
           {field !== undefined && (
             <>
@@ -104,13 +118,12 @@ function Problem({ site, answer, route, parameters }: AnswerPageProperties) {
       {answer.status === 401 && <p>{site.writing.detail}</p>}
       {isPastEnd ? (
         <p>
-          <a href={`?${formatQuery(parameters, 'page', '1')}`}>To the first page</a>
+          <a href={to('1')}>To the first page</a>, <a href={to('last')}>to the last page</a>
         </p>
       ) : (
-        !route &&
-        listing && (
+        (!route || answer.status === 404) && (
           <p>
-            <a href={`${site.root}${listing.path}`}>To the listing</a>
+            <a href={`${site.root}/outfits/`}>To the outfits</a>
           </p>
         )
       )}

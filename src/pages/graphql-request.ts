@@ -3,7 +3,7 @@ import { type GraphQLSchema, getOperationAST, print, separateOperations } from '
 import { RestError } from '../rest/errors.ts';
 import type { Route } from '../rest/routes.ts';
 import type { QueryParameters } from '../rest/url.ts';
-import { createListReader, createVariableReader, type PathParameters } from '../rest/variables.ts';
+import { createRouteReader, type PathParameters } from '../rest/variables.ts';
 import { shownJson } from './parts/text.tsx';
 
 export interface GraphQLRequest {
@@ -22,9 +22,7 @@ export function createTranslator(schema: GraphQLSchema, route: Route) {
   const own = separateOperations(document)[operationName ?? ''];
   if (!own) return undefined;
   const query = print(own);
-  const readVariables = route.list
-    ? createListReader(schema, operation)
-    : createVariableReader(schema, operation, []);
+  const readVariables = createRouteReader(schema, route, operation);
 
   return (parameters: QueryParameters, path: PathParameters): GraphQLRequest | undefined => {
     try {

@@ -11,7 +11,7 @@ import { readBaseUrl } from '../rest/url.ts';
 import { quote } from './graphql-request.ts';
 import type { HtmlNegotiation, PageCache } from './html-negotiation.ts';
 import { Layout, toHtml } from './parts/layout.tsx';
-import { pictureAddressOf } from './parts/pictures.tsx';
+import { loadingOf, pictureAddressOf } from './parts/pictures.tsx';
 import type { PagesConfig, Site } from './parts/site.ts';
 import { visibleText } from './parts/text.tsx';
 
@@ -113,7 +113,7 @@ interface HomePageProperties {
 }
 
 function HomePage({ site, outfits, base }: HomePageProperties) {
-  const [listing] = site.links;
+  const listing = site.links.find(({ rel }) => rel === 'listing');
   return (
     <Layout site={site} title="Outfit gateway" path="/">
       <div class="hero">
@@ -130,11 +130,9 @@ function HomePage({ site, outfits, base }: HomePageProperties) {
           )}
         </p>
         <p class="doors">
-          {listing && (
-            <a class="button" href={`${site.root}${listing.path}`}>
-              Look at the outfits
-            </a>
-          )}
+          <a class="button" href={`${site.root}/outfits/`}>
+            Look at the outfits
+          </a>
           {site.config.graphiql && (
             <a class="button plain" href={`${site.root}/graphql`}>
               Open GraphiQL
@@ -174,26 +172,24 @@ function HomePage({ site, outfits, base }: HomePageProperties) {
   );
 }
 
-/** Pictures of the newest outfits, as one link to the listing. */
+/** Pictures of the newest outfits, each a link to its page. */
 function Newest({ site, outfits }: HomeAnswer & { readonly site: Site }) {
-  const [listing] = site.links;
   const shown = outfits.results.flatMap(({ imageKey, ...outfit }) => {
     const image = pictureAddressOf(imageKey, site.media);
     return image ? [{ ...outfit, image }] : [];
   });
-  if (!listing || shown.length === 0) return null;
+  if (shown.length === 0) return null;
   return (
     <section aria-labelledby="newest">
       <h2 id="newest">Newest outfits</h2>
       <ul class="strip">
-        {shown.slice(0, 8).map(({ databaseId, title, image }) => (
+        {shown.slice(0, 8).map(({ databaseId, title, image }, index) => (
           <li class="picture">
-            <a href={`${site.root}${listing.path}#outfit-${databaseId}`}>
+            <a href={`${site.root}/outfits/${databaseId}`}>
               <img
                 src={image}
                 alt={visibleText(title.slice(0, 200)) ?? `Outfit ${databaseId}`}
-                loading="lazy"
-                decoding="async"
+                {...loadingOf(index)}
                 width="400"
                 height="500"
               />

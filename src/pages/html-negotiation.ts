@@ -2,10 +2,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { prefersHtml } from '../http/content-negotiation.ts';
-import { entityTag, matchesIfNoneMatch } from '../http/representation.ts';
+import { appendVary } from '../http/headers.ts';
+import {
+  type Compressible,
+  codedTag,
+  entityTag,
+  matchesIfNoneMatch,
+  selectAtOnce,
+} from '../http/representation.ts';
 
-export interface Page {
-  readonly body: Buffer;
+export interface Page extends Compressible {
   readonly tag: string;
 }
 
@@ -15,9 +21,9 @@ type PageOf = (request: FastifyRequest, reply: FastifyReply, json: Buffer) => Pa
 /** Rendering takes ten times as long as the JSON answer, and bursts request the same page. */
 export class PageCache {
   readonly #pages = new LRUCache<string, Page>({
-    // About a hundred pages.
-    maxSize: 8_000_000,
-    sizeCalculation: ({ body }) => body.length,
+    // About a hundred pages, with their compressed representations.
+    maxSize: 16_000_000,
+    sizeCalculation: ({ body }) => 2 * body.length,
   });
 
   /** @param key identifies everything that the page shows; undefined: not cached */
@@ -32,19 +38,20 @@ export class PageCache {
 }
 
 export class HtmlNegotiation {
-  /** Requests that prefer HTML, with their If-None-Match. */
-  readonly #requests = new WeakMap<FastifyRequest, string | undefined>();
-  readonly #headers: Readonly<Record<string, string>>;
+  /** Requests that prefer HTML. */
+  readonly #requests = new WeakSet<FastifyRequest>();
 
-  constructor(headers: Readonly<Record<string, string>>) {
-    this.#headers = headers;
-  }
+  /** @param compresses whether pages may have a content coding */
+  constructor(
+    private readonly headers: Readonly<Record<string, string>>,
+    private readonly compresses: boolean,
+  ) {}
 
   /** Answers requests of `app` that prefer HTML by the page of their JSON. Call it before the routes are added. */
   follow(app: FastifyInstance, pageOf: PageOf): void {
     app.addHook('onRequest', (request, _reply, done) => {
       if (prefersHtml(request.headers.accept)) {
-        this.#requests.set(request, request.headers['if-none-match']);
+        this.#requests.add(request);
         // The routes then see a request for a whole JSON answer: they know nothing of pages.
         request.headers = {
           accept: 'application/json',
@@ -75,14 +82,26 @@ export class HtmlNegotiation {
   }
 
   /** Replaces the headers of the JSON by those of the page. Returns the body; null for a 304. */
-  end(request: FastifyRequest, reply: FastifyReply, { body, tag }: Page): Buffer | null {
+  end(request: FastifyRequest, reply: FastifyReply, page: Page): Buffer | null {
+    const { 'accept-encoding': accepted, 'if-none-match': known } = request.raw.headers;
+    // A page of one viewer shows text of others and of the address beside it: its length would tell them apart (BREACH).
+    const isPrivate = /private/.test(String(reply.getHeader('Cache-Control')));
+    const { bytes, encoding } = selectAtOnce(
+      page,
+      this.compresses && !isPrivate ? accepted?.toString() : undefined,
+    );
     const vary = reply.getHeader('Vary')?.toString() ?? '';
     if (!/\baccept\b(?!-)/i.test(vary)) reply.header('Vary', vary ? `Accept, ${vary}` : 'Accept');
-    reply.removeHeader('ETag').headers(this.#headers);
-    if (reply.statusCode !== 200 || !['GET', 'HEAD'].includes(request.method)) return body;
-    reply.header('ETag', tag);
-    if (!matchesIfNoneMatch(this.#requests.get(request), tag)) return body;
-    reply.code(304).removeHeader('Content-Type');
-    return null;
+    if (this.compresses && !/accept-encoding/i.test(vary)) appendVary(reply, 'Accept-Encoding');
+    reply.removeHeader('ETag').headers(this.headers);
+    if (reply.statusCode === 200 && ['GET', 'HEAD'].includes(request.method)) {
+      reply.header('ETag', codedTag(page.tag, encoding));
+      if (matchesIfNoneMatch(known, page.tag)) {
+        reply.code(304).removeHeader('Content-Type');
+        return null;
+      }
+    }
+    if (encoding) reply.header('Content-Encoding', encoding);
+    return bytes;
   }
 }

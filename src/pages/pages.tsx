@@ -1,14 +1,14 @@
 // BROWSABLE: the browsable API, as in Django REST Framework. A page renders the JSON answer of the same request, so
 // that both have the same content.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { GraphQLSchema } from 'graphql';
-import type { Engine } from '../graphql/engine/engine.ts';
 import { requestIdHeader } from '../http/headers.ts';
 import { entityTag } from '../http/representation.ts';
+import { type RestOptions, serveRoutes } from '../rest/adapter.ts';
 import type { Route } from '../rest/routes.ts';
 import { parseQuery, readBaseUrl } from '../rest/url.ts';
 import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
+import { BrowsePage, browseRoutes } from './browse.tsx';
 import { createTranslator } from './graphql-request.ts';
 import { serveHome } from './home.tsx';
 import { HtmlNegotiation, type Page, PageCache } from './html-negotiation.ts';
@@ -16,11 +16,8 @@ import { pageHeaders, toHtml } from './parts/layout.tsx';
 import { type Ordering, orderingsOf } from './parts/list.tsx';
 import { linksOf, type PagesConfig, type Site, writingOf } from './parts/site.ts';
 
-export interface PagesOptions {
-  readonly schema: GraphQLSchema;
-  readonly routes: readonly Route[];
-  readonly engine: Engine;
-  readonly config: PagesConfig;
+export interface PagesOptions extends RestOptions {
+  readonly config: PagesConfig & RestOptions['config'];
   /** Whether this process draws the pictures, below `/media/`. */
   readonly drawsPictures: boolean;
 }
@@ -36,9 +33,10 @@ export class Pages {
   constructor(options: PagesOptions) {
     const { config, schema, routes } = options;
     this.#options = options;
-    this.#negotiation = new HtmlNegotiation(pageHeaders(config.mediaUrl));
+    const compresses = config.compression !== 'off';
+    this.#negotiation = new HtmlNegotiation(pageHeaders(config.mediaUrl), compresses);
     this.#routes = new Map(
-      routes.map((route) => {
+      [...routes, ...browseRoutes].map((route) => {
         const toGraphQLRequest = config.trustedDocumentsOnly
           ? undefined
           : createTranslator(schema, route);
@@ -52,11 +50,13 @@ export class Pages {
     this.#negotiation.follow(app, (...answer) => this.#pageOf(app, ...answer));
   }
 
-  serveHome(app: FastifyInstance): void {
+  /** The paths outside of /api/. */
+  serve(app: FastifyInstance): void {
     this.show(app);
     const siteOf = () => this.#siteOf(app);
     const [negotiation, cache] = [this.#negotiation, this.#cache];
     serveHome(app, { ...this.#options, negotiation, cache, siteOf });
+    serveRoutes(app, { ...this.#options, routes: browseRoutes });
   }
 
   #siteOf(app: FastifyInstance): Site {
@@ -96,8 +96,9 @@ export class Pages {
       const graphqlRequest = toGraphQLRequest?.(parameters, request.params as PathParameters);
       const answer = { ...head, json: JSON.parse(payload.toString('utf8')) };
       const site = this.#siteOf(app);
+      const View = route && browseRoutes.includes(route) ? BrowsePage : AnswerPage;
       return toHtml(
-        <AnswerPage {...{ site, answer, route, parameters, orderings, graphqlRequest, base }} />,
+        <View {...{ site, answer, route, parameters, orderings, graphqlRequest, base }} />,
       );
     });
   }

@@ -42,11 +42,7 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   answerErrors(app);
-
-  for (const route of options.routes) {
-    addRoute(app, route, options);
-    addRedirect(app, route, publicUrl);
-  }
+  serveRoutes(app, options);
 
   app.route({
     method: app.supportedMethods,
@@ -57,6 +53,14 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
     },
     handler: () => {},
   });
+}
+
+/** The table of paths, without what only `/api/` has. */
+export function serveRoutes(app: FastifyInstance, options: RestOptions): void {
+  for (const route of options.routes) {
+    addRoute(app, route, options);
+    addRedirect(app, route, options.config.publicUrl);
+  }
 }
 
 /** A miss of an interpreted operation takes about three times the processor time. */
@@ -119,10 +123,11 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   });
 }
 
+/** From the path with the slash to that without, or the other way round. */
 function addRedirect(app: FastifyInstance, { path }: Route, publicUrl: string | undefined): void {
   app.route({
     method: app.supportedMethods,
-    url: path.slice(0, -1),
+    url: path.endsWith('/') ? path.slice(0, -1) : `${path}/`,
     onRequest: async (request, reply) => {
       readBaseUrl(request, publicUrl);
       const permanent = request.method === 'GET' || request.method === 'HEAD' ? 301 : 308;

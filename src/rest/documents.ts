@@ -8,13 +8,14 @@ import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { encodeJson } from '../http/json.ts';
 import { type Compressible, entityTag } from '../http/representation.ts';
-import { dataOf, notFound, RestError, unknownParameters } from './errors.ts';
+import { dataOf, notFound, pageNotFound, RestError, unknownParameters } from './errors.ts';
 import type { Page, Route } from './routes.ts';
 import { formatQuery, parseQuery, type QueryParameters, rawQuery } from './url.ts';
 import {
-  createListReader,
+  createRouteReader,
   createVariableReader,
   isByOffset,
+  isByPage,
   type PathParameters,
 } from './variables.ts';
 
@@ -45,12 +46,14 @@ export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
 }
 
 /** Query parameters of a route: the variables of its document, without path parameters; `page` in place of `last`. */
-export function knownParametersOf({ path, list, record }: Route): ReadonlySet<string> {
+export function knownParametersOf(route: Route): ReadonlySet<string> {
+  const { path, list, record } = route;
   const document = list ?? record;
-  const definitions = document && getOperationAST(document)?.variableDefinitions;
+  const operation = document && getOperationAST(document);
+  const definitions = operation?.variableDefinitions;
   const parameters = new Set(definitions?.map(({ variable }) => variable.name.value));
-  if (list && !parameters.has('offset')) parameters.add('page').delete('last');
-  else for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
+  if (operation && isByPage(route, operation)) parameters.add('page').delete('last');
+  for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
   return parameters;
 }
 
@@ -96,7 +99,7 @@ function createPageReader(
   const operation = engine.operations.store(route.list);
   const toOffset = isByOffset(operation.node) ? toQueryByOffset : undefined;
   const parse = createParser(options, route);
-  const readVariables = createListReader(schema, operation.node);
+  const readVariables = createRouteReader(schema, route, operation.node);
   // Memoized: query strings repeat, and parsing one took as long as sending the page.
   const requests = new LRUCache<string, PageRequest>({ maxSize: 1_000_000 });
   const parseRequest = (query: string): PageRequest => {
@@ -181,7 +184,7 @@ function createRecordReader(
   const { engine, schema } = options;
   const operation = engine.operations.store(route.record);
   const parse = createParser(options, route);
-  const readVariables = createVariableReader(schema, operation.node, []);
+  const readVariables = createRouteReader(schema, route, operation.node);
   return async ({ raw, params }, _base, caller) => {
     const variables = readVariables(parse(rawQuery(raw)), params as PathParameters);
     const key = `${route.path} ${JSON.stringify(variables)}`;
@@ -191,6 +194,9 @@ function createRecordReader(
 }
 
 function toCachedRecord(result: ExecutionResult, isShared: boolean): Answer & RestAnswer {
+  const [error] = result.errors ?? [];
+  // Only the error of a list that is the whole answer is part of the contract: this one has the number of pages.
+  if (error?.extensions['code'] === 'PAGE_NOT_FOUND') throw pageNotFound(error.message);
   const { record } = dataOf<{ record: unknown }>(result);
   if (record === null) throw notFound();
   const body = encodeJson(record);

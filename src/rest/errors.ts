@@ -21,6 +21,8 @@ export const notFound = () => refusal(404, 'Not found.');
 
 export const invalidPage = () => refusal(404, 'Invalid page.');
 
+export const pageNotFound = (message: string) => refusal(404, message);
+
 export const methodNotAllowed = (method: string) => refusal(405, `Method "${method}" not allowed.`);
 
 export const notAcceptable = () => refusal(406, 'Could not satisfy the request Accept header.');
@@ -88,7 +90,8 @@ function restErrorFor(error: GraphQLError): Error {
       return refusal(403, error.message);
     case 'BAD_USER_INPUT':
     case 'SEARCH_TOO_SHORT':
-      return refusal(400, error.message);
+      // A parameter stands in no filter.
+      return refusal(400, error.message.replace(/^filter\./, ''));
     // Masked; the log has the cause.
     case 'INTERNAL_SERVER_ERROR':
       return internalError();

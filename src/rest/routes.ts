@@ -26,7 +26,7 @@ type Document<Data> = TypedDocumentNode<Data, never>;
 
 /** A REST path and its stored documents. Their variables are parameters of the query string or the path. */
 export interface Route {
-  /** With the trailing slash; the path without it redirects. `:name` is a parameter. */
+  /** With a trailing slash or without; the other one redirects. `:name` is a parameter. */
   readonly path: string;
   readonly name: string;
   readonly description: string;

@@ -22,6 +22,7 @@ import {
   RestError,
   severalFields,
 } from './errors.ts';
+import type { Route } from './routes.ts';
 import { type QueryParameters, readParameter } from './url.ts';
 
 type Variables = Record<string, unknown>;
@@ -95,19 +96,29 @@ export function createVariableReader(
 }
 
 /** Whether the pages of a list are found by its variables `offset` and `limit`; by `page` otherwise. */
-export function isByOffset({ variableDefinitions = [] }: OperationDefinitionNode): boolean {
-  return variableDefinitions.some(({ variable }) => variable.name.value === 'offset');
+export function isByOffset(operation: OperationDefinitionNode): boolean {
+  return hasVariable(operation, 'offset');
 }
 
-/** Reads `page` too: an invalid page is a 404, and `last` is not a number. */
-export function createListReader(
+function hasVariable({ variableDefinitions = [] }: OperationDefinitionNode, name: string): boolean {
+  return variableDefinitions.some(({ variable }) => variable.name.value === name);
+}
+
+/** Whether its pages have numbers: those of a list, or of a list in a record. */
+export function isByPage({ list }: Route, operation: OperationDefinitionNode): boolean {
+  return list ? !isByOffset(operation) : hasVariable(operation, 'last');
+}
+
+/** The reader of a route. It reads `page` too: an invalid page is a 404, and `last` is not a number. */
+export function createRouteReader(
   schema: GraphQLSchema,
+  route: Route,
   operation: OperationDefinitionNode,
 ): ReadVariables {
-  if (isByOffset(operation)) return createVariableReader(schema, operation, []);
+  if (!isByPage(route, operation)) return createVariableReader(schema, operation, []);
   const readOthers = createVariableReader(schema, operation, ['page', 'last']);
-  return (parameters) => {
-    const variables = readOthers(parameters);
+  return (parameters, path) => {
+    const variables = readOthers(parameters, path);
     const page = parsePageNumber(readParameter(parameters, 'page'));
     if (page === undefined) throw invalidPage();
     return Object.assign(variables, page === 'last' ? { last: true } : { page });
@@ -158,6 +169,9 @@ function readValue(type: Leaf, name: string, text: string): unknown {
       const isInt = number !== undefined && (number | 0) === number;
       return isInt ? number : refuse(name, 'A valid integer is required.');
     }
+    case 'DateTime':
+      // A date, as forms send it, is its first moment.
+      return readScalar(type, name, /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
     default:
       return readScalar(type, name, text);
   }

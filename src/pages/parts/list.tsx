@@ -7,10 +7,12 @@ import {
   type TypeNode,
   typeFromAST,
 } from 'graphql';
+import type { ComponentChildren } from 'preact';
+import type { OutfitRecordFragment } from '../../generated/rest.ts';
 import type { Page, Route } from '../../rest/routes.ts';
 import { formatQuery, type QueryParameters, readParameter } from '../../rest/url.ts';
 import { isOutfit, OutfitCard } from './outfit-card.tsx';
-import type { Media } from './pictures.tsx';
+import type { Site } from './site.ts';
 import { webAddressOf } from './text.tsx';
 
 /** The envelope of a page, as on the wire. */
@@ -40,64 +42,117 @@ interface ListProperties extends MenuProperties {
   /** Its links have an `offset`: then its pages have no numbers. */
   readonly isByOffset: boolean;
   readonly envelope: Envelope;
-  readonly media: Media;
+  readonly site: Site;
 }
 
-export function List(properties: ListProperties) {
-  const { envelope, orderings, parameters, media } = properties;
-  const { count, results } = envelope;
+/** A list by its envelope. */
+export function List({ envelope, orderings, parameters, isByOffset, site }: ListProperties) {
+  const { count, next, previous, results } = envelope;
+  const { page, pages } = placeOf(envelope);
+  const to = (number: string) =>
+    `?${isByOffset ? formatQuery(parameters, 'offset', undefined) : formatQuery(parameters, 'page', number)}`;
+  const steps: Steps = {
+    place: isByOffset ? undefined : { page, pages },
+    first: previous === null ? null : to('1'),
+    ...{ previous, next },
+    last: isByOffset ? undefined : next === null ? null : to('last'),
+  };
   const outfits = isGallery(envelope) ? results.filter(isOutfit) : [];
   const noun = isGallery(envelope) ? 'outfit' : 'record';
+  return (
+    <>
+      <Gallery {...{ count, noun, outfits, steps, site }}>
+        <OrderingMenu orderings={orderings} parameters={parameters} />
+      </Gallery>
+      {results.length === 0 && <p class="empty">There is nothing here yet.</p>}
+    </>
+  );
+}
+
+/** Number of the page, and of pages. */
+export function placeOf({ count, next, previous, results }: Envelope): Place {
+  const page = next !== null ? pageIn(next) - 1 : previous === null ? 1 : pageIn(previous) + 1;
+  const pages = next === null ? page : Math.ceil(count / Math.max(results.length, 1));
+  return { page, pages };
+}
+
+const pageIn = (link: string) => Number(new URL(link).searchParams.getAll('page').at(-1) ?? 1);
+
+interface GalleryProperties {
+  readonly count: number;
+  /** In the singular. */
+  readonly noun: string;
+  readonly outfits: readonly OutfitRecordFragment[];
+  readonly steps: Steps;
+  readonly site: Site;
+  /** Beside the count. */
+  readonly children?: ComponentChildren;
+}
+
+/** Outfits as cards, with their count and the way to other pages. */
+export function Gallery({ count, noun, outfits, steps, site, children }: GalleryProperties) {
   return (
     <>
       <div class="bar">
         <p class="count">
           {count.toLocaleString('en')} {count === 1 ? noun : `${noun}s`}
         </p>
-        <OrderingMenu orderings={orderings} parameters={parameters} />
-        <Pagination label="Pages" {...properties} />
+        {children}
+        <Pagination label="Pages" steps={steps} />
       </div>
       {outfits.length > 0 && (
         <>
           <ul class="grid">
-            {outfits.map((outfit) => (
-              <OutfitCard outfit={outfit} media={media} />
+            {outfits.map((outfit, index) => (
+              <OutfitCard {...{ outfit, site, index }} />
             ))}
           </ul>
-          <Pagination label="Pages, below the list" {...properties} />
+          <Pagination label="Pages, below the list" steps={steps} />
         </>
       )}
-      {results.length === 0 && <p class="empty">There is nothing here yet.</p>}
     </>
   );
 }
 
-const pageIn = (link: string) => Number(new URL(link).searchParams.getAll('page').at(-1) ?? 1);
+interface Place {
+  readonly page: number;
+  readonly pages: number;
+}
 
-type PaginationProperties = Omit<ListProperties, 'orderings' | 'media'> & { label: string };
+/** Addresses of other pages; null: there is no such page. */
+export interface Steps {
+  readonly first: string | null;
+  readonly previous: string | null;
+  readonly next: string | null;
+  readonly last: string | null | undefined;
+  readonly place: Place | undefined;
+}
 
-/** @param label distinguishes two of them on one page, for screen readers */
-function Pagination({ label, envelope, parameters, isByOffset }: PaginationProperties) {
-  const { count, next, previous, results } = envelope;
-  const page = next !== null ? pageIn(next) - 1 : previous === null ? 1 : pageIn(previous) + 1;
-  const pages = next === null ? page : Math.ceil(count / Math.max(results.length, 1));
-  const to = (number: string) =>
-    `?${isByOffset ? formatQuery(parameters, 'offset', undefined) : formatQuery(parameters, 'page', number)}`;
-  const steps = [
-    { title: 'First', href: previous === null ? null : to('1') },
+interface PaginationProperties {
+  /** Distinguishes two of them on one page, for screen readers. */
+  readonly label: string;
+  readonly steps: Steps;
+}
+
+function Pagination({
+  label,
+  steps: { first, previous, next, last, place },
+}: PaginationProperties) {
+  const links = [
+    { title: 'First', href: first },
     { title: 'Previous', href: previous, rel: 'prev' },
     { title: 'Next', href: next, rel: 'next' },
-    ...(isByOffset ? [] : [{ title: 'Last', href: next === null ? null : to('last') }]),
+    ...(last === undefined ? [] : [{ title: 'Last', href: last }]),
   ];
   return (
     <nav class="pagination" aria-label={label}>
-      {!isByOffset && (
+      {place && (
         <p>
-          Page {page.toLocaleString('en')} of {pages.toLocaleString('en')}
+          Page {place.page.toLocaleString('en')} of {place.pages.toLocaleString('en')}
         </p>
       )}
       <ul>
-        {steps.map(({ title, href, rel }) => (
+        {links.map(({ title, href, rel }) => (
           <li>
             {href === null ? (
               <span class="step">{title}</span>
@@ -120,8 +175,9 @@ export interface Ordering {
 }
 
 /** Empty for a list with a single ordering. */
-export function orderingsOf(schema: GraphQLSchema, { list }: Route): readonly Ordering[] {
-  const variables = list && getOperationAST(list)?.variableDefinitions;
+export function orderingsOf(schema: GraphQLSchema, { list, record }: Route): readonly Ordering[] {
+  const document = list ?? record;
+  const variables = document && getOperationAST(document)?.variableDefinitions;
   const ordering = variables?.find(({ variable }) => variable.name.value === 'ordering');
   const type = ordering && typeFromAST(schema, ordering.type as TypeNode as never);
   const leaf = type && getNamedType(type);
@@ -137,15 +193,38 @@ export function orderingsOf(schema: GraphQLSchema, { list }: Route): readonly Or
 /** A form without a script. It goes to the first page, and keeps all other parameters. */
 export function OrderingMenu({ orderings, parameters }: MenuProperties) {
   if (orderings.length === 0) return null;
+  return (
+    <form class="menu" method="get">
+      <KeptParameters parameters={parameters} names={['ordering', 'page', 'offset']} />
+      <OrderingSelect orderings={orderings} parameters={parameters} />
+      <button type="submit">Show</button>
+    </form>
+  );
+}
+
+interface KeptProperties {
+  readonly parameters: QueryParameters;
+  /** Names of those that the form sets or drops. */
+  readonly names: readonly string[];
+}
+
+export function KeptParameters({ parameters, names }: KeptProperties) {
+  const kept = parameters.filter(([name]) => !names.includes(name));
+  return (
+    <>
+      {kept.map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+    </>
+  );
+}
+
+export function OrderingSelect({ orderings, parameters }: MenuProperties) {
   const given = readParameter(parameters, 'ordering');
   const selected =
     orderings.find(({ value }) => value === given) ?? orderings.find(({ isDefault }) => isDefault);
-  const others = parameters.filter(([name]) => !['ordering', 'page', 'offset'].includes(name));
   return (
-    <form class="menu" method="get">
-      {others.map(([name, value]) => (
-        <input type="hidden" name={name} value={value} />
-      ))}
+    <>
       <label for="ordering">Order</label>
       <select id="ordering" name="ordering">
         {selected ? undefined : <option value="">As it comes</option>}
@@ -155,7 +234,6 @@ export function OrderingMenu({ orderings, parameters }: MenuProperties) {
           </option>
         ))}
       </select>
-      <button type="submit">Show</button>
-    </form>
+    </>
   );
 }

@@ -1,14 +1,18 @@
 // The card of an outfit: its picture and its fields.
 import { z } from 'zod';
 import type { OutfitRecordFragment } from '../../generated/rest.ts';
-import { Icon, type Media, pictureAddressOf } from './pictures.tsx';
+import { Icon, loadingOf, type Media, pictureAddressOf } from './pictures.tsx';
+import type { Site } from './site.ts';
 import { shownText, Text, visibleText } from './text.tsx';
 
 const text = z.string();
 const outfitRecord = z.object({
   ...{ id: z.number(), likes: z.number(), video: text.nullable() },
   ...{ title: text, description: text, image_key: text, created: text },
-  user: z.object({ username: text, first_name: text, last_name: text, avatar_key: text }),
+  user: z.object({
+    ...{ id: z.number(), avatar_key: text },
+    ...{ username: text, first_name: text, last_name: text },
+  }),
 });
 
 /** Whether a record has the fields of an outfit: other paths have other records. */
@@ -16,51 +20,82 @@ export function isOutfit(value: unknown): value is OutfitRecordFragment {
   return outfitRecord.safeParse(value).success;
 }
 
-interface CardProperties {
+interface OutfitProperties {
   readonly outfit: OutfitRecordFragment;
-  readonly media: Media;
+  readonly site: Site;
 }
 
-export function OutfitCard({ outfit, media }: CardProperties) {
-  const { id, title, description, likes, video, created } = outfit;
+interface CardProperties extends OutfitProperties {
+  /** Place in the list. */
+  readonly index: number;
+}
+
+/** Its title is a link that covers the card; the links to the user and the video lie above. */
+export function OutfitCard({ outfit, site, index }: CardProperties) {
+  const { id, title, description } = outfit;
   return (
     <li>
       <article class="card" id={`outfit-${id}`}>
-        <Picture outfit={outfit} media={media} />
-        <p class="marks">
-          {outfit.private && (
-            <span class="mark">
-              <Icon name="lock" /> Private
-            </span>
-          )}
-          {video !== null && <VideoMark video={video} media={media} />}
-        </p>
+        <Picture outfit={outfit} media={site.media} index={index} />
+        <Marks outfit={outfit} site={site} />
         <div class="about">
-          <h2 dir="auto">{visibleText(title) ?? <span class="soft">Without a title</span>}</h2>
+          <h2 dir="auto">
+            <a href={`${site.root}/outfits/${id}`}>
+              {visibleText(title) ?? <span class="soft">Without a title</span>}
+            </a>
+          </h2>
           {description && (
             <p class="description" dir="auto">
               {shownText(description)}
             </p>
           )}
-          <Owner outfit={outfit} media={media} />
-          <p class="facts">
-            <span class="likes">
-              <Icon name="heart" /> {likes.toLocaleString('en')}{' '}
-              <span class="hidden">{likes === 1 ? 'like' : 'likes'}</span>
-            </span>
-            <Moment of={created} />
-          </p>
+          <Owner outfit={outfit} site={site} />
+          <Facts outfit={outfit} />
         </div>
       </article>
     </li>
   );
 }
 
+export function Marks({ outfit, site }: OutfitProperties) {
+  return (
+    <p class="marks">
+      {outfit.private && (
+        <span class="mark">
+          <Icon name="lock" /> Private
+        </span>
+      )}
+      {outfit.video !== null && <VideoMark video={outfit.video} media={site.media} />}
+    </p>
+  );
+}
+
+export function Facts({ outfit: { likes, created } }: Pick<OutfitProperties, 'outfit'>) {
+  return (
+    <p class="facts">
+      <span class="likes">
+        <Icon name="heart" /> {likes.toLocaleString('en')}{' '}
+        <span class="hidden">{likes === 1 ? 'like' : 'likes'}</span>
+      </span>
+      <Moment of={created} />
+    </p>
+  );
+}
+
+interface PictureProperties extends Pick<CardProperties, 'outfit' | 'index'> {
+  readonly media: Media;
+  /** Whether it links to the whole picture. */
+  readonly isLink?: boolean;
+}
+
 /** The picture on a background in the colour of the outfit, with a hanger as the placeholder. */
-function Picture({ outfit, media }: CardProperties) {
+export function Picture({ outfit, media, index, isLink = false }: PictureProperties) {
   const { id, title, image_key, background_color: color } = outfit;
   const image = pictureAddressOf(image_key, media);
   const alt = `Picture of ${visibleText(title.slice(0, 200)) ?? `outfit ${id}`}`;
+  const shown = image && (
+    <img src={image} alt={alt} {...loadingOf(index)} width="400" height="500" />
+  );
   return (
     <div class="picture">
       {/^#(?:[\da-f]{3}|[\da-f]{6})$/i.test(color) && (
@@ -69,10 +104,12 @@ function Picture({ outfit, media }: CardProperties) {
         </svg>
       )}
       <Icon name="hanger" />
-      {image && (
+      {isLink && image ? (
         <a href={image} rel="noreferrer">
-          <img src={image} alt={alt} loading="lazy" decoding="async" width="400" height="500" />
+          {shown}
         </a>
+      ) : (
+        shown
       )}
     </div>
   );
@@ -88,31 +125,46 @@ function VideoMark({ video, media }: { readonly video: string; readonly media: M
   );
 }
 
-function Owner({ outfit, media }: CardProperties) {
-  const { username, first_name, last_name, avatar_key } = outfit.user;
-  const name = visibleText(`${first_name} ${last_name}`.trim());
-  const [initial = ''] = name ?? shownText(username);
+interface UserProperties {
+  readonly user: Omit<OutfitRecordFragment['user'], 'id'>;
+  readonly media: Media;
+}
+
+/** Undefined: the user has given none. */
+export function nameOf({ first_name, last_name }: UserProperties['user']): string | undefined {
+  return visibleText(`${first_name} ${last_name}`.trim());
+}
+
+export function Avatar({ user, media }: UserProperties) {
+  const { username, avatar_key } = user;
+  const [initial = ''] = nameOf(user) ?? shownText(username);
   const avatar = avatar_key
     ? pictureAddressOf(`${media.pictures}/${avatar_key}`, media)
     : undefined;
   return (
+    <span class="avatar">
+      <span aria-hidden="true">{initial.toUpperCase()}</span>
+      {avatar && <img src={avatar} alt="" loading="lazy" decoding="async" width="32" height="32" />}
+    </span>
+  );
+}
+
+/** The user of an outfit, as a link to the page of the user. */
+export function Owner({ outfit: { user }, site }: OutfitProperties) {
+  const name = nameOf(user);
+  return (
     <p class="owner">
-      <span class="avatar">
-        <span aria-hidden="true">{initial.toUpperCase()}</span>
-        {avatar && (
-          <img src={avatar} alt="" loading="lazy" decoding="async" width="32" height="32" />
-        )}
-      </span>
-      <span class="names">
+      <Avatar user={user} media={site.media} />
+      <a class="names" href={`${site.root}/users/${user.id}`}>
         {name && (
           <span class="name">
             <Text>{name}</Text>
           </span>
         )}
         <span class="username">
-          @<Text>{username}</Text>
+          @<Text>{user.username}</Text>
         </span>
-      </span>
+      </a>
     </p>
   );
 }

@@ -21,6 +21,12 @@ export const Icon = ({ name }: { readonly name: keyof typeof icons }) => (
   </svg>
 );
 
+/** The first row of pictures is loaded before everything else, and the others when they come near. */
+export const loadingOf = (index: number) =>
+  index < 4
+    ? ({ decoding: 'async', fetchpriority: 'high' } as const)
+    : ({ decoding: 'async', loading: 'lazy' } as const);
+
 /** Bases of addresses, without a trailing slash. */
 export interface Media {
   readonly pictures: string;

@@ -39,6 +39,13 @@ export function linksOf(
 ): readonly Link[] {
   const lists = routes.filter(({ list, path }) => list && !path.includes(':'));
   const links: readonly Link[] = [
+    {
+      rel: 'outfits',
+      title: 'Outfits',
+      description: 'Look through them: search, filters, and a page for each outfit and each user.',
+      path: '/outfits/',
+      isForPeople: true,
+    },
     ...lists.map(({ name, description, path }, index) => ({
       rel: index === 0 ? 'listing' : path,
       title: index === 0 ? 'Listing' : name,

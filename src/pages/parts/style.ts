@@ -61,11 +61,19 @@ main { flex: 1; width: 100%; max-width: 84rem; margin: 0 auto; padding: clamp(1.
 .bar { display: flex; flex-wrap: wrap; align-items: center; gap: .75rem 1.5rem; margin: 1.75rem 0 1.25rem }
 .count { font-weight: 600 }
 .menu { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem }
-main > .menu { margin-top: 1.5rem }
+main > .menu { margin-top: 1.5rem; justify-content: center }
+.search { display: block; margin-top: 1.5rem }
+.menu input[type=search] { flex: 1 1 12rem; min-width: 0; max-width: 32rem }
+.menu input[type=number] { width: 7rem }
+.filters { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 13rem), 1fr)); gap: .5rem 1rem; padding: .5rem 0 }
+.filters > div { display: grid; gap: .25rem }
+.filters label { color: var(--soft) }
+.filters :is(input, select) { width: 100%; max-width: none }
 .menu label { color: var(--soft) }
-select, button, .button, .step { font: inherit; min-height: 2.5rem; padding: .375rem .875rem; border: 1px solid var(--line); border-radius: .625rem; background: var(--surface); color: var(--text) }
-select { max-width: min(14rem, 100%); border-color: var(--soft) }
-button { cursor: pointer; border-color: var(--soft) }
+input, select, button, .button, .step { font: inherit; min-height: 2.5rem; max-width: 100%; padding: .375rem .875rem; border: 1px solid var(--line); border-radius: .625rem; background: var(--surface); color: var(--text) }
+input, select, button { border-color: var(--soft) }
+select { max-width: min(14rem, 100%) }
+button { cursor: pointer }
 button:hover, a.step:hover { background: var(--sunk) }
 .button { display: inline-flex; align-items: center; min-height: 2.75rem; padding: .5rem 1.25rem; background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; text-decoration: none }
 .button:hover { filter: brightness(1.08) }
@@ -95,6 +103,10 @@ span.step { color: var(--soft); background: transparent; border-style: dashed }
 a.mark { color: var(--accent) }
 .about { display: flex; flex-direction: column; gap: .625rem; flex: 1; padding: 1rem; min-width: 0 }
 .about h2 { font-size: 1.0625rem }
+.about h2 a { color: inherit; text-decoration: none }
+.about h2 a::after { content: ''; position: absolute; inset: 0 }
+.card:hover h2 a { text-decoration: underline }
+.card .owner a, a.mark { position: relative; z-index: 1 }
 .about h2, .description { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; line-clamp: 2; overflow: hidden; overflow-wrap: anywhere }
 .about h2 { max-height: 2.6em }
 .description { color: var(--soft); font-size: .9375rem; max-height: 3.1em }
@@ -102,11 +114,21 @@ a.mark { color: var(--accent) }
 .avatar { position: relative; flex: none; width: 2.25rem; height: 2.25rem; border-radius: 50%; overflow: hidden; display: grid; place-items: center; background: var(--tint); color: var(--accent); font-weight: 600 }
 .avatar img { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: cover }
 .avatar img::after { content: ''; position: absolute; inset: 0; background: var(--tint) url('${favicon}') center / 60% no-repeat }
-.names { display: grid; min-width: 0; line-height: 1.3 }
+.names { display: grid; min-width: 0; line-height: 1.3; color: inherit; text-decoration: none }
+.names:hover { text-decoration: underline }
 .name, .username { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
 .username { color: var(--soft); font-size: .875rem }
 .facts { display: flex; justify-content: space-between; gap: 1rem; padding-top: .625rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .875rem; font-variant-numeric: tabular-nums }
 .likes .icon { color: var(--accent) }
+
+.outfit { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: clamp(1rem, 4vw, 3rem); align-items: start }
+.outfit > div { min-width: 0 }
+.outfit > div:not(.card) { display: grid; gap: 1.25rem }
+.outfit .card { max-width: 36rem }
+.text { white-space: pre-line; overflow-wrap: anywhere }
+.profile { gap: 1rem }
+.profile .avatar { width: 4.5rem; height: 4.5rem; font-size: 1.75rem }
+.profile > div { min-width: 0 }
 .empty { padding: 3rem 1rem; text-align: center; color: var(--soft); border: 1px dashed var(--line); border-radius: 1rem }
 
 .panels { display: grid; align-items: start; gap: 1.5rem; margin-top: 2.5rem }
