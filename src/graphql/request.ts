@@ -23,9 +23,15 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>>;
   readonly answerType: AnswerType;
-  readonly events: 'preferred' | 'accepted' | undefined;
+  readonly events: AcceptedEvents | undefined;
   /** Cache key: names everything that the answer depends on. */
   readonly key: string;
+}
+
+/** The media type for streams that `Accept` names, and whether it prefers it to the types of a single answer. */
+export interface AcceptedEvents {
+  readonly type: 'text/event-stream' | 'multipart/mixed';
+  readonly isPreferred: boolean;
 }
 
 export type AnswerType = 'application/json' | 'application/graphql-response+json';
@@ -80,13 +86,27 @@ export function isRead({ method }: FastifyRequest): boolean {
 }
 
 const answerTypes = ['application/json', 'application/graphql-response+json'] as const;
-const eventType = 'text/event-stream';
+const eventStream = 'text/event-stream';
+/** Stands for `multipart/mixed;subscriptionSpec=1.0`: without that parameter the type means incremental delivery. */
+const subscriptionParts = 'multipart/subscription';
 
-/** Whether an `Accept` header accepts server-sent events, or prefers them to other types. */
-function eventsFor(accept = ''): GraphQLRequest['events'] {
-  if (!/text\/event-stream/i.test(accept) || !preferredType(accept, [eventType])) return undefined;
-  const type = preferredType(accept, [...answerTypes, eventType])?.type;
-  return type === eventType ? 'preferred' : 'accepted';
+function eventsFor(accept = ''): AcceptedEvents | undefined {
+  if (!/text\/event-stream|subscriptionspec/i.test(accept)) return undefined;
+  const ranges = accept.toLowerCase().split(',').map(nameSubscriptionParts).join();
+  // Only types that are named: a stream is no answer to `*/*`.
+  const named = [eventStream, subscriptionParts].filter((type) => ranges.includes(type));
+  const type = preferredType(ranges, named)?.type;
+  if (!type) return undefined;
+  return {
+    type: type === eventStream ? eventStream : 'multipart/mixed',
+    isPreferred: preferredType(ranges, [...answerTypes, ...named])?.type === type,
+  };
+}
+
+function nameSubscriptionParts(range: string): string {
+  const [name, ...parameters] = range.split(';').map((piece) => piece.trim());
+  const isNamed = parameters.some((parameter) => /^subscriptionspec="?1\.0"?$/.test(parameter));
+  return name === 'multipart/mixed' && isNamed ? range.replace(name, subscriptionParts) : range;
 }
 
 export function chooseType(accept: string | undefined): AnswerType | undefined {

@@ -21,6 +21,7 @@ import {
   unsupportedType,
 } from './errors.ts';
 import { answerWithEvents } from './live/events.ts';
+import { formats } from './live/formats.ts';
 import { LiveAnswers } from './live/live.ts';
 import {
   type AnswerType,
@@ -112,8 +113,9 @@ class GraphQLEndpoint {
       this.#addCost(request, reply, operation, parsed.variables);
     }
     const isLive = 'isLive' in operation && operation.isLive;
-    if (parsed.events === 'preferred' || (parsed.events && isLive)) {
-      const eventOptions = { engine, live: this.#live, streams };
+    if (parsed.events?.isPreferred || (parsed.events && isLive)) {
+      const { type } = parsed.events;
+      const eventOptions = { engine, live: this.#live, streams, format: formats[type] };
       return answerWithEvents(eventOptions, request, reply, operation, parsed, caller);
     }
     const answer = await this.#answer(operation, parsed, request, caller);

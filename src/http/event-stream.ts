@@ -1,4 +1,4 @@
-// Server-sent events: format, heartbeats, backpressure, expiry of the token, limit of streams, shutdown.
+// Streams of events: heartbeats, backpressure, expiry of the token, limit of streams, shutdown. Knows no format.
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { tooManyStreams, unavailable } from '../errors.ts';
@@ -9,14 +9,20 @@ declare module 'fastify' {
   }
 }
 
-/** Seconds of silence before a comment is sent: half of the timeout of most proxies. */
+/** Seconds of silence before a heartbeat is sent: half of the timeout of most proxies. */
 const heartbeatAfter = 15;
-const comment = Buffer.from(':\n\n');
 const tickInterval = 1_000;
 
-/** @see https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation */
-export function formatEvent(name: string, data: Buffer | string): Buffer {
-  return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
+/** Labels of the metrics. */
+const transports = ['sse', 'multipart', 'websocket'] as const;
+type Transport = (typeof transports)[number];
+
+export interface StreamFormat {
+  readonly contentType: string;
+  readonly transport: Transport;
+  /** Bytes before the first event. */
+  readonly start: Buffer;
+  readonly heartbeat: Buffer;
 }
 
 /** How long a stream may stay open. */
@@ -36,6 +42,7 @@ export class EventStream extends Readable {
   #newest: Buffer | undefined;
   #last: Buffer | undefined;
   #hasDemand = false;
+  #isStarted = false;
   #isFinished = false;
   #silentTicks = 0;
   #lease: Lease;
@@ -45,6 +52,7 @@ export class EventStream extends Readable {
 
   /** @param onExpire last events of the stream, sent when its lease expires */
   constructor(
+    readonly format: StreamFormat,
     lease: Lease,
     readonly onExpire: Buffer,
   ) {
@@ -64,8 +72,8 @@ export class EventStream extends Readable {
     if (this.#isFinished || this.destroyed) return;
     this.#isFinished = true;
     const newest = this.#takeNewest();
-    if (newest && events) this.push(newest);
-    if (events) this.push(events);
+    if (newest && events) this.#push(newest);
+    if (events) this.#push(events);
     this.push(null);
   }
 
@@ -110,7 +118,7 @@ export class EventStream extends Readable {
   #keepAlive(): void {
     this.#silentTicks += 1;
     if (this.#silentTicks < heartbeatAfter || !this.#hasDemand || this.#isFinished) return;
-    this.#send(comment);
+    this.#send(this.format.heartbeat);
   }
 
   override _read(): void {
@@ -129,7 +137,13 @@ export class EventStream extends Readable {
   #send(bytes: Buffer): void {
     this.#hasDemand = false;
     this.#silentTicks = 0;
-    this.push(bytes);
+    this.#push(bytes);
+  }
+
+  #push(bytes: Buffer): void {
+    const { start } = this.format;
+    this.push(this.#isStarted || start.length === 0 ? bytes : Buffer.concat([start, bytes]));
+    this.#isStarted = true;
   }
 
   /** The event that has not been sent; undefined when it equals the last one. */
@@ -144,14 +158,16 @@ export class EventStream extends Readable {
 export function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
+  format: StreamFormat,
   events: EventStream | Buffer,
 ): FastifyReply {
-  if (events instanceof EventStream) request.streamedAfter = reply.elapsedTime;
-  return reply.headers(streamHeaders).send(events);
+  reply.headers(streamHeaders).header('Content-Type', format.contentType);
+  if (!(events instanceof EventStream)) return reply.send(Buffer.concat([format.start, events]));
+  request.streamedAfter = reply.elapsedTime;
+  return reply.send(events);
 }
 
 const streamHeaders = {
-  'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store, no-transform',
   // Turns off the buffer of nginx.
   'X-Accel-Buffering': 'no',
@@ -161,23 +177,27 @@ export class EventStreams {
   readonly #streams = new Set<EventStream>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  opened = 0;
+  /** Opened since the start, by transport. */
+  readonly opened = new Map(transports.map((transport) => [transport, 0]));
 
   constructor(private readonly max: number) {}
 
-  get open(): number {
-    return this.#streams.size;
+  /** Open now, by transport. */
+  get open(): Map<Transport, number> {
+    const open = new Map(transports.map((transport) => [transport, 0]));
+    for (const { format } of this.#streams) increment(open, format.transport);
+    return open;
   }
 
   /**
    * @param onExpire last events of the stream, sent when its lease expires
    * @throws HttpError 503 above the limit of streams, or during shutdown
    */
-  add(lease: Lease, onExpire: Buffer): EventStream {
+  add(format: StreamFormat, lease: Lease, onExpire: Buffer): EventStream {
     if (this.#isClosed) throw unavailable();
     if (this.#streams.size >= this.max) throw tooManyStreams(this.max);
-    const stream = new EventStream(lease, onExpire);
-    this.opened += 1;
+    const stream = new EventStream(format, lease, onExpire);
+    increment(this.opened, format.transport);
     this.#streams.add(stream);
     stream.once('close', () => {
       this.#streams.delete(stream);
@@ -199,4 +219,8 @@ export class EventStreams {
     const now = Date.now() / 1000;
     for (const stream of this.#streams) stream.tick(now);
   }
+}
+
+function increment(counts: Map<Transport, number>, key: Transport): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
 }

@@ -100,15 +100,20 @@ export class Metrics {
   }
 
   followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void {
+    const byTransport = (read: () => Map<string, number>) => () =>
+      [...read()].map(([transport, count]) => [{ transport }, count] as const);
+    const perTransport = { labelNames: ['transport'] };
     this.#gauge(
       'gateway_streams_open',
-      'Live answers that are being streamed.',
-      () => streams.open,
+      'Live answers that are being streamed, by transport.',
+      byTransport(() => streams.open),
+      perTransport,
     );
     this.#counter(
       'gateway_streams_opened_total',
-      'Streams that were opened.',
-      () => streams.opened,
+      'Streams that were opened, by transport.',
+      byTransport(() => streams.opened),
+      perTransport,
     );
   }
 

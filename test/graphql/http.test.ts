@@ -172,7 +172,7 @@ describe('subscriptions', () => {
       expectErrors(response, 400);
       expect(response.json().errors[0]).toMatchObject({
         message: expect.stringContaining('Accept: text/event-stream'),
-        extensions: { code: 'SUBSCRIPTION_NEEDS_EVENT_STREAM' },
+        extensions: { code: 'SUBSCRIPTION_NEEDS_STREAM' },
       });
     }
   });

@@ -165,7 +165,7 @@ describe('a live answer', () => {
     const { errors } = await gateway.post('subscription { outfits { count } }');
     expect(errors?.[0]).toMatchObject({
       message: expect.stringContaining('text/event-stream'),
-      extensions: { code: 'SUBSCRIPTION_NEEDS_EVENT_STREAM' },
+      extensions: { code: 'SUBSCRIPTION_NEEDS_STREAM' },
     });
   });
 
@@ -462,11 +462,13 @@ describe('streams', () => {
     const app = await buildApp(config, database, { metrics, logger });
     onTestFinished(() => app.close());
     const stream = await openStream(await baseOfApp(app), list, { headers: await signIn(ann, 3) });
-    expect((await metrics.print()).text).toMatch(/^gateway_streams_open 1$/m);
+    expect((await metrics.print()).text).toMatch(/^gateway_streams_open\{transport="sse"\} 1$/m);
     expect(await stream.ended).toBe(true);
     const text = async () => (await metrics.print()).text;
-    await expect.poll(text, { timeout: 20_000 }).toMatch(/^gateway_streams_open 0$/m);
-    expect(await text()).toMatch(/^gateway_streams_opened_total 1$/m);
+    await expect
+      .poll(text, { timeout: 20_000 })
+      .toMatch(/^gateway_streams_open\{transport="sse"\} 0$/m);
+    expect(await text()).toMatch(/^gateway_streams_opened_total\{transport="sse"\} 1$/m);
     await expect.poll(text).toMatch(/duration_seconds_bucket\{le="2.5",.*"\/graphql".*\} 1$/m);
     expect(log).not.toContain('slow');
   });

@@ -1,13 +1,13 @@
-// Answers as server-sent events: the "distinct connections" mode of the GraphQL over SSE protocol.
-// @see https://github.com/graphql/graphql-over-http/blob/main/rfcs/GraphQLOverSSE.md
+// Answers as a stream of events: of a subscription, or of another operation when the client prefers events.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { OperationCaller } from '../../admission/admission.ts';
 import { invalidToken } from '../../errors.ts';
-import { type EventStreams, formatEvent, sendEvents } from '../../http/event-stream.ts';
+import { type EventStreams, sendEvents } from '../../http/event-stream.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Invalid, Operation } from '../engine/operations.ts';
 import { encodeResult, type GraphQLRequest } from '../request.ts';
+import type { EventFormat } from './formats.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer } from './live-feed.ts';
 
@@ -15,38 +15,39 @@ interface EventOptions {
   readonly engine: Engine;
   readonly live: LiveAnswers;
   readonly streams: EventStreams;
+  readonly format: EventFormat;
 }
 
 /** Answers a subscription with a stream of events, another operation with its single result. */
 export async function answerWithEvents(
-  { engine, live, streams }: EventOptions,
+  { engine, live, streams, format }: EventOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   operation: Operation | Invalid,
   { variables, key }: GraphQLRequest,
   caller: OperationCaller,
 ): Promise<FastifyReply> {
+  const send = (answer: LiveAnswer) => {
+    const events = answer.eventsIn(format);
+    const all = answer.isFinal ? events : Buffer.concat([events, format.complete]);
+    return sendEvents(request, reply, format, all);
+  };
   // Errors of a document are sent as an event: EventSource hides the body of another status.
-  if ('errors' in operation) return sendEvents(request, reply, onlyOne(operation));
+  if ('errors' in operation) return send(toLive(operation, false));
   request.operationName = operation.name;
   if (!operation.isLive) {
     const execution = { operation, variables, key: `events ${key}`, toAnswer: toLive };
-    const { events, isFinal } = (await engine.answer(execution, caller)).answer;
-    return sendEvents(request, reply, isFinal ? events : Buffer.concat([events, complete]));
+    return send((await engine.answer(execution, caller)).answer);
   }
   const name = JSON.stringify([operation.name ?? null, operation.text]);
   const liveKey = `live ${name} ${writeCanonical(variables)}`;
   const execution = { operation, variables, key: liveKey, toAnswer: toLive };
-  const stream = streams.add(request.viewer ?? {}, expired);
-  const subscription = live.subscribe(
-    execution,
-    request.viewer,
-    caller.sender,
-    ({ events, isFinal }) => {
-      if (isFinal) stream.finish(events);
-      else stream.offer(events);
-    },
-  );
+  const onExpire = Buffer.concat([format.formatFailure(expired), format.complete]);
+  const stream = streams.add(format, request.viewer ?? {}, onExpire);
+  const subscription = live.subscribe(execution, request.viewer, caller.sender, (answer) => {
+    if (answer.isFinal) stream.finish(answer.eventsIn(format));
+    else stream.offer(answer.eventsIn(format));
+  });
   stream.once('close', subscription.unsubscribe);
   const { signal } = request;
   const onLeave = () => stream.destroy();
@@ -58,13 +59,10 @@ export async function answerWithEvents(
     stream.destroy();
     throw error;
   }
-  return sendEvents(request, reply, stream);
+  return sendEvents(request, reply, format, stream);
 }
 
-/** With empty data: EventSource does not dispatch an event without data. */
-const complete = formatEvent('complete', '');
-
-const expired = onlyOne({
+const expired = encode({
   errors: [
     new GraphQLError('The token has expired: ask again with a new one.', {
       extensions: { code: invalidToken().code },
@@ -72,18 +70,24 @@ const expired = onlyOne({
   ],
 });
 
-function onlyOne(result: ExecutionResult): Buffer {
-  const { body } = encodeResult(result, 'application/graphql-response+json');
-  return Buffer.concat([formatEvent('next', body), complete]);
+function encode(result: ExecutionResult): Buffer {
+  return encodeResult(result, 'application/graphql-response+json').body;
 }
 
 function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
+  const body = encode(result);
   // Not executed, now or later: the variables are invalid, or too costly.
   const isFinal = result.data === undefined;
-  const { body } = encodeResult(result, 'application/graphql-response+json');
-  const events = isFinal ? onlyOne(result) : formatEvent('next', body);
+  // Formatted once for all subscribers.
+  const formatted = new Map<EventFormat, Buffer>();
+  const eventsIn = (format: EventFormat) => {
+    const next = formatted.get(format) ?? format.formatNext(body);
+    formatted.set(format, next);
+    return isFinal ? Buffer.concat([next, format.complete]) : next;
+  };
   const shareable = isShared && result.errors === undefined;
-  return { events, isShared, isFinal, size: events.length, shareable };
+  // The body, and its events in two formats.
+  return { eventsIn, isShared, isFinal, size: 3 * body.length, shareable };
 }
 
 /** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */

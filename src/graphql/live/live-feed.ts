@@ -5,9 +5,11 @@ import type { ChangeLog, Dependencies } from '../../database/changes/change-log.
 import { HttpError } from '../../errors.ts';
 import type { Answer, Reading } from '../engine/answer-cache.ts';
 import type { Execution } from '../engine/engine.ts';
+import type { EventFormat } from './formats.ts';
 
 export interface LiveAnswer extends Answer {
-  readonly events: Buffer;
+  /** The last event of the stream is among them if the answer is final. */
+  eventsIn(format: EventFormat): Buffer;
   readonly isShared: boolean;
   /** Whether no other answer can follow: the variables are invalid, say. */
   readonly isFinal: boolean;
