@@ -1,9 +1,11 @@
-// Credentials of a real Django REST Framework: a session, a token, and JWTs in the form of simplejwt.
+// A real Django REST Framework: its listing, a session, a token, and JWTs in the form of simplejwt.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import * as importCommand from '../../src/commands/import.ts';
+import * as verifyCommand from '../../src/commands/verify.ts';
 import * as whoami from '../../src/commands/whoami.ts';
 import { callCommand } from '../support/cli/commands.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { makeMigratedDatabase, openGateway, type TestGateway } from '../support/gateway.ts';
 import { secret } from '../support/http/tokens.ts';
 import { hasDjango, startDjango } from '../support/legacy/django.ts';
 
@@ -98,6 +100,29 @@ describe.skipIf(!hasDjango)('Django REST Framework', () => {
       }
     },
   );
+
+  test('its listing is imported, and verified with the known differences only', async () => {
+    const database = await makeMigratedDatabase('PostgreSQL');
+    onTestFinished(() => database.remove());
+    const url = `${django.base}/api/outfits/`;
+    expect(await callCommand(importCommand, [url], database.environment)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^45 records read .*: 45 created, .* 0 broken\.\n$/),
+    });
+    const known = [
+      ...['fraction', 'previous-page-1', 'unknown-ordering', 'several-orderings'],
+      // Sessions make it `Accept, Cookie`.
+      'header:vary',
+    ];
+    const args = [url, '--wait', '0', ...known.flatMap((kind) => ['--accept', kind])];
+    const verified = await callCommand(verifyCommand, args, database.environment);
+    expect(verified).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^45 records in 9 orders, \d+ answers compared: nothing differs but what was accepted\.$/m,
+      ),
+    });
+  });
 
   test('the command says so of both sides', async () => {
     const { bob } = django.users;

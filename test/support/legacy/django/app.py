@@ -1,7 +1,8 @@
-"""An old service by Django REST Framework: tokens, sessions, and JWTs in the form of simplejwt.
+"""An old service by Django REST Framework: the listing, tokens, sessions, and JWTs in the form of simplejwt.
 
-`python3 app.py setup` makes its users and prints their credentials, `python3 app.py revoke` ends those of "ann".
+`python3 app.py setup` makes outfits and users and prints their credentials, `python3 app.py revoke` ends those of "ann".
 """
+import datetime
 import json
 import os
 import sys
@@ -20,6 +21,8 @@ settings.configure(
     ALLOWED_HOSTS=["127.0.0.1"],
     ROOT_URLCONF="app",
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["DATABASE"]}},
+    USE_TZ=True,
+    TIME_ZONE="UTC",
     DEFAULT_AUTO_FIELD="django.db.models.AutoField",
     INSTALLED_APPS=[
         "django.contrib.auth",
@@ -71,22 +74,64 @@ class JwtAuthentication(authentication.BaseAuthentication):
 
 # They read the settings, which name the class above.
 from django.core.wsgi import get_wsgi_application  # noqa: E402
+from django.db import connection, models  # noqa: E402
 from django.urls import path  # noqa: E402
-from rest_framework import generics, serializers  # noqa: E402
+from rest_framework import filters, generics, pagination, serializers  # noqa: E402
 from rest_framework.permissions import IsAuthenticated  # noqa: E402
 from rest_framework.response import Response  # noqa: E402
 from rest_framework.views import APIView  # noqa: E402
 
 
+class Outfit(models.Model):
+    title = models.TextField(blank=True)
+    description = models.TextField(blank=True)
+    image_key = models.URLField()
+    image_original_url = models.URLField()
+    complete = models.BooleanField(default=True)
+    likes = models.IntegerField(default=0)
+    user = models.ForeignKey(User, models.CASCADE)
+    quality = models.IntegerField(default=3)
+    private = models.BooleanField(default=False)
+    background_image = models.URLField(null=True)
+    background_color = models.CharField(max_length=7, blank=True)
+    video = models.URLField(null=True)
+    play_video = models.BooleanField(default=False)
+    created = models.DateTimeField()
+    modified = models.DateTimeField()
+    creation_device = models.CharField(max_length=10, default="ios")
+    modification_device = models.CharField(max_length=10, blank=True)
+
+    class Meta:
+        app_label = "app"
+
+
 class UserSerializer(serializers.ModelSerializer):
+    avatar_key = serializers.ReadOnlyField(default="")
+
     class Meta:
         model = User
-        fields = ["id", "username"]
+        fields = ["id", "avatar_key", "username", "first_name", "last_name"]
+
+
+class OutfitSerializer(serializers.ModelSerializer):
+    user = UserSerializer(read_only=True)
+
+    class Meta:
+        model = Outfit
+        fields = [field.name for field in Outfit._meta.fields]
+
+
+class Pages(pagination.PageNumberPagination):
+    page_size = 20
 
 
 class Outfits(generics.ListCreateAPIView):
-    queryset = User.objects.all()
-    serializer_class = UserSerializer
+    queryset = Outfit.objects.select_related("user").annotate(like_count=models.F("likes"))
+    serializer_class = OutfitSerializer
+    pagination_class = Pages
+    filter_backends = [filters.OrderingFilter]
+    ordering_fields = ["like_count", "created", "modified", "id"]
+    ordering = ["-created"]
 
 
 class WhoAmI(APIView):
@@ -116,6 +161,8 @@ def setup():
     from rest_framework.authtoken.models import Token
 
     call_command("migrate", verbosity=0)
+    with connection.schema_editor() as editor:
+        editor.create_model(Outfit)
     credentials = {}
     for name in ["ann", "bob"]:
         user = User.objects.create_user(name)
@@ -129,6 +176,21 @@ def setup():
             "refresh": sign(user_id=user.pk, token_type="refresh"),
             "expired": sign(user_id=user.pk, exp=int(time.time()) - 60),
         }
+    begin = datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc)
+    for number in range(1, 46):
+        image = f"https://media.example.com/outfits/00000000-0000-4000-8000-{number:012}.jpeg"
+        created = begin + datetime.timedelta(minutes=number, microseconds=number % 3)
+        Outfit.objects.create(
+            title="Été à Paris 👗" if number % 2 else 'a "quoted" <title> & more\u2028',
+            description="#summer\nwith @ann",
+            image_key=image,
+            image_original_url=image,
+            likes=number * 31 % 17,
+            user_id=number % 2 + 1,
+            private=number % 4 == 0,
+            created=created,
+            modified=created,
+        )
     print(json.dumps(credentials))
 
 
