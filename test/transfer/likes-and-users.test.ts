@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import type { Command } from '../../src/commands/command.ts';
 import * as countsCommand from '../../src/commands/counts.ts';
@@ -13,7 +14,7 @@ import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
-import { makeMigratedDatabase, outfitId } from '../support/gateway.ts';
+import { makeMigratedDatabase, openGateway, outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
 import { makeRecord, makeUser, serveListing, toLines } from '../support/legacy/listing.ts';
@@ -230,4 +231,64 @@ describe.each(laneKinds)('on %s', (kind) => {
       'There is nothing of user 3.\n',
     );
   });
+});
+
+test('a person is erased from memory and from every table while a gateway serves', async () => {
+  const gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })], {
+    AUTH_JWT_SECRET: secret,
+    RATE_LIMIT: '1000/hour',
+  });
+  onTestFinished(() => gateway.close());
+  const { app, config, database } = gateway;
+  const { pool } = database;
+  await pool.query(
+    `INSERT INTO users (id, username, first_name, last_name, avatar_key) VALUES (77, 'zelda', '', '', '')`,
+  );
+  const headers = { ...(await signIn(77)), 'idempotency-key': 'once' };
+  const payload = { image_key: 'outfits/2b1d3c4e-0000-4000-8000-000000000077.png' };
+  const create = () => app.inject({ method: 'POST', url: '/api/outfits/', headers, payload });
+  const { id } = (await create()).json();
+  expect((await create()).json().id).toBe(id);
+  const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { likes } } }`;
+  await gateway.post(like, {}, headers);
+  const query = `{ user(databaseId: 77) { username } outfit(databaseId: ${id}) { imageKey }
+    liked: outfit(databaseId: 1) { likes } outfits { count results { user { username } } } }`;
+  const read = async () => {
+    const rest = await gateway.get('/api/outfits/');
+    return { rest: rest.body, data: (await gateway.post(query)).data as Record<string, object> };
+  };
+  await read();
+  const before = await read();
+  expect(before.rest).toContain('zelda');
+
+  const erased = await callCommand(forgetCommand, ['--user', '77', '--yes'], {
+    DATABASE_URL: config.databaseUrl ?? '',
+  });
+  expect(erased).toMatchObject({
+    code: 0,
+    stdout: 'User 77 (zelda): 1 outfits, 1 likes, 1 stored answers, 1 rate limits erased.\n',
+  });
+  const after = await read();
+  expect(JSON.stringify(after)).not.toMatch(/zelda|000000000077/);
+  const { likes } = before.data['liked'] as { likes: number };
+  expect(after.data).toMatchObject({
+    user: null,
+    outfit: null,
+    liked: { likes: likes - 1 },
+    outfits: { count: 5 },
+  });
+  const { rows: tables } = await pool.query<{ name: string }>(
+    `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public'`,
+  );
+  expect(tables.length).toBeGreaterThan(8);
+  for (const { name } of tables) {
+    const { rows } = await pool.query(`SELECT to_jsonb(t) AS row FROM ${name} t`);
+    for (const { row } of rows) {
+      // The log of changes has numbers only, until later writes prune it.
+      expect(row.user_id, name).not.toBe(77);
+      expect(JSON.stringify(row), name).not.toMatch(/zelda|000000000077|user 77/);
+    }
+  }
+  // The token still holds, and the key is free again.
+  expect((await create()).statusCode).toBe(401);
 });
