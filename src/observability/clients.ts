@@ -67,7 +67,8 @@ export class Clients {
   #product(userAgent: string | undefined): Client | false {
     if (userAgent === undefined) return false;
     return this.#parse(userAgent, () => {
-      const [, name = '', version = ''] = /^\s*([^\s/()]+)(?:\/([^\s()]+))?/.exec(userAgent) ?? [];
+      const product = /^\s*Mozilla\//.test(userAgent) ? browserIn(userAgent) : userAgent;
+      const [, name = '', version = ''] = /^\s*([^\s/()]+)(?:\/([^\s()]+))?/.exec(product) ?? [];
       return identityOf(name, version);
     });
   }
@@ -79,6 +80,18 @@ export class Clients {
     this.#parsed.set(key, identity, { size: 500 + 2 * key.length });
     return identity;
   }
+}
+
+const engines = /^(?:Mozilla|AppleWebKit|Gecko|Mobile|Version|Safari)(?:\/|$)/;
+
+/** The product of a browser, an app in a browser, or a robot, which all begin with `Mozilla/5.0`. */
+function browserIn(userAgent: string): string {
+  const text = userAgent.slice(0, 512);
+  const products = text.replace(/\([^)]*\)?/g, ' ').split(/\s+/);
+  const own = products.findLast((product) => product !== '' && !engines.test(product));
+  const safari = products.find((product) => /^(?:Version|Safari)\//.test(product));
+  const [, robot] = /\(compatible; ([^;)\s]+)/.exec(text) ?? [];
+  return own ?? safari?.replace('Version', 'Safari') ?? robot ?? text;
 }
 
 function identityOf(name: string, version: string): Client | false {

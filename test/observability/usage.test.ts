@@ -17,6 +17,15 @@ import { keepLog, useGateway } from '../support/gateway.ts';
 import { elementsOf, textsOf } from '../support/http/html.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
+/** Behind `Mozilla/5.0 (X11; Linux x86_64`. */
+const browsers = [
+  [') AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36', 'Chrome', '120.0.0.0'],
+  [') AppleWebKit/537.36 (KHTML) Chrome/120.0.0.0 Safari/537.36 Edg/120.1', 'Edg', '120.1'],
+  ['; rv:121.0) Gecko/20100101 Firefox/121.0', 'Firefox', '121.0'],
+  [') AppleWebKit/605 (KHTML) Version/17.1 Mobile/15E148 Safari/604.1', 'Safari', '17.1'],
+  [') AppleWebKit/605 (KHTML) Mobile/15E148 Outfits/3.1', 'Outfits', '3.1'],
+  ['', 'Mozilla', '5.0'],
+] as const;
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 const gateway = useGateway('PostgreSQL', rows);
@@ -82,8 +91,13 @@ describe('a client', () => {
     [{ 'x-client-name': 'kiosk', 'x-client-version': '7', 'user-agent': 'a/1' }, 'kiosk', '7'],
     [{ 'apollographql-client-name': ' ', 'x-client-name': 'kiosk' }, 'kiosk', 'unknown'],
     [{ 'apollographql-client-version': '9', 'user-agent': 'okhttp/4.9.1' }, 'okhttp', '4.9.1'],
-    [{ 'user-agent': 'Mozilla/5.0 (iPhone; CPU iPhone OS 17_0) Safari/604.1' }, 'Mozilla', '5.0'],
+    [{ 'user-agent': 'Mozilla/5.0 (iPhone; CPU iPhone OS 17_0) Safari/604.1' }, 'Safari', '604.1'],
+    ...browsers.map(
+      ([agent, name, version]) =>
+        [{ 'user-agent': `Mozilla/5.0 (X11; Linux x86_64${agent}` }, name, version] as const,
+    ),
     [{ 'user-agent': 'Outfits/3.1.4 CFNetwork/1410 Darwin/22.6.0' }, 'Outfits', '3.1.4'],
+    [{ 'user-agent': 'Mozilla/5.0 (compatible; Findbot/2.1; +https://a.test)' }, 'Findbot', '2.1'],
     [{ 'user-agent': 'curl' }, 'curl', 'unknown'],
     [{ 'user-agent': 'a/b/c' }, 'a', 'b/c'],
     [{ 'user-agent': '(nothing but a comment)' }, 'unknown', 'unknown'],
