@@ -457,6 +457,8 @@ export type IdentityConfig = Pick<
   | 'authStaffClaim'
   | 'authUserClaim'
   | 'authWebhookUrl'
+  | 'legacyHost'
+  | 'legacyUrl'
 >;
 
 export type TracingConfig = Pick<
@@ -473,6 +475,15 @@ export function isTraced(config: TracingConfig): boolean {
   if (otelDisabled.toLowerCase() === 'true' || tracesExporter.some((name) => name === 'none'))
     return false;
   return tracesExporter.length > 0 || (otlpTracesEndpoint ?? otlpEndpoint) !== undefined;
+}
+
+/** LEGACY_HOST as the header `Host` of requests to `url`, if that is at the origin of LEGACY_URL. */
+export function legacyHostFor(
+  url: string,
+  { legacyHost: host, legacyUrl }: Pick<Config, 'legacyHost' | 'legacyUrl'>,
+): Readonly<Record<string, string>> {
+  const isLegacy = legacyUrl !== undefined && new URL(legacyUrl).origin === new URL(url).origin;
+  return isLegacy && host !== undefined ? { host } : {};
 }
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;

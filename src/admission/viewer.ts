@@ -13,7 +13,7 @@ import {
   jwtVerify,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
-import type { IdentityConfig } from '../config.ts';
+import { type IdentityConfig, legacyHostFor } from '../config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
 import type { Lease } from '../http/event-stream.ts';
@@ -54,8 +54,9 @@ function createVerifier(config: IdentityConfig): Verify | undefined {
     ...(config.authAudience === undefined ? {} : { audience: config.authAudience }),
   };
   if (config.authJwtSecret !== undefined) return verifyBySecret(config.authJwtSecret, claims);
-  if (config.authJwksUrl !== undefined) return verifyByKeySet(new URL(config.authJwksUrl), claims);
-  return undefined;
+  const { authJwksUrl: url } = config;
+  if (url === undefined) return undefined;
+  return verifyByKeySet(createKeySet(new URL(url), legacyHostFor(url, config)), claims);
 }
 
 // Disjoint: otherwise a token could be signed with a public key as if that were the secret. @see RFC 8725 §3.1
@@ -93,8 +94,7 @@ const fetchInterval = 1_000;
 /** Milliseconds without a fetch after which the key server is no longer assumed to be down. */
 const outageMemory = 4_000;
 
-function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
-  const keys = createKeySet(url);
+function verifyByKeySet(keys: JWTVerifyGetKey, claims: JWTVerifyOptions): Verify {
   const options = { ...claims, algorithms: keyAlgorithms };
   return async (token) => {
     try {
@@ -115,12 +115,12 @@ function verifyByKeySet(url: URL, claims: JWTVerifyOptions): Verify {
 }
 
 /** A cached key set: fetched again after ten minutes; while the key server is down, the last one is used (stale). */
-function createKeySet(url: URL): JWTVerifyGetKey {
+function createKeySet(url: URL, host: Record<string, string>): JWTVerifyGetKey {
   // An unknown key is looked up again after a second: keys are rotated without notice.
   const current = createRemoteJWKSet(url, {
     cooldownDuration: fetchInterval,
     timeoutDuration: 1_500,
-    [customFetch]: createFetch(),
+    [customFetch]: createFetch(host),
   });
   let outage: Outage | undefined;
 
@@ -160,14 +160,14 @@ function createKeySet(url: URL): JWTVerifyGetKey {
 }
 
 /** A fetch that throws HttpError 503 unless the answer is a key set: a fault of the server, not of the token. */
-function createFetch(): FetchImplementation {
+function createFetch(host: Record<string, string>): FetchImplementation {
   const client = new HttpClient();
   return async (url, { headers, signal }) => {
     try {
       const { origin, pathname, search } = new URL(url);
       const { status, body } = await client.ask(origin, {
         target: pathname + search,
-        headers: Object.fromEntries(headers),
+        headers: { ...Object.fromEntries(headers), ...host },
         signal,
         // Some hundred keys.
         maxBytes: 1_048_576,

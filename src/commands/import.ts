@@ -2,7 +2,14 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { baseUrl, type Config, duration, readConfig, wholeNumber } from '../config.ts';
+import {
+  baseUrl,
+  type Config,
+  duration,
+  legacyHostFor,
+  readConfig,
+  wholeNumber,
+} from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { describeError } from '../process/exit.ts';
@@ -144,9 +151,10 @@ function checkValues(values: Values, isLive: boolean): void {
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
   const config = readConfig(io.env);
   const { replace = false, restart, pause } = values;
-  const isLive = findListingUrl(sources) !== undefined;
+  const listing = findListingUrl(sources);
+  const isLive = listing !== undefined;
   checkValues(values, isLive);
-  const headers = parseHeaders(values.header ?? []);
+  const headers = parseHeaders(values.header ?? [], isLive ? legacyHostFor(listing, config) : {});
   const bases = { media: values.mediaUrl, video: values.videoUrl };
   const files = isLive || sources.includes('-') ? '' : await fingerprintFiles(sources);
   return withDatabase(config, async (database) => {

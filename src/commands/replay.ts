@@ -1,61 +1,69 @@
 // outfit-gateway replay: asks the old service and this one what apps have asked, and compares.
-import { ConfigError, decimal, wholeNumber } from '../config.ts';
+import { ConfigError, decimal, legacyHostFor, readConfig, wholeNumber } from '../config.ts';
 import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
 import { Report } from '../legacy/verify/report.ts';
 import { formatNumber, type Output, Reporter } from '../transfer/reporter.ts';
 import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import type { Io } from './command.ts';
-import { as, asList, createLine } from './options/command-line.ts';
-import { type ComparisonValues, conclude, httpUrl, withComparison } from './options/comparison.ts';
+import { as, asList, createLine, withSettings } from './options/command-line.ts';
+import {
+  type ComparisonValues,
+  conclude,
+  httpUrl,
+  originsOf,
+  withComparison,
+} from './options/comparison.ts';
 
 const serviceUrl = httpUrl(({ pathname, search }) => pathname === '/' && !search)
   .transform((value) => new URL(value).href)
   .describe('the http or https URL of a service, without path');
 
 export const line = () =>
-  withComparison(
-    createLine('replay')
-      .description(
-        'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
-      )
-      .argument(
-        '<ACCESS-LOG...>',
-        'a file in the common or combined format or with a JSON object per line (nginx, Docker and others), also as .gz, or - for standard input',
-      )
-      .requiredOption(
-        '--legacy <URL>',
-        'the old service, such as https://old.example.com',
-        as(serviceUrl),
-      )
-      .requiredOption(
-        '--against <URL>',
-        'this service, such as http://localhost:4000. It must answer itself: LEGACY_MODE=off or mirror',
-        as(serviceUrl),
-      )
-      .option(
-        "--header <'Name: value'>",
-        'sent to the old service with each request; may be given more than once',
-        asList(),
-      )
-      .option(
-        "--against-header <'Name: value'>",
-        'the same for this service: logs hold no credentials',
-        asList(),
-      )
-      .option('--prefix <PATH>', 'which paths are asked', '/api/')
-      .option(
-        '--concurrency <N>',
-        'requests that each side is asked at a time',
-        as(wholeNumber(1, 64)),
-        4,
-      )
-      .option(
-        '--rate <N>',
-        'requests a second that each side is asked at most, also again',
-        as(decimal(0.1, 10_000)),
-        50,
-      ),
+  withSettings(
+    withComparison(
+      createLine('replay')
+        .description(
+          'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
+        )
+        .argument(
+          '<ACCESS-LOG...>',
+          'a file in the common or combined format or with a JSON object per line (nginx, Docker and others), also as .gz, or - for standard input',
+        )
+        .requiredOption(
+          '--legacy <URL>',
+          'the old service, such as https://old.example.com',
+          as(serviceUrl),
+        )
+        .requiredOption(
+          '--against <URL>',
+          'this service, such as http://localhost:4000. It must answer itself: LEGACY_MODE=off or mirror',
+          as(serviceUrl),
+        )
+        .option(
+          "--header <'Name: value'>",
+          'sent to the old service with each request; may be given more than once',
+          asList(),
+        )
+        .option(
+          "--against-header <'Name: value'>",
+          'the same for this service: logs hold no credentials',
+          asList(),
+        )
+        .option('--prefix <PATH>', 'which paths are asked', '/api/')
+        .option(
+          '--concurrency <N>',
+          'requests that each side is asked at a time',
+          as(wholeNumber(1, 64)),
+          4,
+        )
+        .option(
+          '--rate <N>',
+          'requests a second that each side is asked at most, also again',
+          as(decimal(0.1, 10_000)),
+          50,
+        ),
+    ),
   );
 
 export const failureCode = 2;
@@ -72,14 +80,15 @@ interface Values extends ComparisonValues {
 
 export async function run(io: Io, values: Values, files: readonly string[]): Promise<number> {
   const { against, legacy, prefix, concurrency, rate, timeout, wait } = values;
-  const headers = parseHeaders(values.header ?? []);
+  const config = readConfig(io.env);
+  const headers = parseHeaders(values.header ?? [], legacyHostFor(legacy, config));
   const ourHeaders = parseHeaders(values.againstHeader ?? []);
   const report = new Report(new Set(values.accept), (text) =>
     hide(hide(text, headers), ourHeaders),
   );
 
   const { stdin, stdout, stderr, signal } = io;
-  const origins = values.origin ?? [];
+  const origins = originsOf(values, config);
   const theirs = createHttpService({ url: legacy, headers, timeout });
   const ours = createOwnService({ url: against, headers: ourHeaders, timeout });
   const reporter = new Reporter(stderr);

@@ -1,6 +1,6 @@
 // outfit-gateway verify: compares a live listing with the answers of this service.
 import { buildApp } from '../app.ts';
-import { type Config, readConfig, wholeNumber } from '../config.ts';
+import { type Config, legacyHostFor, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
 import { toAnswer } from '../http/client.ts';
@@ -14,7 +14,13 @@ import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
 import { as, asList, createLine, UsageError, withSettings } from './options/command-line.ts';
-import { type ComparisonValues, conclude, httpUrl, withComparison } from './options/comparison.ts';
+import {
+  type ComparisonValues,
+  conclude,
+  httpUrl,
+  originsOf,
+  withComparison,
+} from './options/comparison.ts';
 
 const listingUrl = httpUrl(({ search }) => !search).describe(
   'the http or https URL of a listing, without a query',
@@ -62,22 +68,22 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       `verify compares a live listing, by its URL. For saved files, type ${commandText(`import ${sources.join(' ')} --dry-run`)}.`,
     );
   }
-  const headers = parseHeaders(values.header ?? []);
+  const config = readConfig(io.env);
+  const headers = parseHeaders(values.header ?? [], legacyHostFor(listing, config));
   const { timeout, wait } = values;
   const report = new Report(new Set(values.accept), (text) => hide(text, headers));
   const { signal } = io;
 
-  const verify = (openOurs: OpenOurs, origins: readonly string[]) => {
+  const origins = originsOf(values, config);
+  const verify = (openOurs: OpenOurs) => {
     const reporter = new Reporter(io.stderr);
     const options = { listing, headers, openOurs, report, signal, sample, origins, timeout, wait };
     return verifyListing(options, reporter).finally(() => reporter.finish());
   };
   const service = against && createOwnService({ url: against, timeout });
   const facts = service
-    ? await verify(async () => service, values.origin ?? []).finally(service.close)
-    : await withService(readConfig(io.env), (openOurs, named) =>
-        verify(openOurs, values.origin ?? named),
-      );
+    ? await verify(async () => service).finally(service.close)
+    : await withService(config, verify);
   const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
@@ -87,17 +93,16 @@ type OpenOurs = (pageSize: number | undefined) => Promise<ComparedService>;
 /** Compares with a service in this process, on the configured database. */
 async function withService<Result>(
   config: Config,
-  verify: (openOurs: OpenOurs, origins: readonly string[]) => Promise<Result>,
+  verify: (openOurs: OpenOurs) => Promise<Result>,
 ): Promise<Result> {
   const opened: ComparedService[] = [];
-  const named = config.corsOrigins.filter((origin) => origin !== '*');
   const verifyWith = async (database: Database) => {
     try {
       return await verify(async (pageSize = config.pageSize) => {
         const service = await openComparedService({ ...config, pageSize }, database);
         opened.push(service);
         return service;
-      }, named);
+      });
     } finally {
       for (const service of opened) await service.close();
     }

@@ -1,7 +1,7 @@
 // outfit-gateway whoami: whose a credential is, by the old service and by this gateway.
 import type { FastifyRequest } from 'fastify';
 import { Credentials } from '../admission/credentials.ts';
-import { ConfigError, readConfig } from '../config.ts';
+import { ConfigError, legacyHostFor, readConfig } from '../config.ts';
 import { HttpError, messageOf } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
 import { parseHeaders } from '../transfer/source/fetch-page.ts';
@@ -39,7 +39,7 @@ export async function run(
     throw new ConfigError('LEGACY_URL is not set: set it to the base of the old service.');
   }
   const headers = Object.fromEntries(parseHeaders(header));
-  const theirs = await askLegacy(legacyUrl, headers, signal);
+  const theirs = await askLegacy(legacyUrl, legacyHostFor(legacyUrl, config), headers, signal);
   stdout.write(`The old service: ${theirs.sentence}\n`);
   const credentials = new Credentials(config);
   const ours = await askOwn(credentials, headers).finally(() => credentials.close());
@@ -56,6 +56,7 @@ interface Answer {
 /** OPTIONS of Django REST Framework describes POST for callers that may use it, and needs no CSRF token. */
 async function askLegacy(
   legacyUrl: string,
+  host: Readonly<Record<string, string>>,
   credential: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<Answer> {
@@ -66,7 +67,7 @@ async function askLegacy(
     client.ask(origin, {
       method: 'OPTIONS',
       target,
-      headers: { accept: 'application/json', ...headers },
+      headers: { accept: 'application/json', ...host, ...headers },
       signal,
       timeout: 30_000,
       maxBytes: 1_048_576,

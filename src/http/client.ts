@@ -1,5 +1,6 @@
 // HTTP client of verify, replay, import and the key set. It sends a target unchanged and follows no redirect.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import { isIP } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { EnvHttpProxyAgent } from 'undici';
@@ -46,13 +47,18 @@ export class HttpClient {
     signal.throwIfAborted();
     // Not AbortSignal.any with AbortSignal.timeout: on Node 20 the pair never fired on a silent server.
     const stop = new AbortController();
-    const late = () => stop.abort(new Error(`no whole answer in ${(timeout ?? 0) / 1000} s`));
+    const reason = `no whole answer in ${(timeout ?? 0) / 1000} s`;
+    const late = () => stop.abort(new DOMException(reason, 'TimeoutError'));
     const timer = timeout === undefined ? undefined : setTimeout(late, timeout);
     const passOn = () => stop.abort(signal.reason);
     signal.addEventListener('abort', passOn);
     try {
       const path = target.startsWith('/') ? target : `/${target}`;
-      const answer = await agent.request({ origin, path, method, headers, signal: stop.signal });
+      // Undici would take the name for TLS from Host.
+      const { hostname } = new URL(origin);
+      const tls = headers['host'] && !isIP(hostname) ? { servername: hostname } : {};
+      const sent = { origin, path, method, headers, signal: stop.signal, ...tls };
+      const answer = await agent.request(sent);
       const encoding = answer.headers['content-encoding'];
       const decoder = method === 'HEAD' ? undefined : createDecoder(encoding?.toString());
       // An error of either stream reaches the reader of the last one.

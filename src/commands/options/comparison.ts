@@ -1,7 +1,7 @@
 // Options and report of verify and replay: `--accept`, `--json`, and the printed lines.
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { Option } from 'commander';
-import { ConfigError, duration, parseUrl, text } from '../../config.ts';
+import { type Config, ConfigError, duration, parseUrl, text } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
 import { isAcceptable, kindMeanings, kinds } from '../../legacy/compare/difference.ts';
 import { countTimes, type Group, type Report } from '../../legacy/verify/report.ts';
@@ -60,7 +60,7 @@ export const withComparison = (line: CommandLine) =>
     )
     .option(
       '--origin <ORIGIN>',
-      'the origin of a web app, such as https://app.example.com, which both services are asked with, preflights too; may be given more than once. One that no service names is asked with beside (default for verify: those of CORS_ORIGINS)',
+      'the origin of a web app, such as https://app.example.com, which both services are asked with, preflights too; may be given more than once. One that no service names is asked with beside (default: those of CORS_ORIGINS)',
       asList(origin),
     )
     .option(
@@ -68,6 +68,9 @@ export const withComparison = (line: CommandLine) =>
       'writes the report to a file, with ten examples of each difference and up to 10,000 of record-number',
     )
     .addHelpText('after', comparisonHelp);
+
+export const originsOf = ({ origin }: ComparisonValues, { corsOrigins }: Config) =>
+  origin ?? corsOrigins.filter((named) => named !== '*');
 
 /** Lines of a report before the summary. */
 const maxLines = 15;

@@ -105,7 +105,8 @@ export class Checker {
 
   compare(request: ComparedRequest, { theirs, ours }: Answers): Difference[] {
     const { method, legacyTarget: target } = request;
-    const bases = { theirs: this.options.theirs.base, ours: this.options.ours.base };
+    const { theirs: service, ours: own } = this.options;
+    const bases = { theirs: service.linkBases ?? service.base, ours: own.base };
     const headers = this.#headersOf(request);
     return compareAnswers({ method, target, headers }, theirs, ours, bases);
   }

@@ -13,6 +13,8 @@ import { servedByHeader } from '../proxy/forwarded-headers.ts';
 export interface ComparedService {
   /** Scheme, host and port. */
   readonly base: string;
+  /** Bases of its links; undefined: `base`. */
+  readonly linkBases?: readonly string[];
   readonly path: string;
   /** Sends a target unchanged, and follows no redirect. @throws Error without a whole answer in time */
   ask(method: Method, target: string, signal: AbortSignal, headers?: SentHeaders): Promise<Answer>;
@@ -32,13 +34,14 @@ interface HttpServiceOptions {
 }
 
 export function createHttpService({ url, headers, timeout }: HttpServiceOptions): ComparedService {
-  const { origin, pathname } = new URL(url);
+  const { origin, host, pathname, protocol } = new URL(url);
   const client = new HttpClient();
   const accept = { accept: 'application/json', 'accept-encoding': 'identity' };
   const sent = { ...accept, ...Object.fromEntries(headers ?? []) };
   const limits = { timeout, maxBytes: maxPageBytes };
   return {
     base: origin,
+    linkBases: [origin, `${protocol}//${headers?.get('host') ?? host}`],
     path: pathname,
     async ask(method, target, signal, own = {}) {
       const request = { method, target, headers: { ...sent, ...own }, signal, ...limits };

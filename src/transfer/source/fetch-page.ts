@@ -79,7 +79,8 @@ export function isSameHost(named: URL, asked: URL): boolean {
 
 /** Removes the values of headers from a text that is printed: some services repeat credentials in errors. */
 export function hide(body: string, headers: Headers): string {
-  const secrets = [...headers.values()].flatMap((value) => [value, ...value.split(/[\s,;]+/)]);
+  const values = [...headers].flatMap(([name, value]) => (name === 'host' ? [] : value));
+  const secrets = values.flatMap((value) => [value, ...value.split(/[\s,;]+/)]);
   return secrets
     .filter((secret) => secret.length > 3)
     .reduce((text, secret) => text.replaceAll(secret, '…'), body);
@@ -89,8 +90,11 @@ export function hide(body: string, headers: Headers): string {
 const reservedHeaders =
   /^(?:connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
 
-/** @throws SourceError whose message does not repeat their values */
-export function parseHeaders(lines: readonly string[]): Headers {
+/** @param defaults replaced by the lines @throws SourceError whose message does not repeat their values */
+export function parseHeaders(
+  lines: readonly string[],
+  defaults: Readonly<Record<string, string>> = {},
+): Headers {
   const headers = new Headers();
   for (const [index, line] of lines.entries()) {
     const [, name, value] =
@@ -105,5 +109,5 @@ export function parseHeaders(lines: readonly string[]): Headers {
       throw new SourceError(`${which} must not be ${name}, which belongs to the connection.`);
     headers.append(name, value);
   }
-  return headers;
+  return new Headers({ ...defaults, ...Object.fromEntries(headers) });
 }
