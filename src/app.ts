@@ -82,11 +82,12 @@ export async function buildApp(
     sendError(reply, notFound());
   });
   observeRequests(app, config, clients, options);
-  const credentials = new Credentials(config, (id, answer) =>
+  const onUser = (id: number, answer: unknown) =>
     followUser(database.pool, id, answer).catch((err) =>
       app.log.warn({ err }, 'the names of a user could not be saved'),
-    ),
-  );
+    );
+  const observeWebhook = config.authWebhookUrl === undefined ? undefined : metrics?.timeWebhook();
+  const credentials = new Credentials(config, onUser, observeWebhook);
   app.addHook('onClose', () => credentials.close());
   // Registered before the hooks that change answers: forwarded answers pass unchanged.
   const legacy =

@@ -13,7 +13,13 @@ import {
   type VerifyToken,
   type Viewer,
 } from './viewer.ts';
-import { type Charge, type OnUser, Webhook, type WebhookConfig } from './webhook.ts';
+import {
+  type Charge,
+  type ObserveWebhook,
+  type OnUser,
+  Webhook,
+  type WebhookConfig,
+} from './webhook.ts';
 
 type CredentialsConfig = IdentityConfig &
   OriginConfig &
@@ -28,12 +34,11 @@ export class Credentials {
   readonly #verifyToken: VerifyToken | undefined;
   readonly #webhook: Webhook | undefined;
 
-  constructor(config: CredentialsConfig, onUser?: OnUser) {
+  constructor(config: CredentialsConfig, onUser?: OnUser, observe?: ObserveWebhook) {
     this.#config = config;
     this.#verifyToken = createTokenVerifier(config);
-    const { authWebhookUrl } = config;
-    this.#webhook =
-      authWebhookUrl === undefined ? undefined : new Webhook(authWebhookUrl, config, onUser);
+    const { authWebhookUrl: url } = config;
+    this.#webhook = url === undefined ? undefined : new Webhook(url, config, onUser, observe);
   }
 
   areIn({ headers }: Pick<FastifyRequest, 'headers'>): boolean {

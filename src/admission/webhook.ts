@@ -1,7 +1,7 @@
 // AUTH_WEBHOOK_URL: another service, such as the old one, verifies credentials and names their user.
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Config } from '../config.ts';
+import { type Config, legacyHostFor } from '../config.ts';
 import { Lane } from '../database/connection/lane.ts';
 import { HttpError, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
@@ -27,16 +27,29 @@ interface Decision {
   readonly expires: number;
 }
 
+interface AnsweredDecision extends Decision {
+  readonly answer?: unknown;
+}
+
 /** Called with each user that the webhook names, before the decision is used. */
 export type OnUser = (userId: number, answer: unknown) => Promise<void>;
 
-export type WebhookConfig = Pick<Config, 'authWebhookTtl' | 'requestTimeout'>;
+type Outcome = 'accepted' | 'refused' | 'failed' | 'timeout';
+
+/** Called with each request to the webhook, when it has ended. */
+export type ObserveWebhook = (outcome: Outcome, seconds: number) => void;
+
+export type WebhookConfig = Pick<
+  Config,
+  'authWebhookTtl' | 'legacyHost' | 'legacyUrl' | 'requestTimeout'
+>;
 
 /** Concurrency limit of requests to the webhook, for all senders and for one. More wait: senders take turns. */
 const limits = { slots: 32, perSender: 8 };
 const maxWaiting = 1_000;
-/** Cached decisions of each kind: a flood of refused credentials does not evict the others. */
+/** Cached decisions of each outcome: a flood of refused credentials does not evict accepted ones. */
 const maxKept = 20_000;
+const createCache = () => new LRUCache<string, Decision>({ max: maxKept });
 const maxBytes = 65_536;
 /** Most milliseconds of a request to the webhook, and of the wait before it. */
 const maxTime = 5_000;
@@ -48,23 +61,26 @@ export class Webhook {
   readonly #client = new HttpClient();
   readonly #origin: string;
   readonly #target: string;
+  readonly #host: Readonly<Record<string, string>>;
   /** Milliseconds. */
   readonly #period: number;
   readonly #timeout: number;
   readonly #lane: Lane;
   /** By digest: no credential stays in memory. Expired entries stay, to charge their user for the next request. */
-  readonly #accepted = new LRUCache<string, Decision>({ max: maxKept });
-  readonly #refused = new LRUCache<string, Decision>({ max: maxKept });
+  readonly #decisions = { accepted: createCache(), refused: createCache() };
   readonly #underWay = new Map<string, Promise<Decision>>();
 
   constructor(
     url: string,
-    { authWebhookTtl, requestTimeout }: WebhookConfig,
+    config: WebhookConfig,
     private readonly onUser: OnUser | undefined,
+    private readonly observe: ObserveWebhook | undefined,
   ) {
+    const { authWebhookTtl, requestTimeout } = config;
     const { origin, pathname, search } = new URL(url);
     this.#origin = origin;
     this.#target = pathname + search;
+    this.#host = legacyHostFor(url, config);
     this.#period = authWebhookTtl;
     this.#timeout = Math.min(maxTime, requestTimeout / 2);
     this.#lane = new Lane({ ...limits, maxWait: this.#timeout });
@@ -76,7 +92,7 @@ export class Webhook {
     const key = digestOf(credential);
     let decision = this.#find(key);
     if (!decision) {
-      const sender = await charge(this.#accepted.get(key)?.userId);
+      const sender = await charge(this.#decisions.accepted.get(key)?.userId);
       decision = this.#find(key) ?? (await this.#askOnce(key, credential, sender));
     }
     const { userId, isStaff = false, expires } = decision;
@@ -101,7 +117,7 @@ export class Webhook {
   }
 
   #find(key: string): Decision | undefined {
-    const kept = [this.#accepted.get(key), this.#refused.get(key)];
+    const kept = Object.values(this.#decisions).map((cache) => cache.get(key));
     return kept.find((one) => one !== undefined && performance.now() < one.expires);
   }
 
@@ -109,10 +125,11 @@ export class Webhook {
     const pending = this.#underWay.get(key);
     if (pending) return pending;
     const asking = this.#askInTurn(credential, sender)
-      .then((decision) => {
-        const isRefused = decision.userId === undefined;
-        (isRefused ? this.#accepted : this.#refused).delete(key);
-        (isRefused ? this.#refused : this.#accepted).set(key, decision);
+      .then(async ({ answer, ...decision }) => {
+        const { userId } = decision;
+        if (userId !== undefined) await this.onUser?.(userId, answer);
+        for (const cache of Object.values(this.#decisions)) cache.delete(key);
+        this.#decisions[userId === undefined ? 'refused' : 'accepted'].set(key, decision);
         return decision;
       })
       .finally(() => this.#underWay.delete(key));
@@ -120,24 +137,30 @@ export class Webhook {
     return asking;
   }
 
-  async #askInTurn(credential: Credential, sender: string): Promise<Decision> {
+  async #askInTurn(credential: Credential, sender: string): Promise<AnsweredDecision> {
     const origin = { sender };
     await this.#lane.enter(origin);
+    const begin = performance.now();
+    let outcome: Outcome = 'failed';
     try {
+      const decision = await this.#ask(credential);
+      outcome = decision.userId === undefined ? 'refused' : 'accepted';
       // Counted from before the request: the credential may be revoked right after the decision.
-      const expires = performance.now() + this.#period;
-      return { ...(await this.#ask(credential)), expires };
+      return { ...decision, expires: begin + this.#period };
     } catch (cause) {
+      if ((cause as Error).name === 'TimeoutError') outcome = 'timeout';
       throw cause instanceof HttpError ? cause : unavailable({ cause });
     } finally {
       this.#lane.leave(origin);
+      this.observe?.(outcome, (performance.now() - begin) / 1000);
     }
   }
 
-  async #ask({ authorization, cookie }: Credential): Promise<Omit<Decision, 'expires'>> {
+  async #ask({ authorization, cookie }: Credential): Promise<Omit<AnsweredDecision, 'expires'>> {
     const question = {
       target: this.#target,
       headers: {
+        ...this.#host,
         accept: 'application/json',
         ...(authorization === undefined ? {} : { authorization }),
         ...(cookie === undefined ? {} : { cookie }),
@@ -159,8 +182,7 @@ export class Webhook {
     if (userId === undefined) {
       throw new Error('AUTH_WEBHOOK_URL was answered without the number of a user as "id".');
     }
-    await this.onUser?.(userId, answer);
-    return { userId, isStaff: answer.is_staff === true };
+    return { userId, isStaff: answer.is_staff === true, answer };
   }
 }
 

@@ -117,6 +117,18 @@ export class Metrics {
     );
   }
 
+  /** Returns the function that observes a request to AUTH_WEBHOOK_URL. */
+  timeWebhook(): (outcome: string, duration: number) => void {
+    const durations = new Histogram({
+      name: 'gateway_auth_webhook_duration_seconds',
+      help: 'Duration of requests to AUTH_WEBHOOK_URL; decisions from memory are not among them.',
+      labelNames: ['outcome'],
+      buckets: seconds,
+      registers: [this.registry],
+    });
+    return (outcome, duration) => durations.observe({ outcome }, duration);
+  }
+
   followCounts(maintenance: { readonly wrongCounts: number | undefined }): void {
     this.#gauge(
       'gateway_counts_wrong',

@@ -15,6 +15,7 @@ import {
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { ConfigError, readConfig } from '../../src/config.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { keepLog, outfitId, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -277,6 +278,44 @@ describe('anything else that the webhook does', () => {
     expect(new Set(statuses)).toEqual(new Set([503]));
     expect(webhook.underWay.most).toBe(32);
     expect(warnings).toEqual([]);
+  });
+
+  test('each question is measured by its outcome, and what is known is none', async () => {
+    const metrics = new Metrics(gateway.database);
+    const config = readConfig({ AUTH_WEBHOOK_URL: webhook.url, REQUEST_TIMEOUT: '1s' });
+    const app = await buildApp(config, gateway.database, { metrics });
+    onTestFinished(() => app.close());
+    webhook.users.set('Token good', 1);
+    for (const name of ['good', 'bad', 'good', 'bad']) await read(app, token(name));
+    webhook.answer = (response) => sendJson(response, 500, {});
+    await read(app, token('failed'));
+    webhook.answer = () => {};
+    await read(app, token('late'));
+    const { text } = await metrics.print();
+    const counts = text.matchAll(
+      /^gateway_auth_webhook_duration_seconds_count\{outcome="(\w+)"\} (\d+)$/gm,
+    );
+    expect(Object.fromEntries([...counts].map(([, outcome, count]) => [outcome, count]))).toEqual({
+      accepted: '1',
+      refused: '1',
+      failed: '1',
+      timeout: '1',
+    });
+    const [, late] = /_seconds_sum\{outcome="timeout"\} (\S+)/.exec(text) ?? [];
+    expect(Number(late)).toBeGreaterThan(0.4);
+  });
+
+  test('LEGACY_HOST is its Host where it is at the origin of LEGACY_URL', async () => {
+    webhook.users.set('Token a', 1);
+    const LEGACY_HOST = 'old.example.com';
+    for (const LEGACY_URL of [new URL(webhook.url).origin, 'http://elsewhere.test']) {
+      const app = await open({ LEGACY_URL, LEGACY_HOST });
+      expect((await read(app, token('a'))).statusCode).toBe(200);
+    }
+    expect(webhook.asked.map(({ headers }) => headers.host)).toEqual([
+      LEGACY_HOST,
+      new URL(webhook.url).host,
+    ]);
   });
 
   test('a kept connection that ends as it is used again is no failure', async () => {
