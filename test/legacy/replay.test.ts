@@ -86,7 +86,11 @@ describe.each(laneKinds)('on %s', (kind) => {
     readonly broken?: string;
     readonly requests: number;
     readonly distinct: number;
-    readonly differences: readonly { readonly kind: string; readonly times: number }[];
+    readonly differences: readonly {
+      readonly kind: string;
+      readonly where?: string;
+      readonly times: number;
+    }[];
     readonly accepted: readonly { readonly kind: string; readonly times: number }[];
   }
 
@@ -102,7 +106,19 @@ describe.each(laneKinds)('on %s', (kind) => {
     '--accept',
     kind,
   ]);
-  const asked = () => legacy.requests.map(({ method, target }) => `${method} ${target}`).sort();
+  /** Without preflights. */
+  const asked = () =>
+    legacy.requests
+      .filter(({ headers }) => headers['access-control-request-method'] === undefined)
+      .map(({ method, target }) => `${method} ${target}`)
+      .sort();
+  const preflights = () =>
+    legacy.requests
+      .flatMap(({ target, headers }) => {
+        const method = headers['access-control-request-method'];
+        return method === undefined ? [] : [`${headers.origin} ${method} ${target}`];
+      })
+      .sort();
 
   test.each(Object.entries(forms).map(([name, text], number) => ({ name, text, number })))(
     'reads a log in the form of $name',
@@ -162,6 +178,51 @@ describe.each(laneKinds)('on %s', (kind) => {
       /^Left out: 5 other methods, 1 other paths, 1 lines without a request that can be asked again\.\n/,
     );
     expect(found.stderr).toBe('-:7 holds no request that can be asked again.\n');
+  });
+
+  test('sends a preflight for each method of the log to a path of each form, with or without --origin', async () => {
+    const log = [
+      line('/api/outfits/?page=1'),
+      line('/api/outfits/?page=2', 'HEAD'),
+      line('/api/outfits/', 'POST'),
+      line('/api/outfits/7/like/', 'POST'),
+      line('/api/outfits/8/like/', 'DELETE'),
+      line('/api/outfits/8/like/', 'PURGE'),
+      // Not here: a preflight would only say so once more.
+      line('/api/echo/'),
+      line('/about', 'POST'),
+    ].join('\n');
+    const sent = ['GET /api/outfits/', 'POST /api/outfits/'];
+    const liked = ['POST /api/outfits/7/like/', 'DELETE /api/outfits/7/like/'];
+    const from = (...origins: string[]) =>
+      origins.flatMap((origin) => [...sent, ...liked].map((one) => `${origin} ${one}`)).sort();
+    await replay(['-', ...accept], log);
+    expect(preflights()).toEqual(from('https://origin.invalid'));
+    legacy.requests.length = 0;
+    await replay(['-', ...accept, '--origin', 'https://app.test'], log);
+    expect(preflights()).toEqual(from('https://app.test', 'https://origin.invalid'));
+  });
+
+  test('judges each method that pages of other origins may send, and says when an origin is missing', async () => {
+    legacy.cors = { origin: 'https://app.test', methods: 'DELETE, GET, OPTIONS, PATCH, POST, PUT' };
+    onTestFinished(() => {
+      legacy.cors = undefined;
+    });
+    const settings = { LEGACY_MODE: 'off', CORS_ORIGINS: 'https://app.test' };
+    const gateway = await openBefore(kind, legacy.base, settings);
+    onTestFinished(() => gateway.close());
+    const args = ['-', '--against', gateway.base];
+    const log = ['GET', 'POST', 'PATCH'].map((method) => line('/api/outfits/', method)).join('\n');
+    const methodsIn = ({ report }: { readonly report: Written | null }) =>
+      report?.differences.filter(({ where }) => where === 'access-control-allow-methods');
+    const unnamed = await replay(args, log);
+    expect(methodsIn(unnamed)).toEqual([]);
+    expect(unnamed.stdout).toContain('name those of your web apps by --origin.');
+    const named = await replay([...args, '--origin', 'https://app.test'], log);
+    expect(named.stdout).not.toContain('by --origin.');
+    expect(methodsIn(named)).toMatchObject([
+      { times: 1, examples: [{ sentence: expect.stringContaining('"patch" in the source') }] },
+    ]);
   });
 
   test('reports differences by kind, weighed by how often apps asked', async () => {

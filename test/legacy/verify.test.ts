@@ -231,6 +231,47 @@ describe('verify', () => {
     expect(await verify(legacy.url, ...size)).toMatchObject({ code: 0 });
   });
 
+  test('no size is advised where pages do not add up: the source leaves out what others may not see', async () => {
+    const legacy = await serve();
+    // Hidden from pages that were cut before.
+    legacy.hidden.add(1).add(7).add(30).add(64);
+    const found = await verify(legacy.url);
+    expect(found.stdout).toContain(
+      'A page has 19 records in the source, 20 here: its pages do not add up to its count of 65, as if',
+    );
+    expect(found.stdout).not.toContain('PAGE_SIZE');
+    expect(found.named).toContain('record-number page size');
+  });
+
+  test('preflights are sent for each method that the source allows', async () => {
+    const legacy = await serve();
+    legacy.cors = { origin: 'https://app.test', methods: 'GET' };
+    const { stdout } = await verify(legacy.url, '--cors-origins=https://app.test,*');
+    expect(stdout).not.toContain('by --origin.');
+    const asked = legacy.requests.map(({ headers }) => [
+      headers.origin,
+      headers['access-control-request-method'],
+    ]);
+    for (const origin of ['https://app.test', 'https://origin.invalid']) {
+      for (const method of ['GET', 'POST']) expect(asked).toContainEqual([origin, method]);
+    }
+  });
+
+  test('LEGACY_HOST is sent where the source is LEGACY_URL, and its links may have that name', async () => {
+    const legacy = await serve();
+    const settings = (url: string) => [`--legacy-url=${url}`, '--legacy-host=old.example.com'];
+    expect(await verify(legacy.url, ...settings(legacy.base))).toMatchObject({ code: 0 });
+    expect(new Set(legacy.requests.map(({ headers }) => headers.host))).toEqual(
+      new Set(['old.example.com']),
+    );
+    legacy.requests.length = 0;
+    await verify(legacy.url, ...settings('http://other.example.com'));
+    await verify(legacy.url, ...settings(legacy.base), '--header', 'Host: named.example.com');
+    expect(new Set(legacy.requests.map(({ headers }) => headers.host))).toEqual(
+      new Set([new URL(legacy.base).host, 'named.example.com']),
+    );
+  });
+
   test('--sample compares some pages of each order', async () => {
     const legacy = await serve(makeLegacyRecords(65), 5);
     const sample = [...size, '--sample', '3'];

@@ -152,7 +152,8 @@ function normalize(
   return isSet ? listOf(value).sort().join(', ') : value;
 }
 
-function listOf(value: string | undefined): string[] {
+/** The items of a comma-separated header, in lower case. */
+export function listOf(value: string | undefined): string[] {
   const items = value?.toLowerCase().split(',') ?? [];
   return [...new Set(items.map((item) => item.trim()).filter(Boolean))];
 }

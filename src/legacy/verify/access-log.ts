@@ -4,7 +4,7 @@ import { messageOf } from '../../errors.ts';
 import { SourceError } from '../../transfer/source/batch.ts';
 import { openInput, readLines } from '../../transfer/source/lines.ts';
 
-interface LoggedRequest {
+export interface LoggedRequest {
   readonly method: string;
   /** The request target, undecoded, as Latin-1: a character per byte. */
   readonly target: string;

@@ -1,4 +1,5 @@
 // What browsers ask of both services before a page of another origin may use them.
+import { listOf } from '../compare/compare-headers.ts';
 import type { Checker } from './checker.ts';
 import type { ComparedRequest, Select } from './compared-requests.ts';
 
@@ -14,32 +15,41 @@ const forbidden =
 const onlyCors: Select = (differences) =>
   differences.filter(({ where }) => where?.startsWith('access-control-'));
 
-/** Compares a read and preflights for pages of each origin. */
+/** Browsers send OPTIONS only as a preflight, and for HEAD the same as for GET. */
+export const appMethods: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Compares reads from each origin, if there are any, and preflights for each method. */
 export async function checkCors(
   checker: Checker,
   request: ComparedRequest,
+  methods: ReadonlySet<string>,
   origins: readonly string[],
 ): Promise<void> {
   let [varies, isAllowed] = [false, false];
+  const check = async (...asked: Parameters<Checker['check']>) => {
+    const headers = (await checker.check(...asked)).theirs?.headers ?? {};
+    varies ||= /\borigin\b/i.test(headers['vary'] ?? '');
+    isAllowed ||= headers['access-control-allow-origin'] !== undefined;
+    return headers;
+  };
   for (const origin of new Set([...origins, unknownOrigin])) {
-    const { theirs } = await checker.check({ ...request, headers: { origin } }, onlyCors);
-    varies ||= /\borigin\b/i.test(theirs?.headers['vary'] ?? '');
-    isAllowed ||= theirs?.headers['access-control-allow-origin'] !== undefined;
-    const preflightFor = (headers: readonly string[]): ComparedRequest => ({
-      ...{ ...request, method: 'OPTIONS' },
-      headers: {
-        ...{ origin, 'access-control-request-method': 'POST' },
-        'access-control-request-headers': headers.join(','),
-      },
-    });
-    const answers = await checker.check(preflightFor(usualHeaders));
-    const allowed = answers.theirs?.headers['access-control-allow-headers'] ?? '';
-    const others = allowed
-      .toLowerCase()
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name && !usualHeaders.includes(name) && !forbidden.test(name));
-    if (others.length > 0) await checker.check(preflightFor(others.sort()));
+    // All requests of the comparison have the origin of the checker.
+    const isRead = methods.has('GET') && origin !== checker.options.origin;
+    if (isRead) await check({ ...request, headers: { origin } }, onlyCors);
+    for (const method of methods) {
+      const preflightFor = (headers: readonly string[]): ComparedRequest => ({
+        ...{ ...request, method: 'OPTIONS' },
+        headers: {
+          ...{ origin, 'access-control-request-method': method },
+          'access-control-request-headers': headers.join(','),
+        },
+      });
+      const allowed = (await check(preflightFor(usualHeaders)))['access-control-allow-headers'];
+      const others = listOf(allowed).filter(
+        (name) => !usualHeaders.includes(name) && !forbidden.test(name),
+      );
+      if (others.length > 0) await check(preflightFor(others.sort()));
+    }
   }
   if (varies && !isAllowed) {
     const sentence =

@@ -2,10 +2,10 @@
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Reporter } from '../../transfer/reporter.ts';
-import { readAccessLog } from './access-log.ts';
+import { type LoggedRequest, readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
 import { type ComparedService, limitRate, type Method } from './compared-service.ts';
-import { checkCors, unknownOrigin } from './cors-checks.ts';
+import { appMethods, checkCors, unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 
 interface ReplayOptions {
@@ -19,7 +19,7 @@ interface ReplayOptions {
   readonly concurrency: number;
   readonly rate: number;
   readonly wait: number;
-  /** Origins of web apps: logs do not hold them. */
+  /** Origins of web apps: most logs do not hold them. */
   readonly origins: readonly string[];
 }
 
@@ -37,15 +37,18 @@ export interface ReplayOutcome {
 const maxDistinct = 1_000_000;
 const maxHeldBytes = 256 * 1024 * 1024;
 const maxNamed = 3;
-/** Paths that are also asked as pages of other origins ask: a service has few rules for many paths. */
-const maxPreflighted = 20;
+/** Paths whose CORS is compared too, one for each pattern: a service has few rules for many paths. */
+const maxPatterns = 20;
+
+/** A path of each pattern, and the methods that apps have sent to such paths. */
+type Patterns = Map<string, { readonly target: string; readonly methods: Set<string> }>;
 
 /** Collects the distinct requests of the logs, then sends each to both services. @throws SourceError for an unreadable log */
 export async function replay(options: ReplayOptions, reporter: Reporter): Promise<ReplayOutcome> {
   const { report, signal, concurrency, rate, wait, origins } = options;
   // Each request adds a listener; Node.js reports more than ten as a leak.
   setMaxListeners(4 * concurrency + 10, signal);
-  const { counts, outcome } = await collect(options, reporter);
+  const { counts, patterns, outcome } = await collect(options, reporter);
   const checker = new Checker({
     theirs: limitRate(options.theirs, rate),
     ours: limitRate(options.ours, rate),
@@ -56,34 +59,36 @@ export async function replay(options: ReplayOptions, reporter: Reporter): Promis
     notify: (sentence) => reporter.note(sentence),
   });
   const requests = counts.entries();
-  const paths = new Set<string>();
+  /** Where both services had the same status. */
+  const answered = new Set<string>();
   let asked = 0;
   const replayNext = async () => {
     for (const [key, times] of requests) {
       const [method = '', target = ''] = split(key);
       const sent = { legacyTarget: target, ownTarget: target };
-      await checker.check({ ...sent, method: method as Method, times });
-      const [path = ''] = target.split('?', 1);
-      if (origins.length > 0 && paths.size < maxPreflighted && !paths.has(path)) {
-        paths.add(path);
-        await checkCors(checker, { ...sent, method: 'GET' }, origins);
-      }
+      const { theirs, ours } = await checker.check({ ...sent, method: method as Method, times });
+      if (theirs && theirs.status === ours?.status) answered.add(patternOf(target));
       reporter.progress(++asked, counts.size);
       if (checker.unreachable !== undefined) return;
     }
   };
   await Promise.all(Array.from({ length: concurrency }, replayNext));
+  for (const [pattern, { target, methods }] of patterns) {
+    // A path that only one service has was reported already.
+    if (checker.unreachable !== undefined || (methods.has('GET') && !answered.has(pattern)))
+      continue;
+    const request = { legacyTarget: target, ownTarget: target, method: 'GET' } as const;
+    await checkCors(checker, request, methods, origins);
+  }
   await checker.recheck();
   return checker.unreachable === undefined
     ? outcome
     : { ...outcome, broken: { asked, sentence: checker.unreachable } };
 }
 
-async function collect(
-  { files, stdin, signal, prefix }: ReplayOptions,
-  reporter: Reporter,
-): Promise<{ counts: Map<string, number>; outcome: ReplayOutcome }> {
+async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter: Reporter) {
   const counts = new Map<string, number>();
+  const patterns: Patterns = new Map();
   const left = { method: 0, path: 0, unreadable: 0, tooMany: 0 };
   let lines = 0;
   let requests = 0;
@@ -94,8 +99,12 @@ async function collect(
       if (!request || !isSendable(request.target)) {
         if (++left.unreadable <= maxNamed)
           reporter.note(`${where} holds no request that can be asked again.`);
-      } else if (request.method !== 'GET' && request.method !== 'HEAD') left.method++;
-      else if (!request.target.startsWith(prefix)) left.path++;
+        continue;
+      }
+      const isBelow = request.target.startsWith(prefix);
+      if (isBelow) addPreflight(patterns, request);
+      if (request.method !== 'GET' && request.method !== 'HEAD') left.method++;
+      else if (!isBelow) left.path++;
       else {
         const key = `${request.method} ${request.target}`;
         const times = counts.get(key);
@@ -109,8 +118,22 @@ async function collect(
       }
     }
   }
-  return { counts, outcome: { lines, requests, distinct: counts.size, left } };
+  const outcome: ReplayOutcome = { lines, requests, distinct: counts.size, left };
+  return { counts, patterns, outcome };
 }
+
+function addPreflight(patterns: Patterns, { method, target }: LoggedRequest): void {
+  const name = method === 'HEAD' ? 'GET' : method;
+  if (!appMethods.has(name)) return;
+  const pattern = patternOf(target);
+  const found = patterns.get(pattern);
+  if (found) found.methods.add(name);
+  else if (patterns.size < maxPatterns)
+    patterns.set(pattern, { target: pathOf(target), methods: new Set([name]) });
+}
+
+const pathOf = (target: string) => target.split('?', 1)[0] ?? '';
+const patternOf = (target: string) => pathOf(target).replace(/\/\d+(?=\/|$)/g, '/:id');
 
 /** Without spaces and control characters, which would end the request line. */
 const isSendable = (target: string) => /^[\x21-\xff]+$/.test(target);

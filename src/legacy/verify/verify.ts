@@ -22,7 +22,7 @@ import {
   ForwardedAnswerError,
   NoAnswerError,
 } from './compared-service.ts';
-import { checkCors, unknownOrigin } from './cors-checks.ts';
+import { appMethods, checkCors, unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 import { samplePages, walkOrdering } from './walk.ts';
 
@@ -67,7 +67,8 @@ export async function verifyListing(
   try {
     const { results, next, count = results.length } = first.envelope;
     const pageSize = next === null ? undefined : results.length;
-    const ours = await openWithPageSize(options, notify, theirs, pageSize);
+    const counted = { count: first.envelope.count, pageSize };
+    const ours = await openWithPageSize(options, notify, theirs, counted);
     const [origin = unknownOrigin] = options.origins;
     const checker = new Checker({ theirs, ours, report, signal, notify, wait, origin });
     const done = { records: 0, orders: 0 };
@@ -111,7 +112,7 @@ async function compareAll(
   const size = Math.max(1, pageSize ?? count);
   const pages = Math.max(1, Math.ceil(count / size));
   await checkContractRequests(checker, pages);
-  await checkCors(checker, requestFor(checker.options, ''), origins);
+  await checkCors(checker, requestFor(checker.options, ''), await allowedMethods(checker), origins);
   const requestForOrdering = (name: string) =>
     requestFor(checker.options, `?ordering=${encodeURIComponent(name)}`);
   const { own, others, ignored } = await findOrderings((name) =>
@@ -143,6 +144,14 @@ async function compareAll(
     done.orders++;
   }
   done.records = compared;
+}
+
+/** Methods of the source at the listing, by its `Allow`; without that, those of the contract. */
+async function allowedMethods(checker: Checker): Promise<ReadonlySet<string>> {
+  const { theirs } = checker.options;
+  const { headers } = await checker.askOrEmpty('theirs', theirs.path);
+  const allowed = (headers['allow'] ?? 'GET, POST').toUpperCase().split(/[\s,]+/);
+  return new Set(allowed.filter((name) => appMethods.has(name)));
 }
 
 /** Joins the differences of the record list into one: the source ignores the ordering. */
@@ -178,19 +187,31 @@ async function openWithPageSize(
   { openOurs, report, signal }: VerifyOptions,
   notify: (sentence: string) => void,
   theirs: ComparedService,
-  pageSize: number | undefined,
+  { count, pageSize }: { readonly [Key in 'count' | 'pageSize']: number | undefined },
 ): Promise<ComparedService> {
+  const read = async (service: ComparedService, query = '') => {
+    const options = { signal, notify, allowErrors: true };
+    const answer = await askWithRetry(service, 'GET', service.path + query, options);
+    return { answer, page: readListingPage(answer, 'id') };
+  };
   const ours = await openOurs(undefined);
-  const answer = await askWithRetry(ours, 'GET', ours.path, { signal, notify, allowErrors: true });
-  const page = readListingPage(answer, 'id');
+  const { answer, page } = await read(ours);
   if (answer.status === 200 && !page) {
     throw new SourceError(`${ours.base}${ours.path} answers, but with no page of a listing.`);
   }
   if (!page || page.next === undefined || pageSize === undefined) return ours;
   const { length } = page.records;
   if (length === pageSize) return ours;
-  const sentence = `A page has ${pageSize} records in the source, ${length} here: set PAGE_SIZE=${pageSize}.`;
+  const last = Math.ceil((count ?? 0) / pageSize);
+  const { page: lastPage } = await read(theirs, `?page=${last}`);
+  const addsUp =
+    count === undefined ||
+    (lastPage?.next === undefined && lastPage?.records.length === count - (last - 1) * pageSize);
+  const advice = addsUp
+    ? `set PAGE_SIZE=${pageSize}`
+    : `its pages do not add up to its count of ${count}, as if it left out records, such as private outfits of others; give the --header of a user who sees all`;
+  const sentence = `A page has ${pageSize} records in the source, ${length} here: ${advice}.`;
   const asked = { there: theirs.base + theirs.path, here: ours.base + ours.path };
   report.add({ kind: 'record-number', where: 'page size', sentence }, asked);
-  return openOurs(pageSize);
+  return addsUp ? openOurs(pageSize) : ours;
 }

@@ -57,8 +57,12 @@ export interface LegacyService {
   fault: Fault | undefined;
   /** Whether records that share what they are sorted by come in the order of their ids. */
   tieBreak: boolean;
+  /** An origin whose pages may read answers and send these methods, as django-cors-headers says it. */
+  cors: { readonly origin: string; readonly methods: string } | undefined;
   /** Orderings that it passes over as if it did not know them. */
   readonly unknown: Set<string>;
+  /** Ids that it leaves out of its pages, although they count. */
+  readonly hidden: Set<number>;
   readonly requests: LegacyRequest[];
   close(): Promise<void>;
 }
@@ -90,6 +94,15 @@ export async function startLegacyService(
     if (fault === 'slow') await new Promise((settle) => setTimeout(settle, delay));
     if (fault === 'closing early') return request.socket.destroy();
     if (fault === 'errors') return send(response, 500, {}, '<h1>Server Error (500)</h1>');
+    if (service.cors) {
+      response.setHeader('Vary', 'Accept, Origin');
+      const { origin, methods } = service.cors;
+      if (headers.origin === origin) response.setHeader('Access-Control-Allow-Origin', origin);
+      if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
+        if (headers.origin === origin) response.setHeader('Access-Control-Allow-Methods', methods);
+        return response.end();
+      }
+    }
     return answer({ method, url: new URL(target, service.base), headers, body }, response);
   });
   server.listen(port, '127.0.0.1');
@@ -172,7 +185,10 @@ export async function startLegacyService(
       const search = query.size > 0 ? `?${quote(query)}` : '';
       return `${fault === 'relative links' ? '' : base}${path}${search}`;
     };
-    const results = shown.slice((page - 1) * pageSize, page * pageSize).map(spoil);
+    const results = shown
+      .slice((page - 1) * pageSize, page * pageSize)
+      .filter(({ id }) => !service.hidden.has(id))
+      .map(spoil);
     if (fault === 'another order of records' && isSecond) results.reverse();
     const envelope = {
       count: shown.length + (fault === 'wrong count' ? 1 : 0),
@@ -233,7 +249,9 @@ export async function startLegacyService(
     records,
     fault: undefined,
     tieBreak: true,
+    cors: undefined,
     unknown: new Set(),
+    hidden: new Set(),
     requests: [],
     async close() {
       server.close();
