@@ -19,7 +19,11 @@ import { elementsOf, textsOf } from '../support/http/html.ts';
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 /** Behind `Mozilla/5.0 (X11; Linux x86_64`. */
 const browsers = [
-  [') AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36', 'Chrome', '120.0.0.0'],
+  [
+    ') AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36',
+    'Chrome',
+    '120.0.0.0',
+  ],
   [') AppleWebKit/537.36 (KHTML) Chrome/120.0.0.0 Safari/537.36 Edg/120.1', 'Edg', '120.1'],
   ['; rv:121.0) Gecko/20100101 Firefox/121.0', 'Firefox', '121.0'],
   [') AppleWebKit/605 (KHTML) Version/17.1 Mobile/15E148 Safari/604.1', 'Safari', '17.1'],
@@ -92,10 +96,11 @@ describe('a client', () => {
     [{ 'apollographql-client-name': ' ', 'x-client-name': 'kiosk' }, 'kiosk', 'unknown'],
     [{ 'apollographql-client-version': '9', 'user-agent': 'okhttp/4.9.1' }, 'okhttp', '4.9.1'],
     [{ 'user-agent': 'Mozilla/5.0 (iPhone; CPU iPhone OS 17_0) Safari/604.1' }, 'Safari', '604.1'],
-    ...browsers.map(
-      ([agent, name, version]) =>
-        [{ 'user-agent': `Mozilla/5.0 (X11; Linux x86_64${agent}` }, name, version] as const,
-    ),
+    ...browsers.map(([agent, name, version]): [Record<string, string>, string, string] => [
+      { 'user-agent': `Mozilla/5.0 (X11; Linux x86_64${agent}` },
+      name,
+      version,
+    ]),
     [{ 'user-agent': 'Outfits/3.1.4 CFNetwork/1410 Darwin/22.6.0' }, 'Outfits', '3.1.4'],
     [{ 'user-agent': 'Mozilla/5.0 (compatible; Findbot/2.1; +https://a.test)' }, 'Findbot', '2.1'],
     [{ 'user-agent': 'curl' }, 'curl', 'unknown'],
