@@ -154,7 +154,7 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
         },
       });
       const { data, errors } = await ask(2);
-      expect(data).toEqual({ none: null, some: { outfits: { page: 2 } } });
+      expect(data).toEqual({ none: { outfits: null }, some: { outfits: { page: 2 } } });
       expect(errors).toMatchObject([
         { path: ['none', 'outfits'], extensions: { code: 'PAGE_NOT_FOUND' } },
       ]);
