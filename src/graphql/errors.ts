@@ -34,7 +34,7 @@ export const subscriptionNeedsStream = () =>
   refusedOperation(
     400,
     'SUBSCRIPTION_NEEDS_STREAM',
-    'A subscription is answered as a stream: ask with Accept: text/event-stream, with Accept: multipart/mixed;subscriptionSpec=1.0, or over a WebSocket with the subprotocol graphql-transport-ws.',
+    'A subscription is answered as a stream: ask with Accept: text/event-stream or Accept: multipart/mixed;subscriptionSpec=1.0.',
   );
 
 export const subscriptionsNotSupported = () =>
@@ -102,7 +102,7 @@ export const notAcceptable = () =>
   new HttpError(
     406,
     'NOT_ACCEPTABLE',
-    'The answer can be application/json or application/graphql-response+json; of a subscription text/event-stream or multipart/mixed;subscriptionSpec=1.0, or it comes over a WebSocket. Accept names none of them.',
+    'The answer can be application/json or application/graphql-response+json; of a subscription text/event-stream or multipart/mixed;subscriptionSpec=1.0. Accept names none of them.',
   );
 
 export const methodNotAllowed = (method: string, allow: string) =>
