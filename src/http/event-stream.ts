@@ -14,7 +14,7 @@ const heartbeatAfter = 15;
 const tickInterval = 1_000;
 
 /** Labels of the metrics. */
-const transports = ['sse', 'multipart', 'websocket'] as const;
+const transports = ['sse', 'multipart'] as const;
 type Transport = (typeof transports)[number];
 
 export interface StreamFormat {

@@ -1,4 +1,5 @@
 // GraphiQL: its page and files, the schema as text, the cost of a question, and the examples.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
@@ -7,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { examples } from '../../src/pages/graphiql/examples.ts';
 import { openGateway, useGateway } from '../support/gateway.ts';
-import { elementsOf } from '../support/http/html.ts';
+import { elementsOf, textsOf } from '../support/http/html.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const sdlPath = '/graphql/schema.graphql';
@@ -153,6 +154,7 @@ describe('the page', () => {
       etag: expect.stringMatching(/^"[\w-]+"$/),
     });
     const loaded = elementsOf(page.body).flatMap(({ name, attributes }) => {
+      if (name === 'a') return [];
       const address = attributes['src'] ?? attributes['href'];
       return address?.startsWith('data:') ? [] : address ? [{ name, address, attributes }] : [];
     });
@@ -170,7 +172,27 @@ describe('the page', () => {
     }
     // By itself, it sends requests to no other host.
     expect(policy).toMatch(/default-src 'none'.*connect-src 'self'/);
-    expect(page.body).toContain('<noscript>');
+  });
+
+  test('leads to the same data without a script', async () => {
+    const linksOn = async (on: typeof gateway) => {
+      const { body } = await on.get('/graphql', { accept });
+      const [inside = ''] = /<noscript>.*<\/noscript>/s.exec(body) ?? [];
+      const command = textsOf(inside, 'pre').join();
+      const words = execFileSync('sh', ['-c', `curl() { printf '%s\\0' "$@"; }; ${command}`]);
+      const [, , type = '', , payload = ''] = words.toString().split('\0');
+      const headers = { 'content-type': type.replace('Content-Type: ', '') };
+      const answer = await on.app.inject({ method: 'POST', url: '/graphql', headers, payload });
+      expect(answer.json()).toMatchObject({ data: { outfits: { count: expect.any(Number) } } });
+      return elementsOf(inside).flatMap(({ attributes: { href } }) => (href ? [href] : []));
+    };
+    const links = await linksOn(gateway);
+    expect(links).toEqual(['outfits/', 'graphql/schema.graphql', 'api/docs']);
+    for (const link of links) {
+      expect((await gateway.get(`/${link}`, { accept })).statusCode).toBe(200);
+    }
+    const off = await open({ BROWSABLE: 'off', GRAPHQL_INTROSPECTION: 'off' });
+    expect(await linksOn(off)).toEqual([]);
   });
 
   test('has files that browsers keep for ever, small on the wire the first time too', async () => {

@@ -80,3 +80,15 @@ describe.each(lookNames)('%s', (look) => {
     expect(await findOverhang(page)).toBeLessThanOrEqual(0);
   });
 });
+
+test('neither does it break the pages outside of the listing, on a small screen', async () => {
+  const { page } = await openPage('/outfits/', { base, isWithoutPictures: true });
+  await page.setViewportSize({ width: 320, height: 640 });
+  const paths = records.flatMap(({ id }) => [`/outfits/${id}`, `/users/${id}`]);
+  for (const path of ['/outfits/?ordering=id', ...paths]) {
+    const response = await page.goto(`${base}${path}`);
+    expect([path, response?.status()]).toEqual([path, 200]);
+    expect([path, await findOverhang(page)]).toEqual([path, 0]);
+    expect(await page.locator('script, main style').count()).toBe(0);
+  }
+});

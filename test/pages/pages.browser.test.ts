@@ -17,6 +17,11 @@ describe.each(lookNames)('%s', (look) => {
     ['home', '/', 200],
     ['gallery', list, 200],
     ['gallery-page', `${list}?ordering=-like_count&page=3`, 200],
+    ['outfits', '/outfits/', 200],
+    ['outfits-filtered', '/outfits/?search=coat&video=true&created_from=2020-01-01', 200],
+    ['outfit', '/outfits/5', 200],
+    ['user', '/users/3', 200],
+    ['search-too-short', '/outfits/?search=ab', 400],
     ['past-the-end', `${list}?page=999999`, 404],
     ['no-such-ordering', `${list}?ordering=nope`, 400],
     ['no-such-path', '/api/nothing/', 404],
@@ -66,6 +71,30 @@ describe('without JavaScript', () => {
     expect(await page.getByLabel('Order').inputValue()).toBe('like_count');
   });
 
+  test('outfits are searched, filtered, and turned over by number; a card leads on', async () => {
+    const { page } = await openPage('/outfits/', { javaScript: false });
+    await page.getByLabel('Words').fill('coat');
+    await page.getByText('Filters').click();
+    await page.getByLabel('Video').selectOption('false');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.waitForURL(/search=coat.*video=false/);
+    const { searchParams } = new URL(page.url());
+    expect(searchParams.get('ordering')).toBe('-created');
+    await page.getByLabel('Go to page').fill('3');
+    await page.getByRole('button', { name: 'Go' }).click();
+    await page.waitForURL(/page=3/);
+    expect(await page.getByLabel('Words').inputValue()).toBe('coat');
+    expect(await page.title()).toMatch(/^Outfits with “coat”, page 3 of \d+$/);
+    // The whole card is the link, but for the user.
+    const card = page.getByRole('article').first();
+    await card.click({ position: { x: 20, y: 100 } });
+    await page.waitForURL(/\/outfits\/\d+$/);
+    await page.locator('.owner a').click();
+    await page.waitForURL(/\/users\/\d+$/);
+    await page.getByRole('article').first().locator('.owner a').click();
+    await page.waitForURL(/\/users\/\d+$/);
+  });
+
   test('the JSON can be unfolded, and its links followed', async () => {
     const { page } = await openPage(`${list}?page=2`, { javaScript: false });
     await page.getByText('JSON', { exact: true }).click();
@@ -83,4 +112,22 @@ test('the way is found with the keyboard alone', async () => {
     'document.querySelector("main").contains(document.activeElement)',
   );
   expect(isInContent).toBe(true);
+});
+
+test('outfits are searched and opened with the keyboard alone', async () => {
+  const { page } = await openPage('/outfits/');
+  const tabTo = async (isThere: string) => {
+    for (let tabs = 0; tabs < 40; tabs++) {
+      await page.keyboard.press('Tab');
+      if (await page.evaluate(`document.activeElement.matches('${isThere}')`)) return;
+    }
+    expect.fail(`The keyboard does not reach ${isThere}.`);
+  };
+  await tabTo('#search');
+  await page.keyboard.type('coat');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/search=coat/);
+  await tabTo('article h2 a');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/outfits\/\d+$/);
 });

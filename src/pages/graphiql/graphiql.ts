@@ -16,13 +16,15 @@ interface File extends Compressible {
   readonly tag?: string;
 }
 
+type GraphiQLConfig = Pick<Config, 'browsable' | 'compression' | 'graphqlIntrospection'>;
+
 /** `sendPage` answers `/graphql`; the files are below `/graphql/assets/`. */
 export class GraphiQL {
   // Read on first use: most processes never serve it.
   #files: ReadonlyMap<string, File> | undefined;
   readonly #compresses: boolean;
 
-  constructor(config: Pick<Config, 'compression'>) {
+  constructor(private readonly config: GraphiQLConfig) {
     this.#compresses = config.compression !== 'off';
   }
 
@@ -40,7 +42,7 @@ export class GraphiQL {
   }
 
   async #send(request: FastifyRequest, reply: FastifyReply, name: string) {
-    this.#files ??= readFiles();
+    this.#files ??= readFiles(this.config);
     const file = this.#files.get(name);
     if (!file) throw notFound();
     const { contentType, headers, tag } = file;
@@ -51,7 +53,7 @@ export class GraphiQL {
 }
 
 /** The files by name; the page has an empty name. */
-function readFiles(): ReadonlyMap<string, File> {
+function readFiles(config: GraphiQLConfig): ReadonlyMap<string, File> {
   const file = (type: 'css' | 'javascript', end: string) => {
     const name = readdirSync(folder).find((one) => one.endsWith(end)) ?? '';
     const body = readFileSync(new URL(name, folder));
@@ -87,7 +89,7 @@ function readFiles(): ReadonlyMap<string, File> {
 </head>
 <body>
 <header><h1>Outfit gateway: GraphiQL</h1></header>
-<main id="root"><noscript>GraphiQL needs JavaScript. Programs ask this address by POST, in JSON.</noscript></main>
+<main id="root"><noscript>${withoutScript(config)}</noscript></main>
 </body>
 </html>
 `);
@@ -104,11 +106,29 @@ function readFiles(): ReadonlyMap<string, File> {
   ]);
 }
 
+/** The way to the same data without JavaScript. */
+function withoutScript({ browsable, graphqlIntrospection }: GraphiQLConfig): string {
+  const links = [
+    ...(browsable ? ['<a href="outfits/">The outfits, to look through</a>'] : []),
+    ...(graphqlIntrospection ? ['<a href="graphql/schema.graphql">The schema, to read</a>'] : []),
+    ...(browsable ? ['<a href="api/docs">The REST API</a>'] : []),
+  ];
+  return `<div class="plain">
+<h2>GraphiQL needs JavaScript</h2>
+<p>Without it, send queries from a terminal, with the address of this page for ADDRESS:</p>
+<pre>curl ADDRESS --header 'Content-Type: application/json' \\
+  --data '{"query":"{ outfits { count results { title } } }"}'</pre>
+<ul>${links.map((link) => `<li>${link}</li>`).join('')}</ul>
+</div>`;
+}
+
 /** Contrast of colours, the bar below the answer, and the layout on a phone. */
 const style = `
 body { margin: 0; height: 100vh; height: 100dvh; }
 #root { height: 100%; }
 body > header { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.plain { padding: 1rem; font: 1rem/1.5 system-ui, sans-serif; }
+.plain pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 /* Text must be read on its background: WCAG AA. */
 .graphiql-container, .graphiql-dialog, .graphiql-tooltip, [data-radix-popper-content-wrapper] {
   --color-info: 208, 100%, 34%; --color-warning: 30, 100%, 27%; --color-tertiary: 188, 100%, 25%;
@@ -138,6 +158,7 @@ body > header { position: absolute; width: 1px; height: 1px; overflow: hidden; c
   .graphiql-container #graphiql-session { flex-direction: column; }
   .graphiql-container #graphiql-session > .graphiql-response { border-top: 1px solid hsla(var(--color-neutral), .25); }
   .graphiql-container .graphiql-logo { display: none; }
+  .graphiql-explorer-root select { max-width: 40vw; }
   .graphiql-footer select { flex: 1 1 90px; min-width: 0; }
 }
 `;
