@@ -559,7 +559,9 @@ describe('a cookie', () => {
       for (const headers of [session('a'), session('refused')]) {
         const answer = await read(app, { ...headers, accept }, { url });
         expect(answer.headers['cache-control']).toMatch(/^(private, no-cache|no-store.*)$/);
-        expect(answer.headers.vary).toMatch(/^(Accept, )?(Accept-Encoding, )?Cookie, Origin(, Accept-Encoding)?$/);
+        expect(answer.headers.vary).toMatch(
+          /^(Accept, )?(Accept-Encoding, )?Cookie, Origin(, Accept-Encoding)?$/,
+        );
         const again = { ...headers, accept, 'if-none-match': String(answer.headers.etag) };
         const unchanged = await read(app, again, { url });
         expect(unchanged.headers['cache-control']).toBe(answer.headers['cache-control']);
