@@ -36,7 +36,16 @@ export async function startDjango(secret: string) {
     execFileSync('/usr/bin/python3', ['app.py', name], { cwd: app, env, encoding: 'utf8' });
   const users: Readonly<Record<'ann' | 'bob', DjangoUser>> = JSON.parse(manage('setup'));
   const port = await findFreePort();
-  const options = ['-b', `127.0.0.1:${port}`, '--threads', '4', 'app:application'];
+  // Longer than the pauses of a test on a busy machine: a connection that ends meanwhile fails the next request.
+  const options = [
+    '-b',
+    `127.0.0.1:${port}`,
+    '--threads',
+    '4',
+    '--keep-alive',
+    '60',
+    'app:application',
+  ];
   const server = spawn('/usr/bin/python3', ['-m', 'gunicorn', ...options], {
     cwd: app,
     env,
