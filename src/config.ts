@@ -461,16 +461,11 @@ export type IdentityConfig = Pick<
   | 'legacyUrl'
 >;
 
-export type TracingConfig = Pick<
-  Config,
-  'otelDisabled' | 'otlpEndpoint' | 'otlpTracesEndpoint' | 'propagators' | 'tracesExporter'
->;
-
 /**
  * Without an endpoint or an exporter there are no traces: the default collector of the specification is rarely there.
  * @see https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
-export function isTraced(config: TracingConfig): boolean {
+export function isTraced(config: Config): boolean {
   const { otelDisabled, tracesExporter, otlpEndpoint, otlpTracesEndpoint } = config;
   if (otelDisabled.toLowerCase() === 'true' || tracesExporter.some((name) => name === 'none'))
     return false;

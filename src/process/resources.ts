@@ -6,6 +6,7 @@ import { type Database, openDatabase } from '../database/database.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import type { Standby } from '../database/standby/standby.ts';
 import { createLog } from '../observability/log.ts';
+import { version } from '../package.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { ShutdownReason } from './signals.ts';
 
@@ -39,7 +40,7 @@ export async function openResources(config: Config, log: Logger): Promise<Resour
   const { databaseReadUrls } = config;
   const database = await openDatabase(config, config.requestTimeout);
   const tracing = isTraced(config)
-    ? new (await import('../tracing/tracing.ts')).Tracing(config, log)
+    ? new (await import('../tracing/tracing.ts')).Tracing(config, version, log)
     : undefined;
   const logStandby = ({ description, problem }: Standby) => {
     if (problem) log.warn(`the ${description} ${problem}: it is not read from`);

@@ -28,12 +28,10 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { TracingConfig } from '../config.ts';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import type { Database } from '../database/database.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
-import { version } from '../package.ts';
 import { followCache, followEngine, followRequests, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
@@ -43,13 +41,23 @@ const warningInterval = 60_000;
 /** Milliseconds that the last spans may take at shutdown. */
 const flushTimeout = 1_000;
 
+/** The settings of OpenTelemetry that its packages do not read themselves. */
+interface TracingConfig {
+  readonly otelDisabled: string;
+  readonly otlpEndpoint: string | undefined;
+  readonly otlpTracesEndpoint: string | undefined;
+  readonly propagators: readonly string[];
+  readonly tracesExporter: readonly string[];
+}
+
 /** Registers the global tracer provider, and instruments the parts of a gateway. */
 export class Tracing {
   readonly followCache = followCache;
   readonly #provider: NodeTracerProvider;
   readonly #tracer: Tracer;
 
-  constructor(config: TracingConfig, log: FastifyBaseLogger) {
+  /** @param version of this gateway */
+  constructor(config: TracingConfig, version: string, log: FastifyBaseLogger) {
     const warn = (message: string) => log.warn(message);
     // What the packages find wrong in the environment while they read it, such as an unknown sampler.
     diag.setLogger({ error: warn, warn } as DiagLogger, DiagLogLevel.WARN);
