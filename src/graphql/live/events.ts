@@ -33,7 +33,9 @@ export async function answerWithEvents(
     return sendEvents(request, reply, format, all);
   };
   // Errors of a document are sent as an event: EventSource hides the body of another status.
-  if ('errors' in operation) return send(toLive(operation, false));
+  if ('errors' in operation) {
+    return send(toLive(await engine.refuse(operation, caller), false));
+  }
   request.operationName = operation.name;
   if (!operation.isLive) {
     const execution = { operation, variables, key: `events ${key}`, toAnswer: toLive };
