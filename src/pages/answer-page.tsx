@@ -9,6 +9,7 @@ import {
   isEnvelope,
   isGallery,
   List,
+  numbered,
   type Ordering,
   OrderingMenu,
   placeOf,
@@ -46,14 +47,9 @@ export function AnswerPage(properties: AnswerPageProperties) {
   const outfit = !isWrong && route?.record && isOutfit(json) ? json : undefined;
   const isByOffset = route !== undefined && knownParametersOf(route).has('offset');
   const name = route?.name ?? 'Outfit gateway';
-  const { page = 1, pages } = envelope && !isByOffset ? placeOf(envelope) : {};
-  const title = isWrong
-    ? `${reason} – ${name}`
-    : page > 1
-      ? `${name}, page ${page} of ${pages}`
-      : name;
+  const title = envelope && !isByOffset ? numbered(name, placeOf(envelope)) : name;
   return (
-    <Layout site={site} title={title} path={route?.path}>
+    <Layout site={site} title={isWrong ? `${reason} – ${name}` : title} path={route?.path}>
       <h1>{isWrong ? reason : name}</h1>
       {isWrong ? <Problem {...properties} /> : route && <p class="lead">{route.description}</p>}
       <p class="request">

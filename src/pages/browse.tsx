@@ -15,7 +15,7 @@ import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts
 import { type AnswerPageProperties, Problem, reasonOf } from './answer-page.tsx';
 import { PageForm, SearchForm } from './parts/forms.tsx';
 import { Layout } from './parts/layout.tsx';
-import { Gallery, OrderingMenu } from './parts/list.tsx';
+import { Gallery, numbered, OrderingMenu } from './parts/list.tsx';
 import { Avatar, Facts, Marks, nameOf, Owner, Picture } from './parts/outfit-card.tsx';
 import type { Site } from './parts/site.ts';
 import { shownText, Text, visibleText } from './parts/text.tsx';
@@ -68,7 +68,7 @@ function OutfitsPage({ answer, site, orderings, parameters }: AnswerPageProperti
   const words = visibleText(readParameter(parameters, 'search')?.trim() ?? '');
   const title = words ? `Outfits with “${words}”` : 'Outfits';
   return (
-    <Layout site={site} title={numbered(title, list)} path="/outfits/">
+    <Layout site={site} title={numbered(title, placeIn(list))} path="/outfits/">
       <h1 dir="auto">{title}</h1>
       <SearchForm orderings={orderings} parameters={parameters} />
       <Outfits {...{ list, site, parameters }} />
@@ -81,9 +81,7 @@ function OutfitsPage({ answer, site, orderings, parameters }: AnswerPageProperti
   );
 }
 
-function numbered(title: string, { page, pageCount }: NumberedPageFragment): string {
-  return page > 1 ? `${title}, page ${page} of ${pageCount}` : title;
-}
+const placeIn = ({ page, pageCount: pages }: NumberedPageFragment) => ({ page, pages });
 
 interface OutfitsProperties {
   readonly list: NumberedPageFragment;
@@ -93,14 +91,16 @@ interface OutfitsProperties {
 }
 
 function Outfits({ list, site, parameters, children }: OutfitsProperties) {
-  const { count, page, pageCount: pages, results: outfits } = list;
+  const { count, results: outfits } = list;
+  const place = placeIn(list);
+  const { page, pages } = place;
   const to = (number: number) =>
     number < 1 || number > pages || number === page
       ? null
       : `?${formatQuery(parameters, 'page', String(number))}`;
   const steps = {
     ...{ first: to(1), previous: to(page - 1), next: to(page + 1), last: to(pages) },
-    place: { page, pages },
+    place,
   };
   return (
     <>
@@ -146,7 +146,7 @@ function UserPage({ answer, site, orderings, parameters }: AnswerPageProperties)
   const name = nameOf(user) ?? `@${shownText(user.username)}`;
   const { outfits: list } = user;
   return (
-    <Layout site={site} title={numbered(`Outfits of ${name}`, list)}>
+    <Layout site={site} title={numbered(`Outfits of ${name}`, placeIn(list))}>
       <div class="owner profile">
         <Avatar user={user} media={site.media} />
         <div>

@@ -76,6 +76,11 @@ export function placeOf({ count, next, previous, results }: Envelope): Place {
   return { page, pages };
 }
 
+/** The title of a page of a list; that of the first one has no number. */
+export function numbered(title: string, { page, pages }: Place): string {
+  return page > 1 ? `${title}, page ${page} of ${pages}` : title;
+}
+
 const pageIn = (link: string) => Number(new URL(link).searchParams.getAll('page').at(-1) ?? 1);
 
 interface GalleryProperties {
@@ -120,7 +125,7 @@ interface Place {
 }
 
 /** Addresses of other pages; null: there is no such page. */
-export interface Steps {
+interface Steps {
   readonly first: string | null;
   readonly previous: string | null;
   readonly next: string | null;
