@@ -22,12 +22,10 @@ if (!existsSync(join(root, 'dist/server.js'))) {
   throw new Error('dist/ is missing: run "npm run build".');
 }
 rmSync(folder, { recursive: true, force: true });
-cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
-cpSync(join(root, 'prisma/migrations'), join(folder, 'prisma/migrations'), { recursive: true });
-const texts = ['.env.example', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'docs'];
-for (const name of texts) {
+// What npm pack takes, too; only a checkout runs .ci/prepare.js.
+for (const name of [...manifest.files, 'LICENSE', 'README.md']) {
   // The build of an image has no documents.
-  if (existsSync(join(root, name)))
+  if (name !== '.ci/prepare.js' && existsSync(join(root, name)))
     cpSync(join(root, name), join(folder, name), { recursive: true });
 }
 writeFileSync(join(folder, 'package.json'), `${JSON.stringify(reduceManifest(), null, 2)}\n`);
@@ -43,21 +41,12 @@ console.log(`${archive}: ${inMegabytes(statSync(archive).size)} MB`);
 
 /** package.json without the fields for installing, building and testing. */
 function reduceManifest() {
-  const { version, private: isPrivate, description, license, type, engines, bin } = manifest;
+  const { name, version, description, keywords, license, type, engines, bin, exports } = manifest;
   const scripts = Object.entries(manifest.scripts).filter(([, script]) =>
     /^node\b[^&|;]* dist\//.test(String(script)),
   );
-  return {
-    name: manifest.name,
-    version,
-    private: isPrivate,
-    description,
-    license,
-    type,
-    engines,
-    bin,
-    scripts: Object.fromEntries(scripts),
-  };
+  const kept = { name, version, description, keywords, license, type, engines, bin, exports };
+  return { ...kept, scripts: Object.fromEntries(scripts) };
 }
 
 /** @param {string} path */

@@ -1,4 +1,4 @@
-// npm run package: what it makes runs with node alone, where no node_modules is above it.
+// npm run package and npm pack: what they make runs with Node.js alone, where no node_modules is above it.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,11 +6,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { baseOf, run, stop } from '../support/cli/process.ts';
+import { Shell } from '../support/cli/shell.ts';
+import { deadLinks } from '../support/documents/page.ts';
 import { secret } from '../support/http/tokens.ts';
 
 const script = fileURLToPath(new URL('../../.ci/package.js', import.meta.url));
 const made = mkdtempSync(join(tmpdir(), 'outfit-gateway-made-'));
 const unpacked = mkdtempSync(join(tmpdir(), 'outfit-gateway-unpacked-'));
+const installed = mkdtempSync(join(tmpdir(), 'outfit-gateway-installed-'));
 const environment = { DATA_DIR: join(unpacked, 'data'), AUTH_JWT_SECRET: secret };
 
 let folder = '';
@@ -28,7 +31,9 @@ beforeAll(() => {
   ({ scripts, bin, version } = JSON.parse(manifest));
 }, 180_000);
 
-afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
+afterAll(() => {
+  for (const path of [unpacked, installed]) rmSync(path, { recursive: true, force: true });
+});
 
 /** What npm would run, without npm. */
 function runScript(name: string, ...args: string[]) {
@@ -104,10 +109,49 @@ describe('the package', () => {
     }
     const template = expect.stringMatching(/^template-\w+\.br$/);
     expect(readdirSync(join(folder, 'dist/database'))).toContainEqual(template);
-    const files = readdirSync(folder, { recursive: true, withFileTypes: true });
-    const bytes = files
-      .filter((file) => file.isFile())
-      .reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
-    expect(bytes).toBeLessThan(50e6);
+    expect(sizeOf(folder)).toBeLessThan(50e6);
+  });
+
+  test('has documents whose links lead into the package', () => {
+    expect(deadLinks(folder)).toEqual([]);
   });
 });
+
+test('npm installs what npm pack makes into an empty folder, without other packages, and npx starts it', async () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const shell = new Shell(installed, unpacked, { PORT: '0', ...environment, LOG_FORMAT: 'pretty' });
+  try {
+    // dist/ is built already.
+    const pack = `npm pack --ignore-scripts --pack-destination="$PWD" "${root}"`;
+    for (const command of [pack, 'npm install --omit=dev ./outfit-gateway-*.tgz']) {
+      expect(await shell.run(command)).toMatchObject({ failed: '' });
+    }
+    const modules = join(installed, 'node_modules');
+    const place = join(modules, 'outfit-gateway');
+    expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual([
+      'outfit-gateway',
+    ]);
+    expect(sizeOf(modules)).toBeLessThan(90e6);
+    expect(deadLinks(place)).toEqual([]);
+    expect(JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))).toMatchObject({
+      version,
+      engines: { node: '>=20.19' },
+    });
+    const required = `require.resolve('outfit-gateway/schema.graphql')`;
+    expect(await shell.run(`node -p "${required}"`)).toMatchObject({ failed: '' });
+
+    const server = await shell.start('npx outfit-gateway');
+    await expect.poll(server.output, { timeout: 60_000 }).toContain('GraphiQL: ');
+    const [, base] = /REST: +(http:\/\/[^/\s]+)\/api/.exec(server.output()) ?? [];
+    expect(await (await fetch(`${base}/api/outfits/`)).json()).toHaveProperty('count', 2400);
+    await server.end();
+  } finally {
+    await shell.close();
+  }
+}, 180_000);
+
+function sizeOf(path: string): number {
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((file) => file.isFile())
+    .reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
+}

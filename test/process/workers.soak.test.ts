@@ -75,7 +75,7 @@ describe('WORKERS=2', { timeout }, () => {
       await gateway.metric('gateway_client_requests_total{client="kiosk",interface="rest"}'),
     ).toBe(10);
     expect(await gateway.metric('gateway_workers')).toBe(2);
-    expect(await gateway.metric('gateway_build_info{version="0.1.0"}')).toBe(1);
+    expect(await gateway.metric('gateway_build_info{version="1.0.0"}')).toBe(1);
     expect(await gateway.metric('process_start_time_seconds')).toBeCloseTo(Date.now() / 1000, -3);
     const { usage } = await (await gateway.usage()).json();
     expect(usage).toMatchObject([

@@ -1,6 +1,6 @@
 // A page of the documents: what it says to type, and what that prints.
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -10,14 +10,44 @@ export const pages = ['README.md', ...readdirSync(join(root, 'docs')).map((name)
   .filter((name) => name.endsWith('.md'))
   .sort();
 
+/** As GitHub makes them of headings. */
+const anchorsOf = (text: string) =>
+  [...text.replace(/^```.*?^```/gms, '').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+/** Links of a page, or of all pages below a folder, that lead out of `top`, or to a file or heading that is missing. */
+export function deadLinks(top: string, name = '.'): string[] {
+  if (statSync(join(top, name)).isDirectory()) {
+    return readdirSync(join(top, name))
+      .filter((entry) => !/\.(?!md$)/.test(entry) && entry !== 'dist')
+      .flatMap((entry) => deadLinks(top, join(name, entry)));
+  }
+  if (!name.endsWith('.md')) return [];
+  const links = readFileSync(join(top, name), 'utf8').matchAll(
+    /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g,
+  );
+  return [...links].flatMap(([link, path = '', anchor]) => {
+    const target = path ? join(dirname(name), path) : name;
+    const isThere =
+      !target.startsWith('..') &&
+      existsSync(join(top, target)) &&
+      (anchor === undefined || anchorsOf(readFileSync(join(top, target), 'utf8')).includes(anchor));
+    return isThere ? [] : [`${name}: ${link}`];
+  });
+}
+
 /** What cannot be typed in here, and why; a test says when a line is no longer needed. */
 export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
   [
-    /^npm install |relay-compiler/,
+    /^npm install (?!\.)|relay-compiler/,
     'test/clients/clients.test.ts runs the tools that are installed',
   ],
   [
-    /npm run package|outfit-gateway-[\d.]+\.tar\.gz/,
+    /npm run package|outfit-gateway-[\d.]+\.t(?:ar\.)?gz|^npx outfit-gateway$/,
     'test/process/package.soak.test.ts makes and runs it',
   ],
   [
