@@ -41,12 +41,12 @@ export const invalidKey = () =>
 export const keyReused = (message: string) => new HttpError(422, 'IDEMPOTENCY_KEY_REUSED', message);
 
 /** @param seconds whole seconds until the next request is admitted */
-export const throttled = (seconds: number) =>
+export const throttled = (seconds: number, quota: Readonly<Record<string, string>>) =>
   new HttpError(
     429,
     'TOO_MANY_REQUESTS',
     `Request was throttled. Expected available in ${seconds} second${seconds === 1 ? '' : 's'}.`,
-    { 'Retry-After': String(seconds) },
+    { 'Retry-After': String(seconds), ...quota },
   );
 
 const notNow = (code: string, message: string, seconds = 1, options?: ErrorOptions) =>

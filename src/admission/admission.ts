@@ -1,5 +1,5 @@
 // Authentication and rate limit of every request, REST and GraphQL alike; and the switch for writes.
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import { findOtherOwner, type WriteConfig } from '../config.ts';
 import type { Caller } from '../database/task.ts';
 import {
@@ -23,12 +23,13 @@ declare module 'fastify' {
 }
 
 /**
- * Authenticates a request, then applies the rate limit. Undefined: an anonymous request that needs no credential.
+ * Authenticates a request, then applies the rate limit, whose state the reply tells. Undefined: an anonymous request that needs no credential.
  * @throws HttpError 401 or 429, in this order. When the address is over its rate limit, 429 comes first: for an invalid
  *   token, and for a token that needs a request to AUTH_WEBHOOK_URL. 503 when keys, webhook or database are unavailable.
  */
 export type Admit = (
   request: FastifyRequest,
+  reply: FastifyReply,
   needsViewer?: boolean,
 ) => Promise<Viewer | undefined> | undefined;
 
@@ -37,12 +38,12 @@ export function createAdmission(
   countRequest: CountRequest | undefined,
 ): Admit {
   /** A request counts once, for the first sender that is charged. */
-  const createCharge = ({ ip }: FastifyRequest): Charge => {
+  const createCharge = ({ ip }: FastifyRequest, reply: FastifyReply): Charge => {
     let sender: string | undefined;
     return async (userId) => {
       if (sender === undefined) {
         sender = senderOf(userId, ip);
-        await countRequest?.(sender);
+        if (countRequest) reply.headers(await countRequest(sender));
       }
       return sender;
     };
@@ -58,17 +59,17 @@ export function createAdmission(
     }
   };
 
-  const admit = async (request: FastifyRequest, needsViewer: boolean | undefined) => {
-    const charge = createCharge(request);
+  const admit: Admit = async (request, reply, needsViewer) => {
+    const charge = createCharge(request, reply);
     const viewer = await authenticate(request, charge);
     if (needsViewer && !viewer) throw notAuthenticated();
     await charge(viewer?.userId);
     return viewer;
   };
-  return (request, needsViewer) => {
+  return (request, reply, needsViewer) => {
     // Most requests have no credential: they get no promise.
     const isOpen = !countRequest && !needsViewer && !credentials.areIn(request);
-    return isOpen ? undefined : admit(request, needsViewer);
+    return isOpen ? undefined : admit(request, reply, needsViewer);
   };
 }
 

@@ -6,21 +6,28 @@ import { runOutsideTask, SharedTask } from '../database/task.ts';
 import { throttled } from '../errors.ts';
 
 /**
- * Undefined when a local lease covers the request.
+ * The headers `RateLimit-Policy` and `RateLimit`: the limit, the requests that are left, the seconds until there are more.
+ * @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers
+ */
+export type QuotaHeaders = Readonly<Record<string, string>>;
+
+/**
+ * At once when a local lease covers the request.
  * @throws HttpError 429 when the sender is over its rate limit, 503 when the database is unavailable
  */
-export type CountRequest = (sender: string) => Promise<void> | undefined;
+export type CountRequest = (sender: string) => Promise<QuotaHeaders> | QuotaHeaders;
 
 /** The window of a sender: starts with its first request, and is shared by all gateways on one database. */
 class Window {
   /** Leased requests that this process may still admit within the window. */
   left = 0;
-  isUsedUp = false;
+  /** Requests that no process has leased. */
+  unleased = 0;
   /** Bounds of the end of the window, by `performance.now()`: the round trip to the database lies between them. */
   endsAfter = 0;
   endsBefore = 0;
   isLeasing = false;
-  readonly waiting: { admit(): void; refuse(error: unknown): void }[] = [];
+  readonly waiting: { admit(quota: QuotaHeaders): void; refuse(error: unknown): void }[] = [];
 }
 
 const maxSenders = 50_000;
@@ -34,6 +41,11 @@ const clearingInterval = 60_000;
 export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: number): CountRequest {
   const windows = new LRUCache<string, Window>({ max: maxSenders });
   const leaseNow = createLessor(limit, read);
+  const policy = `"default";q=${limit.requests};w=${limit.seconds}`;
+  const quotaOf: QuotaOf = ({ left, unleased, endsBefore }, now) => ({
+    'RateLimit-Policy': policy,
+    RateLimit: `"default";r=${left + unleased};t=${secondsUntil(endsBefore, now)}`,
+  });
   // Never aborted: a lease also serves later requests of the sender, when its first client has left.
   const neverAborted = new AbortController();
   const lease = (sender: string, wanted: number) =>
@@ -48,38 +60,41 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
     if (now < window.endsAfter) {
       if (window.left > 0) {
         window.left--;
-        return undefined;
+        return quotaOf(window, now);
       }
-      if (window.isUsedUp) throw throttledUntil(window.endsBefore, now);
+      if (window.unleased === 0) throw refusal(window, now, quotaOf);
     }
     return new Promise((admit, refuse) => {
       window.waiting.push({ admit, refuse });
-      if (!window.isLeasing) serveWaiting(window, (wanted) => lease(sender, wanted));
+      if (!window.isLeasing) serveWaiting(window, (wanted) => lease(sender, wanted), quotaOf);
     });
   };
 }
 
+type QuotaOf = (window: Window, now: number) => QuotaHeaders;
+
 async function serveWaiting(
   window: Window,
   lease: (wanted: number) => Promise<Lease>,
+  quotaOf: QuotaOf,
 ): Promise<void> {
   window.isLeasing = true;
   try {
     while (window.waiting.length > 0) {
       const sent = performance.now();
-      const { leased, isUsedUp, milliseconds } = await lease(window.waiting.length);
+      const { leased, unleased, milliseconds } = await lease(window.waiting.length);
       const now = performance.now();
-      // Admitted even if the window has ended meanwhile: the lease was taken for them.
-      const served = window.waiting.splice(0, leased);
-      for (const { admit } of served) admit();
-      window.left = leased - served.length;
-      window.isUsedUp = isUsedUp;
+      window.left = leased;
+      window.unleased = unleased;
       window.endsAfter = sent + milliseconds;
       window.endsBefore = now + milliseconds;
-      if (!isUsedUp) continue;
-      for (const { refuse } of window.waiting.splice(0)) {
-        refuse(throttledUntil(window.endsBefore, now));
+      // Admitted even if the window has ended meanwhile: the lease was taken for them.
+      for (const { admit } of window.waiting.splice(0, leased)) {
+        window.left--;
+        admit(quotaOf(window, now));
       }
+      if (unleased > 0) continue;
+      for (const { refuse } of window.waiting.splice(0)) refuse(refusal(window, now, quotaOf));
     }
   } catch (error) {
     for (const { refuse } of window.waiting.splice(0)) refuse(error);
@@ -88,14 +103,17 @@ async function serveWaiting(
   }
 }
 
-function throttledUntil(end: number, now: number) {
+function secondsUntil(end: number, now: number): number {
   // Rounded to microseconds first: an error of floating point must not become a second.
-  return throttled(Math.ceil(Math.round((end - now) * 1000) / 1_000_000));
+  return Math.ceil(Math.round((end - now) * 1000) / 1_000_000);
 }
+
+const refusal = (window: Window, now: number, quotaOf: QuotaOf) =>
+  throttled(secondsUntil(window.endsBefore, now), quotaOf(window, now));
 
 interface Lease {
   readonly leased: number;
-  readonly isUsedUp: boolean;
+  readonly unleased: number;
   readonly milliseconds: number;
 }
 
@@ -117,7 +135,7 @@ const leaseStatement = `
     ) AS w (ends, used)
     CROSS JOIN LATERAL (SELECT ${leaseOf('($2 - w.used)')}) AS l (lease)
   )
-  RETURNING leased, used = $2 AS "isUsedUp", (ends - ${now})::float8 / 1000 AS milliseconds`;
+  RETURNING leased, $2 - used AS unleased, (ends - ${now})::float8 / 1000 AS milliseconds`;
 
 // Skips windows that are being leased from: waiting for them could deadlock.
 const clearStatement = `

@@ -70,7 +70,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     // Before the body is read, which may be large and slow.
     onRequest: async (request, reply) => {
       reply.header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
-      request.viewer = await admit(request);
+      request.viewer = await admit(request, reply);
     },
     handler: (request, reply) => endpoint.handle(request, reply),
   });

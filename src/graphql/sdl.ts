@@ -22,7 +22,7 @@ export function serveSdl(
     url: '/graphql/schema.graphql',
     onRequest: async (request, reply) => {
       if (compresses) reply.header('Vary', 'Accept-Encoding');
-      request.viewer = await admit(request);
+      request.viewer = await admit(request, reply);
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
       if (!isRead(request)) throw methodNotAllowed(request.method, allow);
     },

@@ -17,11 +17,11 @@ export function corsHeaders(
     'Access-Control-Allow-Origin': isNamed ? origin : '*',
     // Only for an origin that is named: never for `*` or `null`.
     ...(isNamed && authCookies.length > 0 ? { 'Access-Control-Allow-Credentials': 'true' } : {}),
-    'Access-Control-Expose-Headers': [...ownExposed, ...corsExposeHeaders].join(', '),
+    'Access-Control-Expose-Headers': [ownExposed, ...corsExposeHeaders].join(', '),
   };
 }
 
-const ownExposed = ['ETag', 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'];
+const ownExposed = 'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
 
 export interface CorsConfig {
   /** `*` is any origin, without credentials. */

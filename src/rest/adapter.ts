@@ -98,7 +98,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       const isCreate = create !== undefined && request.method === 'POST';
       // Before authentication: the answer is the same for all viewers.
       if (isCreate) guardWrite();
-      request.viewer = await admit(request, isCreate);
+      request.viewer = await admit(request, reply, isCreate);
       if (isCreate) guardWrite(request.viewer);
       if (request.method === 'OPTIONS') {
         return send(reply, 200, request.viewer && actions ? { ...metadata, actions } : metadata);

@@ -145,6 +145,40 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     }
   });
 
+  test('is told by RateLimit and RateLimit-Policy on each answer that it counts', async () => {
+    const gateway = await open(database, '5/minute');
+    const pass = holdClock(gateway);
+    const quota = ({ statusCode, headers }: LightMyRequestResponse) => {
+      const { ratelimit, 'ratelimit-policy': policy, 'retry-after': wait } = headers;
+      return [statusCode, ratelimit, policy, wait];
+    };
+    const policy = '"default";q=5;w=60';
+    expect(quota(await askGraphQL(gateway))).toEqual([
+      200,
+      '"default";r=4;t=60',
+      policy,
+      undefined,
+    ]);
+    await pass(20);
+    expect(quota(await askGraphQL(gateway, '{'))).toEqual([
+      200,
+      '"default";r=3;t=40',
+      policy,
+      undefined,
+    ]);
+    const { headers } = await ask(gateway);
+    expect(headers['ratelimit']).toBe('"default";r=2;t=40');
+    const unchanged = await ask(gateway, { headers: { 'if-none-match': String(headers.etag) } });
+    expect(quota(unchanged)).toEqual([304, '"default";r=1;t=40', policy, undefined]);
+    const wrong = await ask(gateway, { headers: { authorization: 'Bearer nonsense' } });
+    expect(quota(wrong)).toEqual([401, '"default";r=0;t=40', policy, undefined]);
+    for (const send of [ask, askGraphQL]) {
+      expect(quota(await send(gateway))).toEqual([429, '"default";r=0;t=40', policy, '40']);
+    }
+    const probe = await ask(gateway, { url: '/health/live' });
+    expect(quota(probe)).toEqual([200, undefined, undefined, undefined]);
+  });
+
   test('counts HEAD, OPTIONS, refused methods and unchanged answers', async () => {
     const gateway = await open(database, '7/hour');
     const etag = (await ask(gateway)).headers['etag'] ?? '';

@@ -43,7 +43,8 @@ describe('with CORS_ORIGINS', () => {
         const response = await gateway.get(url, { origin });
         expect(corsHeaders(response.headers)).toEqual({
           'access-control-allow-origin': origin,
-          'access-control-expose-headers': 'ETag, Retry-After, WWW-Authenticate, X-Request-Id',
+          'access-control-expose-headers':
+            'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id',
         });
         expect(response.headers.vary).toMatch(/^(Accept, (Accept-Encoding, )?)?Origin$/);
       }

@@ -76,7 +76,7 @@ describe('with REST_DEPRECATED and REST_SUNSET', () => {
   test('pages of other origins may read it', async () => {
     const exposed = async (url: string) =>
       (await gateway.get(url, { origin })).headers['access-control-expose-headers'];
-    const usual = 'ETag, Retry-After, WWW-Authenticate, X-Request-Id';
+    const usual = 'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
     expect(await exposed(listing)).toBe(`${usual}, Deprecation, Sunset, Link`);
     expect(await exposed('/graphql?query={__typename}')).toBe(usual);
     expect((await gateway.get(listing)).headers).not.toHaveProperty(

@@ -22,7 +22,7 @@ const ignored = new RegExp(
 );
 
 /** Only whether these are there is compared: their values are times, lengths and counters. */
-const volatile = /^(?:expires|last-modified|retry-after|(?:x-)?ratelimit-.*)$/;
+const volatile = /^(?:expires|last-modified|retry-after|(?:x-)?ratelimit(?:-.*)?)$/;
 
 /** What this service adds of its own accord: apps of a source without it see no other behaviour. */
 const additions: Readonly<Record<string, RegExp>> = {
@@ -31,6 +31,8 @@ const additions: Readonly<Record<string, RegExp>> = {
   deprecation: /^/,
   etag: /^/,
   link: /rel="successor-version"$/,
+  ratelimit: /^/,
+  'ratelimit-policy': /^/,
   sunset: /^/,
 };
 

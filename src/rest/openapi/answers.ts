@@ -20,6 +20,8 @@ const headers: Readonly<Record<string, Header>> = {
   Deprecation: { description: 'When the path is or was deprecated (RFC 9745).' },
   ETag: { description: 'Entity tag of these bytes, for `If-None-Match`.', on: [200, 304] },
   Link: { description: 'The successor of a deprecated path.' },
+  RateLimit: { description: 'Requests left, and seconds until there are more.' },
+  'RateLimit-Policy': { description: 'The rate limit: requests in a window of seconds.' },
   'Referrer-Policy': { description: 'Keeps its address from other origins.', on: 'all' },
   'Retry-After': { description: 'Seconds to wait.', type: 'integer', on: [429, 503] },
   Sunset: { description: 'When the path ends (RFC 8594).' },

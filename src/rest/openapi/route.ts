@@ -34,7 +34,7 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions & Docume
       const { method, protocol, host } = request;
       if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method);
       // It costs as much as the first page of each list.
-      await admit(request);
+      await admit(request, reply);
       // Internal requests are not admitted again.
       inner ??= InnerApp.build((scope) => serveRest(scope, { ...options, admit: () => undefined }));
       const samples = await takeSamples(await inner, routes, { protocol, host });
