@@ -46,13 +46,24 @@ builder.queryType({ description: 'Everything that can be read.' });
 
 export const DateTime = builder.scalarType('DateTime', {
   description:
-    'A moment as ISO 8601 UTC with six digits of fraction and a trailing `Z`, such as `2024-05-01T09:30:00.000000Z`.',
+    'A moment as RFC 3339 says. Answers are in UTC, with six digits of fraction and a trailing `Z`, such as `2024-05-01T09:30:00.000000Z`. Arguments may have another offset, and up to six digits of fraction.',
+  specifiedByURL: 'https://scalars.graphql.org/chillicream/date-time.html',
   serialize: (micros) => formatTimestamp(micros),
   parseValue: (value) => {
-    const micros = typeof value === 'string' ? parseTimestamp(value) : undefined;
+    const micros = typeof value === 'string' ? parseWithOffset(value) : undefined;
     if (micros !== undefined) return micros;
     throw badUserInput(
-      'A DateTime is an ISO 8601 UTC timestamp such as "2024-05-01T09:30:00.000000Z".',
+      'A DateTime is an RFC 3339 timestamp such as "2024-05-01T09:30:00.000000Z", with at most six digits of fraction.',
     );
   },
 });
+
+/** @see https://www.rfc-editor.org/rfc/rfc3339#section-5.6 */
+function parseWithOffset(text: string): bigint | undefined {
+  const match = /^(.{10}t.*?)(?:z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i.exec(text);
+  if (!match) return undefined;
+  const [, local = '', sign = '+', hours = 0, minutes = 0] = match;
+  const micros = parseTimestamp(`${local.toUpperCase()}Z`);
+  const offset = BigInt(`${sign}${60 * Number(hours) + Number(minutes)}`) * 60_000_000n;
+  return micros === undefined ? undefined : micros - offset;
+}

@@ -16,7 +16,8 @@ describe('the connection', () => {
 
   const scroll = async (variables: ScrollOutfitsQueryVariables) => {
     const data = await gateway.query(ScrollOutfitsDocument, { ordering: 'ID_ASC', ...variables });
-    const { edges, pageInfo, totalCount } = data.outfitConnection ?? expect.fail('no range');
+    const { edges, nodes, pageInfo, totalCount } = data.outfitConnection ?? expect.fail('no range');
+    expect(nodes).toEqual(edges.map(({ node }) => node));
     return { ids: edges.map(({ node }) => node.id), edges, pageInfo, totalCount };
   };
   const failure = async (range: string) => {
@@ -159,6 +160,7 @@ describe('the connection', () => {
         outfitConnection: {
           totalCount: 0,
           edges: [],
+          nodes: [],
           pageInfo: {
             startCursor: null,
             endCursor: null,

@@ -310,7 +310,8 @@ describe('the schema', () => {
   test('can be read by introspection', async () => {
     const gateway = await openGateway('PostgreSQL');
     try {
-      const { data } = await gateway.post(getIntrospectionQuery({ schemaDescription: true }));
+      const options = { schemaDescription: true, specifiedByUrl: true };
+      const { data } = await gateway.post(getIntrospectionQuery(options));
       const read = buildClientSchema(data as IntrospectionQuery);
       expect(printSchema(lexicographicSortSchema(read))).toBe(
         printSchema(lexicographicSortSchema(schema)),

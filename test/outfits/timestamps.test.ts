@@ -150,6 +150,31 @@ describe.each(laneKinds)('in %s', (kind) => {
     });
   });
 
+  // Of the specification that the schema names: https://scalars.graphql.org/chillicream/date-time.html
+  test.each([
+    ['2024-05-01T09:30:00Z', 2],
+    ['2024-05-01t09:30:00.000001z', 0],
+    ['2024-05-01T11:30:00.000001+02:00', 0],
+    ['2024-04-30T13:45:00.00-19:45', 2],
+    ['2024-05-01T09:30:00.000001-00:00', 0],
+    ['2024-05-01T09:30:00', 'BAD_USER_INPUT'],
+    ['2024-05-01 09:30:00Z', 'BAD_USER_INPUT'],
+    ['2024-05-01T09:30:00+24:00', 'BAD_USER_INPUT'],
+    ['2024-05-01T09:30:00+0200', 'BAD_USER_INPUT'],
+    ['2024-02-30T09:30:00+02:00', 'BAD_USER_INPUT'],
+    ['2024-05-01T09:30:00.0000001Z', 'BAD_USER_INPUT'],
+  ])('%s is the beginning of %s outfits, whatever its offset', async (createdFrom, expected) => {
+    const query = `query ($createdFrom: DateTime, $createdBefore: DateTime) {
+      outfits(filter: { createdFrom: $createdFrom, createdBefore: $createdBefore }) { count }
+    }`;
+    const createdBefore = '2024-05-01T19:00:00.999999+09:30';
+    const { data, errors } = await gateway.post(query, { createdFrom, createdBefore });
+    expect(
+      (data as { outfits?: { count: number } | null })?.outfits?.count ??
+        errors?.[0]?.extensions?.code,
+    ).toBe(expected);
+  });
+
   test.each(['created', 'modified'])('one microsecond decides the order by %s', async (field) => {
     const key = field as 'created' | 'modified';
     const expected = rows

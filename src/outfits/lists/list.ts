@@ -34,11 +34,15 @@ export interface OutfitPage {
   readonly rows: readonly OutfitRow[];
 }
 
-export interface OutfitList {
-  readonly page: (request: PageRequest) => Promise<OutfitPage>;
-  readonly keysetPage: (request: KeysetPageRequest) => Promise<OutfitRow[]>;
-  /** Outfits in the whole list. */
+/** A list that is read by ranges. */
+export interface RangeList<Row> {
+  readonly keysetPage: (request: KeysetPageRequest) => Promise<Row[]>;
+  /** Rows in the whole list. */
   readonly count: () => Promise<number>;
+}
+
+export interface OutfitList extends RangeList<OutfitRow> {
+  readonly page: (request: PageRequest) => Promise<OutfitPage>;
 }
 
 /** The visible outfits that match a filter, or all visible outfits without one. */
@@ -63,8 +67,8 @@ const emptyList: OutfitList = {
   count: async () => 0,
 };
 
-export async function hasOutfitAt(
-  list: OutfitList,
+export async function hasRowAt(
+  list: RangeList<unknown>,
   ordering: Ordering,
   key: SortKey,
   side: 'before' | 'after',

@@ -1,0 +1,136 @@
+// Connections (keyset pagination) of any type of node. @see https://relay.dev/graphql/connections.htm
+import type { InputShapeFromFields, ObjectRef } from '@pothos/core';
+import { hasRowAt, type RangeList } from '../../outfits/lists/list.ts';
+import { maxRows } from '../../outfits/lists/statements.ts';
+import { formatCursor, type Ordering, parseCursor, type SortKey } from '../../outfits/ordering.ts';
+import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import type { CostConfig, CountItems } from '../engine/cost.ts';
+import { badUserInput } from '../errors.ts';
+
+/** One less than a statement may read: one row more shows whether there is a next page. */
+const maxPerRequest = maxRows - 1;
+
+/** An empty range counts as one, since it is read too. */
+export const countItems: CountItems = ({ first, last }, config) =>
+  Math.min(Math.max(Number(first ?? last ?? defaultSize(config)), 1), maxPerRequest);
+
+interface Connection<Row> {
+  readonly list: RangeList<Row>;
+  readonly edges: readonly { readonly cursor: string; readonly node: Row }[];
+  readonly pageInfo: {
+    readonly startCursor: string | null;
+    readonly endCursor: string | null;
+    readonly hasNextPage: boolean;
+    readonly hasPreviousPage: boolean;
+  };
+}
+
+/** The types `<Name>Connection` and `<Name>Edge`. @param names the nodes in the plural, for descriptions */
+export function defineConnection<Row extends object>(
+  type: ObjectRef<typeof builder.$inferSchemaTypes, Row>,
+  names: string,
+) {
+  const { name } = type as { readonly name: string };
+  const Edge = builder.edgeObject({
+    type,
+    name: `${name}Edge`,
+    description: 'An item and its place in the list.',
+  });
+  return builder.objectRef<Connection<Row>>(`${name}Connection`).implement({
+    description: `A range of a list of ${names}.`,
+    fields: (t) => ({
+      edges: t.field({
+        type: [Edge],
+        description: 'The items of this range, each with its cursor.',
+        resolve: ({ edges }) => [...edges] as (typeof Edge)['$inferType'][],
+      }),
+      nodes: t.field({
+        type: [type],
+        description: 'The items of this range, for clients that need no cursors of single items.',
+        resolve: ({ edges }) => edges.map(({ node }) => node),
+      }),
+      pageInfo: t.field({
+        type: builder.pageInfoRef(),
+        description: 'Where this range begins and ends.',
+        resolve: ({ pageInfo }) => pageInfo,
+      }),
+      totalCount: t.int({
+        description: `Items in the whole list: all ${names} of it that the viewer may see.`,
+        resolve: ({ list }) => list.count(),
+      }),
+    }),
+  });
+}
+
+const rangeArguments = builder.args((t) => t.connectionArgs());
+
+type RangeArguments = InputShapeFromFields<typeof rangeArguments>;
+
+export async function resolveConnection<Row>(
+  list: RangeList<Row>,
+  range: RangeArguments,
+  ordering: Ordering,
+  keyOf: (row: Row) => SortKey,
+  { config }: Context,
+): Promise<Connection<Row>> {
+  const first = readLimit('first', range.first);
+  const last = readLimit('last', range.last);
+  const after = readCursor('after', range.after, ordering);
+  const before = readCursor('before', range.before, ordering);
+
+  const forward = first !== undefined || last === undefined;
+  const from = forward ? 'start' : 'end';
+  const size = first ?? last ?? defaultSize(config);
+  const [rows, beyondAfter, beyondBefore] = await Promise.all([
+    list.keysetPage({ ordering, after, before, limit: size + 1, from }),
+    after ? hasRowAt(list, ordering, after, 'before') : false,
+    before ? hasRowAt(list, ordering, before, 'after') : false,
+  ]);
+  const more = rows.length > size;
+  const slice = forward ? rows.slice(0, size) : rows.slice(more ? 1 : 0);
+  // With both `first` and `last`: the last of the first.
+  const kept =
+    forward && last !== undefined ? slice.slice(Math.max(0, slice.length - last)) : slice;
+
+  const edges = kept.map((row) => ({
+    cursor: formatCursor(ordering.field, keyOf(row)),
+    node: row,
+  }));
+  return {
+    list,
+    edges,
+    pageInfo: {
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
+      hasNextPage: forward ? more : beyondBefore,
+      hasPreviousPage: forward ? beyondAfter || kept.length < slice.length : more,
+    },
+  };
+}
+
+function defaultSize({ pageSize }: CostConfig): number {
+  return Math.min(pageSize, maxPerRequest);
+}
+
+function readLimit(name: 'first' | 'last', value: number | null | undefined): number | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (value >= 0 && value <= maxPerRequest) return value;
+  throw badUserInput(`${name} must be from 0 to ${maxPerRequest}, but it is ${value}.`);
+}
+
+function readCursor(
+  name: 'after' | 'before',
+  cursor: string | null | undefined,
+  ordering: Ordering,
+): SortKey | undefined {
+  if (cursor === null || cursor === undefined) return undefined;
+  const place = parseCursor(cursor);
+  if (!place) throw badUserInput(`${name} is not a cursor of this list.`);
+  if (place.field !== ordering.field) {
+    throw badUserInput(
+      `${name} is a cursor of a list with another ordering: start again without it.`,
+    );
+  }
+  return place.key;
+}
