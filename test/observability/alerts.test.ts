@@ -1,4 +1,5 @@
-// Names of metrics: by the rules of Prometheus, and what docs/alerts.yaml and docs/running.md name must be there.
+// Names of metrics: by the rules of Prometheus, and what docs/alerts.yaml, docs/running.md and the dashboard of deploy/
+// name must be there.
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { parser } from '@prometheus-io/lezer-promql';
@@ -16,6 +17,7 @@ import { records, rowsOf } from '../support/legacy/two-services.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const rules = readRules(read('docs/alerts.yaml'));
+const panels = readPanels(read('deploy/grafana/outfit-gateway.json'));
 const page = read('docs/running.md');
 
 let legacy: LegacyService;
@@ -73,7 +75,7 @@ afterAll(async () => {
   await legacy?.close();
 });
 
-describe.each(rules)('$alert', ({ expr, text }) => {
+describe.each([...rules, ...panels])('$alert', ({ expr }) => {
   test('is a valid query of metrics and labels that there are', () => {
     const { selectors, grouped } = readQuery(expr);
     expect(selectors.length).toBeGreaterThan(0);
@@ -95,7 +97,9 @@ describe.each(rules)('$alert', ({ expr, text }) => {
       expect(values.filter(matches), `${metric} ${label}`).not.toEqual([]);
     }
   });
+});
 
+describe.each(rules)('$alert', ({ expr, text }) => {
   test('says what it means and what to do, with labels that its query gives', () => {
     expect(text).toMatch(/ summary: \S/);
     expect(text).toMatch(/ description: >-\n +\S/);
@@ -105,6 +109,13 @@ describe.each(rules)('$alert', ({ expr, text }) => {
       expect(grouped).toContain(label);
     }
   });
+});
+
+test.each(panels)('the legend of $alert has labels that its query gives', ({ expr, text }) => {
+  const { selectors, grouped } = readQuery(expr);
+  const isSummed = /^(?:sum|max|topk|histogram_quantile)/.test(expr);
+  const labels = isSummed ? grouped : selectors.flatMap(({ metric }) => namesOf(metric));
+  for (const [, label] of text.matchAll(/\{\{(\w+)\}\}/g)) expect(labels).toContain(label);
 });
 
 test('no rule is left out of the checks', () => {
@@ -179,8 +190,8 @@ async function scrape(source: MetricsSource, accept?: string): Promise<Scrape> {
 function namesOf(metric: string): string[] {
   const found = series.get(metric);
   if (!found) throw new Error(`There is no metric ${metric}.`);
-  // Prometheus adds a job to each.
-  return ['job', ...new Set(found.flatMap((labels) => Object.keys(labels)))];
+  // Prometheus adds these to each.
+  return ['job', 'instance', ...new Set(found.flatMap((labels) => Object.keys(labels)))];
 }
 
 interface Matcher {
@@ -227,6 +238,23 @@ function readRules(file: string) {
       const expr = (folded ?? line ?? '').replaceAll(/\s+/g, ' ').trim();
       return { alert: text.split('\n', 1)[0] ?? '', expr, text };
     });
+}
+
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+
+/** Each query of the dashboard, with the variables of Grafana filled in. */
+function readPanels(file: string) {
+  const { panels } = JSON.parse(file) as { panels: readonly Panel[] };
+  return panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr, legendFormat }) => ({
+      alert: `${title}: ${legendFormat}`,
+      expr: expr.replaceAll('$__rate_interval', '5m').replaceAll('$job', 'outfit-gateway'),
+      text: legendFormat,
+    })),
+  );
 }
 
 function readSeries(text: string) {

@@ -54,7 +54,10 @@ export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
     /^(?:pg_dump|createdb|pg_restore|psql) /,
     'test/documents/running.soak.test.ts runs them where they are',
   ],
-  [/^docker |\ndocker /, 'there is no Docker where tests run'],
+  [
+    /^docker |\ndocker |^kubectl /,
+    'there is no Docker where tests run: test/process/image.soak.test.ts replays the Dockerfile, test/documents/deploy.test.ts reads the manifests',
+  ],
 ];
 
 export interface Step {
