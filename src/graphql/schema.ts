@@ -2,6 +2,7 @@
 import './types/outfit-connection.ts';
 import './types/outfit-mutations.ts';
 import './types/outfit-page.ts';
+import './types/user-connection.ts';
 import './types/viewer.ts';
 import { GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { builder } from './builder.ts';

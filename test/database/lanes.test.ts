@@ -62,6 +62,7 @@ describe('the filters of a document', () => {
     ],
     ['scrolled lists', 'outfitConnection(filter: { hasVideo: true }) { totalCount }', 3],
     ['searches', 'outfits(filter: { search: "and" }) { count }', 6],
+    ['users by name', 'users(search: "and") { totalCount }', 6],
     ['several hashtags', 'outfits(filter: { hashtags: ["a", "b"] }) { count }', 6],
     [
       'a range sorted by another field',

@@ -82,6 +82,16 @@ describe(`at ${outfits} outfits`, () => {
     },
   );
 
+  test('users by name are found by the index', async () => {
+    for (const search of ['user777', 'nobody']) {
+      const query = `{ users(search: "${search}", first: 2) { totalCount nodes { id } pageInfo { hasNextPage } } }`;
+      for (const plan of await plansOf(query)) {
+        expect(blocksOf(plan)).toBeLessThan(200);
+        expect(nodesOf(plan).map((node) => node['Node Type'])).not.toContain('Seq Scan');
+      }
+    }
+  });
+
   test('a range of a condition without an index walks no further than it must', async () => {
     // Of the public ones: no private one has this quality, so those would be walked to their end.
     const filter = 'filter: { quality: [3], private: false }';

@@ -9,7 +9,7 @@ const files = [
   ...['admission/rate-limit', 'database/migrations', 'graphql/nodes', 'graphql/shared-answers'],
   ...['http/conditional', 'transfer/export', 'transfer/import', 'transfer/likes-and-users'],
   ...['outfits/filters', 'outfits/statements', 'outfits/timestamps', 'outfits/visibility'],
-  ...['outfits/walks'],
+  ...['outfits/users', 'outfits/walks'],
 ];
 
 export default mergeConfig(

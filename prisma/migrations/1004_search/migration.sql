@@ -142,6 +142,11 @@ CREATE TRIGGER text_truncated AFTER TRUNCATE ON outfits
 -- Read by: search and hashtags.
 CREATE INDEX "outfit_texts_terms" ON "outfit_texts" USING gin (outfit_terms("folded"));
 
+-- Read by: users(search). Not a separate table: names rarely change, and an update of the avatar leaves the index alone.
+-- The first 1,000 characters are enough for names, and the terms of any text would not fit.
+CREATE INDEX "users_terms" ON "users"
+  USING gin (outfit_terms(outfit_casefold(left("username" || E'\n' || "first_name" || E'\n' || "last_name", 1000))));
+
 -- Rewrites all texts, for example after a restore without triggers. Blocks writers.
 CREATE FUNCTION rebuild_outfit_texts() RETURNS void
 LANGUAGE plpgsql AS $$

@@ -27,7 +27,7 @@ export interface Cost {
   readonly selections: number;
   /** Cost of the filters of lists for the database, by `weighFilter`: once for each field of the document. */
   readonly weight: number;
-  /** Names of the conditions in these filters. */
+  /** Names of the conditions in these filters; of a field without a filter, its own. */
   readonly conditions: ReadonlySet<string>;
 }
 
@@ -151,7 +151,11 @@ function measureField(
     const args = getArgumentValues(field, node, variables);
     const items = countItems(args, config);
     const weight = weighFilter?.(args) ?? 0;
-    return { items, weight, names: weight > 0 ? Object.keys(args['filter'] ?? {}) : [] };
+    return {
+      items,
+      weight,
+      names: weight > 0 ? Object.keys(args['filter'] ?? { [node.name.value]: weight }) : [],
+    };
   } catch (error) {
     // Execution fails on these arguments too: the field is an error, and nothing below it is read.
     if (error instanceof GraphQLError) return { ...unmeasured, items: 0 };

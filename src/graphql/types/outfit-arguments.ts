@@ -74,7 +74,7 @@ export function filterOf(input: Input | undefined): Filter {
     quality: readList('quality', quality, (grade) => grade),
     creationDevices: readList('creationDevices', creationDevices, (device) => device),
     hashtags: readList('hashtags', input.hashtags, readHashtag),
-    words: readSearch(input.search),
+    words: readSearch('filter.search', input.search),
   };
 }
 
@@ -86,20 +86,21 @@ function readHashtag(text: string, name: string): string {
   );
 }
 
-function readSearch(text: string | null | undefined): string[] | undefined {
+/** The words of a search; undefined: none. @throws GraphQLError that names the argument of an invalid search */
+export function readSearch(name: string, text: string | null | undefined): string[] | undefined {
   if (text === null || text === undefined) return undefined;
   if ([...text].length > maxLength) {
-    throw badUserInput(`filter.search must have at most ${maxLength} characters.`);
+    throw badUserInput(`${name} must have at most ${maxLength} characters.`);
   }
   // PostgreSQL text cannot hold NUL or lone surrogates.
   if (/[\0\p{Cs}]/u.test(text)) {
-    throw badUserInput('filter.search must be Unicode text without NUL characters.');
+    throw badUserInput(`${name} must be Unicode text without NUL characters.`);
   }
   const words = readWords(text);
   const short = words.find((word) => !isSearchable(word));
   if (short !== undefined) {
     throw searchTooShort(
-      `filter.search has a word that is too short to be found: ${JSON.stringify(short)}. Give words of three characters or more.`,
+      `${name} has a word that is too short to be found: ${JSON.stringify(short)}. Give words of three characters or more.`,
     );
   }
   return words.length === 0 ? undefined : words;

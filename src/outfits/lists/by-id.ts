@@ -58,10 +58,11 @@ function among(ids: readonly number[], add: Values['add']): string {
 function usersStatement(condition: string): string {
   return memoizeText(
     `users ${condition}`,
-    () => `SELECT ${columnsOfUser} FROM users WHERE ${condition}`,
+    () => `SELECT ${columnsOfUser} FROM users u WHERE ${condition}`,
   );
 }
 
-const columnsOfUser = Object.entries(userColumns)
-  .map(([field, [column]]) => `${column} AS "${field}"`)
+/** SELECT list for users `u`. */
+export const columnsOfUser = Object.entries(userColumns)
+  .map(([field, [column]]) => `u.${column} AS "${field}"`)
   .join(', ');

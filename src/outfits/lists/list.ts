@@ -192,7 +192,7 @@ function pageOf(rows: readonly PageRow[], { offset, pageSize }: PageRequest): Ou
   return { count, offset: found, pageSize, rows: outfitsIn(rows).map(rowOf) };
 }
 
-function inOrder<Row>(rows: Row[], from: KeysetPageRequest['from']): Row[] {
+export function inOrder<Row>(rows: Row[], from: KeysetPageRequest['from']): Row[] {
   return from === 'start' ? rows : rows.toReversed();
 }
 

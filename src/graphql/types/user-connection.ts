@@ -1,0 +1,34 @@
+// Connections of users: users(search).
+import { createUserSearch } from '../../outfits/lists/users.ts';
+import { builder } from '../builder.ts';
+import { searchTooShort } from '../errors.ts';
+import { countItems, defineConnection, resolveConnection } from './connection.ts';
+import { readSearch } from './outfit-arguments.ts';
+import { User } from './user.ts';
+
+const UserConnection = defineConnection(User, 'users');
+
+const byId = { field: 'id', direction: 'asc' } as const;
+const keyOf = ({ id }: { readonly id: number }) => ({ value: BigInt(id), id });
+
+builder.queryField('users', (t) =>
+  t.field({
+    type: UserConnection,
+    nullable: true,
+    description: 'The users whose names match a search, as a Relay connection, lowest id first.',
+    args: {
+      search: t.arg.string({
+        required: true,
+        description: `Words that all occur in the username, first or last name: anywhere, in upper or lower case. Their length is limited as in the \`search\` of \`OutfitFilter\`, and there must be one.`,
+      }),
+      ...t.arg.connectionArgs(),
+    },
+    extensions: { countItems, weighFilter: () => 2 },
+    resolve: (_root, { search, ...range }, context) => {
+      const words = readSearch('search', search);
+      if (!words)
+        throw searchTooShort('search has no word. Give words of three characters or more.');
+      return resolveConnection(createUserSearch(context.read, words), range, byId, keyOf, context);
+    },
+  }),
+);

@@ -1,0 +1,108 @@
+// users(search): names by their parts, against plain JavaScript on the same names.
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { useGateway } from '../support/gateway.ts';
+import { amount, laneKinds } from '../support/lane.ts';
+
+const people = [
+  ['ameliabennett', 'Amelia', 'Bennett'],
+  ['amelia_b', 'Amélie', 'Bénard'],
+  ['ben', '', ''],
+  ['BEN10', 'Benjamin', 'Amelia'],
+  ['春子', '春子', '山田'],
+  ['stras', 'Οδυσσεύς', '100%_Benn'],
+  ['li', 'Li', 'Ng'],
+  ['me-ben', "O'Benn", 'li 春'],
+] as const;
+const users = people.map((names, index) => ({ id: 3 * index - 4, names }));
+
+interface Answer {
+  readonly data: {
+    readonly users: {
+      readonly totalCount: number;
+      readonly nodes: readonly { readonly databaseId: number }[];
+      readonly pageInfo: { readonly endCursor: string | null; readonly hasNextPage: boolean };
+    } | null;
+  };
+  readonly errors?: { message: string; extensions?: { code?: string } }[];
+}
+
+describe.each(laneKinds)('users(search) on %s', (kind) => {
+  const gateway = useGateway(kind);
+  beforeAll(async () => {
+    await gateway.database.pool.query(
+      `INSERT INTO users (id, username, first_name, last_name)
+       SELECT * FROM unnest($1::int[], $2::text[], $3::text[], $4::text[])`,
+      [users.map(({ id }) => id), ...[0, 1, 2].map((at) => users.map(({ names }) => names[at]))],
+    );
+  });
+
+  const ask = (search: string, after: string | null = null, first = 2) =>
+    gateway.post(
+      `query ($search: String!, $first: Int, $after: String) {
+        users(search: $search, first: $first, after: $after) {
+          totalCount nodes { databaseId } pageInfo { endCursor hasNextPage }
+        }
+      }`,
+      { search, first, after },
+    ) as Promise<Answer>;
+
+  test('walks exactly the users in whose names every word occurs, lowest id first', async () => {
+    const words = fc
+      .tuple(fc.constantFrom(...people.flat()), fc.nat(5), fc.integer({ min: 1, max: 6 }))
+      .map(([name, from, length]) => [...name].slice(from, from + length).join(''));
+    const searches = fc.array(words, { minLength: 1, maxLength: 2 }).map((all) => all.join(' '));
+    const fold = (text: string) => text.toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+    await fc.assert(
+      fc.asyncProperty(searches, fc.boolean(), async (text, isUpper) => {
+        const search = isUpper ? text.toUpperCase() : text;
+        const given = search.split(' ').filter(Boolean);
+        const found: number[] = [];
+        let after: string | null = null;
+        for (let more = true; more; ) {
+          const { data, errors } = await ask(search, after);
+          const isShort = (word: string) => [...word].length < 3 && !/[春子山田]/.test(word);
+          if (given.length === 0 || given.some(isShort)) {
+            expect(errors?.[0]?.extensions?.code).toBe('SEARCH_TOO_SHORT');
+            return;
+          }
+          const { totalCount, nodes, pageInfo } = data.users ?? expect.fail(String(errors));
+          found.push(...nodes.map(({ databaseId }) => databaseId));
+          more = pageInfo.hasNextPage;
+          after = pageInfo.endCursor;
+          if (!more) expect(totalCount).toBe(found.length);
+        }
+        const expected = users.filter(({ names }) =>
+          given.every((word) => names.some((name) => fold(name).includes(fold(word)))),
+        );
+        expect(found).toEqual(expected.map(({ id }) => id));
+      }),
+      { numRuns: amount(80, 1000) },
+    );
+  });
+
+  test.each([
+    ['', 'SEARCH_TOO_SHORT', 'search has no word. Give words of three characters or more.'],
+    ['be', 'SEARCH_TOO_SHORT', /^search has a word that is too short to be found: "be"/],
+    ['ben \u0000', 'BAD_USER_INPUT', 'search must be Unicode text without NUL characters.'],
+    ['b'.repeat(101), 'BAD_USER_INPUT', 'search must have at most 100 characters.'],
+  ])('%j is an error with a code, and the field is null', async (search, code, message) => {
+    const { data, errors } = await ask(search);
+    expect(data).toEqual({ users: null });
+    expect(errors).toEqual([
+      expect.objectContaining({
+        message: typeof message === 'string' ? message : expect.stringMatching(message),
+        extensions: { code },
+      }),
+    ]);
+  });
+
+  test('finds a user under a new name at once, and no more under the old one', async () => {
+    const namesOf = async (search: string) => (await ask(search)).data.users?.totalCount;
+    expect([await namesOf('stras'), await namesOf('gravel')]).toEqual([1, 0]);
+    const rename = 'UPDATE users SET username = $1 WHERE id = 11';
+    await gateway.database.pool.query(rename, ['Gravelines']);
+    expect([await namesOf('stras'), await namesOf('gravel')]).toEqual([0, 1]);
+    await gateway.database.pool.query(rename, ['stras']);
+  });
+});
