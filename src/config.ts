@@ -385,13 +385,27 @@ export interface Config extends Settings {
   readonly hasMediaUrl: boolean;
 }
 
-/** An empty variable counts as unset. @throws ConfigError for the first invalid variable */
+/** An empty variable counts as unset. @throws ConfigError with a line for each invalid variable */
 export function readConfig(environment: Environment): Config {
-  const entries = Object.entries(settings).map(([key, one]) => [key, read(environment, one)]);
+  const problems: string[] = [];
+  const entries = Object.entries(settings).map(([key, one]) => {
+    try {
+      return [key, read(environment, one)];
+    } catch (error) {
+      problems.push((error as ConfigError).message);
+      return [key, undefined];
+    }
+  });
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   const config: Settings = Object.fromEntries(entries);
   if (config.databaseReadUrls.length > 0 && config.databaseUrl === undefined) {
     throw new ConfigError(
       'DATABASE_READ_URLS is set, but DATABASE_URL is not: the embedded database has no standbys, so set DATABASE_URL to their primary server.',
+    );
+  }
+  if (config.workers !== 1 && config.databaseUrl === undefined) {
+    throw new ConfigError(
+      `WORKERS is "${config.workers}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
     );
   }
   if (config.authJwksUrl && config.authJwtSecret) {

@@ -182,6 +182,14 @@ function createFetch(host: Record<string, string>): FetchImplementation {
   };
 }
 
+/** The keys that a key set has now. @throws HttpError 503 with the cause */
+export async function countKeys(url: string, config: IdentityConfig): Promise<number> {
+  const fetchKeySet = createFetch(legacyHostFor(url, config));
+  const signal = AbortSignal.timeout(5_000);
+  const request = { headers: new Headers(), method: 'GET', redirect: 'manual', signal } as const;
+  return (await (await fetchKeySet(url, request)).json()).keys.length;
+}
+
 interface Outage {
   readonly keys: JWTVerifyGetKey;
   error: unknown;

@@ -1,9 +1,9 @@
 // The interface of a command, and how all commands print help and errors.
 import type { Readable } from 'node:stream';
-import type { Environment } from '../config.ts';
+import { ConfigError, type Environment } from '../config.ts';
 import { describeError } from '../process/exit.ts';
 import type { Output } from '../transfer/reporter.ts';
-import { type CommandLine, parseLine, settingsOf, UsageError } from './options/command-line.ts';
+import { type CommandLine, parseLine, settingsOf } from './options/command-line.ts';
 
 export interface Io {
   readonly env: Environment;
@@ -40,7 +40,7 @@ export async function runCommand(
     const isInterrupted = io.signal.aborted && isOfAbort(error, io.signal);
     io.stderr.write(isInterrupted ? 'Interrupted.\n' : `${describeError(error)}\n`);
     if (isInterrupted) return 130;
-    return error instanceof UsageError ? 2 : (command.failureCode ?? 1);
+    return error instanceof ConfigError ? 2 : (command.failureCode ?? 1);
   }
 }
 

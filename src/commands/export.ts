@@ -1,7 +1,7 @@
 // outfit-gateway export: writes the whole listing in the formats that the import reads.
 import { Writable } from 'node:stream';
 import { Option } from 'commander';
-import { baseUrl, type Config, readConfig, text } from '../config.ts';
+import { baseUrl, type Config, ConfigError, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
@@ -12,7 +12,7 @@ import { readRecords } from '../transfer/export/records.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
-import { as, createLine, UsageError, withSettings } from './options/command-line.ts';
+import { as, createLine, withSettings } from './options/command-line.ts';
 
 const timestamp = text
   .transform((value) => parseTimestamp(value))
@@ -89,7 +89,7 @@ export async function run(io: Io, values: Values, [target = '']: readonly string
 
 type Request = ReturnType<typeof readRequest>;
 
-/** @throws UsageError for options that do not go together */
+/** @throws ConfigError for options that do not go together */
 function readRequest(target: string, values: Values, { publicUrl }: Config) {
   const { since, overwrite = false } = values;
   const form =
@@ -97,23 +97,23 @@ function readRequest(target: string, values: Values, { publicUrl }: Config) {
   const base = values.base ?? publicUrl ?? '';
   const rows = values.likes ? 'likes' : values.users ? 'users' : undefined;
   if (form === 'pages' && rows) {
-    throw new UsageError(`--${rows} needs lines, such as ${rows}.ndjson.`);
+    throw new ConfigError(`--${rows} needs lines, such as ${rows}.ndjson.`);
   }
   if (form === 'pages' && /\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) {
-    throw new UsageError(
+    throw new ConfigError(
       `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
     );
   }
   if (form !== 'pages' && values.base !== undefined) {
-    throw new UsageError('--base is for pages: lines have no links.');
+    throw new ConfigError('--base is for pages: lines have no links.');
   }
   if (form === 'pages' && since !== undefined) {
-    throw new UsageError(
+    throw new ConfigError(
       '--since needs lines, such as changes.ndjson: pages have the count and links of a whole listing.',
     );
   }
   if (form === 'pages' && base === '') {
-    throw new UsageError(
+    throw new ConfigError(
       'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
     );
   }

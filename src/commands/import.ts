@@ -5,6 +5,7 @@ import { type Command, Option } from 'commander';
 import {
   baseUrl,
   type Config,
+  ConfigError,
   duration,
   legacyHostFor,
   readConfig,
@@ -26,7 +27,7 @@ import { fingerprintFiles } from '../transfer/source/files.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
-import { as, asList, createLine, UsageError, withSettings } from './options/command-line.ts';
+import { as, asList, createLine, withSettings } from './options/command-line.ts';
 
 const live = 'For a live listing:';
 
@@ -138,14 +139,14 @@ interface Values {
   readonly maxRemoved?: number;
 }
 
-/** @throws UsageError for options that do not go together */
+/** @throws ConfigError for options that do not go together */
 function checkValues(values: Values, isLive: boolean): void {
   const { header, pause, follow, prune, yes, maxRemoved } = values;
   const ofLive = { '--header': header, '--pause': pause, '--follow': follow, '--prune': prune };
   const [first] = Object.entries(ofLive).find(([, value]) => value !== undefined) ?? [];
-  if (first && !isLive) throw new UsageError(`${first} needs a live listing as SOURCE.`);
-  if (yes && !prune) throw new UsageError('--yes is about what --prune removes: add --prune.');
-  if (maxRemoved !== undefined && !yes) throw new UsageError('--max-removed needs --yes.');
+  if (first && !isLive) throw new ConfigError(`${first} needs a live listing as SOURCE.`);
+  if (yes && !prune) throw new ConfigError('--yes is about what --prune removes: add --prune.');
+  if (maxRemoved !== undefined && !yes) throw new ConfigError('--max-removed needs --yes.');
 }
 
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {

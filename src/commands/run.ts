@@ -11,6 +11,7 @@ import { createLine, nearestSetting, parseLine } from './options/command-line.ts
 const commands: Readonly<Record<string, readonly [summary: string, () => Promise<Command>]>> = {
   start: ['starts the gateway; this is what happens without a command', () => import('./start.ts')],
   migrate: ['brings the database to the current migrations', () => import('./migrate.ts')],
+  check: ['tries all settings, and changes nothing', () => import('./check.ts')],
   import: ['reads an existing listing into the database', () => import('./import.ts')],
   verify: ['compares a listing with what this service answers', () => import('./verify.ts')],
   replay: [
@@ -33,8 +34,8 @@ such as --port 8080, a variable such as PORT=8080, or a line in the file .env, a
 
 In a checkout of the sources, "npm start" and "npm run COMMAND -- ..." do the same.
 
-Exit code: 0 it is done, 1 it failed, 2 the command line is wrong, 130 it was interrupted. Where 1 is
-an answer, such as "something differs", 2 is also what failed: the help of the command says so.`;
+Exit code: 0 it is done, 1 it failed, 2 the command line or a setting is wrong, 130 it was interrupted.
+Where 1 is an answer, such as "something differs", 2 is also what failed: the help of the command says so.`;
 
 async function main(words: readonly string[]): Promise<void> {
   const [first = 'start'] = words;

@@ -1,6 +1,6 @@
 // outfit-gateway verify: compares a live listing with the answers of this service.
 import { buildApp } from '../app.ts';
-import { type Config, legacyHostFor, readConfig, wholeNumber } from '../config.ts';
+import { type Config, ConfigError, legacyHostFor, readConfig, wholeNumber } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
 import { toAnswer } from '../http/client.ts';
@@ -13,7 +13,7 @@ import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';
-import { as, asList, createLine, UsageError, withSettings } from './options/command-line.ts';
+import { as, asList, createLine, withSettings } from './options/command-line.ts';
 import {
   type ComparisonValues,
   conclude,
@@ -64,7 +64,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const { against, sample } = values;
   const listing = findListingUrl(sources);
   if (listing === undefined) {
-    throw new UsageError(
+    throw new ConfigError(
       `verify compares a live listing, by its URL. For saved files, type ${commandText(`import ${sources.join(' ')} --dry-run`)}.`,
     );
   }

@@ -1,7 +1,7 @@
 // Start of the gateway: the steps that run once, however many processes then serve.
 
 import type { Logger } from 'pino';
-import { type Config, ConfigError, findWriteObstacle } from '../config.ts';
+import { type Config, findWriteObstacle } from '../config.ts';
 import { migrate } from '../database/migrations.ts';
 import { type PortReservation, reservePort, urlOf } from '../http/server/server.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
@@ -18,17 +18,12 @@ interface Ports {
 
 export async function start(config: Config): Promise<void> {
   const isSingle = config.workers === 1;
-  if (!isSingle && config.databaseUrl === undefined) {
-    throw new ConfigError(
-      `WORKERS is "${config.workers}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
-    );
-  }
   const log = await openLog(config, !isSingle);
   log.info({ version }, `Outfit gateway ${version}`);
 
   // The cheap checks first: a wrong address fails at once, a new embedded database takes seconds.
   const ports = await reservePorts(config);
-  if (config.databaseUrl === undefined && config.trustedDocuments !== undefined) {
+  if ((config.databaseUrl === undefined || !isSingle) && config.trustedDocuments !== undefined) {
     await (await import('../app.ts')).checkTrustedDocuments(config.trustedDocuments, config);
   }
   // The parent of workers only seeds the database: it needs no standbys and no tracing.

@@ -19,12 +19,12 @@ export function fail(error: unknown): never {
   process.exit(1);
 }
 
-/** @throws ConfigError that names the settings to change, when the address cannot be listened on */
+/** @throws OperatorError that names the settings to change, when the address cannot be listened on */
 export function explainListenError<Result>(work: Promise<Result>): Promise<Result> {
   const codes = /^(?:EADDRINUSE|EACCES|EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_\w+)$/;
   return work.catch((error: NodeJS.ErrnoException) => {
     if (!codes.test(error.code ?? '')) throw error;
-    throw new ConfigError(
+    throw new OperatorError(
       `The gateway cannot listen there (${error.message}): set HOST and PORT (and METRICS_PORT) to addresses that are free.`,
     );
   });

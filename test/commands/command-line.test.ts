@@ -100,14 +100,14 @@ AUTH_AUDIENCE=of the file
 });
 
 describe('.env', () => {
-  test.each<[args: string[], code: number, text: string, sentence: string]>([
-    [['start'], 1, 'PORT=8080\nPORT 8080\n', 'Line 2 of .env is not NAME=value: '],
-    [['counts', 'check'], 2, 'A="a\nb"\n\r\n"PORT=1\n', 'Line 4 of .env is not NAME=value: '],
-    [['migrate'], 1, 'A="x\nPORT=1\nB="y"\n', 'Line 1 of .env is not NAME=value: '],
-    [['migrate'], 1, 'PORT=http', 'PORT is "http", but '],
-  ])('ends %j with %i and one sentence for %j', async (args, code, text, sentence) => {
+  test.each<[args: string[], text: string, sentence: string]>([
+    [['start'], 'PORT=8080\nPORT 8080\n', 'Line 2 of .env is not NAME=value: '],
+    [['counts', 'check'], 'A="a\nb"\n\r\n"PORT=1\n', 'Line 4 of .env is not NAME=value: '],
+    [['migrate'], 'A="x\nPORT=1\nB="y"\n', 'Line 1 of .env is not NAME=value: '],
+    [['migrate'], 'PORT=http', 'PORT is "http", but '],
+  ])('ends %j with 2 and one sentence for %j', async (args, text, sentence) => {
     const ended = await call(args, folderWith(text));
-    expect(ended).toMatchObject({ code, output: '' });
+    expect(ended).toMatchObject({ code: 2, output: '' });
     expect(ended.errors.startsWith(sentence), ended.errors).toBe(true);
     expect(ended.errors).toMatch(/^[^\n]+\.\n$/);
   });
@@ -116,7 +116,7 @@ describe('.env', () => {
     const folder = mkdtempSync(join(place, 'folder-'));
     mkdirSync(join(folder, '.env'));
     expect(await call([], folder)).toEqual({
-      code: 1,
+      code: 2,
       output: '',
       errors: expect.stringMatching(/^The file \.env cannot be read \(EISDIR[^\n]+\.\n$/),
     });
@@ -147,18 +147,55 @@ describe('a wrong command line ends with 2 and one sentence', () => {
   });
 });
 
-const commands = [
-  'start',
-  'migrate',
-  'import',
-  'verify',
-  'replay',
-  'export',
-  'token',
-  'whoami',
-  'forget',
-  'counts',
-];
+/** Each with a command line that is right, and its exit code when what it needs is away. */
+const lines: Readonly<Record<string, readonly [args: readonly string[], code: number]>> = {
+  start: [['--host', '192.0.2.1'], 1],
+  migrate: [[], 1],
+  check: [[], 1],
+  import: [['http://localhost:1/api/outfits/'], 2],
+  verify: [['http://localhost:1/api/outfits/'], 2],
+  replay: [
+    ['/nonexistent', '--legacy', 'http://localhost:1', '--against', 'http://localhost:1'],
+    2,
+  ],
+  export: [['-'], 1],
+  token: [['--user', '1'], 2],
+  whoami: [['--header', 'Authorization: Token abc'], 2],
+  forget: [['--user', '1'], 2],
+  counts: [['check'], 2],
+};
+const commands = Object.keys(lines);
+
+describe('the exit code of', () => {
+  test.each(commands)(
+    '%s is 2 for a wrong command line or setting, also with others',
+    async (name) => {
+      const [args, code] = lines[name] ?? [[], 0];
+      const command = await import(`../../src/commands/${name}.ts`);
+      const environment = {
+        DATABASE_URL: 'postgresql://localhost:1/nothing',
+        LEGACY_URL: 'http://localhost:1',
+        LOG_LEVEL: 'silent',
+      };
+      const codes: number[] = [];
+      for (const [more, settings, sentence] of [
+        [['--nope'], {}, /^Unknown option '--nope'/],
+        [['--page-size', '0'], {}, /^--page-size is "0", but it may be /],
+        [[], { PORT: 'abc', PAGE_SIZE: '0' }, /^PORT is "abc", .*\nPAGE_SIZE is "0", .*\n$/],
+        [[], { DATABASE_URL: '', WORKERS: '2' }, /^WORKERS is "2", but the embedded database/],
+        [[], { AUTH_COOKIES: 'a' }, /^AUTH_COOKIES is set, but AUTH_WEBHOOK_URL is not/],
+      ] as const) {
+        const given = { ...environment, ...settings };
+        const ended = await callCommand(command, [...args, ...more], given);
+        expect(ended.stderr).toMatch(sentence);
+        codes.push(ended.code);
+      }
+      expect(codes).toEqual([2, 2, 2, 2, 2]);
+      const failed = await callCommand(command, args, environment);
+      expect(failed).toMatchObject({ code });
+    },
+  );
+});
 
 describe('help', () => {
   test('names every command', async () => {

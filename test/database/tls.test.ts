@@ -37,6 +37,6 @@ describe('one sentence says what is wrong with', () => {
 });
 
 test('the gateway does not start with it', async () => {
-  const said = await failure(runServer({ DATABASE_URL: `${url}?sslmode=prefer` }));
+  const said = await failure(runServer({ DATABASE_URL: `${url}?sslmode=prefer` }), 2);
   expect(said).toMatch(/^DATABASE_URL has sslmode=prefer, /);
 });

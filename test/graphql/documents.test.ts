@@ -410,7 +410,7 @@ describe('a file that cannot be taken', () => {
   test('is named by the process, in one sentence', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     const server = runServer({ ...environment, TRUSTED_DOCUMENTS: join(folder, 'missing.json') });
-    expect(await failure(server)).toMatch(
+    expect(await failure(server, 2)).toMatch(
       /^TRUSTED_DOCUMENTS is ".*missing\.json", but it cannot be read \(ENOENT: .*\)\.$/,
     );
   });

@@ -134,7 +134,7 @@ describe('before a first database is made', () => {
       const address = other.address();
       const port = String(typeof address === 'object' && address ? address.port : 0);
       const server = runServer({ ...environment, HOST: '127.0.0.1', ...settings(port) });
-      expect(await failure(server)).toMatch(sentence);
+      expect(await failure(server, sentence === isInUse ? 1 : 2)).toMatch(sentence);
       expect(readdirSync(environment['DATA_DIR'] ?? '')).toEqual([]);
     } finally {
       other.close();

@@ -173,7 +173,7 @@ describe('WORKERS=2', { timeout }, () => {
 describe('what cannot start', { timeout }, () => {
   test('as the embedded database with workers is refused with one sentence', async () => {
     for (const WORKERS of ['2', 'auto']) {
-      expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', WORKERS }))).toBe(
+      expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', WORKERS }), 2)).toBe(
         `WORKERS is "${WORKERS}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
       );
     }
@@ -182,7 +182,7 @@ describe('what cannot start', { timeout }, () => {
   test('ends with the sentence of the worker that found it', async () => {
     const environment = { ...(await migratedEnvironmentOf('PostgreSQL')), WORKERS: '2' };
     const documents = { ...environment, TRUSTED_DOCUMENTS: '/nonexistent/documents.json' };
-    expect(await failure(runServer(documents))).toMatch(/^TRUSTED_DOCUMENTS is /);
+    expect(await failure(runServer(documents), 2)).toMatch(/^TRUSTED_DOCUMENTS is /);
     expect(await failure(runServer({ ...environment, HOST: '192.0.2.1', PORT: '4000' }))).toMatch(
       /EADDRNOTAVAIL.*set HOST and PORT/,
     );
@@ -191,7 +191,7 @@ describe('what cannot start', { timeout }, () => {
 
 describe('the limits of the gateway', () => {
   test('are shared out: together the workers keep them, and each can work', () => {
-    const config = readConfig({ MAX_STREAMS: '0', MAX_CONCURRENT_REQUESTS: '2', WORKERS: '4' });
+    const config = readConfig({ MAX_STREAMS: '0', MAX_CONCURRENT_REQUESTS: '2' });
     const shares = splitLimits(config, 4);
     expect(shares.map(({ databasePoolMax }) => databasePoolMax)).toEqual([3, 3, 2, 2]);
     expect(shares.map(({ cacheMaxSize }) => cacheMaxSize)).toEqual(Array(4).fill(2 ** 24));

@@ -121,7 +121,7 @@ test('a sunset before the deprecation ends the start with one sentence', async (
     REST_DEPRECATED: '2027-01-31',
     REST_SUNSET: '2027-01-30T23:59:59Z',
   });
-  expect(await failure(server)).toBe(
+  expect(await failure(server, 2)).toBe(
     'REST_SUNSET is before REST_DEPRECATED: set it to the same or a later day.',
   );
 });

@@ -8,9 +8,6 @@ import type { Output } from '../../transfer/reporter.ts';
 
 export type CommandLine = Command;
 
-/** An error in the command line that the command itself detects: exit code 2, as for all such errors. */
-export class UsageError extends ConfigError {}
-
 export function createLine(name: string): CommandLine {
   return new Command(`outfit-gateway ${name}`.trim())
     .helpCommand(false)

@@ -1,8 +1,17 @@
 // Data folder of the embedded database: created, locked, and checked before anything is written to it.
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { messageOf, OperatorError } from '../../errors.ts';
-import { LockedError, StaleLockError, takeLock } from './lock.ts';
+import { askHolder, LockedError, StaleLockError, takeLock } from './lock.ts';
 
 /** The embedded database cannot be opened. The message is one sentence that says what to change. */
 export class EmbeddedDatabaseError extends OperatorError {
@@ -113,10 +122,30 @@ function prepare(database: string, unfinished: string): void {
     );
     return;
   }
+  checkParts(database);
+}
+
+function checkParts(database: string): void {
   const missing = parts.filter((part) => !existsSync(join(database, part)));
   if (missing.length > 0) {
     throw new EmbeddedDatabaseError(
       `The database in ${database} is not whole (${missing.join(', ')} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
     );
   }
+}
+
+/** What a start will find or make there; opening it would write to it. @throws EmbeddedDatabaseError, Error */
+export async function describeDataFolder(dataDir: string): Promise<string> {
+  let folder = resolve(dataDir);
+  const database = join(folder, 'pgdata');
+  const isNew = !existsSync(database) || existsSync(join(database, 'unfinished'));
+  if (!isNew) checkParts(database);
+  const holder = await askHolder(join(folder, 'lock'));
+  if (holder !== undefined)
+    return `the embedded database in ${dataDir} is in use by process ${holder}`;
+  while (!existsSync(folder)) folder = dirname(folder);
+  accessSync(folder, constants.W_OK);
+  return isNew
+    ? `the start makes the embedded database in ${dataDir}`
+    : `the embedded database in ${dataDir} is there; the start applies migrations that it lacks`;
 }

@@ -49,7 +49,7 @@ async function tryListen(server: Server, path: string): Promise<boolean> {
 }
 
 /** Process id of the holder; undefined for a stale lock, on which no process listens. */
-async function askHolder(path: string): Promise<string | undefined> {
+export async function askHolder(path: string): Promise<string | undefined> {
   try {
     let holder = '';
     for await (const chunk of createConnection(path).setEncoding('utf8')) holder += chunk;

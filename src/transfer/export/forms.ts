@@ -6,8 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { ConfigError } from '../../config.ts';
-import { messageOf } from '../../errors.ts';
+import { messageOf, OperatorError } from '../../errors.ts';
 import { buildEnvelope } from '../../rest/documents.ts';
 import { parseQuery } from '../../rest/url.ts';
 
@@ -29,7 +28,7 @@ export async function streamLines(records: Records, stream: Writable): Promise<v
   await explainFailure(
     stream,
     (target) => pipeline(joinLines(records), target, { end: false }),
-    (error) => new ConfigError(`The reader of the output has closed it (${messageOf(error)}).`),
+    (error) => new OperatorError(`The reader of the output has closed it (${messageOf(error)}).`),
   );
 }
 
@@ -37,7 +36,7 @@ export async function streamLines(records: Records, stream: Writable): Promise<v
 async function explainFailure(
   stream: Writable,
   work: (stream: Writable) => Promise<void>,
-  explain: (error: unknown) => ConfigError,
+  explain: (error: unknown) => OperatorError,
 ): Promise<void> {
   let failure: Error | undefined;
   stream.on('error', (error) => {
@@ -95,7 +94,7 @@ export async function writePages(
     await explainWrite(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
   }
   if (written !== count) {
-    throw new ConfigError(
+    throw new OperatorError(
       `The database counts ${count} outfits, but holds ${written}: run "outfit-gateway counts rebuild" first.`,
     );
   }
@@ -151,26 +150,26 @@ async function explainWrite<Result>(path: string, work: () => Promise<Result>): 
   }
 }
 
-function notWritten(path: string, error: unknown): ConfigError {
-  return new ConfigError(
+function notWritten(path: string, error: unknown): OperatorError {
+  return new OperatorError(
     `${path} cannot be written (${messageOf(error)}): make room there, or choose another place.`,
   );
 }
 
 async function checkTarget(path: string, overwrite: boolean): Promise<void> {
   if (!existsSync(dirname(resolve(path)))) {
-    throw new ConfigError(`The folder of ${path} does not exist: make it first.`);
+    throw new OperatorError(`The folder of ${path} does not exist: make it first.`);
   }
   const found = await lstat(path).catch(() => undefined);
   if (!found) return;
   const entries = found.isDirectory() ? await explainWrite(path, () => readdir(path)) : undefined;
   if (entries?.length === 0) return;
   if (!overwrite) {
-    throw new ConfigError(`${path} is there already: choose another name, or add --overwrite.`);
+    throw new OperatorError(`${path} is there already: choose another name, or add --overwrite.`);
   }
   const other = entries?.find((name) => !pageFile.test(name));
   if (other !== undefined) {
-    throw new ConfigError(
+    throw new OperatorError(
       `${path} holds ${JSON.stringify(other)}, which no export has written: choose another folder.`,
     );
   }

@@ -109,8 +109,8 @@ export async function listing(base: string, query = '') {
 }
 
 /** A failed start says one sentence, and no trace of the inside. */
-export async function failure(server: Run): Promise<string> {
-  expect(await server.ended).toBe(1);
+export async function failure(server: Run, code = 1): Promise<string> {
+  expect(await server.ended).toBe(code);
   expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
   expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
   return server.errors().trim();

@@ -1,0 +1,122 @@
+// outfit-gateway check: whether a gateway with these settings can start and reach what they name. It changes nothing.
+import { countKeys } from '../admission/viewer.ts';
+import { Webhook } from '../admission/webhook.ts';
+import { allSettings, type Config, legacyHostFor, readConfig } from '../config.ts';
+import { openDatabase } from '../database/database.ts';
+import { describeDataFolder } from '../database/embedded/data-folder.ts';
+import { checkReady, reasonOf } from '../database/readiness.ts';
+import { Replicas } from '../database/standby/replicas.ts';
+import { HttpError } from '../errors.ts';
+import { HttpClient } from '../http/client.ts';
+import { acceptedOf } from '../legacy/compare/difference.ts';
+import { checkTriggers } from '../outfits/counts.ts';
+import { type Io, untilAborted } from './command.ts';
+import { createLine, withSettings } from './options/command-line.ts';
+
+export const line = () =>
+  withSettings(
+    createLine('check')
+      .description(
+        'Reads all settings and tries what they name: the database and its migrations, standbys, the key set, the webhook (with an invented credential), the old service, the trusted documents. It prints a line for each, and changes nothing: no migration is applied, and no folder is made.',
+      )
+      .addHelpText(
+        'after',
+        '\nExit code: 0 all is right, 1 something is wrong, 2 a setting is not valid.',
+      ),
+  );
+
+type Check = (name: string, work: () => Promise<string>) => Promise<void>;
+
+export async function run({ env, stdout, signal }: Io): Promise<number> {
+  const config = readConfig(env);
+  let code = 0;
+  const check: Check = async (name, work) => {
+    try {
+      stdout.write(`ok: ${name}: ${await untilAborted(work(), signal)}\n`);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { cause = error } = error instanceof HttpError ? error : {};
+      stdout.write(`wrong: ${name}: ${reasonOf(cause)}\n`);
+      code = 1;
+    }
+  };
+  const given = allSettings.flatMap(({ name }) => (env[name] ? [name] : []));
+  await check('settings', async () => [`${given.length} set`, ...given].join(', '));
+  if (config.databaseUrl === undefined) {
+    await check('DATA_DIR', () => describeDataFolder(config.dataDir));
+  } else await checkServers(config, check);
+  const { authJwksUrl, authWebhookUrl, legacyUrl, trustedDocuments } = config;
+  if (authJwksUrl !== undefined) {
+    await check('AUTH_JWKS_URL', async () => `${await countKeys(authJwksUrl, config)} key(s)`);
+  }
+  if (authWebhookUrl !== undefined) {
+    await check('AUTH_WEBHOOK_URL', () => tryWebhook(authWebhookUrl, config));
+  }
+  if (legacyUrl !== undefined) {
+    await check('LEGACY_URL', () => askLegacy(legacyUrl, config, signal));
+  }
+  if (trustedDocuments !== undefined) {
+    await check('TRUSTED_DOCUMENTS', async () => {
+      await (await import('../app.ts')).checkTrustedDocuments(trustedDocuments, config);
+      return 'each document can be run';
+    });
+  }
+  return code;
+}
+
+async function checkServers(config: Config, check: Check): Promise<void> {
+  const database = await openDatabase(config);
+  const replicas = new Replicas(config, database, config.requestTimeout, () => {});
+  const { pool, description } = database;
+  try {
+    await check('DATABASE_URL', async () => {
+      await checkReady(pool, description);
+      const { rows } = await pool.query<{ version: string; isStandby: boolean }>(
+        `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isStandby"`,
+      );
+      if (rows[0]?.isStandby) throw new Error(`the ${description} is a standby, not a primary`);
+      const [problem] = await checkTriggers(pool);
+      if (problem) throw new Error(`the ${description}: ${problem}`);
+      return `${description}, version ${rows[0]?.version}, has all migrations`;
+    });
+    await replicas.start(false);
+    for (const { description: standby, problem } of replicas.standbys) {
+      await check('DATABASE_READ_URLS', async () => {
+        if (problem) throw new Error(`the ${standby} ${problem}`);
+        return `${standby}`;
+      });
+    }
+  } finally {
+    await Promise.all([replicas.close(), database.close()]);
+  }
+}
+
+async function tryWebhook(url: string, config: Config): Promise<string> {
+  const webhook = new Webhook(url, config, undefined, undefined);
+  const invented = { authorization: 'Bearer outfit-gateway-check', cookie: undefined };
+  try {
+    const viewer = await webhook.authenticate(invented, () => 'check');
+    if (viewer) throw new Error(`an invented credential is accepted, as user ${viewer.userId}`);
+    return 'an invented credential is refused, as it must be';
+  } finally {
+    await webhook.close();
+  }
+}
+
+async function askLegacy(url: string, config: Config, signal: AbortSignal): Promise<string> {
+  const { origin, pathname } = new URL(url);
+  const target = `${pathname.replace(/\/$/, '')}/api/outfits/`;
+  const headers = { accept: 'application/json', ...legacyHostFor(url, config) };
+  acceptedOf(config.legacyAccept);
+  const client = new HttpClient();
+  const request = { target, headers, signal, timeout: config.legacyTimeout, maxBytes: 67_108_864 };
+  try {
+    const { status, body } = await client.ask(origin, request);
+    if (status !== 200) throw new Error(`${target} was answered with status ${status}`);
+    const { count } = JSON.parse(body.toString());
+    if (!Number.isInteger(count)) throw new Error(`${target} is no page of a list`);
+    return `${count} outfits`;
+  } finally {
+    await client.close();
+  }
+}
