@@ -338,6 +338,7 @@ const settings = {
     cacheMaxSize: quantitySetting('CACHE_MAX_SIZE', size('0', '1024GiB'), '64MiB'),
     maxConcurrentRequests: setting('MAX_CONCURRENT_REQUESTS', wholeNumber(1, 100_000), 128),
     maxStreams: setting('MAX_STREAMS', wholeNumber(0, 1_000_000), 10_000),
+    maxSockets: setting('MAX_SOCKETS', wholeNumber(0, 1_000_000), 10_000),
     requestTimeout: quantitySetting('REQUEST_TIMEOUT', duration('1s', '10m'), '10s'),
     expensiveQueryTimeout: quantitySetting('EXPENSIVE_QUERY_TIMEOUT', duration('1s', '10m'), '2s'),
   }),

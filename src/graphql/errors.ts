@@ -30,11 +30,33 @@ export function overLimit(code: LimitCode, message: string): GraphQLError {
 const refusedOperation = (status: number, code: string, message: string) =>
   new GraphQLError(message, { extensions: { code, http: { status } } });
 
-export const subscriptionNeedsStream = () =>
+const transports = (hasSockets: boolean) =>
+  `Accept: text/event-stream or Accept: multipart/mixed;subscriptionSpec=1.0${hasSockets ? ', or over a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
+
+export const transportNotAvailable = (hasSockets: boolean) =>
+  new HttpError(
+    400,
+    'TRANSPORT_NOT_AVAILABLE',
+    `This WebSocket cannot be opened: ask with ${transports(hasSockets)}`,
+  );
+
+export const originNotAllowed = () =>
+  new HttpError(
+    403,
+    'FORBIDDEN',
+    'Pages of this origin may not open a WebSocket: CORS_ORIGINS does not name it, and PUBLIC_URL has another one.',
+  );
+
+export const tooManySockets = (max: number) => {
+  const message = `All ${max} WebSocket connections are in use, try again later.`;
+  return new HttpError(503, 'TOO_MANY_SOCKETS', message, { 'Retry-After': '5' });
+};
+
+export const subscriptionNeedsStream = (hasSockets: boolean) =>
   refusedOperation(
     400,
     'SUBSCRIPTION_NEEDS_STREAM',
-    'A subscription is answered as a stream: ask with Accept: text/event-stream or Accept: multipart/mixed;subscriptionSpec=1.0.',
+    `A subscription is answered as a stream: ask with ${transports(hasSockets)}`,
   );
 
 export const subscriptionsNotSupported = () =>

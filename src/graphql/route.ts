@@ -8,6 +8,7 @@ import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
+import { asksForWebSocket } from '../http/server/upgrades.ts';
 import type { DocumentStore } from './documents.ts';
 import type { Answer } from './engine/answer-cache.ts';
 import type { Engine } from './engine/engine.ts';
@@ -18,10 +19,11 @@ import {
   internalError,
   subscriptionNeedsStream,
   tooLarge,
+  transportNotAvailable,
   unsupportedType,
 } from './errors.ts';
 import { answerWithEvents } from './live/events.ts';
-import { formats } from './live/formats.ts';
+import { formats, socketLines } from './live/formats.ts';
 import { LiveAnswers } from './live/live.ts';
 import {
   type AnswerType,
@@ -35,13 +37,15 @@ import {
   queryStringOf,
 } from './request.ts';
 import { serveSdl } from './sdl.ts';
+import type { SocketConfig, Sockets } from './sockets/sockets.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
   readonly engine: Engine;
   readonly documents: DocumentStore;
   readonly admit: Admit;
-  readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> & LimitConfig;
+  readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> &
+    (LimitConfig & SocketConfig);
   readonly snapshots: StateSource;
   readonly streams: EventStreams;
   readonly sendPage?:
@@ -54,7 +58,11 @@ const path = '/graphql';
 /** Adds the routes of /graphql, and of the SDL if introspection is on. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, admit, config } = options;
-  const endpoint = new GraphQLEndpoint(options, app.log);
+  const hasSockets = config.maxSockets > 0;
+  const sockets = hasSockets
+    ? new (await import('./sockets/sockets.ts')).Sockets(app, path, config)
+    : undefined;
+  const endpoint = new GraphQLEndpoint(options, sockets, app.log);
   const compresses = config.compression !== 'off';
   if (config.graphiql && config.graphqlIntrospection) serveSdl(app, schema, admit, compresses);
 
@@ -92,6 +100,7 @@ class GraphQLEndpoint {
 
   constructor(
     private readonly options: GraphQLOptions,
+    private readonly sockets: Sockets | undefined,
     log: FastifyBaseLogger,
   ) {
     const { engine, snapshots, config } = options;
@@ -101,6 +110,10 @@ class GraphQLEndpoint {
   async handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
     const { config, engine, documents, streams, sendPage } = this.options;
+    if (asksForWebSocket(request)) {
+      if (!this.sockets) throw transportNotAvailable(false);
+      return this.sockets.open(request, reply);
+    }
     if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
       return sendPage(request, reply);
     }
@@ -114,8 +127,8 @@ class GraphQLEndpoint {
     }
     const isLive = 'isLive' in operation && operation.isLive;
     if (parsed.events?.isPreferred || (parsed.events && isLive)) {
-      const { type } = parsed.events;
-      const eventOptions = { engine, live: this.#live, streams, format: formats[type] };
+      const format = request.deliverEvents ? socketLines : formats[parsed.events.type];
+      const eventOptions = { engine, live: this.#live, streams, format };
       return answerWithEvents(eventOptions, request, reply, operation, parsed, caller);
     }
     const answer = await this.#answer(operation, parsed, request, caller);
@@ -154,7 +167,11 @@ class GraphQLEndpoint {
       return toAnswer(await engine.refuse(operation, caller), answerType, false);
     }
     if (operation.isLive) {
-      return toAnswer({ errors: [subscriptionNeedsStream()] }, answerType, false);
+      return toAnswer(
+        { errors: [subscriptionNeedsStream(this.sockets !== undefined)] },
+        answerType,
+        false,
+      );
     }
     request.operationName = operation.name;
     const toTypedAnswer = (result: ExecutionResult, isShared: boolean) =>

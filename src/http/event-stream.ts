@@ -6,6 +6,8 @@ import { tooManyStreams, unavailable } from '../errors.ts';
 declare module 'fastify' {
   interface FastifyRequest {
     streamedAfter: number | undefined;
+    /** Takes the events instead of the response; resolves after the last one. */
+    deliverEvents?: (events: EventStream | Buffer) => Promise<void>;
   }
 }
 
@@ -14,7 +16,7 @@ const heartbeatAfter = 15;
 const tickInterval = 1_000;
 
 /** Labels of the metrics. */
-const transports = ['sse', 'multipart'] as const;
+const transports = ['sse', 'multipart', 'ws'] as const;
 type Transport = (typeof transports)[number];
 
 export interface StreamFormat {
@@ -65,6 +67,13 @@ export class EventStream extends Readable {
   offer(event: Buffer): void {
     this.#newest = event;
     this.#flush();
+  }
+
+  /** What to send instead of `event`, which was read before: a newer one, if there is one. */
+  newestOr(event: Buffer): Buffer {
+    const newest = this.#isFinished ? undefined : this.#takeNewest();
+    this.#last = newest ?? this.#last;
+    return newest ?? event;
   }
 
   /** Ends the stream with these events. Without any, clients see a broken connection, and reconnect. */
@@ -155,12 +164,17 @@ export class EventStream extends Readable {
   }
 }
 
-export function sendEvents(
+export async function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
   format: StreamFormat,
   events: EventStream | Buffer,
-): FastifyReply {
+): Promise<FastifyReply> {
+  if (request.deliverEvents) {
+    request.streamedAfter = reply.elapsedTime;
+    await request.deliverEvents(events);
+    return reply.send('');
+  }
   reply.headers(streamHeaders).header('Content-Type', format.contentType);
   if (!(events instanceof EventStream)) return reply.send(Buffer.concat([format.start, events]));
   request.streamedAfter = reply.elapsedTime;

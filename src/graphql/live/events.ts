@@ -83,13 +83,14 @@ function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
   // Formatted once for all subscribers.
   const formatted = new Map<EventFormat, Buffer>();
   const eventsIn = (format: EventFormat) => {
-    const next = formatted.get(format) ?? format.formatNext(body);
+    const write = isFinal ? format.formatRefusal : format.formatNext;
+    const next = formatted.get(format) ?? write(body);
     formatted.set(format, next);
     return isFinal ? Buffer.concat([next, format.complete]) : next;
   };
   const shareable = isShared && result.errors === undefined;
-  // The body, and its events in two formats.
-  return { eventsIn, isShared, isFinal, size: 3 * body.length, shareable };
+  // The body, and its events in three formats.
+  return { eventsIn, isShared, isFinal, size: 4 * body.length, shareable };
 }
 
 /** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */

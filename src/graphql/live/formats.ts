@@ -1,9 +1,11 @@
-// Formats of a live answer over HTTP, negotiated by `Accept`.
+// Formats of a live answer over HTTP, negotiated by `Accept`, and over WebSockets.
 import type { StreamFormat } from '../../http/event-stream.ts';
 
 export interface EventFormat extends StreamFormat {
   readonly complete: Buffer;
   formatNext(result: Buffer): Buffer;
+  /** Errors of a document or its variables. */
+  formatRefusal(result: Buffer): Buffer;
   /** The errors of the stream itself, such as a token that has expired. */
   formatFailure(result: Buffer): Buffer;
 }
@@ -20,6 +22,7 @@ const serverSentEvents: EventFormat = {
   // With empty data: EventSource does not dispatch an event without data.
   complete: formatEvent('complete', ''),
   formatNext: (result) => formatEvent('next', result),
+  formatRefusal: (result) => formatEvent('next', result),
   formatFailure: (result) => formatEvent('next', result),
 };
 
@@ -40,11 +43,30 @@ const multipart: EventFormat = {
   heartbeat: formatPart('{}'),
   complete: Buffer.from('--\r\n'),
   formatNext: (result) => formatPart(`{"payload":${result}}`),
+  formatRefusal: (result) => formatPart(`{"payload":${result}}`),
   formatFailure: (result) => formatPart(`{"payload":null,${result.subarray(1)}`),
 };
 
 function formatPart(json: string): Buffer {
   return Buffer.from(`\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`);
 }
+
+/** The connection is closed, so that clients connect again with a new token. */
+export const expiredLine = 'expired';
+
+/** A line for each message of graphql-transport-ws, without the id of the operation. */
+export const socketLines: EventFormat = {
+  contentType: 'text/plain',
+  transport: 'ws',
+  start: Buffer.alloc(0),
+  heartbeat: Buffer.from('\n'),
+  complete: Buffer.from('"type":"complete"}\n'),
+  formatNext: (result) => Buffer.from(`"type":"next","payload":${result}}\n`),
+  formatRefusal: (result) => {
+    const errors = JSON.stringify(JSON.parse(String(result)).errors);
+    return Buffer.from(`"type":"error","payload":${errors}}\n`);
+  },
+  formatFailure: () => Buffer.from(`${expiredLine}\n`),
+};
 
 export const formats = { 'text/event-stream': serverSentEvents, 'multipart/mixed': multipart };

@@ -64,7 +64,8 @@ export async function listen(
     if (address === main.address) continue;
     const server = createServer();
     server.requestTimeout = app.server.requestTimeout;
-    for (const event of ['request', 'clientError']) {
+    for (const event of ['request', 'clientError', 'upgrade']) {
+      if (app.server.listenerCount(event) === 0) continue;
       server.on(event, (...given) => app.server.emit(event, ...given));
     }
     server.listen(main.port, address, backlog);
@@ -127,7 +128,8 @@ interface Pipelined {
   readonly _httpMessage?: ServerResponse | null;
 }
 
-function afterPipelined(socket: Socket, callback: () => void): void {
+/** Calls back when all requests before the newest one on this connection are answered. */
+export function afterPipelined(socket: Socket, callback: () => void): void {
   const due = (socket as Pipelined)._httpMessage;
   if (due?.req.complete) due.once('close', () => afterPipelined(socket, callback));
   else if (socket.writable) callback();

@@ -81,6 +81,7 @@ const shared = [
   'databasePoolMax',
   'maxConcurrentRequests',
   'maxStreams',
+  'maxSockets',
   'cacheMaxSize',
 ] as const satisfies readonly (keyof Config)[];
 

@@ -1,0 +1,228 @@
+// One WebSocket connection: the protocol graphql-transport-ws, its limits, and backpressure in both directions.
+// @see https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
+import { CloseCode, MessageType, parseMessage } from 'graphql-ws';
+import type { WebSocket } from 'ws';
+import { EventStream } from '../../http/event-stream.ts';
+import { expiredLine, socketLines } from '../live/formats.ts';
+
+/** Milliseconds. */
+const timeouts = { init: 10_000, silence: 45_000, withoutOperation: 300_000 };
+/** Milliseconds that a frame of a client takes, and each 16 KiB of it: 50 a second, and 200 at once. */
+const pace = { frame: 20, bytes: 16_384, burst: 4_000 };
+/** Messages that may wait for a client to read, before the client is read no more. */
+const maxWaiting = 64;
+const maxIdLength = 128;
+/** @see https://www.iana.org/assignments/websocket/websocket.xml#close-code-number */
+const closeCodes = { goingAway: 1001, serviceRestart: 1012, tryAgainLater: 1013 };
+
+export type Parameters = Readonly<Record<string, unknown>>;
+
+/** The endpoint over HTTP. Both give the status of a response, and its body if it has errors. */
+export interface Endpoint {
+  authenticate(parameters: Parameters): Promise<{ statusCode: number }>;
+  /** Delivers the answer to the operation. */
+  execute(
+    payload: string,
+    operation: SocketOperation,
+  ): Promise<{ statusCode: number; body: string }>;
+}
+
+export class SocketConnection {
+  readonly #operations = new Map<string, SocketOperation>();
+  #phase: 'opened' | 'initialising' | 'acknowledged' = 'opened';
+  #isDraining = false;
+  /** One message at a time: those behind it are written when it has been sent, from the newest state. */
+  #sending = Promise.resolve();
+  #waiting = 0;
+  /** Until when the frames of the client have taken its time, at its pace (a token bucket). */
+  #takenUntil = 0;
+  #throttle: NodeJS.Timeout | undefined;
+  #lastFrame = performance.now();
+  #lastOperation = performance.now();
+
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly endpoint: Endpoint,
+  ) {
+    const initTimer = setTimeout(() => {
+      if (this.#phase === 'opened') this.close(CloseCode.ConnectionInitialisationTimeout);
+    }, timeouts.init);
+    socket.on('message', (data: Buffer) => {
+      this.#onFrame(data);
+      if (socket.readyState === socket.OPEN) this.#receive(String(data));
+    });
+    socket.on('ping', (data) => {
+      this.#onFrame(data);
+      // Pongs would pile up for a client that does not read.
+      if (socket.bufferedAmount === 0) socket.pong(data);
+    });
+    socket.on('pong', (data) => this.#onFrame(data));
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      clearTimeout(initTimer);
+      for (const operation of this.#operations.values()) operation.abort();
+    });
+  }
+
+  close(code: CloseCode | number): void {
+    this.socket.close(code, CloseCode[code]);
+  }
+
+  /** Takes no more operations, and closes after the last one. */
+  drain(): void {
+    this.#isDraining = true;
+    if (this.#operations.size === 0) {
+      this.#sending.then(() => this.close(closeCodes.serviceRestart));
+    }
+  }
+
+  /** Call it every few seconds. */
+  tick(): void {
+    const now = performance.now();
+    if (this.#operations.size > 0) this.#lastOperation = now;
+    if (now - this.#lastFrame > timeouts.silence) this.socket.terminate();
+    else if (now - this.#lastOperation > timeouts.withoutOperation) {
+      this.close(closeCodes.goingAway);
+    } else this.socket.ping();
+  }
+
+  /** @param write gives the messages, once all before have been sent */
+  send(write: () => readonly string[]): Promise<void> {
+    this.#waiting += 1;
+    this.#regulate();
+    this.#sending = this.#sending.then(async () => {
+      // An error closes the connection.
+      for (const text of write()) await new Promise((settle) => this.socket.send(text, settle));
+      this.#waiting -= 1;
+      this.#regulate();
+    });
+    return this.#sending;
+  }
+
+  #onFrame({ length }: Buffer): void {
+    this.#lastFrame = performance.now();
+    const free = Math.max(this.#takenUntil, this.#lastFrame - pace.burst);
+    this.#takenUntil = free + pace.frame * (1 + length / pace.bytes);
+    this.#regulate();
+  }
+
+  /** Backpressure: a client that sends too fast, or does not read, is not read. */
+  #regulate(): void {
+    const { socket } = this;
+    const now = performance.now();
+    clearTimeout(this.#throttle);
+    if (this.#takenUntil > now) {
+      socket.pause();
+      this.#throttle = setTimeout(() => this.#regulate(), this.#takenUntil - now);
+    } else if (this.#waiting > maxWaiting) socket.pause();
+    else if (socket.isPaused) {
+      this.#lastFrame = now;
+      socket.resume();
+    }
+  }
+
+  #receive(text: string): void {
+    try {
+      const message = parseMessage(text);
+      const later = () => this.#closeFor(503);
+      if (message.type === MessageType.ConnectionInit)
+        this.#initialise(message.payload ?? {}).catch(later);
+      else if (message.type === MessageType.Ping) this.send(() => ['{"type":"pong"}']);
+      else if (message.type === MessageType.Complete) this.#operations.get(message.id)?.abort();
+      else if (message.type === MessageType.Subscribe && message.id.length <= maxIdLength) {
+        this.#subscribe(message.id, JSON.stringify(message.payload)).catch(later);
+      } else if (message.type !== MessageType.Pong) this.close(CloseCode.BadRequest);
+    } catch {
+      this.close(CloseCode.BadRequest);
+    }
+  }
+
+  async #initialise(parameters: Parameters): Promise<void> {
+    if (this.#phase !== 'opened') {
+      this.close(CloseCode.TooManyInitialisationRequests);
+      return;
+    }
+    this.#phase = 'initialising';
+    const { statusCode } = await this.endpoint.authenticate(parameters);
+    if (statusCode >= 400) this.#closeFor(statusCode);
+    else {
+      this.#phase = 'acknowledged';
+      this.send(() => ['{"type":"connection_ack"}']);
+    }
+  }
+
+  /** Clients connect again: with a new token, or later. */
+  #closeFor(statusCode: number): void {
+    this.close(statusCode === 401 ? CloseCode.Forbidden : closeCodes.tryAgainLater);
+  }
+
+  async #subscribe(id: string, payload: string): Promise<void> {
+    if (this.#phase !== 'acknowledged') this.close(CloseCode.Unauthorized);
+    else if (this.#operations.has(id)) this.close(CloseCode.SubscriberAlreadyExists);
+    else if (!this.#isDraining) {
+      const operation = new SocketOperation(this, id, () => {
+        this.#operations.delete(id);
+        if (this.#isDraining) this.drain();
+      });
+      this.#operations.set(id, operation);
+      await this.#execute(payload, operation);
+    }
+  }
+
+  async #execute(payload: string, operation: SocketOperation): Promise<void> {
+    const { statusCode, body } = await this.endpoint.execute(payload, operation);
+    if (operation.hasEnded) return;
+    // The credentials of a connection are fixed. Without a body, they could not be verified again, say.
+    if (statusCode === 401 || body === '') this.#closeFor(statusCode);
+    else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
+  }
+}
+
+/** An operation from `subscribe` to `complete`, which both sides may send, or `error`. */
+export class SocketOperation {
+  hasEnded = false;
+  /** Ends its request. */
+  leave = () => {};
+
+  constructor(
+    private readonly connection: SocketConnection,
+    private readonly id: string,
+    private readonly onEnd: () => void,
+  ) {}
+
+  abort(): void {
+    this.#end();
+    this.leave();
+  }
+
+  /** Sends events in the format `socketLines`, until they end. */
+  async deliver(events: EventStream | Buffer): Promise<void> {
+    const isStream = events instanceof EventStream;
+    if (isStream && this.hasEnded) events.destroy();
+    try {
+      for await (const event of isStream ? events : [events]) {
+        await this.connection.send(() =>
+          this.#messagesIn(isStream ? events.newestOr(event) : event),
+        );
+      }
+    } catch {
+      // The stream was destroyed: the client has left, or the gateway is stopped.
+    }
+  }
+
+  #messagesIn(events: Buffer): string[] {
+    const messages: string[] = [];
+    for (const line of String(events).split('\n')) {
+      if (line === '' || this.hasEnded) continue;
+      if (!line.startsWith('"type":"next"')) this.#end();
+      if (line === expiredLine) this.connection.close(CloseCode.Forbidden);
+      else messages.push(`{"id":${JSON.stringify(this.id)},${line}`);
+    }
+    return messages;
+  }
+
+  #end(): void {
+    if (!this.hasEnded) this.onEnd();
+    this.hasEnded = true;
+  }
+}

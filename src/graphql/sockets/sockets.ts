@@ -1,0 +1,128 @@
+// WebSocket connections at /graphql: who may open one, how many there are, and the requests of their operations.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
+import { type ServerOptions, WebSocketServer } from 'ws';
+import { isFromTrustedOrigin, type OriginConfig } from '../../admission/cookies.ts';
+import { routeHandshakes } from '../../http/server/upgrades.ts';
+import { originNotAllowed, tooManySockets, transportNotAvailable } from '../errors.ts';
+import {
+  type Endpoint,
+  type Parameters,
+  SocketConnection,
+  type SocketOperation,
+} from './connection.ts';
+
+const tickInterval = 15_000;
+
+export type SocketConfig = OriginConfig & { readonly maxSockets: number };
+
+/**
+ * Each operation is a request of its own to the endpoint, so that every rule of requests holds for it: admission, rate
+ * limit, trusted documents, limits, metrics, log. Not the server of graphql-ws, only its messages: it encodes an answer
+ * again for each subscriber, and cannot end an operation that waits.
+ */
+export class Sockets {
+  readonly #upgrades;
+  readonly #server = new WebSocketServer({
+    ...{ noServer: true, clientTracking: false, autoPong: false, maxPayload: 1_048_576 },
+    ...{ closeTimeout: 2_000, handleProtocols: () => GRAPHQL_TRANSPORT_WS_PROTOCOL },
+  } as ServerOptions);
+  readonly #connections = new Set<SocketConnection>();
+  readonly #operation = new AsyncLocalStorage<SocketOperation>();
+
+  constructor(
+    private readonly app: FastifyInstance,
+    private readonly path: string,
+    private readonly config: SocketConfig,
+  ) {
+    this.#upgrades = routeHandshakes(app, path);
+    app.addHook('onRequest', async (request) => {
+      const operation = this.#operation.getStore();
+      if (!operation) return;
+      operation.leave = () => request.raw.socket.emit('close');
+      request.deliverEvents = (events) => operation.deliver(events);
+    });
+    const timer = setInterval(() => {
+      for (const connection of this.#connections) connection.tick();
+    }, tickInterval).unref();
+    app.addHook('preClose', async () => {
+      for (const connection of this.#connections) connection.drain();
+    });
+    app.addHook('onClose', async () => clearInterval(timer));
+  }
+
+  /** Opens the connection of an admitted handshake. @throws HttpError 400, 403 or 503 */
+  open(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const { raw, headers } = request;
+    const { corsOrigins, maxSockets } = this.config;
+    const upgrade = this.#upgrades.get(raw);
+    const protocols = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim());
+    if (!upgrade || !protocols?.includes(GRAPHQL_TRANSPORT_WS_PROTOCOL)) {
+      throw transportNotAvailable(true);
+    }
+    const isTrusted = isFromTrustedOrigin(request, this.config);
+    // CORS does not hold for WebSockets: any page could read what it keeps from them.
+    if (headers.origin !== undefined && !isTrusted && !corsOrigins.includes('*')) {
+      throw originNotAllowed();
+    }
+    if (this.#connections.size >= maxSockets) throw tooManySockets(maxSockets);
+    const endpoint = this.#createEndpoint(request, isTrusted);
+    reply.hijack();
+    reply.raw.detachSocket(upgrade.socket);
+    // The request has ended for all that follow it.
+    reply.raw.emit('close');
+    this.#server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
+      const connection = new SocketConnection(socket, endpoint);
+      this.#connections.add(connection);
+      socket.once('close', () => this.#connections.delete(connection));
+    });
+    return reply;
+  }
+
+  #createEndpoint(request: FastifyRequest, isTrusted: boolean): Endpoint {
+    const { app, path: url } = this;
+    const { remoteAddress = '' } = request.raw.socket;
+    let headers = headersFor(request, isTrusted);
+    return {
+      authenticate: async (parameters) => {
+        const given = headersIn(parameters);
+        headers = { ...headers, ...given };
+        if (Object.keys(given).length === 0) return { statusCode: 204 };
+        return app.inject({ method: 'OPTIONS', url, headers, remoteAddress });
+      },
+      execute: (payload, operation) => {
+        const own = { accept: 'text/event-stream', 'content-type': 'application/json' };
+        const sent = { url, remoteAddress, payload, headers: { ...headers, ...own } };
+        return this.#operation.run(operation, () => app.inject({ method: 'POST', ...sent }));
+      },
+    };
+  }
+}
+
+type Fields = Record<string, string | string[] | undefined>;
+
+/** Headers of the handshake alone. */
+const ofHandshake =
+  /^(?:accept.*|access-control-.*|connection|content-.*|idempotency-key|if-.*|sec-websocket-.*|transfer-encoding|upgrade|x-request-id)$/;
+
+/** Without credentials that browsers add to the handshake of any page: cookies, and passwords that they have kept. */
+function headersFor({ headers }: FastifyRequest, isTrusted: boolean): Fields {
+  const isByPage = headers.origin !== undefined && !/^bearer /i.test(headers.authorization ?? '');
+  const kept = Object.entries(headers).filter(([name]) => {
+    if (name === 'cookie') return isTrusted;
+    return name === 'authorization' ? isTrusted || !isByPage : !ofHandshake.test(name);
+  });
+  return { 'user-agent': undefined, ...Object.fromEntries(kept) };
+}
+
+const parameterNames = /^(?:authorization|(?:apollographql-client|x-client)-(?:name|version))$/i;
+
+/** From `connection_init`: pages cannot add headers to a handshake. A value that no header can have is an invalid one. */
+function headersIn({ headers, ...parameters }: Parameters): Fields {
+  const pairs = Object.entries({ ...(headers as object | undefined), ...parameters });
+  const named = pairs.filter(([name, value]) => parameterNames.test(name) && value != null);
+  return Object.fromEntries(
+    named.map(([name, value]) => [name.toLowerCase(), String(value).replace(/[^\t -~]/g, '?')]),
+  );
+}

@@ -1,0 +1,54 @@
+// WebSocket handshakes, among the requests that ask for an upgrade. @see RFC 9110 §7.8
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { afterPipelined } from './server.ts';
+
+/** The connection of a handshake, and the bytes that have followed it. */
+export interface Upgrade {
+  readonly socket: Socket;
+  readonly head: Buffer;
+}
+
+export function asksForWebSocket({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>) {
+  return method === 'GET' && /^websocket$/i.test(headers.upgrade ?? '');
+}
+
+/**
+ * Routes handshakes at `path` as requests, so that all hooks see them, and returns their connections. Others are plain
+ * requests: Node gives a listener all upgrades, and Java's client sends `Upgrade: h2c` with bodies.
+ */
+export function routeHandshakes(
+  app: FastifyInstance,
+  path: string,
+): WeakMap<IncomingMessage, Upgrade> {
+  const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+  app.server.on('upgrade', (request, stream, head) => {
+    const socket = stream as Socket;
+    socket.on('error', () => {});
+    afterPipelined(socket, () => {
+      if (!asksForWebSocket(request) || request.url?.split('?', 1)[0] !== path) {
+        socket.unshift(Buffer.concat([encodeWithoutUpgrade(request), head]));
+        app.server.emit('connection', socket);
+        return;
+      }
+      upgrades.set(request, { socket, head });
+      const response = new ServerResponse(request);
+      response.shouldKeepAlive = false;
+      response.assignSocket(socket);
+      response.once('finish', () => socket.destroySoon());
+      app.routing(request, response);
+    });
+  });
+  return upgrades;
+}
+
+function encodeWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+  let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    const kept = /^connection$/i.test(name) ? value.replace(/\bupgrade\b/gi, 'x-upgrade') : value;
+    text += `${name}: ${kept}\r\n`;
+  }
+  return Buffer.from(`${text}\r\n`, 'latin1');
+}
