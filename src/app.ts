@@ -196,6 +196,7 @@ function serveUncounted(
   rest: RestOptions & { readonly config: Config },
 ): Promise<void> {
   keepCookieAnswersPrivate(app, rest.config.authCookies);
+  enableCors(app, rest.config);
   return serveRest(app, rest);
 }
 

@@ -54,9 +54,10 @@ export class HttpClient {
     signal.addEventListener('abort', passOn);
     try {
       const path = target.startsWith('/') ? target : `/${target}`;
-      // Undici would take the name for TLS from Host.
+      // Undici would take the name for TLS from Host, which is right only for an IP address.
       const { hostname } = new URL(origin);
-      const tls = headers['host'] && !isIP(hostname) ? { servername: hostname } : {};
+      const isName = !isIP(hostname) && !hostname.startsWith('[');
+      const tls = headers['host'] && isName ? { servername: hostname } : {};
       const sent = { origin, path, method, headers, signal: stop.signal, ...tls };
       const answer = await agent.request(sent);
       const encoding = answer.headers['content-encoding'];

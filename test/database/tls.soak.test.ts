@@ -1,5 +1,4 @@
 // TLS between the gateway and PostgreSQL, with certificates of every kind.
-import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -18,36 +17,11 @@ import { openDatabase } from '../../src/database/database.ts';
 import { baseOf, dist, run, runServer } from '../support/cli/process.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { send } from '../support/faults/load.ts';
-
-/** PostgreSQL of Debian, which CI installs, brings it. */
-const hasOpenSsl = (() => {
-  try {
-    return execFileSync('openssl', ['version']).length > 0;
-  } catch {
-    return false;
-  }
-})();
+import { hasOpenSsl, makeCertificate } from '../support/http/certificates.ts';
 
 let server: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 let folder: string;
 const fileOf = (name: string) => join(folder, name);
-
-/** A certificate and its key, signed by the authority or by itself. */
-function makeCertificate(name: string, subject: string, authority?: string): void {
-  const parent = authority
-    ? ['-CA', fileOf(`${authority}.crt`), '-CAkey', fileOf(`${authority}.key`)]
-    : [];
-  execFileSync(
-    'openssl',
-    [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-days', '2', '-subj', `/CN=${subject}`],
-      ...(subject === 'localhost' ? ['-addext', 'subjectAltName=DNS:localhost'] : []),
-      ...['-out', fileOf(`${name}.crt`), '-keyout', fileOf(`${name}.key`), ...parent],
-    ],
-    { stdio: 'pipe' },
-  );
-}
 
 async function administer(...statements: string[]): Promise<pg.QueryResult | undefined> {
   const client = new pg.Client(server.url);
@@ -84,10 +58,11 @@ async function switchOn(): Promise<void> {
 beforeAll(async () => {
   if (!hasOpenSsl) return;
   folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-tls-'));
-  makeCertificate('authority', 'Authority of the tests');
-  makeCertificate('other', 'Another authority');
-  makeCertificate('server', 'localhost', 'authority');
-  makeCertificate('client', 'certified', 'authority');
+  const authority = 'authority';
+  makeCertificate(folder, authority, { subject: 'Authority of the tests' });
+  makeCertificate(folder, 'other', { subject: 'Another authority' });
+  makeCertificate(folder, 'server', { subject: 'localhost', hosts: ['localhost'], authority });
+  makeCertificate(folder, 'client', { subject: 'certified', authority });
   server = await startEmbeddedPostgres();
   await switchOn();
   await run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL: server.url }).ended;

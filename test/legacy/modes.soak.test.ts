@@ -311,6 +311,22 @@ describe('what is compared', () => {
     },
   );
 
+  test.each(modes)('in %s pages of another origin are compared, with preflights', async (mode) => {
+    const origin = 'https://app.test';
+    legacy.cors = { origin, methods: 'GET, HEAD, POST' };
+    const { gateway, comparisons, lines } = await openComparing(mode, {
+      CORS_ORIGINS: origin,
+      LEGACY_ACCEPT: 'header:vary,header:access-control-max-age',
+    });
+    await read(gateway.base, '/api/outfits/', { origin });
+    await expect.poll(comparisons).toEqual({ 'outcome="accepted"': 1 });
+    await new Promise((settle) => setTimeout(settle, 500));
+    const headers = { origin, 'access-control-request-method': 'POST' };
+    await fetch(`${gateway.base}/api/outfits/`, { method: 'OPTIONS', headers });
+    await expect.poll(comparisons).toEqual({ 'outcome="accepted"': 2 });
+    expect(lines()).toEqual([]);
+  });
+
   test.each(modes)('in %s a difference is counted and logged, without the body', async (mode) => {
     const { gateway, comparisons, differences, lines, text } = await openComparing(mode);
     legacy.fault = 'another value';

@@ -1,9 +1,11 @@
 // docs/switching.md from its top to its bottom: an old service, and a gateway that takes its place, as
 // processes of their own. Each step is what an owner types. Replays and exports have tests of their own.
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {
   baseOf,
@@ -16,6 +18,7 @@ import {
 } from '../support/cli/process.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
 import { makeMigratedDatabase } from '../support/gateway.ts';
+import { hasOpenSsl, makeCertificate } from '../support/http/certificates.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import {
   type LegacyService,
@@ -204,3 +207,64 @@ test('the whole way', { timeout: 300_000 }, async () => {
     });
   });
 });
+
+test.skipIf(!hasOpenSsl)(
+  'over TLS with an authority of its own',
+  { timeout: 120_000 },
+  async () => {
+    const hosts = ['localhost', 'old.example.com'];
+    makeCertificate(folder, 'authority', { subject: 'Authority of the tests' });
+    makeCertificate(folder, 'old', { subject: 'old', hosts, authority: 'authority' });
+    const names: string[] = [];
+    const front = createTlsServer(
+      {
+        cert: readFileSync(join(folder, 'old.crt')),
+        key: readFileSync(join(folder, 'old.key')),
+        SNICallback: (name, settle) => settle(null, void names.push(name)),
+      },
+      (socket) => {
+        const inner = connect(Number(new URL(legacy.base).port), '127.0.0.1');
+        socket.on('error', () => inner.destroy()).pipe(inner);
+        inner.on('error', () => socket.destroy()).pipe(socket);
+      },
+    );
+    front.listen(0);
+    await once(front, 'listening');
+    const { port } = front.address() as AddressInfo;
+    try {
+      // The certificate is that of the name in LEGACY_URL; an address has none, so there it is LEGACY_HOST.
+      for (const [address, LEGACY_HOST, name] of [
+        ['localhost', '', 'localhost'],
+        ['localhost', 'public.example.com', 'localhost'],
+        ['127.0.0.1', 'old.example.com:8000', 'old.example.com'],
+      ] as const) {
+        const LEGACY_URL = `https://${address}:${port}`;
+        const settings = {
+          ...{ LEGACY_URL, LEGACY_HOST, AUTH_WEBHOOK_URL: `${LEGACY_URL}/whoami/` },
+          NODE_EXTRA_CA_CERTS: join(folder, 'authority.crt'),
+        };
+        names.length = 0;
+        legacy.requests.length = 0;
+        await command('import', [`${LEGACY_URL}/api/outfits/`], settings);
+        const header = ['--header', 'Authorization: Token abc'];
+        expect(await command('whoami', header, settings)).toContain('This gateway: user 3');
+        const expected = LEGACY_HOST || `${address}:${port}`;
+        expect(new Set(legacy.requests.map(({ headers }) => headers.host))).toEqual(
+          new Set([expected]),
+        );
+        await inMode({ ...settings, LEGACY_MODE: 'shadow' }, async (base) => {
+          expect(await read(base)).toMatchObject({ status: 200, by: 'legacy' });
+          const { host } = new URL(base);
+          expect(legacy.requests.at(-1)?.headers.host).toBe(LEGACY_HOST || host);
+        });
+        expect(new Set(names)).toEqual(new Set([name]));
+      }
+      await inMode(
+        { LEGACY_URL: `https://localhost:${port}`, LEGACY_MODE: 'shadow' },
+        async (base) => expect(await read(base)).toMatchObject({ status: 502, by: 'legacy' }),
+      );
+    } finally {
+      front.close();
+    }
+  },
+);

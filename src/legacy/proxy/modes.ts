@@ -119,22 +119,22 @@ export class Legacy {
     options: LegacyOptions,
   ) {
     const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
-    const { legacyUrl = '', legacyTimeout, legacySample: sample, legacyAccept, publicUrl } = config;
+    const { legacyUrl = '', legacyHost, legacyTimeout, legacyAccept, publicUrl } = config;
     this.#config = config;
     this.#credentials = options.credentials;
     this.#ownPaths = options.ownPaths;
     const { kind } = config.legacyMode;
     this.#isLegacyOwner = kind === 'shadow' || kind === 'canary';
     this.#forwarding = {
-      upstream: traceUpstream(new HttpUpstream(legacyUrl, legacyTimeout)),
+      upstream: traceUpstream(new HttpUpstream(legacyUrl, legacyTimeout, legacyHost)),
       gateway: `outfit-gateway-${randomBytes(6).toString('hex')}`,
-      legacyHost: config.legacyHost,
+      legacyHost,
       isClosing: () => shutdown?.isClosing ?? false,
     };
     this.#metrics = new LegacyMetrics(metrics?.registry);
     const accepted = acceptedOf(legacyAccept);
     this.#comparisons = new Comparisons({
-      ...{ sample, accepted, legacyUrl, publicUrl, clientOf },
+      ...{ sample: config.legacySample, accepted, legacyUrl, publicUrl, clientOf },
       metrics: this.#metrics,
       log: app.log,
     });

@@ -66,20 +66,25 @@ export class HttpUpstream implements Upstream {
   readonly #agents: Readonly<Record<'kept' | 'fresh', Agent>>;
   #underWay = 0;
 
-  /** @param timeout milliseconds without any byte until 504 */
+  /**
+   * @param timeout milliseconds without any byte until 504
+   * @param legacyHost names the certificate where `base` has an IP address
+   */
   constructor(
     base: string,
     private readonly timeout: number,
+    legacyHost = '',
   ) {
     const url = new URL(base);
     const isSecure = url.protocol === 'https:';
     const makeAgent = (keepAlive: boolean) =>
       new (isSecure ? SecureAgent : Agent)({ keepAlive, maxSockets: maxConnections });
-    const { hostname = '', ...address } = urlToHttpOptions(url);
+    const { hostname, ...address } = urlToHttpOptions(url);
     this.base = url;
     this.#request = isSecure ? requestSecure : requestPlain;
     // Node.js would take the name for TLS from the Host header, which is the public name of this gateway.
-    const servername = isIP(hostname ?? '') ? '' : (hostname ?? '');
+    const named = isIP(hostname ?? '') ? legacyHost.replace(/:\d+$/, '') : hostname;
+    const servername = named && !isIP(named) ? named : '';
     this.#address = { ...address, hostname, servername, maxHeaderSize } as RequestOptions;
     this.#prefix = url.pathname.replace(/\/$/, '');
     this.#agents = { kept: makeAgent(true), fresh: makeAgent(false) };

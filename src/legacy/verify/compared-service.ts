@@ -36,12 +36,13 @@ interface HttpServiceOptions {
 export function createHttpService({ url, headers, timeout }: HttpServiceOptions): ComparedService {
   const { origin, host, pathname, protocol } = new URL(url);
   const client = new HttpClient();
-  const accept = { accept: 'application/json', 'accept-encoding': 'identity' };
-  const sent = { ...accept, ...Object.fromEntries(headers ?? []) };
+  const given: SentHeaders = Object.fromEntries(headers ?? []);
+  const sent = { accept: 'application/json', 'accept-encoding': 'identity', ...given };
+  const scheme = given['x-forwarded-proto'] ?? protocol.slice(0, -1);
   const limits = { timeout, maxBytes: maxPageBytes };
   return {
     base: origin,
-    linkBases: [origin, `${protocol}//${headers?.get('host') ?? host}`],
+    linkBases: [origin, `${scheme}://${given['host'] ?? host}`],
     path: pathname,
     async ask(method, target, signal, own = {}) {
       const request = { method, target, headers: { ...sent, ...own }, signal, ...limits };

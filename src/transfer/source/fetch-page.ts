@@ -79,7 +79,8 @@ export function isSameHost(named: URL, asked: URL): boolean {
 
 /** Removes the values of headers from a text that is printed: some services repeat credentials in errors. */
 export function hide(body: string, headers: Headers): string {
-  const values = [...headers].flatMap(([name, value]) => (name === 'host' ? [] : value));
+  const isAddress = /^(?:host|x-forwarded-\w+)$/;
+  const values = [...headers].flatMap(([name, value]) => (isAddress.test(name) ? [] : value));
   const secrets = values.flatMap((value) => [value, ...value.split(/[\s,;]+/)]);
   return secrets
     .filter((secret) => secret.length > 3)
