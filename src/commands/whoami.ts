@@ -104,7 +104,11 @@ async function askOwn(
 ): Promise<Answer> {
   // Node.js names headers in lower case, as Headers does.
   const request = { method: 'GET', headers, raw: { rawHeaders: [] } } as unknown as FastifyRequest;
-  const missing = credentials.findMissingSetting(request);
+  // A cookie that no setting names is none here.
+  const isUnseen = headers['cookie'] !== undefined && !credentials.areIn(request);
+  const missing =
+    credentials.findMissingSetting(request) ??
+    (isUnseen ? 'AUTH_WEBHOOK_URL and AUTH_COOKIES' : undefined);
   const hint = missing === undefined ? '' : `: set ${missing}`;
   try {
     const viewer = await credentials.authenticate(request, () => 'whoami');

@@ -146,6 +146,13 @@ describe.skipIf(!hasDjango)('Django REST Framework', () => {
       code: 0,
       stdout: 'The old service: nobody\nThis gateway: nobody\n',
     });
+    // Nothing tells a session from other cookies but its name.
+    expect(await call(session(bob.session), { AUTH_COOKIES: 'other' })).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(
+        'This gateway: nobody: set AUTH_WEBHOOK_URL and AUTH_COOKIES',
+      ),
+    });
     const keyOnly = { AUTH_WEBHOOK_URL: '', AUTH_COOKIES: '', AUTH_JWT_SECRET: secret };
     expect(await call(token(bob.token), keyOnly)).toMatchObject({
       code: 1,

@@ -79,7 +79,13 @@ describe.each(['mirror', 'fallback'])('LEGACY_MODE=%s', (mode) => {
     '%s below the paths that this service owns is refused with what to use',
     async (method) => {
       const before = service.received().length;
-      for (const target of ['/api/outfits/71/comments/', '/api/outfits/71/', '/api/outfits/71']) {
+      for (const target of [
+        ...['/api/outfits/71/comments/', '/api/outfits/71/', '/api/outfits/71'],
+        // Servers behind the gateway may resolve or decode these.
+        ...['/api/tags/../outfits/71/', '/api/tags/%2e%2e/outfits/71/', '/api//outfits/71/'],
+        ...['/api/tags/..%5coutfits%5c71', '/api/%252foutfits/71/', '/api/outfits;a=1/71/'],
+        '/api/tags/%252e%252e%252foutfits',
+      ]) {
         const { status, received } = await send(gateway, method, target);
         expect(status).toBe(405);
         expect(received).toMatch(/^allow: GET, HEAD, OPTIONS\r$/im);

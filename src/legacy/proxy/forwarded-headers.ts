@@ -86,6 +86,18 @@ export function isBelow(target: string, prefixes: readonly string[]): boolean {
   });
 }
 
+/** Whether some server could take a target for one below a prefix: after any decoding, with `..` resolved. */
+export function mayBeBelow(target: string, prefix: string): boolean {
+  return decode(target.split('?', 1)[0] ?? '').some((path) => {
+    const resolved: string[] = [];
+    for (const segment of segmentsOf(path.replace(/;[^\\/]*/g, ''))) {
+      if (segment === '..') resolved.pop();
+      else resolved.push(segment);
+    }
+    return segmentsOf(prefix).every((name, index) => resolved[index] === name);
+  });
+}
+
 /** More than any chain of servers decodes; unbounded, a long target would take a second. */
 const maxDecodings = 5;
 

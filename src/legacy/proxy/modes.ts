@@ -13,7 +13,13 @@ import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../re
 import { acceptedOf } from '../compare/difference.ts';
 import { bufferAnswer } from './answer-buffer.ts';
 import { Comparisons, conditionalHeaders, type SampledRequest } from './comparisons.ts';
-import { isBelow, loopHeader, servedByHeader, toLegacyHeaders } from './forwarded-headers.ts';
+import {
+  isBelow,
+  loopHeader,
+  mayBeBelow,
+  servedByHeader,
+  toLegacyHeaders,
+} from './forwarded-headers.ts';
 import { LegacyMetrics } from './metrics.ts';
 import {
   type Forwarding,
@@ -208,7 +214,7 @@ export class Legacy {
     // WRITES=off holds for the old service too: the last import reads from it.
     if (!this.#config.writes) return writesOff();
     if (this.#isLegacyOwner) return undefined;
-    const own = this.#ownPaths.find((path) => isBelow(url, [path]));
+    const own = this.#ownPaths.find((path) => mayBeBelow(url, path));
     return own === undefined ? undefined : ownedHere(method, own);
   }
 
