@@ -4,9 +4,10 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { listComponents } from './sbom.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const outputs = ['dist/licences.txt'];
+const outputs = ['dist/licences.txt', 'dist/sbom.cdx.json'];
 const inputs = [];
 
 /** @param {import('esbuild').BuildOptions} options */
@@ -66,7 +67,9 @@ copy(pglite, 'dist/database', ['pglite.wasm', 'pglite.data', 'initdb.wasm']);
 copy('src/demo', 'dist/demo', ['outfits.ndjson', 'shapes.ndjson']);
 copy('node_modules/swagger-ui-dist', 'dist/openapi', ['swagger-ui.css', 'swagger-ui-bundle.js']);
 
-writeFileSync(join(root, 'dist/licences.txt'), collectLicences(inputs));
+const packages = listPackages(inputs);
+writeFileSync(join(root, 'dist/licences.txt'), collectLicences(packages));
+writeFileSync(join(root, 'dist/sbom.cdx.json'), `${JSON.stringify(listComponents(packages))}\n`);
 removeOthers();
 
 /**
@@ -92,18 +95,28 @@ function removeOthers() {
 }
 
 /**
- * Licences of bundled packages, which must be distributed with them.
+ * The packages that files are of.
  * @param {readonly string[]} files
  */
-function collectLicences(files) {
-  const packages = files.map((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]);
-  return [...new Set(packages)]
+function listPackages(files) {
+  const paths = files.map((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]);
+  return [...new Set(paths)]
     .filter((path) => path !== undefined)
     .toSorted()
     .map((path) => {
-      const { name, version, license } = JSON.parse(
-        readFileSync(join(root, path, 'package.json'), 'utf8'),
-      );
+      const manifest = JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'));
+      const { name, version, license } = manifest;
+      return { path, name: String(name), version: String(version), license: String(license) };
+    });
+}
+
+/**
+ * Licences of bundled packages, which must be distributed with them.
+ * @param {ReturnType<typeof listPackages>} bundled
+ */
+function collectLicences(bundled) {
+  return bundled
+    .map(({ path, name, version, license }) => {
       const texts = readdirSync(join(root, path))
         .filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file))
         .map((file) => readFileSync(join(root, path, file), 'utf8').trim());

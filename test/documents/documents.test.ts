@@ -26,6 +26,17 @@ describe('the documents', () => {
     expect(texts.concat('README.md', 'docs').flatMap((name) => deadLinks(root, name))).toEqual([]);
   });
 
+  test('name tests that are there, in the threat model and in what a version promises', () => {
+    for (const name of ['docs/threat-model.md', 'docs/versioning.md']) {
+      const named = [...read(name).matchAll(/`([\w/.-]+\.test\.ts)`((?:,? "[^"]+")*)/g)];
+      expect(named.length).toBeGreaterThan(5);
+      for (const [, file, titles = ''] of named) {
+        const text = read(`test/${file}`);
+        for (const [, title] of titles.matchAll(/"([^"]+)"/g)) expect(text).toContain(`'${title}'`);
+      }
+    }
+  });
+
   test('have commands that are run, but for few', () => {
     const steps = pages.flatMap((name) => readPage(name).steps);
     for (const [command, reason] of notRun) {

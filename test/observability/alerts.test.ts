@@ -11,6 +11,7 @@ import { fallbackReasons, type Replicas } from '../../src/database/standby/repli
 import { Metrics } from '../../src/observability/metrics.ts';
 import { type MetricsSource, serveMetrics } from '../../src/observability/metrics-server.ts';
 import { CombinedMetrics } from '../../src/process/cluster/combined-metrics.ts';
+import { lostSinceRelease } from '../support/documents/released.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
 import { records, rowsOf } from '../support/legacy/two-services.ts';
@@ -129,6 +130,22 @@ test('docs/running.md names each metric of the gateway, and no other', () => {
     .filter((name) => name.startsWith('gateway_'))
     .map((name) => name.replace(/_(bucket|count|sum)$/, ''));
   expect([...named].toSorted()).toEqual([...new Set(all)].toSorted());
+});
+
+test('every metric of the last release is there, with its kind and labels', () => {
+  const kinds = new Map(
+    scrapes.flatMap(({ text }) =>
+      [...text.matchAll(/^# TYPE (gateway_\w+) (\w+)$/gm)].map(([, name = '', kind]) => [
+        name,
+        kind,
+      ]),
+    ),
+  );
+  const metrics = [...kinds].flatMap(([name, kind]) => {
+    const labels = (series.get(name) ?? series.get(`${name}_count`))?.flatMap(Object.keys);
+    return labels ? [[name, { kind, labels: [...new Set(labels)].toSorted() }]] : [];
+  });
+  expect(lostSinceRelease('metrics', Object.fromEntries(metrics.toSorted()))).toEqual([]);
 });
 
 test('each metric has a name by the rules of Prometheus', () => {

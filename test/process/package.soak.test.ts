@@ -1,6 +1,9 @@
 // npm run package and npm pack: what they make runs with Node.js alone, where no node_modules is above it.
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -107,6 +110,11 @@ describe('the package', () => {
     for (const name of ['typescript', 'prisma', 'vitest']) {
       expect(licences).not.toMatch(new RegExp(`^${name} `, 'm'));
     }
+    const heads = [...licences.matchAll(/^(?=@?[a-z])(\S+) (\d\S*): /gm)];
+    const { components } = JSON.parse(readFileSync(join(folder, 'dist/sbom.cdx.json'), 'utf8'));
+    expect(components.map((one: { 'bom-ref': string }) => one['bom-ref']).toSorted()).toEqual(
+      [...new Set(heads.map(([, name, version]) => `${name}@${version}`))].toSorted(),
+    );
     const template = expect.stringMatching(/^template-\w+\.br$/);
     expect(readdirSync(join(folder, 'dist/database'))).toContainEqual(template);
     expect(sizeOf(folder)).toBeLessThan(50e6);
@@ -116,6 +124,37 @@ describe('the package', () => {
     expect(deadLinks(folder)).toEqual([]);
   });
 });
+
+test('is audited by what it bundles', async () => {
+  let advisories: object | undefined;
+  const registry = createServer(({ method }, response) => {
+    // npm also asks for each package that it is told of.
+    const status = method === 'GET' ? 404 : advisories ? 200 : 405;
+    response.writeHead(status, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify(advisories ?? {}));
+  }).listen(0, '127.0.0.1');
+  await once(registry, 'listening');
+  const { port } = registry.address() as AddressInfo;
+  const audit = async (...packages: string[]) => {
+    const advisory = { id: 1, url: 'https://a.test/1', title: 'Bad', severity: 'high' };
+    const found = packages.map((name) => [name, [{ ...advisory, vulnerable_versions: '*' }]]);
+    if (packages.length > 0) advisories = Object.fromEntries(found);
+    const script = fileURLToPath(new URL('../../.ci/audit.js', import.meta.url));
+    const settings = {
+      npm_config_registry: `http://127.0.0.1:${port}/`,
+      npm_config_cache: unpacked,
+    };
+    const asked = run([script], { ...settings, npm_config_fetch_retries: '0' });
+    return [await asked.ended, asked.output()];
+  };
+  expect(await audit()).toEqual([0, expect.stringMatching(/^Not audited, .*405/)]);
+  expect(await audit('vitest')).toEqual([0, expect.stringMatching(/ 0 with known vuln/)]);
+  const told = expect.stringMatching(
+    /^fastify: high: Bad \(https:\/\/a.test\/1\)\n.* 1 with known/,
+  );
+  expect(await audit('vitest', 'fastify')).toEqual([1, told]);
+  registry.close();
+}, 60_000);
 
 test('npm installs what npm pack makes into an empty folder, without other packages, and npx starts it', async () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -23,7 +23,7 @@ const statements = [
 export default defineConfig({
   test: {
     projects: [
-      project('15', [...statements, 'outfits/writes']),
+      project('15', [...statements, 'outfits/writes', 'database/upgrade.versions']),
       project('16', statements),
       project('17', statements),
     ],
