@@ -1,6 +1,6 @@
 // The clients that apps use, with the code of docs/clients.md, against a gateway that listens.
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { join } from 'node:path';
 import type { ApolloClient, ObservableQuery } from '@apollo/client';
 import type { Client, OperationResult } from '@urql/core';
@@ -48,6 +48,8 @@ afterAll(() => app.remove());
 interface Listening extends TestGateway {
   readonly url: string;
   readonly requests: string[];
+  /** All connections. */
+  readonly sockets: Set<Socket>;
 }
 
 async function listen(environment: Record<string, string> = {}): Promise<Listening> {
@@ -57,9 +59,11 @@ async function listen(environment: Record<string, string> = {}): Promise<Listeni
   });
   await gateway.app.listen({ port: 0, host: '127.0.0.1' });
   const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  gateway.app.server.on('connection', (socket) => sockets.add(socket));
   gateway.app.server.on('request', ({ method }) => requests.push(String(method)));
   const { port } = gateway.app.server.address() as AddressInfo;
-  return { ...gateway, requests, url: `http://127.0.0.1:${port}/graphql` };
+  return { ...gateway, requests, sockets, url: `http://127.0.0.1:${port}/graphql` };
 }
 
 let gateway: Listening;
@@ -383,19 +387,31 @@ describe('live answers are read by the code of docs/live.md', () => {
       new RegExp(`\`\`\`js ${name}\\n(.*?)\`\`\``, 's').exec(text) ?? [];
     return code;
   };
-  const [setup = expect.fail()] = blockOf('graphql-sse').split('client.subscribe(');
+  const setupOf = (name: string) => blockOf(name).split('client.subscribe(')[0];
+  const shows = `.subscribe({ next: ({ data }) => console.log(JSON.stringify(data)) });`;
+  const relay = `${blockOf('relay')}
+    const operation = { operationKind: 'subscription', name: 'live', text: query, metadata: {} };
+    environment.getNetwork().execute(operation, {})${shows}`;
 
   test.each([
     ['graphql-sse', blockOf('graphql-sse')],
-    ['urql', setup + blockOf('urql')],
-    ['Apollo Client', setup + blockOf('apollo')],
+    ['graphql-ws', blockOf('graphql-ws')],
+    ['urql over server-sent events', setupOf('graphql-sse') + blockOf('urql')],
+    ['urql over a WebSocket', setupOf('graphql-ws') + blockOf('urql')],
+    ['Apollo Client and its own link', blockOf('apollo')],
+    ['Apollo Client over a WebSocket', setupOf('graphql-ws') + blockOf('apollo-ws')],
+    ['Relay over server-sent events', setupOf('graphql-sse') + relay],
+    ['Relay over a WebSocket', setupOf('graphql-ws') + relay],
   ])('with %s: a change is shown, also behind a lost connection', async (_name, code) => {
-    const snippet = code.replaceAll('http://localhost:4000/graphql', gateway.url);
+    const snippet =
+      `import { WebSocket as Socket } from 'ws'; globalThis.WebSocket = Socket; ${code}`
+        .replaceAll('http://localhost:4000/graphql', gateway.url)
+        .replaceAll('ws://localhost:4000/graphql', gateway.url.replace('http', 'ws'));
     const reader = run(['--input-type=module', '--eval', snippet], {}, import.meta.dirname);
     await reader.until(new RegExp(`^\\{"outfits":\\{.*"count":${rows.length},`, 'm'));
     await gateway.database.pool.query("UPDATE outfits SET title = 'As in the documents'");
     await reader.until(/"title":"As in the documents"/);
-    gateway.app.server.closeAllConnections();
+    for (const socket of gateway.sockets) socket.destroy();
     await gateway.database.pool.query("UPDATE outfits SET title = 'Again'");
     await reader.until(/"title":"Again"/);
     expect(reader.errors()).toBe('');

@@ -9,6 +9,7 @@ import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
 import { openAcknowledged, openSocket } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { startWebhook } from '../support/http/webhook.ts';
 
 const rows = [...generateOutfits({ outfits: 5, users: 2 })];
 const id = rows[0]?.id ?? 0;
@@ -204,6 +205,33 @@ describe('the handshake', () => {
     const opening = openSocket(base, origin === undefined ? {} : { origin });
     if (isOpened) await opening;
     else await expect(opening).rejects.toThrow(/^403 .*CORS_ORIGINS/);
+  });
+
+  test('of a page that is not trusted has no cookie and no password of the browser', async () => {
+    const webhook = await startWebhook();
+    onTestFinished(() => webhook.close());
+    const password = 'Basic YW5uOnNlY3JldA==';
+    for (const credential of ['sessionid=ann', password]) webhook.users.set(credential, 1);
+    const { base, close } = await open({
+      ...{ AUTH_WEBHOOK_URL: webhook.url, AUTH_COOKIES: 'sessionid' },
+      CORS_ORIGINS: 'https://app.test,*',
+    });
+    onTestFinished(close);
+    const isSignedIn = async (headers: Record<string, string>) => {
+      const { subscribe, next: take } = await openAcknowledged(base, headers);
+      subscribe('1', '{ viewer { user { id } } }');
+      return (await take()).payload.data.viewer !== null;
+    };
+    const trusted = ['https://app.test', base];
+    for (const origin of [...trusted, 'https://other.test', 'null', undefined]) {
+      const sent = origin === undefined ? {} : { origin };
+      const isTrusted = origin !== undefined && trusted.includes(origin);
+      expect(await isSignedIn({ ...sent, cookie: 'sessionid=ann' })).toBe(isTrusted);
+      // Without a page it is an app that has sent it.
+      const isByApp = origin === undefined;
+      expect(await isSignedIn({ ...sent, authorization: password })).toBe(isTrusted || isByApp);
+      expect(await isSignedIn({ ...sent, ...(await signIn(1)) })).toBe(true);
+    }
   });
 
   test('is refused above MAX_SOCKETS, and without sockets', async () => {

@@ -80,7 +80,9 @@ export class SocketConnection {
   tick(): void {
     const now = performance.now();
     if (this.#operations.size > 0) this.#lastOperation = now;
-    if (now - this.#lastFrame > timeouts.silence) this.socket.terminate();
+    // Nothing is heard of a client while it is throttled.
+    const heard = Math.max(this.#lastFrame, this.#takenUntil);
+    if (now - heard > timeouts.silence) this.socket.terminate();
     else if (now - this.#lastOperation > timeouts.withoutOperation) {
       this.close(closeCodes.goingAway);
     } else this.socket.ping();
@@ -115,10 +117,7 @@ export class SocketConnection {
       socket.pause();
       this.#throttle = setTimeout(() => this.#regulate(), this.#takenUntil - now);
     } else if (this.#waiting > maxWaiting) socket.pause();
-    else if (socket.isPaused) {
-      this.#lastFrame = now;
-      socket.resume();
-    }
+    else socket.resume();
   }
 
   #receive(text: string): void {
@@ -201,6 +200,8 @@ export class SocketOperation {
     if (isStream && this.hasEnded) events.destroy();
     try {
       for await (const event of isStream ? events : [events]) {
+        // The connection has its own.
+        if (event === socketLines.heartbeat) continue;
         await this.connection.send(() =>
           this.#messagesIn(isStream ? events.newestOr(event) : event),
         );
