@@ -1,9 +1,8 @@
-// /api/openapi.json: valid, with examples that are real answers, for any settings and paths.
+// /api/openapi.json: valid, with an example of a body that is taken, for any settings and paths.
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { parse } from 'graphql';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { unavailable } from '../../src/errors.ts';
 import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
 import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
@@ -15,7 +14,6 @@ import { openBefore } from '../support/legacy/two-services.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const path = '/api/outfits/';
-const image = `https://media.example.com/${rows[0]?.imageKey}`;
 
 const documentOf = async (gateway: TestGateway, headers = {}): Promise<Json> => {
   const response = await gateway.get('/api/openapi.json', headers);
@@ -29,11 +27,6 @@ async function open(environment: Record<string, string>, options = {}): Promise<
   onTestFinished(() => gateway.close());
   return gateway;
 }
-
-const exampleOf = (document: Json, method: string, status: string) =>
-  document['paths']?.[path]?.[method]?.['responses']?.[status]?.['content']?.['application/json']?.[
-    'example'
-  ];
 
 describe.each(laneKinds)('the document on %s', (kind) => {
   const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret });
@@ -66,41 +59,31 @@ describe.each(laneKinds)('the document on %s', (kind) => {
     });
   });
 
-  test('has real answers for its examples, as they are now', async () => {
-    const headers = { ...signedIn, 'content-type': 'application/json' };
-    const payload = { image_key: image, title: 'A 👗' };
-    const posted = await gateway.app.inject({ method: 'POST', url: path, headers, payload });
-    expect(posted.statusCode).toBe(201);
-    const now = await documentOf(gateway);
-    const page = (await gateway.get(path)).json();
-    expect(page.results.some(({ title }: { title: string }) => title === 'A 👗')).toBe(true);
-    expect(exampleOf(now, 'get', '200')).toEqual(page);
-    expect(exampleOf(now, 'post', '201')).toEqual(page.results[0]);
-  });
-
   test('has an example of a body that is taken, in both types', async () => {
     const { content = {} } = document['paths']?.[path]?.['post']?.['requestBody'] ?? {};
     expect(Object.keys(content)).toEqual(['application/json', 'application/x-www-form-urlencoded']);
-    for (const [type, { example }] of Object.entries(content)) {
-      const given = example as unknown as Record<string, string>;
+    const { properties = {} } = document['components']?.['schemas']?.['CreateOutfitBody'] ?? {};
+    const examples = Object.entries(properties).flatMap(([name, { examples }]) =>
+      examples ? [[name, examples[0]]] : [],
+    );
+    for (const type of Object.keys(content)) {
+      const given: Record<string, string> = Object.fromEntries(examples);
+      if (!type.endsWith('json')) delete given['video'];
       const payload = type.endsWith('json')
         ? JSON.stringify(given)
         : `${new URLSearchParams(given)}`;
       const headers = { ...signedIn, 'content-type': type };
       const response = await gateway.app.inject({ method: 'POST', url: path, headers, payload });
       expect(response.statusCode).toBe(201);
-      expect(response.json()).toMatchObject(given);
+      const { image_key: key, ...others } = given;
+      const image_key = `https://media.example.com/${key}`;
+      expect(response.json()).toMatchObject({
+        ...others,
+        image_key,
+        image_original_url: image_key,
+      });
     }
   });
-});
-
-test('has no examples while there are no answers', async () => {
-  const fail = () => {
-    throw unavailable();
-  };
-  const schema = extend('extend type Query { unused: Int }', { 'Query.outfits': fail });
-  const document = await documentOf(await open({}, { schema }));
-  expect(exampleOf(document, 'get', '200')).toBeUndefined();
 });
 
 test('counts as a request of its sender', async () => {
@@ -140,26 +123,9 @@ test('says where the paths are, and that they are deprecated', async () => {
   expect(operations.map(({ deprecated }) => deprecated)).toEqual([true, true]);
 });
 
-test('never shows private outfits, to any viewer', async () => {
-  const settings = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret, PAGE_SIZE: '1000' };
-  const gateway = await open(settings);
-  for (const { userId } of rows.filter((row) => row.private)) {
-    const headers = await signIn(userId);
-    const own = await gateway.get(path, headers);
-    expect(own.body).toContain('"private":true');
-    expect(own.headers['cache-control']).toBe('private, no-cache');
-    const document = await gateway.get('/api/openapi.json', headers);
-    createChecker(document.json())('GET', path, own);
-    expect(document.body).not.toContain('"private":true');
-  }
-});
-
-test('is a file like others: links to its own host, 304, HEAD, and no other method', async () => {
+test('is a file like others: 304, HEAD, and no other method', async () => {
   const { app, get } = await open({});
   const here = await get('/api/openapi.json', { host: 'one.test' });
-  const there = await get('/api/openapi.json', { host: 'two.test:81' });
-  expect(here.body).toContain('"next":"http://one.test/api/outfits/?page=2"');
-  expect(there.body).toBe(here.body.replaceAll('http://one.test', 'http://two.test:81'));
   expect(here.headers).toMatchObject({
     'content-type': 'application/json',
     'cache-control': 'no-cache',

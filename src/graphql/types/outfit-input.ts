@@ -24,6 +24,8 @@ export const InputErrorRef = builder.objectRef<InputError>('InputError').impleme
 
 type Fields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
+const exampleImage = 'outfits/0f8fad5b-d9cb-469f-a165-70867728950e.jpeg';
+
 // `extensions` are for REST, which reads these fields from forms and describes them. None is non-null, so that a missing
 // field is an InputError like any other.
 const content = (t: Fields, isNew: boolean) => ({
@@ -37,22 +39,23 @@ const content = (t: Fields, isNew: boolean) => ({
   }),
   imageKey: t.string({
     description: `Absolute URL of the image below the media host, or its key, \`outfits/<uuid>.<jpeg|png>\`.${isNew ? ' Required.' : ''}`,
-    extensions: { required: isNew },
+    extensions: { required: isNew, example: exampleImage },
   }),
   imageOriginalUrl: t.string({
     description: `The same for the image as it was uploaded. When omitted, equal to imageKey${isNew ? '' : ', if that is given'}.`,
+    extensions: { example: exampleImage },
   }),
   private: t.boolean({
     description: `Whether the outfit is private${isNew ? '; false when omitted' : ''}.`,
   }),
   backgroundColor: t.string({
     description: 'Empty, or a lower-case hex colour: `#rgb` or `#rrggbb`.',
-    extensions: { mayBeBlank: true },
+    extensions: { mayBeBlank: true, example: '#f1e7da' },
   }),
   video: t.string({
     description:
       'Absolute URL of the video below the video host, or its key, `outfits_videos/<uuid>.mp4`; null for none.',
-    extensions: { mayBeNull: true },
+    extensions: { mayBeNull: true, example: null },
   }),
 });
 

@@ -75,7 +75,7 @@ export function describeHeaders(): JsonSchema {
   return Object.fromEntries(described);
 }
 
-/** @param body schema and example; undefined: no body */
+/** @param body undefined: no body */
 export function describeAnswer(
   status: number | string,
   description: string,

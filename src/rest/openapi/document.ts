@@ -17,23 +17,19 @@ export interface DocumentOptions {
     Pick<Config, 'authCookies' | 'authUserClaim' | 'authWebhookUrl'>;
 }
 
-/** Example bodies of GET, by path. */
-export type Samples = ReadonlyMap<string, { readonly results?: readonly object[] }>;
-
 interface Parts extends DocumentOptions {
   readonly schemas: Schemas;
-  readonly samples: Samples;
   readonly operationIds: Set<string>;
   /** The credentials that are accepted, as alternatives. */
   readonly security: readonly JsonSchema[];
 }
 
-export function createDocument(options: DocumentOptions, samples: Samples): JsonSchema {
+export function createDocument(options: DocumentOptions): JsonSchema {
   const { config, routes, schema } = options;
   const schemas = new Schemas(schema, errorSchemas);
   const securitySchemes = describeSecurity(config);
   const security = Object.keys(securitySchemes).map((name) => ({ [name]: [] }));
-  const parts = { ...options, schemas, samples, security, operationIds: new Set<string>() };
+  const parts = { ...options, schemas, security, operationIds: new Set<string>() };
   const paths = routes.map((route) => {
     const get = describeRead(parts, route);
     const post = route.create && describeCreate(parts, route, route.create);
@@ -93,7 +89,7 @@ function describeSecurity({
 }
 
 function describeRead(parts: Parts, route: Route): JsonSchema {
-  const { schema, schemas, samples } = parts;
+  const { schema, schemas } = parts;
   const document = readDocumentOf(route);
   const link = (which: string) => ({
     type: ['string', 'null'],
@@ -126,7 +122,7 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
       },
     ],
     responses: {
-      200: describeAnswer(200, 'OK', withExample(body, samples.get(route.path))),
+      200: describeAnswer(200, 'OK', { schema: body }),
       304: describeAnswer(304, 'It has not changed.'),
       ...describeErrors('get'),
     },
@@ -137,17 +133,11 @@ function describeCreate(parts: Parts, route: Route, document: DocumentNode): Jso
   const { schema, schemas } = parts;
   const fields = findFields(schema, document);
   const record = schemas.ofField(schemas.findField(document, 'created', 'record'));
-  const example = findRecord(parts, route, record);
-  const given = fields.flatMap(({ name }) => {
-    const value: unknown = example && Reflect.get(example, name);
-    return value === null || value === undefined ? [] : [[name, value]];
-  });
   const operation = describeOperation(parts, route, 'post', document, [
     schemas.findField(document, 'created').description,
   ]);
   const name = `${operation.operationId.replace(/^./, (first) => first.toUpperCase())}Body`;
-  const body = schemas.refer(name, schemas.ofBody(fields));
-  const content = withExample(body, example && Object.fromEntries(given));
+  const content = { schema: schemas.refer(name, schemas.ofBody(fields)) };
   return {
     ...operation,
     security: parts.security,
@@ -164,7 +154,7 @@ function describeCreate(parts: Parts, route: Route, document: DocumentNode): Jso
       content: Object.fromEntries(mediaTypes.map((type) => [type, content])),
     },
     responses: {
-      201: describeAnswer(201, 'Created', withExample(record, example)),
+      201: describeAnswer(201, 'Created', { schema: record }),
       ...describeErrors('post'),
     },
   };
@@ -192,15 +182,4 @@ function describeOperation(
     ...describedBy(...texts),
     ...(config.restDeprecated || config.restSunset ? { deprecated: true } : {}),
   };
-}
-
-/** Example of a created record: one of the list, if it has the same schema. */
-function findRecord({ schemas, samples }: Parts, { path, list }: Route, record: JsonSchema) {
-  const results = list && schemas.ofField(schemas.findField(list, 'page', 'results'));
-  const isSame = JSON.stringify(results?.['items']) === JSON.stringify(record);
-  return isSame ? samples.get(path)?.results?.[0] : undefined;
-}
-
-function withExample(schema: JsonSchema, example: unknown): JsonSchema {
-  return { schema, ...(example === undefined ? {} : { example }) };
 }

@@ -94,11 +94,12 @@ export class Schemas {
   ofBody(fields: readonly WritableField[]): JsonSchema {
     const names = new Map(fields.map(({ input, name }) => [input.name, name]));
     const properties = fields.map(({ name, input, type }) => {
-      const { maxLength, mayBeBlank, mayBeNull } = input.extensions;
+      const { example, maxLength, mayBeBlank, mayBeNull } = input.extensions;
       const schema = {
         ...this.ofInput(type, inWireNames(input.description, names)),
         ...(type.name === 'String' && !mayBeBlank ? { minLength: 1 } : {}),
         ...(maxLength === undefined ? {} : { maxLength }),
+        ...(example === undefined ? {} : { examples: [example] }),
       };
       return [name, mayBeNull ? nullable(schema) : schema];
     });
