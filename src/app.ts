@@ -38,7 +38,7 @@ import { decorateDisconnectSignal, type Shutdown } from './http/server/connectio
 import { serveHealth } from './http/server/health.ts';
 import { createClientErrorHandler, createServer } from './http/server/server.ts';
 import { Clients } from './observability/clients.ts';
-import { createRequestLog, logAnswers } from './observability/log.ts';
+import { logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
 import { followUser } from './outfits/writes/users.ts';
@@ -165,7 +165,6 @@ function createFastify(
     frameworkErrors: (_error, request, reply) =>
       answerUnroutable(request as FastifyRequest, reply as unknown as FastifyReply),
   });
-  app.setChildLoggerFactory(createRequestLog);
   // Fastify answers unregistered methods with 404; the REST paths answer all with 405.
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) {

@@ -1,15 +1,10 @@
 // Concurrency limit with a fair queue and load shedding (CoDel): requests run, wait for a slot, or are refused (503).
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FairQueue, type Origin } from '../database/fair-queue.ts';
-import type { StopSignal } from '../database/task.ts';
+import { Lane } from '../database/connection/lane.ts';
 import { SharedTask, type StartTask, type TaskScope } from '../database/task.ts';
-import { overloaded } from '../errors.ts';
 
-interface Waiting extends Origin {
-  readonly signal: StopSignal;
-  /** Whether the work was refused: then its end is delayed, after its slot is released. */
-  readonly isRefused: boolean;
-}
+/** When its work was refused, the end is delayed, after its slot is released. */
+type Request = Pick<TaskScope, 'isRefused' | 'sender' | 'signal'>;
 
 /** Size of a burst that may be queued, in multiples of the limit. */
 const burst = 8;
@@ -24,8 +19,7 @@ const averaged = 20;
  * @see https://www.rfc-editor.org/rfc/rfc8289 (CoDel)
  */
 export class ConcurrencyLimit {
-  running = 0;
-  readonly #queue = new FairQueue<{ begin(): void; refuse(): void }>();
+  readonly #lane: Lane;
   readonly #refusals = new Refusals(750, 500);
   /** For documents that were parsed or even started, which takes three times as long. */
   readonly #lateRefusals = new Refusals(250, 2000);
@@ -39,20 +33,25 @@ export class ConcurrencyLimit {
   constructor(
     private readonly max: number,
     private readonly timeout: number,
-  ) {}
+  ) {
+    this.#lane = new Lane({ slots: max }, () => this.#isOverloaded());
+  }
+
+  get running(): number {
+    return this.#lane.running;
+  }
 
   get waiting(): number {
-    return this.#queue.size;
+    return this.#lane.waiting;
   }
 
   /** @throws HttpError 503 as soon as waiting would exceed the timeout */
-  async run<Result>(work: () => Promise<Result>, request: Waiting): Promise<Result> {
+  async run<Result>(work: () => Promise<Result>, request: Request): Promise<Result> {
     const { signal } = request;
-    signal.throwIfAborted();
     await this.#acquire(request);
     if (signal.aborted) {
       // Aborted in the same tick: work that never began has no duration to average.
-      this.#release();
+      this.#lane.leave(request);
       throw signal.reason;
     }
     const begun = performance.now();
@@ -62,68 +61,31 @@ export class ConcurrencyLimit {
     } finally {
       this.#lastChange = performance.now();
       if (!request.isRefused) this.#usual += (this.#lastChange - begun - this.#usual) / averaged;
-      this.#release();
+      this.#lane.leave(request);
       if (request.isRefused) await this.#lateRefusals.delay();
     }
   }
 
-  async #acquire(request: Waiting): Promise<void> {
-    if (this.running < this.max) {
-      this.running += 1;
-      // Before the first of a burst runs: after hours without work, `lastChange` is old.
-      this.#lastChange = performance.now();
-      return;
-    }
-    if (this.#isOverloaded()) {
-      const evicted = this.#queue.evictFor(request);
-      if (!evicted) return this.#refusals.refuse();
-      evicted.refuse();
-    }
-    this.#queued += 1;
-    await this.#wait(request);
+  async #acquire(request: Request): Promise<void> {
+    const { signal } = request;
+    const { waiting } = this;
+    if (waiting === 0) this.#queued = 0;
+    const turn = this.#lane.enter(request, signal);
+    // Before the first of a burst runs: after hours without work, `lastChange` is old.
+    if (!turn) this.#lastChange = performance.now();
+    if (this.waiting > waiting) this.#queued += 1;
+    await turn?.catch(async (error) => {
+      if (!signal.aborted) await this.#refusals.delay();
+      throw error;
+    });
   }
 
   #isOverloaded(): boolean {
-    const { max } = this;
-    const { size } = this.#queue;
+    const { max, waiting: size } = this;
     if (this.#queued >= burst * max && size >= max / 2) return true;
     // While nothing ends, the database hangs, and the average says nothing.
     const oneTurn = Math.max(this.#usual, performance.now() - this.#lastChange);
     return (size / max + 1) * oneTurn > this.timeout;
-  }
-
-  #wait(request: Waiting): Promise<void> {
-    const { signal } = request;
-    return new Promise<void>((settle, reject) => {
-      const leave = () => {
-        signal.removeEventListener('abort', onAbort);
-        this.#queue.remove(request, turn);
-        if (this.#queue.size === 0) this.#queued = 0;
-      };
-      const onAbort = () => {
-        leave();
-        reject(signal.reason);
-      };
-      const turn = {
-        begin() {
-          leave();
-          settle();
-        },
-        refuse: () => {
-          leave();
-          this.#refusals.refuse().catch(reject);
-        },
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#queue.add(request, turn);
-    });
-  }
-
-  #release(): void {
-    const next = this.#queue.next();
-    // The slot is passed on, so that a new request cannot overtake the queue.
-    if (next) next.begin();
-    else this.running -= 1;
   }
 }
 
@@ -164,10 +126,5 @@ class Refusals {
     this.#pending += 1;
     await sleep(Math.min((this.#pending * 1000) / this.rate, this.maxDelay));
     this.#pending -= 1;
-  }
-
-  async refuse(): Promise<never> {
-    await this.delay();
-    throw overloaded();
   }
 }

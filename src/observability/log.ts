@@ -31,43 +31,6 @@ export function createLog(level: LevelWithSilent, destination?: DestinationStrea
   return destination ? pino(options, destination) : pino(options);
 }
 
-/** For `setChildLoggerFactory`. Lazy: a pino child per request took 2% of an answer from memory; most log nothing. */
-export function createRequestLog(
-  parent: FastifyBaseLogger,
-  bindings: Record<string, unknown>,
-): FastifyBaseLogger {
-  return new RequestLog(parent, bindings) as unknown as FastifyBaseLogger;
-}
-
-class RequestLog {
-  readonly #parent: FastifyBaseLogger;
-  readonly #bindings: Record<string, unknown>;
-  #logger: FastifyBaseLogger | undefined;
-
-  constructor(parent: FastifyBaseLogger, bindings: Record<string, unknown>) {
-    this.#parent = parent;
-    this.#bindings = bindings;
-  }
-
-  get level(): string {
-    return this.#parent.level;
-  }
-
-  get logger(): FastifyBaseLogger {
-    this.#logger ??= this.#parent.child(this.#bindings);
-    return this.#logger;
-  }
-}
-
-for (const name of ['child', 'fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']) {
-  Object.defineProperty(RequestLog.prototype, name, {
-    value(this: RequestLog, ...given: unknown[]) {
-      const { logger } = this;
-      return Reflect.get(logger, name).apply(logger, given);
-    },
-  });
-}
-
 /** Characters of an operation name that are logged: a client may send a megabyte. */
 export const maxNameLength = 64;
 

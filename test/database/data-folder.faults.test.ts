@@ -1,13 +1,5 @@
 // The folder of the embedded database: when it goes away, lacks a part, or holds what is left of others.
-import {
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
 import { newEnvironment } from '../support/cli/first-start.ts';
@@ -89,29 +81,28 @@ describe('the folder of the embedded database', () => {
 
   test('is cleared of what a killed process has left, and living ones keep theirs', async () => {
     const living = await runPrepared();
-    const temporary = living.environment['TMPDIR'] ?? '';
-    const [own = ''] = readdirSync(temporary);
-    const { folder, environment, server } = await runPrepared();
+    const TMPDIR = living.environment['TMPDIR'] ?? '';
+    const [own = ''] = readdirSync(TMPDIR);
+    const killed = await newEnvironment('embedded');
+    const environment: Record<string, string> = { ...killed, TMPDIR };
+    const server = runServer(environment);
+    await baseOf(server);
     server.child.kill('SIGKILL');
     await server.ended;
-    renameSync(join(folder, 'lock'), join(folder, 'lock.4242'));
-    const [dead = ''] = readdirSync(environment['TMPDIR'] ?? '');
-    renameSync(join(environment['TMPDIR'] ?? '', dead), join(temporary, dead));
-    const kept = ['outfit-gateway-notes1', 'outfit-gateway-makes1', 'outfit-gateway-makes1-test'];
-    for (const name of [...kept, 'outfit-gateway-makes0']) mkdirSync(join(temporary, name));
-    writeFileSync(join(temporary, 'outfit-gateway-notes1', 'notes'), 'not ours');
-    utimesSync(join(temporary, 'outfit-gateway-makes0'), 1, 1);
+    const [dead = ''] = readdirSync(TMPDIR).filter((name) => name !== own);
+    mkdirSync(join(TMPDIR, 'outfit-gateway-notes1'));
 
-    const next = runServer({ ...environment, TMPDIR: temporary });
+    const next = runServer(environment);
     await baseOf(next);
-    const found = readdirSync(temporary);
-    expect(found).toEqual(expect.arrayContaining([own, ...kept]));
+    const found = readdirSync(TMPDIR);
+    expect(found).toEqual(expect.arrayContaining([own, 'outfit-gateway-notes1']));
     // Its own comes in addition.
-    expect(found.length).toBe(1 + kept.length + 1);
+    expect(found.length).toBe(3);
     expect(found).not.toContain(dead);
-    expect(readdirSync(folder).sort()).toEqual(['lock', 'pgdata']);
+    expect(readdirSync(environment['DATA_DIR'] ?? '').sort()).toEqual(['lock', 'pgdata']);
     expect(await publish(living.base)).toBe(201);
     expect(await stop(next)).toBe(0);
     expect(await stop(living.server)).toBe(0);
+    expect(readdirSync(TMPDIR)).toEqual(['outfit-gateway-notes1']);
   });
 });

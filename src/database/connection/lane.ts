@@ -1,4 +1,4 @@
-// Bulkhead: a concurrency limit for one class of statements, with a bounded, fair queue.
+// Bulkhead: a concurrency limit for one class of statements or requests, with a bounded, fair queue.
 import { type HttpError, overloaded } from '../../errors.ts';
 import { FairQueue, type Origin } from '../fair-queue.ts';
 import type { StopSignal } from '../task.ts';
@@ -26,19 +26,22 @@ export class Lane {
   /** Concurrent statements by request and by sender, if these have a limit. */
   readonly #underWay = new Map<Origin | string, number>();
   running = 0;
-  #maxWaiting = Number.POSITIVE_INFINITY;
   /** Statements rejected since the start, because the queue was full or the wait too long. */
   refused = 0;
 
-  constructor(private readonly limits: LaneLimits) {}
+  /** @param isFull whether nothing more may wait: then an item of the sender with the most is evicted, or it is refused */
+  constructor(
+    private readonly limits: LaneLimits,
+    private isFull: () => boolean = () => false,
+  ) {}
 
   get waiting(): number {
     return this.#queue.size;
   }
 
-  /** @param most length of the queue; beyond it, a statement of the sender with the most is evicted */
+  /** @param most length of the queue */
   limitWaiting(most: number): void {
-    this.#maxWaiting = most;
+    this.isFull = () => this.#queue.size >= most;
   }
 
   /** Acquires a slot: undefined when one was free, else a promise. @throws HttpError 503, or `signal.reason` */
@@ -66,7 +69,7 @@ export class Lane {
 
   async #wait(origin: Origin, signal: StopSignal | undefined): Promise<void> {
     const { maxWait } = this.limits;
-    if (this.#queue.size >= this.#maxWaiting) {
+    if (this.isFull()) {
       const evicted = this.#queue.evictFor(origin);
       if (!evicted) throw this.#refuse();
       evicted.refuse(this.#refuse());

@@ -9,6 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { messageOf, OperatorError } from '../../errors.ts';
 import { askHolder, LockedError, StaleLockError, takeLock } from './lock.ts';
@@ -23,6 +24,8 @@ export interface DataFolder {
   readonly database: string;
   /** Path of the lock, which this process holds while it exists. */
   readonly lock: string;
+  /** Beginning of the path of the temporary folder of its socket. */
+  readonly socketPrefix: string;
   /** Marker file in `database`, to be removed when all its files are written. */
   readonly unfinished: string;
   release(): Promise<void>;
@@ -43,12 +46,28 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
   const database = join(folder, 'pgdata');
   const unfinished = join(database, 'unfinished');
   try {
+    const socketPrefix = prefixOf(folder);
+    removeLeft(socketPrefix);
     prepare(database, unfinished);
+    return { database, lock, socketPrefix, unfinished, release };
   } catch (error) {
     await release();
     throw error instanceof EmbeddedDatabaseError ? error : cannotOpen(dataDir, error);
   }
-  return { database, lock, unfinished, release };
+}
+
+/** By its inode: no copy of the folder has the same. */
+function prefixOf(folder: string): string {
+  const { dev, ino } = statSync(folder);
+  return join(tmpdir(), `outfit-gateway-${dev.toString(36)}-${ino.toString(36)}-`);
+}
+
+/** Removes the sockets of killed processes: of those that live, this one alone has the lock of the folder. */
+function removeLeft(prefix: string): void {
+  for (const name of readdirSync(tmpdir())) {
+    const path = join(tmpdir(), name);
+    if (path.startsWith(prefix)) rmSync(path, { recursive: true, force: true });
+  }
 }
 
 /** ENOSPC in WASI: the errors of PGlite's file system have this number and no message. */

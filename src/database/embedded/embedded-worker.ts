@@ -1,14 +1,21 @@
 // Worker thread of the embedded database, which listens on a Unix socket: PGlite blocks its thread during a query.
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { brotliDecompressSync } from 'node:zlib';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import type { DataFolder } from './data-folder.ts';
-import { unpackTemplate } from './template.ts';
 
-const { database, lock, unfinished, template, filesGone } = workerData as Omit<
+const { database, lock, socketPrefix, unfinished, template, filesGone } = workerData as Omit<
   DataFolder,
   'release'
 > & {
@@ -16,9 +23,19 @@ const { database, lock, unfinished, template, filesGone } = workerData as Omit<
   readonly filesGone: number;
 };
 
+const everything = { recursive: true, withFileTypes: true } as const;
 // Without the template PGlite runs initdb.
-if (existsSync(unfinished) && existsSync(template)) unpackTemplate(template, database);
-const db = await PGlite.create(database);
+const usesTemplate = existsSync(unfinished) && existsSync(template);
+const db = await PGlite.create({
+  dataDir: database,
+  ...(usesTemplate
+    ? { loadDataDir: new Blob([brotliDecompressSync(readFileSync(template))]) }
+    : {}),
+});
+// PGlite gives the files of a template to all users.
+for (const entry of usesTemplate ? readdirSync(database, everything) : []) {
+  chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o700 : 0o600);
+}
 rmSync(unfinished, { force: true });
 
 // PostgreSQL would continue with deleted files, and lose what it saves. These two files identify the folder.
@@ -53,7 +70,7 @@ db.execProtocolRawStream = (message, options) =>
   });
 
 // The pool has one connection, but may open the next one before the end of the last is noticed here.
-const socketFolder = mkdtempSync(join(tmpdir(), 'outfit-gateway-'));
+const socketFolder = mkdtempSync(socketPrefix);
 const server = new PGLiteSocketServer({
   db,
   path: join(socketFolder, '.s.PGSQL.5432'),

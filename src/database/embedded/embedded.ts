@@ -7,7 +7,6 @@ import { Worker } from 'node:worker_threads';
 import { packageFolder } from '../../package.ts';
 import { readMigrations } from '../migrations.ts';
 import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
-import { removeOrphans } from './lock.ts';
 
 export interface EmbeddedDatabase {
   /** Folder of its Unix socket: the option `host` of `pg`. */
@@ -31,8 +30,6 @@ export function findTemplate(): string {
 /** Opens the embedded database, and creates it on first use. @throws EmbeddedDatabaseError */
 export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   const { release, ...folder } = await takeDataFolder(dataDir);
-  await removeOrphans(folder.lock);
-
   const worker = new Worker(new URL('dist/database/embedded-worker.js', packageFolder), {
     workerData: { ...folder, template: findTemplate(), filesGone },
   });

@@ -1,9 +1,7 @@
-// Lock of the data folder: one process at a time. Also removes the orphaned files of killed processes.
+// Lock of the data folder: one process at a time.
 import { once } from 'node:events';
-import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { messageOf } from '../../errors.ts';
 
 export class LockedError extends Error {
@@ -59,18 +57,6 @@ export async function askHolder(path: string): Promise<string | undefined> {
   }
 }
 
-async function isAbandoned(path: string): Promise<boolean> {
-  const socket = createConnection(path);
-  try {
-    await once(socket, 'connect');
-    return false;
-  } catch (error) {
-    return codeOf(error) === 'ECONNREFUSED';
-  } finally {
-    socket.destroy();
-  }
-}
-
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
@@ -93,44 +79,4 @@ function removeStale(path: string, stale: string): void {
   const found = identify(aside);
   if (found === stale) rmSync(aside, { force: true });
   else if (found !== undefined) renameSync(aside, path);
-}
-
-/** The names that the worker thread gives its socket folder (`mkdtemp`) and PostgreSQL its socket. */
-const socketFolder = /^outfit-gateway-[A-Za-z0-9]{6}$/;
-const socketName = '.s.PGSQL.5432';
-/** Milliseconds after which a folder without a socket is orphaned: one in use gets its socket at once. */
-const orphanAge = 60_000;
-
-/** Removes temporary folders on whose sockets no process listens, and locks that were moved aside. */
-export async function removeOrphans(lock: string): Promise<void> {
-  for (const path of list(tmpdir(), socketFolder)) {
-    if (await isOrphaned(path)) remove(path);
-  }
-  for (const path of list(dirname(lock), /^lock\.\d+$/)) {
-    if (await isAbandoned(path)) remove(path);
-  }
-}
-
-async function isOrphaned(folder: string): Promise<boolean> {
-  const stat = statSync(folder, { throwIfNoEntry: false });
-  if (!stat?.isDirectory() || stat.uid !== process.getuid?.()) return false;
-  const names = list(folder, /^/).map((path) => path.slice(folder.length + 1));
-  if (names.length === 0) return Date.now() - stat.mtimeMs > orphanAge;
-  // A folder with other files only has the same name.
-  return names.every((name) => name === socketName) && isAbandoned(join(folder, socketName));
-}
-
-function list(folder: string, pattern: RegExp): string[] {
-  try {
-    const names = readdirSync(folder).filter((name) => pattern.test(name));
-    return names.map((name) => join(folder, name));
-  } catch {
-    return [];
-  }
-}
-
-function remove(path: string): void {
-  try {
-    rmSync(path, { recursive: true, force: true });
-  } catch {}
 }

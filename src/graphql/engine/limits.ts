@@ -200,30 +200,22 @@ function measureDepth({ definitions }: DocumentNode): number {
       .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
       .map((fragment) => [fragment.name.value, fragment.selectionSet]),
   );
-  const depths = new Map<string, number>();
-
-  const depthOfFragment = (name: string): number => {
-    const depth = depths.get(name);
-    if (depth !== undefined) return depth;
-    // Terminates on a cycle, which validation reports.
-    depths.set(name, 0);
-    depths.set(name, depthOf(fragments.get(name)));
-    return depths.get(name) ?? 0;
-  };
+  const depths = new Map<SelectionSetNode, number>();
   const depthOf = (set: SelectionSetNode | undefined): number => {
-    let deepest = 0;
-    for (const selection of set?.selections ?? []) {
-      const depth =
-        selection.kind === Kind.FRAGMENT_SPREAD
-          ? depthOfFragment(selection.name.value)
-          : depthOf(selection.selectionSet) + (selection.kind === Kind.FIELD ? 1 : 0);
-      deepest = Math.max(deepest, depth);
-    }
-    return deepest;
+    if (!set) return 0;
+    const known = depths.get(set);
+    if (known !== undefined) return known;
+    // Terminates on a cycle, which validation reports.
+    depths.set(set, 0);
+    const inner = set.selections.map((selection) =>
+      selection.kind === Kind.FRAGMENT_SPREAD
+        ? depthOf(fragments.get(selection.name.value))
+        : depthOf(selection.selectionSet) + (selection.kind === Kind.FIELD ? 1 : 0),
+    );
+    depths.set(set, Math.max(0, ...inner));
+    return depths.get(set) ?? 0;
   };
-  const sets = definitions.flatMap((definition) =>
-    'selectionSet' in definition ? [definition.selectionSet] : [],
-  );
+  const sets = definitions.map((one) => ('selectionSet' in one ? one.selectionSet : undefined));
   return Math.max(0, ...sets.map(depthOf));
 }
 
