@@ -195,7 +195,7 @@ class ServerDatabase implements Database {
   async close(): Promise<void> {
     this.#monitor?.close();
     const timer = setTimeout(() => this.#sockets.refuse(new Error('closed')), closeTimeout);
-    await this.snapshots.close();
+    this.snapshots.close();
     await this.prisma.$disconnect();
     await this.pool.end();
     clearTimeout(timer);

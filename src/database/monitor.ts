@@ -41,7 +41,9 @@ export class ServerMonitor {
 
   constructor(options: MonitorOptions) {
     this.#options = options;
-    this.#connection = new DedicatedConnection(options.session, limit, options.onConnect);
+    const { Client } = options.session;
+    const createClient = (config?: pg.ClientConfig) => new Client(config);
+    this.#connection = new DedicatedConnection(createClient, limit, options.onConnect);
   }
 
   /** @throws DatabaseNotReadyError or MigrationError when waiting cannot help */

@@ -1,6 +1,5 @@
 // Visibility: which private outfits a viewer sees. Public outfits are visible to all.
 import type { Config } from '../config.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
 
 /** The visible private outfits: all, none, or those of one user. */
 export type Visibility =
@@ -8,7 +7,7 @@ export type Visibility =
   | { readonly private: 'none' }
   | { readonly private: 'own'; readonly userId: number };
 
-/** The rule of visibility. The functions below translate it to Prisma and SQL. */
+/** The rule of visibility. The functions below translate it to SQL. */
 export function visibilityFor(
   mode: Config['privateOutfits'],
   viewer: { readonly userId: number } | undefined,
@@ -19,14 +18,6 @@ export function visibilityFor(
 
 export function isShareable(visibility: Visibility): boolean {
   return visibility.private !== 'own';
-}
-
-export function whereVisible(visibility: Visibility): Prisma.OutfitWhereInput {
-  if (visibility.private === 'all') return {};
-  const isPublic = { private: false };
-  return visibility.private === 'none'
-    ? isPublic
-    : { OR: [isPublic, { userId: visibility.userId }] };
 }
 
 /** The placeholder of the viewer's id if visibility depends on it; otherwise empty. `add` creates placeholders. */

@@ -1,6 +1,7 @@
 // Snapshots of the database state, for cache invalidation, live answers and reads from standbys.
 import type pg from 'pg';
 import { timedOut } from '../../errors.ts';
+import { DedicatedConnection } from '../connection/session.ts';
 import { exactTypes } from '../read.ts';
 import { ChangeLog, type Changes, parseChanges } from './change-log.ts';
 import type { DatabaseState } from './database-state.ts';
@@ -18,7 +19,7 @@ interface Source {
   read(): Promise<DatabaseState | undefined>;
   /** Fails the read under way, which may be that of a server that was left (failover). */
   reset(): void;
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** Source of the current database state, for caches that invalidate by it. */
@@ -73,8 +74,8 @@ export class Snapshots {
     return this.next();
   }
 
-  close(): Promise<void> {
-    return this.source.close();
+  close(): void {
+    this.source.close();
   }
 }
 
@@ -84,67 +85,29 @@ export function watchServer(
   onServer?: (identity: string) => void,
 ): Snapshots {
   const changes = new ChangeLog();
-  return new Snapshots(changes, new ServerSource(changes, createClient, onServer));
+  let probe: StateProbe | undefined;
+  let isClosed = false;
+  // One for each connection: after a crash, a server may use a transaction id again, and with it a snapshot.
+  const renewProbe = async () => {
+    if (isClosed) throw new Error('closed');
+    probe = new StateProbe(changes, 'server', onServer);
+  };
+  const connection = new DedicatedConnection(createClient, undefined, renewProbe);
+  // A server may have closed an idle connection.
+  const read = () => connection.query(async (client) => probe?.read(client), 2);
+  const reset = () => connection.close(new Error('closed'));
+  const close = () => {
+    isClosed = true;
+    reset();
+  };
+  return new Snapshots(changes, { read, reset, close });
 }
 
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
   const changes = new ChangeLog();
   const probe = new StateProbe(changes, 'embedded');
-  const source = { read: () => probe.read(pool), reset: () => {}, close: async () => {} };
+  const source = { read: () => probe.read(pool), reset: () => {}, close: () => {} };
   return new Snapshots(changes, source, limit);
-}
-
-/** A probe for each connection: after a crash, a server may use a transaction id again, and with it a snapshot. */
-interface Connection {
-  readonly client: Promise<pg.Client>;
-  readonly probe: StateProbe;
-}
-
-class ServerSource implements Source {
-  #connection: Connection | undefined;
-
-  constructor(
-    private readonly changes: ChangeLog,
-    private readonly createClient: () => pg.Client,
-    private readonly onServer: ((identity: string) => void) | undefined,
-  ) {}
-
-  async read(): Promise<DatabaseState | undefined> {
-    this.#connection ??= this.#connect();
-    const used = this.#connection;
-    try {
-      return await used.probe.read(await used.client);
-    } catch (error) {
-      this.#drop(used);
-      used.client.then((broken) => broken.end()).catch(() => {});
-      throw error;
-    }
-  }
-
-  #connect(): Connection {
-    const client = this.createClient();
-    const connection = {
-      client: client.connect().then(() => client),
-      probe: new StateProbe(this.changes, 'server', this.onServer),
-    };
-    const drop = () => this.#drop(connection);
-    client.on('error', drop).on('end', drop);
-    return connection;
-  }
-
-  /** A lost connection reports its end late, perhaps after the next one was opened. */
-  #drop(lost: Connection): void {
-    if (this.#connection === lost) this.#connection = undefined;
-  }
-
-  reset(): void {
-    this.#connection?.client.then((open) => open.connection.stream.destroy()).catch(() => {});
-    this.#connection = undefined;
-  }
-
-  async close(): Promise<void> {
-    await this.#connection?.client.then((open) => open.end()).catch(() => {});
-  }
 }
 
 function withLimit<Result>(promise: Promise<Result>, limit: number): Promise<Result> {

@@ -120,25 +120,29 @@ export class Sockets {
   }
 }
 
-/** A dedicated connection for health checks: it is independent of the pool, and reopened when it was lost. */
+/** A dedicated connection, for one query at a time: it is independent of the pool, and reopened when it was lost. */
 export class DedicatedConnection {
   #client: pg.Client | undefined;
   #connectedAt = 0;
 
-  /** @param limit milliseconds for a query @param onConnect the connection fails with what it throws */
+  /** @param limit milliseconds for a query, its connection included @param onConnect fails the connection */
   constructor(
-    private readonly session: Session,
-    private readonly limit: number,
+    private readonly createClient: (config?: pg.ClientConfig) => pg.Client,
+    private readonly limit: number | undefined,
     private readonly onConnect: (client: pg.Client) => Promise<void> = async () => {},
   ) {}
 
-  /** Closes the connection on failure and retries, all within the limit. @param attempts each on a new connection */
+  /** Closes the connection on failure and tries again, all within the limit. @param attempts each on a new connection */
   async query<Result>(work: (client: pg.Client) => Promise<Result>, attempts = 1): Promise<Result> {
     let isLate = false;
-    const clear = startLimit(this.limit, () => {
-      isLate = true;
-      this.close(new Error(`no answer within ${this.limit / 1000} s`));
-    });
+    const { limit } = this;
+    const clear =
+      limit === undefined
+        ? () => {}
+        : startLimit(limit, () => {
+            isLate = true;
+            this.close(new Error(`no answer within ${limit / 1000} s`));
+          });
     try {
       for (let attempt = 1; ; attempt++) {
         try {
@@ -154,8 +158,8 @@ export class DedicatedConnection {
   }
 
   async #connect(): Promise<pg.Client> {
-    // The time limit of the query covers connecting.
-    const client = new this.session.Client({ connectionTimeoutMillis: 0 });
+    const { limit } = this;
+    const client = this.createClient(limit === undefined ? {} : { connectionTimeoutMillis: 0 });
     this.#client = client;
     await client.connect();
     await this.onConnect(client);
@@ -168,7 +172,7 @@ export class DedicatedConnection {
     if (performance.now() - this.#connectedAt <= maxAge) return;
     this.#connectedAt = performance.now();
     const old = this.#client;
-    const fresh = new this.session.Client();
+    const fresh = this.createClient();
     // Nothing else cuts it when the server stops answering.
     const clear = startLimit(maxAge / 2, () => fresh.connection.stream.destroy());
     try {

@@ -61,7 +61,7 @@ export class Standby {
     this.description = `standby ${describeServer(url)}`;
     this.#options = options;
     const session = createSession(url, 'session', options.statementTimeout);
-    this.#connection = new DedicatedConnection(session, limit);
+    this.#connection = new DedicatedConnection((config) => new session.Client(config), limit);
     const stream = this.#sockets.open;
     this.pool = new TaskPool(
       {

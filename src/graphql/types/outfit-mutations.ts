@@ -97,7 +97,7 @@ builder.mutationField('updateOutfit', (t) =>
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
       const own = { id, userId, isStaff };
-      const result = await written(updateOutfit(context, own, context.visibility, values));
+      const result = await written(updateOutfit(context.read, own, context.visibility, values));
       logStaff(context, 'changed', id, result.outfit?.userId);
       return result;
     },
@@ -127,7 +127,7 @@ builder.mutationField('deleteOutfit', (t) =>
       const { userId, isStaff } = requireViewer(context);
       const id = readGlobalId('Outfit', globalId);
       const own = { id, userId, isStaff };
-      const deleting = deleteOutfit(context.prisma, own, context.visibility);
+      const deleting = deleteOutfit(context.read, own, context.visibility);
       logStaff(context, 'deleted', id, (await mapErrors(deleting)).ownerId);
       return { id };
     },

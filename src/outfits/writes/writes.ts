@@ -3,7 +3,7 @@ import DataLoader from 'dataloader';
 import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
 import type { ReadRows } from '../../database/read.ts';
-import type { Outfit, PrismaClient } from '../../generated/prisma/client.ts';
+import type { Outfit } from '../../generated/prisma/client.ts';
 import { createValues } from '../filter.ts';
 import {
   type FlatRow,
@@ -14,7 +14,7 @@ import {
   rowOf,
 } from '../row.ts';
 import { takeTimestamp } from '../timestamps.ts';
-import { type Visibility, whereVisible } from '../visibility.ts';
+import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 import { findFirstAnswer, keepAnswerSql, type RepeatableRequest } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
 
@@ -95,12 +95,12 @@ async function insertOutfit(
 
 /** Updates the given fields, `modified` and the device. @throws OutfitNotFoundError, NotTheOwnerError */
 export async function updateOutfit(
-  { prisma, read }: { readonly prisma: PrismaClient; readonly read: ReadRows },
+  read: ReadRows,
   own: OwnOutfit,
   visibility: Visibility,
   values: CheckedInput,
 ): Promise<OutfitRow> {
-  await checkOwner(prisma, own, visibility);
+  await checkOwner(read, own, visibility);
   const { id } = own;
   const { device, ...columns } = toColumns(values);
   const outfit: Partial<Outfit> = {
@@ -124,15 +124,15 @@ export async function updateOutfit(
 }
 
 export async function deleteOutfit(
-  prisma: PrismaClient,
+  read: ReadRows,
   outfit: OwnOutfit,
   visibility: Visibility,
 ): Promise<{ readonly ownerId: number }> {
-  const ownerId = await checkOwner(prisma, outfit, visibility);
+  const ownerId = await checkOwner(read, outfit, visibility);
   const { id } = outfit;
-  const { count } = await prisma.outfit.deleteMany({ where: { id } });
+  const deleted = await read('DELETE FROM outfits WHERE id = $1::int RETURNING id', [id]);
   // It may have been deleted after the check.
-  if (count === 0) throw new OutfitNotFoundError(id);
+  if (deleted.length === 0) throw new OutfitNotFoundError(id);
   return { ownerId };
 }
 
@@ -144,14 +144,14 @@ interface OwnOutfit {
 }
 
 async function checkOwner(
-  prisma: PrismaClient,
+  read: ReadRows,
   { id, userId, isStaff }: OwnOutfit,
   visibility: Visibility,
 ): Promise<number> {
-  const outfit = await prisma.outfit.findFirst({
-    where: { ...(isStaff ? {} : whereVisible(visibility)), id },
-    select: { userId: true },
-  });
+  const { list, add } = createValues();
+  const visible = isStaff ? 'true' : visibleOf(visibility, viewerOf(visibility, add));
+  const statement = `SELECT user_id AS "userId" FROM outfits s WHERE id = ${add(id)}::int AND ${visible}`;
+  const [outfit] = await read<Pick<Outfit, 'userId'>>(statement, list);
   if (!outfit) throw new OutfitNotFoundError(id);
   if (outfit.userId !== userId && !isStaff) throw new NotTheOwnerError(id);
   return outfit.userId;

@@ -6,7 +6,7 @@ import { compareLikes, type LikeDifference, saveLikes } from '../../outfits/writ
 import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
 import type { Batch } from '../source/batch.ts';
 import { type CheckedRow, checkLike, checkUser } from '../source/record.ts';
-import { readBatches, type SourceOptions } from '../source/source.ts';
+import { checkParts, readBatches, type SourceOptions } from '../source/source.ts';
 
 interface PeopleOptions extends Omit<SourceOptions, 'firstId' | 'from' | 'onShortened'> {
   /** Whether to remove the likes of earlier imports first. */
@@ -109,20 +109,14 @@ class PeopleImport {
     this.#totals.unchanged += saved.unchanged + repeated;
   }
 
-  #check<Row>(batch: Batch, check: (record: unknown) => CheckedRow<Row>) {
-    const name = this.kind === 'likes' ? 'Like' : 'User';
-    const valid: { readonly row: Row; readonly where: string }[] = [];
-    for (const part of batch.parts) {
-      const { row, reasons = [] } =
-        'reason' in part ? { reasons: [part.reason] } : check(part.value);
-      if (row) {
-        valid.push({ row, where: part.where });
-        continue;
-      }
-      const why = reasons.join('; ');
-      this.#totals.broken++;
-      this.reporter.fault(`${name} (${part.where}): ${why}`, `${name}: ${why}`);
-    }
+  #check<Row>({ parts }: Batch, check: (record: unknown) => CheckedRow<Row>) {
+    const valid = checkParts(
+      parts,
+      check,
+      () => (this.kind === 'likes' ? 'Like' : 'User'),
+      this.reporter,
+    );
+    this.#totals.broken += parts.length - valid.length;
     return valid;
   }
 

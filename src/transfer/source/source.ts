@@ -2,11 +2,11 @@
 import { parseUrl } from '../../config.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import type { Reporter } from '../reporter.ts';
-import { type Batch, type ReadOptions, SourceError } from './batch.ts';
+import { type Batch, type ReadOptions, SourceError, type SourceRecord } from './batch.ts';
 import { createFetchPage } from './fetch-page.ts';
 import { readFiles } from './files.ts';
 import { readListing } from './listing.ts';
-import { type Bases, createCheck, findBases, readProperty } from './record.ts';
+import { type Bases, type CheckedRow, createCheck, findBases, readProperty } from './record.ts';
 
 /** Records per transaction, and milliseconds after which a smaller batch is saved. */
 const batchSize = 1_000;
@@ -66,29 +66,38 @@ export async function* readRows(
     const values = batch.parts.flatMap((part) => ('value' in part ? [part.value] : []));
     bases = findBases(bases, values);
     const check = createCheck(bases, options.firstId);
-    const rows: OutfitRow[] = [];
-    const kept: unknown[] = [];
-    for (const part of batch.parts) {
-      if ('reason' in part) {
-        reporter.fault(`${part.where}: ${part.reason}`, part.reason);
-        continue;
-      }
-      const { row, reasons } = check(part.value);
-      if (row) {
-        rows.push(row);
-        kept.push(part.value);
-        continue;
-      }
-      const id = readId(part.value);
-      const name = id === undefined ? 'Record without id' : `Outfit ${id}`;
-      const why = reasons.join('; ');
-      reporter.fault(`${name} (${part.where}): ${why}`, `${name}: ${why}`);
-    }
+    const nameOf = (value: unknown) => {
+      const id = readId(value);
+      return id === undefined ? 'Record without id' : `Outfit ${id}`;
+    };
+    const valid = checkParts(batch.parts, check, nameOf, reporter);
+    const rows = valid.map(({ row }) => row);
+    const kept = valid.map(({ value }) => value);
     const read = batch.parts.length;
     const ids = values.map(readId).filter((id) => id !== undefined);
     const { next, count, firstCount } = batch;
     yield { rows, kept, ids, bases, read, broken: read - rows.length, next, count, firstCount };
   }
+}
+
+/** Checks the parts of a batch, and reports those that are broken. @param nameOf what a broken record is called */
+export function checkParts<Row>(
+  parts: Batch['parts'],
+  check: (record: unknown) => CheckedRow<Row>,
+  nameOf: (value: unknown) => string,
+  reporter: Reporter,
+): (SourceRecord & { readonly row: Row })[] {
+  return parts.flatMap((part) => {
+    if ('reason' in part) {
+      reporter.fault(`${part.where}: ${part.reason}`, part.reason);
+      return [];
+    }
+    const { row, reasons } = check(part.value);
+    if (reasons === undefined) return [{ ...part, row }];
+    const [name, why] = [nameOf(part.value), reasons.join('; ')];
+    reporter.fault(`${name} (${part.where}): ${why}`, `${name}: ${why}`);
+    return [];
+  });
 }
 
 function readId(record: unknown): number | undefined {
