@@ -1,8 +1,8 @@
 // The demonstration set, the same on every machine.
 
-import { at, below, createRandom, draw, pick, type Random } from '../../src/demo/random.ts';
 import type { User } from '../../src/generated/prisma/client.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
+import { at, below, createRandom, draw, pick, type Random } from './random.ts';
 import {
   emoji,
   english,

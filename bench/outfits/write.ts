@@ -1,9 +1,11 @@
-// Writes the demonstration set, as the gateway would export it, a hundred records in a line:
+// Writes the demonstration set, as the gateway would export it, a hundred records in a line, and its pictures:
 //   node --import tsx bench/outfits/write.ts
 import { writeFileSync } from 'node:fs';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { formatTimestamp } from '../../src/outfits/timestamps.ts';
 import { generateOutfits } from './generate.ts';
+import { drawFace, drawOutfit } from './picture.ts';
+import { createRandom, type Random } from './random.ts';
 
 const file = new URL('../../src/demo/outfits.ndjson', import.meta.url);
 const lineLength = 100;
@@ -16,6 +18,17 @@ for (let start = 0; start < records.length; start += lineLength) {
   lines.push(`${JSON.stringify(records.slice(start, start + lineLength))}\n`);
 }
 writeFileSync(file, lines.join(''));
+
+const draw = (number: number, seed: number, drawOne: (random: Random) => string) =>
+  Array.from({ length: number }, (_, index) => drawOne(createRandom(7, seed, index)));
+const pictures = Array.from({ length: 6 }, (_, line) => ({
+  outfits: draw(50, line, drawOutfit),
+  avatars: draw(15, 100 + line, drawFace),
+}));
+writeFileSync(
+  new URL('../../src/demo/pictures.ndjson', import.meta.url),
+  pictures.map((line) => `${JSON.stringify(line)}\n`).join(''),
+);
 
 function toRecord({ user, ...row }: OutfitRow) {
   return {

@@ -1,7 +1,9 @@
-// GET /media/{key}: draws the picture of any well-formed key of the demonstration set.
+// GET /media/{key}: the picture of any well-formed key of the demonstration set.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { avatarKey, imageKey, videoKey } from '../outfits/writes/input.ts';
-import { drawPicture } from './picture.ts';
+import { packageFolder } from '../package.ts';
 
 const headers = {
   'Content-Type': 'image/svg+xml',
@@ -22,7 +24,7 @@ export function servePictures(app: FastifyInstance): void {
       const key = params['*'];
       const isKey = [imageKey, videoKey, avatarKey].some((pattern) => key && pattern.test(key));
       if (isKey && (method === 'GET' || method === 'HEAD')) {
-        return reply.headers(headers).send(Buffer.from(drawPicture(key)));
+        return reply.headers(headers).send(Buffer.from(pictureOf(key)));
       }
       const detail = isKey ? `Method "${method}" not allowed.` : 'Not found.';
       if (isKey) reply.header('Allow', 'GET, HEAD');
@@ -33,4 +35,31 @@ export function servePictures(app: FastifyInstance): void {
     },
     handler: () => {},
   });
+}
+
+type Pictures = Readonly<Record<'avatars' | 'outfits', readonly string[]>>;
+
+let pictures: Pictures | undefined;
+
+/** Read on first use. */
+function readPictures(): Pictures {
+  const file = readFileSync(new URL('dist/demo/pictures.ndjson', packageFolder), 'utf8');
+  const lines = file.trim().split('\n');
+  const parts = lines.map((line): Pictures => JSON.parse(line));
+  const all = (kind: keyof Pictures) => parts.flatMap((part) => part[kind]);
+  return { avatars: all('avatars'), outfits: all('outfits') };
+}
+
+const playMark =
+  '<circle cx="150" cy="200" r="38" fill="#1c1c20" opacity=".72"/><path d="M138 180V220L172 200Z" fill="#fff"/>';
+
+/** By a digest of the key, an outfit in one of 360 hues: the same on every machine. */
+export function pictureOf(key: string): string {
+  pictures ??= readPictures();
+  const digest = createHash('sha256').update(key).digest();
+  const list = key.startsWith('avatars/') ? pictures.avatars : pictures.outfits;
+  const hue = digest.readUInt32LE(4) % 360;
+  return (list[digest.readUInt32LE(0) % list.length] ?? '')
+    .replace('hueRotate" values="0"', `hueRotate" values="${hue}"`)
+    .replace('</svg>', `${key.startsWith('outfits_videos/') ? playMark : ''}</svg>`);
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { drawPicture } from '../../src/demo/picture.ts';
+import { pictureOf } from '../../src/demo/media.ts';
 import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { useGateway } from '../support/gateway.ts';
 
@@ -55,9 +55,9 @@ describe('a picture', () => {
     const headers = { authorization: 'Bearer nonsense', cookie: 'a=b' };
     const { body } = await gateway.get(`${url}?v=2`, headers);
     const keys = [`outfits/${uuid}.jpeg`, `outfits_videos/${uuid}.mp4`, `avatars/${uuid}.gif`];
-    const pictures = [body, ...keys.slice(1).map(drawPicture)];
+    const pictures = [body, ...keys.slice(1).map(pictureOf)];
     const hash = createHash('sha256').update(pictures.join('\n')).digest('hex');
-    expect(hash).toBe('59d479b2956c15d5613ec65b04623f33da8304905425eba7450bfb155bda2644');
+    expect(hash).toBe('df164be6241a29ea50b917ead4c4007ad0d9513d892a84b8fb582800b2d8df8e');
     expect((await gateway.get(`/media/outfits/${uuid}.png`)).body).not.toBe(body);
   });
 

@@ -1,8 +1,6 @@
-// Draws pictures of the demonstration set as SVG, seeded by their keys: outfits, avatars, stills of videos.
-import { createHash } from 'node:crypto';
+// Draws pictures of the demonstration set as SVG: outfits and avatars.
 import { readFileSync } from 'node:fs';
-import { packageFolder } from '../package.ts';
-import { at, below, createRandom, pick, type Random } from './random.ts';
+import { at, below, pick, type Random } from './random.ts';
 
 type Palette = readonly [background: string, ...clothes: string[]];
 
@@ -25,23 +23,8 @@ const palettes: readonly Palette[] = [
   ['#fde7dd', '#ee7d5b', '#fffaf3', '#4f928b', '#f2b950'],
 ];
 
-/** Seeded by the key: a picture is the same on every machine. */
-function randomOf(key: string): Random {
-  const digest = createHash('sha256').update(key).digest();
-  return createRandom(digest.readInt32LE(0), digest.readInt32LE(4), digest.readInt32LE(8));
-}
-
-/** @param key stored key of an image, a video or an avatar */
-export function drawPicture(key: string): string {
-  const random = randomOf(key);
-  if (key.startsWith('avatars/')) return drawFace(random, pick(palettes, random));
-  return drawOutfit(random, key.startsWith('outfits_videos/') ? playMark : '');
-}
-
-const playMark =
-  '<circle cx="150" cy="200" r="38" fill="#1c1c20" opacity=".72"/><path d="M138 180V220L172 200Z" fill="#fff"/>';
-
-function drawOutfit(random: Random, mark: string): string {
+/** The gateway replaces the 0 of its last filter by a hue. */
+export function drawOutfit(random: Random): string {
   const [background, ...clothes] = pick(palettes, random);
   const order = below(random, clothes.length);
   const colors = clothes.map((_color, index) => at(clothes, index + order));
@@ -49,7 +32,7 @@ function drawOutfit(random: Random, mark: string): string {
   const pieces = pick(shapesOf<Layout>('layouts'), random)
     .places.map((place, index) => drawPiece(place, colors, index === 0 && pattern !== '', random))
     .join('');
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="600" height="800" viewBox="0 0 300 400"><defs><filter id="s" x="-20%" y="-20%" width="140%" height="140%"><feDropShadow dx="2" dy="4" stdDeviation="4" flood-color="#3a2c20" flood-opacity=".28"/></filter>${pattern}</defs><path d="M0 0H300V400H0Z" fill="${background}"/><path d="${pick(backdrops, random)}" fill="#fff" opacity=".42"/>${pieces}${mark}</svg>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="600" height="800" viewBox="0 0 300 400"><defs><filter id="s" x="-20%" y="-20%" width="140%" height="140%"><feDropShadow dx="2" dy="4" stdDeviation="4" flood-color="#3a2c20" flood-opacity=".28"/></filter>${pattern}<filter id="h" x="0" y="0" width="100%" height="100%" color-interpolation-filters="sRGB"><feColorMatrix type="hueRotate" values="0"/></filter></defs><g filter="url(#h)"><path d="M0 0H300V400H0Z" fill="${background}"/><path d="${pick(backdrops, random)}" fill="#fff" opacity=".42"/>${pieces}</g></svg>`;
 }
 
 const backdrops = [
@@ -92,7 +75,7 @@ let shapes: readonly { readonly kind: string }[] | undefined;
 
 /** Shapes of a kind, read on first use. */
 function shapesOf<Shape = Garment>(kinds: string): Shape[] {
-  shapes ??= readFileSync(new URL('dist/demo/shapes.ndjson', packageFolder), 'utf8')
+  shapes ??= readFileSync(new URL('shapes.ndjson', import.meta.url), 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
@@ -161,8 +144,8 @@ const hairColors = ['#2a211d', '#4b3326', '#7a4a2a', '#b8783a', '#d9b36a', '#8f8
 
 const mouths = ['M84 118Q100 134 116 118', 'M86 120Q100 128 114 120', 'M82 116Q100 142 118 116Z'];
 
-function drawFace(random: Random, palette: readonly string[]): string {
-  const [background, ...clothes] = palette;
+export function drawFace(random: Random): string {
+  const [background, ...clothes] = pick(palettes, random);
   const skin = pick(skins, random);
   const { name, behind, front } = pick(shapesOf<Hair>('hair'), random);
   const shirt = pick(clothes, random);
