@@ -22,6 +22,9 @@ export const importById = () => load('outfits/lists/by-id.ts');
 /** @returns {Promise<typeof import('../src/outfits/lists/list.ts')>} */
 export const importList = () => load('outfits/lists/list.ts');
 
+/** @returns {Promise<typeof import('../src/outfits/lists/users.ts')>} */
+export const importLikers = () => load('outfits/lists/users.ts');
+
 /** @returns {Promise<typeof import('../src/database/migrations.ts')>} */
 export const importMigrations = () => load('database/migrations.ts');
 

@@ -297,6 +297,7 @@ const settings = {
   ...group('Listing', {
     pageSize: setting('PAGE_SIZE', wholeNumber(1, 1000), 20),
     privateOutfits: setting('PRIVATE_OUTFITS', oneOf('listed', 'owner'), 'listed'),
+    likers: setting('LIKERS', oneOf('private', 'public'), 'private'),
     mediaUrl: setting(
       'MEDIA_URL',
       baseUrl,

@@ -6,6 +6,7 @@ import {
   importById,
   importConfig,
   importDatabase,
+  importLikers,
   importList,
   importSchema,
 } from '../source.js';
@@ -16,6 +17,7 @@ const { schema } = await importSchema();
 const { createRecordLoaders } = await importById();
 const { raiseSequences } = await importBulk();
 const { createUserLists } = await importList();
+const { createLikers } = await importLikers();
 
 const config = readConfig(process.env);
 const { pool, prisma, read } = await openDatabase(config);
@@ -36,6 +38,7 @@ const context = () => ({
   raiseSequences: () => raiseSequences(pool),
   records: createRecordLoaders(read, visibility),
   userLists: createUserLists(read, visibility),
+  likers: createLikers(read, visibility),
 });
 
 const app = Fastify({ logger: false });

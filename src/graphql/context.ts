@@ -8,6 +8,7 @@ import { keepTaskScope } from '../database/task.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/lists/by-id.ts';
 import { createUserLists, type UserLists } from '../outfits/lists/list.ts';
+import { createLikers, type Likers } from '../outfits/lists/users.ts';
 import { isShareable, type Visibility, visibilityFor } from '../outfits/visibility.ts';
 import { raiseSequences } from '../outfits/writes/bulk.ts';
 import { createViewerLikes, type ViewerLikes } from '../outfits/writes/writes.ts';
@@ -25,10 +26,20 @@ export interface Context {
   readonly raiseSequences: () => Promise<void>;
   readonly records: RecordLoaders;
   readonly userLists: UserLists;
+  readonly likers: Likers;
   readonly config: ContextConfig;
 }
 
-type ContextConfig = Pick<Config, 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'videoUrl'>;
+type ContextConfig = Pick<
+  Config,
+  'likers' | 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'videoUrl'
+>;
+
+/** Whose likes the viewer sees. Public ones do not read the viewer, so that their answer can be shared. */
+export function visibleLikes(context: Context): Visibility {
+  const isPublic = context.config.likers === 'public';
+  return isPublic ? { private: 'all' } : visibilityFor('owner', context.viewer);
+}
 
 export type Personal = Pick<Context, 'idempotencyKey' | 'log' | 'viewer'>;
 
@@ -73,6 +84,7 @@ class Loaders {
   readonly raiseSequences: () => Promise<void>;
   #records: RecordLoaders | undefined;
   #userLists: UserLists | undefined;
+  #likers: Likers | undefined;
 
   constructor(
     { config, raiseSequences }: Parts,
@@ -91,6 +103,11 @@ class Loaders {
   get userLists(): UserLists {
     this.#userLists ??= createUserLists(this.read, this.visibility);
     return this.#userLists;
+  }
+
+  get likers(): Likers {
+    this.#likers ??= createLikers(this.read, this.visibility);
+    return this.#likers;
   }
 }
 

@@ -1,13 +1,14 @@
 // Filters of lists: their SQL conditions, and how the database finds the matches (access).
 import type { Access } from '../database/read.ts';
 import type { OrderingField } from './ordering.ts';
-import type { Visibility } from './visibility.ts';
+import { type Visibility, viewerOf } from './visibility.ts';
 
 /** Conditions combined with AND; values of one with OR. Undefined: no condition. An empty array matches nothing. */
 export interface OutfitFilter {
   readonly ids?: readonly number[] | undefined;
   readonly userIds?: readonly number[] | undefined;
-  readonly likedBy?: number | undefined;
+  /** The outfits that the user of the list likes, instead of own ones, as far as these likes are visible. */
+  readonly liked?: Visibility | undefined;
   /** Microseconds. */
   readonly createdFrom?: bigint | undefined;
   readonly createdBefore?: bigint | undefined;
@@ -45,10 +46,13 @@ interface Condition<Field extends keyof OutfitFilter> {
 const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<Field> } = {
   ids: { access: 'bounded', sql: (ids, add) => `s.id = ANY(${add(ids)}::int[])` },
   userIds: { access: 'unbounded', sql: (ids, add) => `s.user_id = ANY(${add(ids)}::int[])` },
-  likedBy: {
+  liked: {
     access: 'unbounded',
-    sql: (id, add) =>
-      `s.id IN (SELECT l.outfit_id FROM outfit_likes l WHERE l.user_id = ${add(id)}::int)`,
+    sql: (likes, add) => {
+      const viewer = viewerOf(likes, add);
+      const isVisible = viewer ? ` AND (owner.id = ${viewer} OR s.user_id = ${viewer})` : '';
+      return `s.id IN (SELECT l.outfit_id FROM outfit_likes l WHERE l.user_id = owner.id)${isVisible}`;
+    },
   },
   createdFrom: { access: 'range', sql: (from, add) => `s.created >= ${add(from)}::bigint` },
   createdBefore: { access: 'range', sql: (end, add) => `s.created < ${add(end)}::bigint` },
@@ -163,6 +167,7 @@ export function simplify(
 ): { readonly filter: OutfitFilter; readonly visibility: Visibility } | undefined {
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   if (entries.some(([, value]) => Array.isArray(value) && value.length === 0)) return undefined;
+  if (given.liked?.private === 'none') return undefined;
   const filter: OutfitFilter = Object.fromEntries(entries);
   if (filter.private === undefined) return { visibility, filter };
   if (!filter.private) {

@@ -1,15 +1,19 @@
 // What filters cost at very many outfits, as pages of the database that are read: docs in filters.md.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatCursor } from '../../src/outfits/ordering.ts';
 import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../support/databases/plans.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 import { amount } from '../support/lane.ts';
 
 const outfits = amount(0, 250_000);
 let gateway: TestGateway;
 
 beforeAll(async () => {
-  gateway = await openGateway('PostgreSQL', [], { CACHE_MAX_SIZE: '0', REQUEST_TIMEOUT: '60s' });
+  gateway = await openGateway('PostgreSQL', [], {
+    ...{ CACHE_MAX_SIZE: '0', REQUEST_TIMEOUT: '60s', AUTH_JWT_SECRET: secret },
+  });
   const client = new pg.Client(gateway.database.pool.options);
   await client.connect();
   await client.query('SET statement_timeout = 0');
@@ -27,6 +31,7 @@ beforeAll(async () => {
     )
     INSERT INTO outfit_like_counts
     SELECT id, private, user_id, ((id::bigint * 104729 % 1000003 / 1000003.0) ^ 6 * 200000)::int FROM o;
+    INSERT INTO outfit_likes SELECT 1 + n % 10, 1 + n / 10 FROM generate_series(0, 99999) n;
   `);
   // As gateways do.
   const apply = 'SELECT is_done FROM apply_pending_outfit_changes()';
@@ -37,16 +42,20 @@ beforeAll(async () => {
 afterAll(() => gateway.close());
 
 /** The plans of the statements that a query sends, run with its values. */
-async function plansOf(query: string): Promise<PlanNode[]> {
+async function plansOf(query: string, viewer?: number): Promise<PlanNode[]> {
   const plans: PlanNode[] = [];
-  for (const statement of await capture(gateway, query)) {
+  const headers = await signIn(viewer);
+  const ask: TestGateway['post'] = (text, variables) => gateway.post(text, variables, headers);
+  for (const statement of await capture(gateway, query, ask)) {
     plans.push(await explain(gateway, statement));
+    if (statement.name) plans.push(await explain(gateway, statement, 'force_generic_plan'));
   }
   return plans;
 }
 
 const year = 'createdFrom: "2018-01-01T00:00:00Z", createdBefore: "2021-01-01T00:00:00Z"';
 const user = Buffer.from('User:77').toString('base64');
+const place = formatCursor('id', { value: 9000n, id: 9000 });
 const ids = [5, 500_000, 999_999].map(
   (id) => `"${Buffer.from(`Outfit:${id}`).toString('base64')}"`,
 );
@@ -89,6 +98,39 @@ describe(`at ${outfits} outfits`, () => {
         expect(blocksOf(plan)).toBeLessThan(200);
         expect(nodesOf(plan).map((node) => node['Node Type'])).not.toContain('Seq Scan');
       }
+    }
+  });
+
+  test.each([
+    [
+      'the first ones, for the owner',
+      2,
+      'outfit(databaseId: 1) { likers(first: 20) { edges { cursor } } }',
+    ],
+    [
+      'ones far behind, for the owner',
+      2,
+      `outfit(databaseId: 1) { likers(first: 20, after: "${place}") { nodes { id } pageInfo { hasPreviousPage } } }`,
+    ],
+    [
+      'those of ten outfits, for another viewer',
+      77,
+      'outfits(ordering: ID_ASC, pageSize: 10) { results { likers { totalCount nodes { id } } } }',
+    ],
+    [
+      'what one user likes',
+      77,
+      'user(databaseId: 77) { likedOutfits(first: 3) { totalCount nodes { id } } }',
+    ],
+    [
+      'what others like, for the owner',
+      2,
+      'a: user(databaseId: 77) { likedOutfits { totalCount nodes { id } } } b: user(databaseId: 78) { likedOutfits { totalCount nodes { id } } }',
+    ],
+  ])('of 100,000 likes, %s are found by the index', async (_name, viewer, query) => {
+    for (const plan of await plansOf(`{ ${query} }`, viewer)) {
+      expect(blocksOf(plan)).toBeLessThan(400);
+      expect(nodesOf(plan).map((node) => node['Node Type'])).not.toContain('Seq Scan');
     }
   });
 

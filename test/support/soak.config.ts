@@ -8,8 +8,8 @@ const files = [
   // Their twins on the embedded database.
   ...['admission/rate-limit', 'database/migrations', 'graphql/nodes', 'graphql/shared-answers'],
   ...['http/conditional', 'transfer/export', 'transfer/import', 'transfer/likes-and-users'],
-  ...['outfits/filters', 'outfits/statements', 'outfits/timestamps', 'outfits/visibility'],
-  ...['outfits/users', 'outfits/walks'],
+  ...['outfits/filters', 'outfits/likers', 'outfits/statements', 'outfits/timestamps'],
+  ...['outfits/users', 'outfits/visibility', 'outfits/walks'],
 ];
 
 export default mergeConfig(

@@ -63,7 +63,7 @@ export function defineConnection<Row extends object>(
   });
 }
 
-const rangeArguments = builder.args((t) => t.connectionArgs());
+export const rangeArguments = builder.args((t) => t.connectionArgs());
 
 type RangeArguments = InputShapeFromFields<typeof rangeArguments>;
 

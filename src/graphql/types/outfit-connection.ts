@@ -1,9 +1,11 @@
-// Connections of outfits: outfitConnection(...), User.outfitConnection(...), Viewer.likedOutfits(...).
+// Connections of outfits: outfitConnection(...), and outfitConnection and likedOutfits of a user.
 import type { InputShapeFromFields } from '@pothos/core';
 import { createOutfitList, type OutfitList } from '../../outfits/lists/list.ts';
 import { sortKeyOf } from '../../outfits/ordering.ts';
+import type { Visibility } from '../../outfits/visibility.ts';
 import { builder } from '../builder.ts';
-import type { Context } from '../context.ts';
+import { type Context, visibleLikes } from '../context.ts';
+import type { WeighFilter } from '../engine/cost.ts';
 import { countItems, defineConnection, resolveConnection } from './connection.ts';
 import { Outfit } from './outfit.ts';
 import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';
@@ -53,22 +55,39 @@ builder.prismaObjectField(User, 'outfitConnection', (t) =>
   }),
 );
 
+// Even without a filter, all likes of the user are read.
+const weighLiked: WeighFilter = (args) => Math.max(weighFilterOfUser(args), 1);
+
+function resolveLiked(
+  userId: number,
+  args: ConnectionArguments,
+  likes: Visibility,
+  context: Context,
+) {
+  const filter = { ...filterOf(args.filter), liked: likes };
+  return resolveOutfits(context.userLists(userId, filter), args, context);
+}
+
 builder.objectField(Viewer, 'likedOutfits', (t) =>
   t.field({
     type: OutfitConnection,
     nullable: true,
     description: 'The visible outfits that the viewer likes, as a Relay connection.',
     args: connectionArguments,
-    // Even without a filter, all likes of the viewer are read.
-    extensions: {
-      countItems,
-      weighFilter: (args: Record<string, unknown>) => Math.max(weighFilterOfUser(args), 1),
-    },
-    resolve: ({ userId }, args, context) => {
-      const filter = { ...filterOf(args.filter), likedBy: userId };
-      const list = createOutfitList(context.read, context.visibility, filter);
-      return resolveOutfits(list, args, context);
-    },
+    extensions: { countItems, weighFilter: weighLiked },
+    resolve: ({ userId }, args, context) => resolveLiked(userId, args, { private: 'all' }, context),
+  }),
+);
+
+builder.prismaObjectField(User, 'likedOutfits', (t) =>
+  t.field({
+    type: OutfitConnection,
+    nullable: true,
+    description:
+      'The visible outfits that this user likes, as a Relay connection. Likes are private: others than the user see those of their own outfits only, unless LIKERS=public.',
+    args: connectionArguments,
+    extensions: { countItems, weighFilter: weighLiked },
+    resolve: ({ id }, args, context) => resolveLiked(id, args, visibleLikes(context), context),
   }),
 );
 

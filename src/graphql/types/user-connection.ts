@@ -1,8 +1,10 @@
-// Connections of users: users(search).
+// Connections of users: users(search), Outfit.likers(...).
 import { createUserSearch } from '../../outfits/lists/users.ts';
 import { builder } from '../builder.ts';
+import { visibleLikes } from '../context.ts';
 import { searchTooShort } from '../errors.ts';
-import { countItems, defineConnection, resolveConnection } from './connection.ts';
+import { countItems, defineConnection, rangeArguments, resolveConnection } from './connection.ts';
+import { Outfit } from './outfit.ts';
 import { readSearch } from './outfit-arguments.ts';
 import { User } from './user.ts';
 
@@ -21,7 +23,7 @@ builder.queryField('users', (t) =>
         required: true,
         description: `Words that all occur in the username, first or last name: anywhere, in upper or lower case. Their length is limited as in the \`search\` of \`OutfitFilter\`, and there must be one.`,
       }),
-      ...t.arg.connectionArgs(),
+      ...rangeArguments,
     },
     extensions: { countItems, weighFilter: () => 2 },
     resolve: (_root, { search, ...range }, context) => {
@@ -30,5 +32,18 @@ builder.queryField('users', (t) =>
         throw searchTooShort('search has no word. Give words of three characters or more.');
       return resolveConnection(createUserSearch(context.read, words), range, byId, keyOf, context);
     },
+  }),
+);
+
+builder.prismaObjectField(Outfit, 'likers', (t) =>
+  t.field({
+    type: UserConnection,
+    nullable: true,
+    description:
+      'The users who like it and whose like the viewer may see, as a Relay connection, lowest id first. Likes are private: the owner of the outfit sees all of them, others their own, unless LIKERS=public. Likes from before an import may be without users, so `totalCount` is not `likes`.',
+    args: rangeArguments,
+    extensions: { countItems, weighFilter: () => 1 },
+    resolve: ({ id }, range, context) =>
+      resolveConnection(context.likers(id, visibleLikes(context)), range, byId, keyOf, context),
   }),
 );

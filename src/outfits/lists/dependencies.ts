@@ -86,7 +86,7 @@ export function membershipOf(
     has: (outfit) => conditions.every((holds) => holds(outfit)),
     columns: isExact ? decisive : decisive | columnBits.content,
     isExact,
-    isUntracked: visibility.private === 'own' || filter.likedBy !== undefined,
+    isUntracked: visibility.private === 'own' || filter.liked !== undefined,
   };
 }
 

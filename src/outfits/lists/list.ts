@@ -78,30 +78,15 @@ export async function hasRowAt(
 
 export type UserLists = (userId: number, filter: OutfitFilter) => OutfitList;
 
-/** Batches the lists of several users: equal requests of one step of a query share a statement. */
+/** Lists of several users. */
 export function createUserLists(read: ReadRows, visibility: Visibility): UserLists {
   const createLoader = <Request, Row extends Owned>(
     find: (read: ReadRows, scope: Scope, request: Request) => Promise<Row[]>,
-  ) => {
-    const loader = new DataLoader<ListRequest<Request>, Row[]>(
-      async (requests) => {
-        const found = new Map<string, Map<number, Row[]>>();
-        const readAlike = async ([key, alike]: [string, ListRequest<Request>[]]) => {
-          const { filter, request } = alike[0] as ListRequest<Request>;
-          const users = [...new Set(alike.map(({ userId }) => userId))];
-          const scope = simplify(filter, visibility);
-          const rows = scope ? await find(read, { ...scope, users }, request) : [];
-          found.set(key, groupBy(rows, ownerOf));
-        };
-        await Promise.all([...groupBy(requests, ({ key }) => key)].map(readAlike));
-        return requests.map(({ key, userId }) => found.get(key)?.get(userId) ?? []);
-      },
-      // No cache: a read after a write in the same document must see the write.
-      { cache: false },
-    );
-    return (userId: number, filter: OutfitFilter, request: Request) =>
-      loader.load({ userId, filter, request, key: keyOf(filter, request) });
-  };
+  ) =>
+    createListLoader<OutfitFilter, Request, Row>(async (users, filter, request) => {
+      const scope = simplify(filter, visibility);
+      return scope ? find(read, { ...scope, users }, request) : [];
+    });
   const pages = createLoader(readPage);
   const ranges = createLoader(readRange);
   const counts = createLoader(readCounts);
@@ -113,12 +98,35 @@ export function createUserLists(read: ReadRows, visibility: Visibility): UserLis
   });
 }
 
-interface ListRequest<Request> {
-  readonly userId: number;
-  readonly filter: OutfitFilter;
+interface ListRequest<Filter, Request> {
+  readonly owner: number;
+  readonly filter: Filter;
   readonly request: Request;
-  /** Equal for requests that differ only in the user. */
+  /** Equal for requests that differ only in the owner. */
   readonly key: string;
+}
+
+/** Batches the lists of several owners: equal requests of one step of a query share a statement. */
+export function createListLoader<Filter, Request, Row extends Owned>(
+  find: (owners: readonly number[], filter: Filter, request: Request) => Promise<Row[]>,
+) {
+  type Asked = ListRequest<Filter, Request>;
+  const loader = new DataLoader<Asked, Row[]>(
+    async (requests) => {
+      const found = new Map<string, Map<number, Row[]>>();
+      const readAlike = async ([key, alike]: [string, Asked[]]) => {
+        const { filter, request } = alike[0] as Asked;
+        const owners = [...new Set(alike.map(({ owner }) => owner))];
+        found.set(key, groupBy(await find(owners, filter, request), ownerOf));
+      };
+      await Promise.all([...groupBy(requests, ({ key }) => key)].map(readAlike));
+      return requests.map(({ key, owner }) => found.get(key)?.get(owner) ?? []);
+    },
+    // No cache: a read after a write in the same document must see the write.
+    { cache: false },
+  );
+  return (owner: number, filter: Filter, request: Request) =>
+    loader.load({ owner, filter, request, key: keyOf(filter, request) });
 }
 
 function keyOf(...parts: readonly unknown[]): string {
@@ -127,8 +135,8 @@ function keyOf(...parts: readonly unknown[]): string {
   );
 }
 
-/** A row of a user's list. `ownerId` is set in rows without an outfit. */
-interface Owned {
+/** A row of an owner's list. Without `ownerId`, the owner is the user of the outfit. */
+export interface Owned {
   readonly ownerId?: number;
   readonly userId?: number;
 }
@@ -137,7 +145,7 @@ function ownerOf({ ownerId, userId }: Owned): number {
   return (ownerId ?? userId) as number;
 }
 
-interface Counted extends Owned {
+export interface Counted extends Owned {
   readonly count: number;
 }
 

@@ -71,8 +71,9 @@ type Slice = readonly [skip: string, size: string];
 
 interface Parts extends Scope, Values {
   readonly viewer: string;
-  /** FROM item with the users, and the SQL expression of a user's id; undefined: all users. */
+  /** FROM item with the users of the lists; undefined: one list. */
   readonly owners: string | undefined;
+  /** The SQL expression of the id of the user who owns the outfits of a list; undefined: all users. */
   readonly owner: string | undefined;
   /** Set when the filter is a range of one field; its ends are placeholders. */
   readonly range:
@@ -81,13 +82,18 @@ interface Parts extends Scope, Values {
 }
 
 function partsOf(scope: Scope): Parts {
-  const { visibility, users } = scope;
+  const { visibility, users, filter } = scope;
   const values = createValues();
-  // Not unnest for one user: PostgreSQL would replan each time.
-  const table = users?.length === 1 ? `(SELECT ${values.add(users[0])}::int)` : undefined;
-  const owners = users && `${table ?? `unnest(${values.add(users)}::int[])`} AS owner (id)`;
+  const owners = users && ownersIn(users, values.add);
   const viewer = viewerOf(visibility, values.add);
-  return { ...scope, ...values, viewer, owners, owner: owners && 'owner.id', range: undefined };
+  const owner = owners && !filter.liked ? 'owner.id' : undefined;
+  return { ...scope, ...values, viewer, owners, owner, range: undefined };
+}
+
+/** FROM item with the owners of lists. Not unnest for one: PostgreSQL would replan each time. */
+export function ownersIn(ids: readonly number[], add: Values['add']): string {
+  const table = ids.length === 1 ? `(SELECT ${add(ids[0])}::int)` : `unnest(${add(ids)}::int[])`;
+  return `${table} AS owner (id)`;
 }
 
 /** The same for a list that is read by the counts. */
@@ -282,13 +288,15 @@ function keysetStatement(scope: Scope, request: KeysetPageRequest): Statement {
     const key = `range ${rows} ${reading.field} ${reading.direction} ${bounds.join()}`;
     return prepared(parts, key, walk);
   }
-  if (!owners && isSelective(filter)) {
+  if (!parts.owner && isSelective(filter)) {
     return planned(
       parts,
       `
-    ${materializeMatches(parts, reading, bounds)}
-    SELECT ${rowColumns}
-    FROM (SELECT id FROM matched s ORDER BY ${orderBy(reading, 's', 's')} ${slice}) place
+    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}${rowColumns}
+    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(
+      ${materializeMatches(parts, reading, bounds)}
+      SELECT id FROM matched s ORDER BY ${orderBy(reading, 's', 's')} ${slice}
+    ) place
     JOIN outfits o ON o.id = place.id
     ${joinedRow}
     ORDER BY ${orderBy(reading)}`,

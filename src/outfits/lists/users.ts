@@ -1,23 +1,75 @@
-// Lists of users, sorted by id: those whose names match a search.
-import type { ReadRows } from '../../database/read.ts';
+// Lists of users, sorted by id: those whose names match a search, and the likers of an outfit.
+import type { Access, ReadRows } from '../../database/read.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
+import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 import { columnsOfUser } from './by-id.ts';
-import { inOrder, type RangeList } from './list.ts';
-import type { KeysetPageRequest } from './statements.ts';
+import { type Counted, createListLoader, inOrder, type Owned, type RangeList } from './list.ts';
+import { type KeysetPageRequest, ownersIn } from './statements.ts';
+
+/** Where a statement finds the ids of users. */
+interface Source {
+  /** FROM items before those of each list, for the lists of several owners. */
+  readonly owners?: string;
+  readonly ids: string;
+}
 
 /** The users in whose names all words occur. @param words as `readWords` gives them */
 export function createUserSearch(read: ReadRows, words: readonly string[]): RangeList<User> {
-  const find = <Row extends object>(build: (ids: string, add: Values['add']) => string) => {
+  const find = <Row extends object>(build: (source: Source, add: Values['add']) => string) => {
     const { list, add } = createValues();
-    const text = build(matching(words, add), add);
+    const text = build({ ids: matching(words, add) }, add);
     const dependencies = () => ({ anyUser: true });
     return read<Row>(text, list, { planForValues: true, access: 'unbounded', dependencies });
   };
   return {
     keysetPage: async (request) =>
-      inOrder(await find<User>((ids, add) => rangeOf(ids, request, add)), request.from),
-    count: async () => (await find<{ count: number }>(countOf))[0]?.count ?? 0,
+      inOrder(await find<User>((source, add) => rangeOf(source, request, add)), request.from),
+    count: async () => (await find<Counted>(countOf))[0]?.count ?? 0,
+  };
+}
+
+export type Likers = (outfitId: number, likes: Visibility) => RangeList<User>;
+
+/** The users who like an outfit, as far as the outfit and these likes are visible. Any commit may change them. */
+export function createLikers(read: ReadRows, visibility: Visibility): Likers {
+  const find = async <Row extends object>(
+    outfits: readonly number[],
+    likes: Visibility,
+    access: Access,
+    build: (source: Source, add: Values['add']) => string,
+  ): Promise<Row[]> => {
+    if (likes.private === 'none') return [];
+    const { list, add } = createValues();
+    const text = build(likersOf(outfits, likes, visibility, add), add);
+    return read<Row>(text, list, { access });
+  };
+  const ranges = createListLoader((outfits, likes: Visibility, request: KeysetPageRequest) =>
+    find<User & Owned>(outfits, likes, 'bounded', (source, add) => rangeOf(source, request, add)),
+  );
+  const counts = createListLoader((outfits, likes: Visibility, _request: undefined) =>
+    find<Counted>(outfits, likes, 'unbounded', countOf),
+  );
+  return (outfitId, likes) => ({
+    keysetPage: async (request) => inOrder(await ranges(outfitId, likes, request), request.from),
+    count: async () => (await counts(outfitId, likes, undefined))[0]?.count ?? 0,
+  });
+}
+
+/** A range of ids rather than OR, so that the index finds the viewer among the likers of an outfit of another user. */
+function likersOf(
+  outfits: readonly number[],
+  likes: Visibility,
+  visibility: Visibility,
+  add: Values['add'],
+): Required<Source> {
+  const isVisible = visibleOf(visibility, viewerOf(visibility, add));
+  const viewer = viewerOf(likes, add);
+  const end = (all: string) => `CASE WHEN s.user_id = ${viewer} THEN ${all} ELSE ${viewer} END`;
+  const range = viewer && ` AND l.user_id BETWEEN ${end('-2147483648')} AND ${end('2147483647')}`;
+  return {
+    owners: `${ownersIn(outfits, add)} JOIN outfits s ON s.id = owner.id AND ${isVisible}`,
+    ids: `SELECT l.user_id AS id FROM outfit_likes l WHERE l.outfit_id = s.id${range}`,
   };
 }
 
@@ -33,11 +85,12 @@ function matching(words: readonly string[], add: Values['add']): string {
   return `WITH matched AS MATERIALIZED (SELECT u.id FROM users u WHERE ${conditions.join(' AND ')}) SELECT id FROM matched`;
 }
 
-function countOf(ids: string): string {
-  return `SELECT count(*)::int AS count FROM (${ids}) found`;
+function countOf({ owners, ids }: Source): string {
+  const total = `(SELECT count(*)::int AS count FROM (${ids}) found) total`;
+  return `SELECT ${ownerIdIn(owners)}count FROM ${eachOf(owners)}${total}`;
 }
 
-function rangeOf(ids: string, request: KeysetPageRequest, add: Values['add']): string {
+function rangeOf({ owners, ids }: Source, request: KeysetPageRequest, add: Values['add']): string {
   const { after, before, limit, from } = request;
   const order = `id ${from === 'start' ? 'asc' : 'desc'}`;
   const bounds = [
@@ -46,8 +99,16 @@ function rangeOf(ids: string, request: KeysetPageRequest, add: Values['add']): s
     ...(before ? [`id < ${add(before.id)}::int`] : []),
   ].join(' AND ');
   return `
-    SELECT ${columnsOfUser}
-    FROM (SELECT id FROM (${ids}) found WHERE ${bounds} ORDER BY ${order} LIMIT ${add(limit)}::int) place
+    SELECT ${ownerIdIn(owners)}${columnsOfUser}
+    FROM ${eachOf(owners)}(SELECT id FROM (${ids}) found WHERE ${bounds} ORDER BY ${order} LIMIT ${add(limit)}::int) place
     JOIN users u ON u.id = place.id
     ORDER BY u.${order}`;
+}
+
+function ownerIdIn(owners: string | undefined): string {
+  return owners ? 'owner.id AS "ownerId", ' : '';
+}
+
+function eachOf(owners: string | undefined): string {
+  return owners ? `${owners} CROSS JOIN LATERAL ` : '';
 }

@@ -10,9 +10,10 @@ export const secret = 'a secret of the tests, and of nothing else';
 export async function signIn(
   userId: number | undefined,
   seconds = 3600,
+  claims: Record<string, unknown> = {},
 ): Promise<Record<string, string>> {
   if (userId === undefined) return {};
-  const token = await new SignJWT()
+  const token = await new SignJWT(claims)
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject(String(userId))
     .setExpirationTime(`${seconds} seconds`)
