@@ -33,24 +33,18 @@ const refusedOperation = (status: number, code: string, message: string) =>
 const transports = (hasSockets: boolean) =>
   `Accept: text/event-stream or Accept: multipart/mixed;subscriptionSpec=1.0${hasSockets ? ', or over a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
 
+/** A handshake is not taken. */
+const refusedSocket = (code: string, status: number, message: string, headers = {}) =>
+  new HttpError(status, code, `This WebSocket cannot be opened: ${message}`, headers);
+
 export const transportNotAvailable = (hasSockets: boolean) =>
-  new HttpError(
-    400,
-    'TRANSPORT_NOT_AVAILABLE',
-    `This WebSocket cannot be opened: ask with ${transports(hasSockets)}`,
-  );
+  refusedSocket('TRANSPORT_NOT_AVAILABLE', 400, `ask with ${transports(hasSockets)}`);
 
-export const originNotAllowed = () =>
-  new HttpError(
-    403,
-    'FORBIDDEN',
-    'Pages of this origin may not open a WebSocket: CORS_ORIGINS does not name it, and PUBLIC_URL has another one.',
-  );
+const otherOrigin = 'CORS_ORIGINS does not name the origin of the page, and PUBLIC_URL is another.';
+export const originNotAllowed = () => refusedSocket('FORBIDDEN', 403, otherOrigin);
 
-export const tooManySockets = (max: number) => {
-  const message = `All ${max} WebSocket connections are in use, try again later.`;
-  return new HttpError(503, 'TOO_MANY_SOCKETS', message, { 'Retry-After': '5' });
-};
+export const tooManySockets = (max: number) =>
+  refusedSocket('TOO_MANY_SOCKETS', 503, `all ${max} are in use.`, { 'Retry-After': '5' });
 
 export const subscriptionNeedsStream = (hasSockets: boolean) =>
   refusedOperation(

@@ -2,9 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient } from 'graphql-ws';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { baseOf, demoEnvironment, runServer, stop } from '../support/cli/process.ts';
+import { type CloseEvent, WebSocket } from 'ws';
+import { baseOf, demoEnvironment, findFreePort, runServer, stop } from '../support/cli/process.ts';
+import { openAcknowledged } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const streams = 5_000;
@@ -24,6 +27,7 @@ async function subscribe(
   page: number,
   fields = 'databaseId title likes',
   headers: Record<string, string> = {},
+  accept = 'text/event-stream',
 ): Promise<Reader> {
   const query = `subscription { outfits(page: ${page}) { count results { ${fields} } } }`;
   const target = `/graphql?query=${encodeURIComponent(query)}`;
@@ -31,7 +35,7 @@ async function subscribe(
   const socket = connect(port, '127.0.0.1');
   const reader: Reader = { socket, events: 0, text: '' };
   socket.write(
-    `GET ${target} HTTP/1.1\r\nHost: a.test\r\nAccept: text/event-stream\r\n${lines.join('')}\r\n`,
+    `GET ${target} HTTP/1.1\r\nHost: a.test\r\nAccept: ${accept}\r\n${lines.join('')}\r\n`,
   );
   socket.setEncoding('latin1').on('data', (chunk: string) => {
     reader.events += chunk.split('event: next').length - 1;
@@ -176,3 +180,112 @@ async function askUntil(base: string, end: Promise<unknown>): Promise<number> {
   }
   return slowest;
 }
+
+const perTransport = 1_000;
+test(`${3 * perTransport} subscriptions over three transports: none gets what is older, none misses the last, none is left`, async () => {
+  const metricsPort = await findFreePort();
+  const environment = await demoEnvironment();
+  const server = runServer({
+    ...environment,
+    ...{ HOST: '127.0.0.1', WORKERS: '2', METRICS_PORT: String(metricsPort) },
+  });
+  const base = await baseOf(server);
+  const port = Number(new URL(base).port);
+  const client = new pg.Client(environment['DATABASE_URL']);
+  await client.connect();
+  const commit = (round: number) =>
+    client.query('UPDATE outfits SET title = $1', [`Round ${round} ends`]);
+  await commit(0);
+
+  const fields = 'title';
+  const parts = 'multipart/mixed;subscriptionSpec=1.0';
+  const readers: Reader[] = [];
+  for (let index = 0; index < perTransport; index += 50) {
+    const page = (index / 50) % lists;
+    const some = Array.from({ length: 50 }, () => [
+      subscribe(port, page + 1, fields),
+      subscribe(port, page + 1, fields, {}, parts),
+    ]);
+    readers.push(...(await Promise.all(some.flat())));
+  }
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => openAcknowledged(base)));
+  const operations = perTransport / sockets.length;
+  for (const { subscribe: send } of sockets) {
+    for (let index = 0; index < operations; index++) {
+      send(`${index}`, `subscription { outfits(page: ${index + 1}) { results { title } } }`);
+    }
+  }
+  const open = async () => {
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    return [...text.matchAll(/^gateway_streams_open\{transport="\w+"\} (\d+)$/gm)].map(toNumber);
+  };
+  await expect.poll(open, { timeout: 30_000 }).toEqual(Array(3).fill(perTransport));
+
+  const rounds = 30;
+  for (let round = 1; round <= rounds; round++) {
+    await commit(round);
+    await sleep(Math.random() * 400);
+  }
+  const roundsIn = (text: string) =>
+    [...text.matchAll(/"results":\[\{"title":"Round (\d+) /g)].map(toNumber);
+  const seen = () => [
+    ...readers.map(({ text }) => roundsIn(text)),
+    ...sockets.flatMap(({ messages }) =>
+      Array.from({ length: operations }, (_, index) =>
+        roundsIn(JSON.stringify(messages.filter(({ id }) => id === `${index}`))),
+      ),
+    ),
+  ];
+  const late = () => seen().filter((list) => list.at(-1) !== rounds).length;
+  await expect.poll(late, { timeout: 60_000, interval: 1_000 }).toBe(0);
+  const isRising = (list: number[]) =>
+    list.every((round, at) => at === 0 || round > Number(list[at - 1]));
+  expect(seen().filter((list) => !isRising(list))).toEqual([]);
+  console.log(
+    `${readers.length + perTransport} readers, memory: ${memoryOf(server.child.pid)} MiB`,
+  );
+
+  for (const { socket } of readers) socket.destroy();
+  for (const [at, { socket }] of sockets.entries()) at % 2 ? socket.terminate() : socket.close();
+  await expect.poll(open, { timeout: 30_000 }).toEqual([0, 0, 0]);
+  expect(await stop(server)).toBe(0);
+  await client.end();
+}, 300_000);
+
+test('a rolling restart closes WebSockets, whose subscriptions go on', async () => {
+  const environment = await demoEnvironment();
+  const server = runServer({ ...environment, WORKERS: '2' });
+  const { port } = new URL(await baseOf(server));
+  const client = new pg.Client(environment['DATABASE_URL']);
+  await client.connect();
+  const readers = [1, 2, 3, 4].map(() => {
+    const closed: number[] = [];
+    const titles: unknown[] = [];
+    const socket = createClient({
+      url: `ws://127.0.0.1:${port}/graphql`,
+      webSocketImpl: WebSocket,
+      shouldRetry: () => true,
+      on: { closed: (event) => closed.push((event as CloseEvent).code) },
+    });
+    const query = 'subscription { outfits { results { title } } }';
+    const next = ({ data }: { data?: unknown }) =>
+      titles.push(
+        (data as { outfits: { results: { title: string }[] } }).outfits.results[0]?.title,
+      );
+    socket.subscribe({ query }, { next, error: (error) => titles.push(error), complete: () => {} });
+    return { socket, closed, titles };
+  });
+  const lastTitles = () => readers.map(({ titles }) => titles.at(-1));
+  await expect.poll(lastTitles, { timeout: 20_000 }).not.toContain(undefined);
+  server.child.kill('SIGHUP');
+  const codes = () => readers.map(({ closed }) => closed[0]);
+  await expect.poll(codes, { timeout: 60_000 }).not.toContain(undefined);
+  for (const code of codes()) expect([1012, 1013]).toContain(code);
+  await client.query("UPDATE outfits SET title = 'Afterwards'");
+  await expect.poll(lastTitles, { timeout: 60_000 }).toEqual(Array(4).fill('Afterwards'));
+  for (const { socket } of readers) await socket.dispose();
+  expect(await stop(server)).toBe(0);
+  await client.end();
+}, 300_000);
+
+const toNumber = ([, number]: RegExpMatchArray) => Number(number);

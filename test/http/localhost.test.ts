@@ -43,6 +43,22 @@ test.each(hosts)('%s answers requests, and bytes that are none', async (host) =>
   expect(unreadable).toContain('{"detail":"The request is not valid HTTP."}');
 });
 
+test.each(hosts)(
+  '%s takes handshakes, and answers other upgrades as plain requests',
+  async (host) => {
+    const ask = (path: string, name: string) =>
+      send(
+        host,
+        `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close, upgrade\r\nUpgrade: ${name}\r\n\r\n`,
+      );
+    const refused = await ask('/graphql', 'websocket');
+    expect(refused).toMatch(/^HTTP\/1\.1 400 [\s\S]*subprotocol graphql-transport-ws/);
+    for (const name of ['h2c', 'websocket']) {
+      expect(await ask('/api/outfits/', name)).toMatch(/^HTTP\/1\.1 200 /);
+    }
+  },
+);
+
 test('neither has a listener when the service has closed', async () => {
   await gateway.app.close();
   for (const host of hosts) expect(await send(host, `${head}\r\n`)).toBe('');

@@ -5,8 +5,8 @@ import type { WebSocket } from 'ws';
 import { EventStream } from '../../http/event-stream.ts';
 import { expiredLine, socketLines } from '../live/formats.ts';
 
-/** Milliseconds. */
-const timeouts = { init: 10_000, silence: 45_000, withoutOperation: 300_000 };
+/** Milliseconds: to `connection_init`, without a frame, then a ping is sent; without one at all; without an operation. */
+const timeouts = { init: 10_000, ping: 10_000, silence: 45_000, idle: 300_000 };
 /** Milliseconds that a frame of a client takes, and each 16 KiB of it: 50 a second, and 200 at once. */
 const pace = { frame: 20, bytes: 16_384, burst: 4_000 };
 /** Messages that may wait for a client to read, before the client is read no more. */
@@ -17,19 +17,17 @@ const closeCodes = { goingAway: 1001, serviceRestart: 1012, tryAgainLater: 1013 
 
 export type Parameters = Readonly<Record<string, unknown>>;
 
-/** The endpoint over HTTP. Both give the status of a response, and its body if it has errors. */
-export interface Endpoint {
-  authenticate(parameters: Parameters): Promise<{ statusCode: number }>;
-  /** Delivers the answer to the operation. */
-  execute(
-    payload: string,
-    operation: SocketOperation,
-  ): Promise<{ statusCode: number; body: string }>;
-}
+/** A request with the credentials of `connection_init`: of an operation, whose answer is delivered to it, or of none. */
+export type Ask = (
+  parameters: Parameters,
+  operation?: SocketOperation,
+) => Promise<{ readonly statusCode: number; readonly body: string }>;
 
 export class SocketConnection {
   readonly #operations = new Map<string, SocketOperation>();
-  #phase: 'opened' | 'initialising' | 'acknowledged' = 'opened';
+  /** The payload of `connection_init`. */
+  #parameters: Parameters | undefined;
+  #isAcknowledged = false;
   #isDraining = false;
   /** One message at a time: those behind it are written when it has been sent, from the newest state. */
   #sending = Promise.resolve();
@@ -38,15 +36,12 @@ export class SocketConnection {
   #takenUntil = 0;
   #throttle: NodeJS.Timeout | undefined;
   #lastFrame = performance.now();
-  #lastOperation = performance.now();
+  #lastUse = performance.now();
 
   constructor(
     private readonly socket: WebSocket,
-    private readonly endpoint: Endpoint,
+    private readonly ask: Ask,
   ) {
-    const initTimer = setTimeout(() => {
-      if (this.#phase === 'opened') this.close(CloseCode.ConnectionInitialisationTimeout);
-    }, timeouts.init);
     socket.on('message', (data: Buffer) => {
       this.#onFrame(data);
       if (socket.readyState === socket.OPEN) this.#receive(String(data));
@@ -59,7 +54,7 @@ export class SocketConnection {
     socket.on('pong', (data) => this.#onFrame(data));
     socket.on('error', () => {});
     socket.once('close', () => {
-      clearTimeout(initTimer);
+      clearTimeout(this.#throttle);
       for (const operation of this.#operations.values()) operation.abort();
     });
   }
@@ -79,13 +74,15 @@ export class SocketConnection {
   /** Call it every few seconds. */
   tick(): void {
     const now = performance.now();
-    if (this.#operations.size > 0) this.#lastOperation = now;
+    if (this.#operations.size > 0) this.#lastUse = now;
+    const unused = now - this.#lastUse;
     // Nothing is heard of a client while it is throttled.
-    const heard = Math.max(this.#lastFrame, this.#takenUntil);
-    if (now - heard > timeouts.silence) this.socket.terminate();
-    else if (now - this.#lastOperation > timeouts.withoutOperation) {
-      this.close(closeCodes.goingAway);
-    } else this.socket.ping();
+    const silent = now - Math.max(this.#lastFrame, this.#takenUntil);
+    if (!this.#parameters && unused > timeouts.init) {
+      this.close(CloseCode.ConnectionInitialisationTimeout);
+    } else if (silent > timeouts.silence) this.socket.terminate();
+    else if (unused > timeouts.idle) this.close(closeCodes.goingAway);
+    else if (silent > timeouts.ping) this.socket.ping();
   }
 
   /** @param write gives the messages, once all before have been sent */
@@ -123,13 +120,11 @@ export class SocketConnection {
   #receive(text: string): void {
     try {
       const message = parseMessage(text);
-      const later = () => this.#closeFor(503);
-      if (message.type === MessageType.ConnectionInit)
-        this.#initialise(message.payload ?? {}).catch(later);
+      if (message.type === MessageType.ConnectionInit) this.#initialise(message.payload ?? {});
       else if (message.type === MessageType.Ping) this.send(() => ['{"type":"pong"}']);
       else if (message.type === MessageType.Complete) this.#operations.get(message.id)?.abort();
       else if (message.type === MessageType.Subscribe && message.id.length <= maxIdLength) {
-        this.#subscribe(message.id, JSON.stringify(message.payload)).catch(later);
+        this.#subscribe(message.id, JSON.stringify(message.payload));
       } else if (message.type !== MessageType.Pong) this.close(CloseCode.BadRequest);
     } catch {
       this.close(CloseCode.BadRequest);
@@ -137,16 +132,15 @@ export class SocketConnection {
   }
 
   async #initialise(parameters: Parameters): Promise<void> {
-    if (this.#phase !== 'opened') {
-      this.close(CloseCode.TooManyInitialisationRequests);
-      return;
-    }
-    this.#phase = 'initialising';
-    const { statusCode } = await this.endpoint.authenticate(parameters);
-    if (statusCode >= 400) this.#closeFor(statusCode);
+    if (this.#parameters) this.close(CloseCode.TooManyInitialisationRequests);
     else {
-      this.#phase = 'acknowledged';
-      this.send(() => ['{"type":"connection_ack"}']);
+      this.#parameters = parameters;
+      // The credentials of the handshake have been judged.
+      const hasMore = Object.keys(parameters).length > 0;
+      const { statusCode } = hasMore ? await this.ask(parameters) : { statusCode: 204 };
+      this.#isAcknowledged = statusCode < 400;
+      if (this.#isAcknowledged) this.send(() => ['{"type":"connection_ack"}']);
+      else this.#closeFor(statusCode);
     }
   }
 
@@ -156,24 +150,22 @@ export class SocketConnection {
   }
 
   async #subscribe(id: string, payload: string): Promise<void> {
-    if (this.#phase !== 'acknowledged') this.close(CloseCode.Unauthorized);
+    if (!this.#isAcknowledged) this.close(CloseCode.Unauthorized);
     else if (this.#operations.has(id)) this.close(CloseCode.SubscriberAlreadyExists);
     else if (!this.#isDraining) {
-      const operation = new SocketOperation(this, id, () => {
-        this.#operations.delete(id);
-        if (this.#isDraining) this.drain();
-      });
+      const operation = new SocketOperation(this, id, payload);
       this.#operations.set(id, operation);
-      await this.#execute(payload, operation);
+      const { statusCode, body } = await this.ask(this.#parameters ?? {}, operation);
+      if (operation.hasEnded) return;
+      // The credentials of a connection are fixed. Without a body, they could not be verified again, say.
+      if (statusCode === 401 || body === '') this.#closeFor(statusCode);
+      else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
     }
   }
 
-  async #execute(payload: string, operation: SocketOperation): Promise<void> {
-    const { statusCode, body } = await this.endpoint.execute(payload, operation);
-    if (operation.hasEnded) return;
-    // The credentials of a connection are fixed. Without a body, they could not be verified again, say.
-    if (statusCode === 401 || body === '') this.#closeFor(statusCode);
-    else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
+  remove(id: string): void {
+    this.#operations.delete(id);
+    if (this.#isDraining) this.drain();
   }
 }
 
@@ -186,7 +178,8 @@ export class SocketOperation {
   constructor(
     private readonly connection: SocketConnection,
     private readonly id: string,
-    private readonly onEnd: () => void,
+    /** The body of its request. */
+    readonly payload: string,
   ) {}
 
   abort(): void {
@@ -223,7 +216,7 @@ export class SocketOperation {
   }
 
   #end(): void {
-    if (!this.hasEnded) this.onEnd();
+    if (!this.hasEnded) this.connection.remove(this.id);
     this.hasEnded = true;
   }
 }

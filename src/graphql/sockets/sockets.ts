@@ -6,14 +6,9 @@ import { type ServerOptions, WebSocketServer } from 'ws';
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/cookies.ts';
 import { routeHandshakes } from '../../http/server/upgrades.ts';
 import { originNotAllowed, tooManySockets, transportNotAvailable } from '../errors.ts';
-import {
-  type Endpoint,
-  type Parameters,
-  SocketConnection,
-  type SocketOperation,
-} from './connection.ts';
+import { type Ask, type Parameters, SocketConnection, type SocketOperation } from './connection.ts';
 
-const tickInterval = 15_000;
+const tickInterval = 5_000;
 
 export type SocketConfig = OriginConfig & { readonly maxSockets: number };
 
@@ -67,38 +62,40 @@ export class Sockets {
       throw originNotAllowed();
     }
     if (this.#connections.size >= maxSockets) throw tooManySockets(maxSockets);
-    const endpoint = this.#createEndpoint(request, isTrusted);
+    const ask = this.#askAs(request, isTrusted);
     reply.hijack();
     reply.raw.detachSocket(upgrade.socket);
     // The request has ended for all that follow it.
     reply.raw.emit('close');
     this.#server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
-      const connection = new SocketConnection(socket, endpoint);
+      const connection = new SocketConnection(socket, ask);
       this.#connections.add(connection);
       socket.once('close', () => this.#connections.delete(connection));
     });
     return reply;
   }
 
-  #createEndpoint(request: FastifyRequest, isTrusted: boolean): Endpoint {
+  #askAs(request: FastifyRequest, isTrusted: boolean): Ask {
     const { app, path: url } = this;
     const { remoteAddress = '' } = request.raw.socket;
-    let headers = headersFor(request, isTrusted);
-    return {
-      authenticate: async (parameters) => {
-        const given = headersIn(parameters);
-        headers = { ...headers, ...given };
-        if (Object.keys(given).length === 0) return { statusCode: 204 };
-        return app.inject({ method: 'OPTIONS', url, headers, remoteAddress });
-      },
-      execute: (payload, operation) => {
-        const own = { accept: 'text/event-stream', 'content-type': 'application/json' };
-        const sent = { url, remoteAddress, payload, headers: { ...headers, ...own } };
-        return this.#operation.run(operation, () => app.inject({ method: 'POST', ...sent }));
-      },
+    const own = headersFor(request, isTrusted);
+    return async (parameters, operation) => {
+      const headers = { ...own, ...headersIn(parameters), ...ofOperations };
+      const asked = { url, remoteAddress, headers };
+      try {
+        if (!operation) return await app.inject({ ...asked, method: 'OPTIONS' });
+        const { payload } = operation;
+        const ask = () => app.inject({ ...asked, method: 'POST', payload });
+        return await this.#operation.run(operation, ask);
+      } catch {
+        // It was cut off: the gateway is stopped, say.
+        return { statusCode: 503, body: '' };
+      }
     };
   }
 }
+
+const ofOperations = { accept: 'text/event-stream', 'content-type': 'application/json' };
 
 type Fields = Record<string, string | string[] | undefined>;
 
