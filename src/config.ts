@@ -360,6 +360,7 @@ const settings = {
       undefined,
       'pretty on a terminal, else json',
     ),
+    slowStatement: setting('SLOW_STATEMENT', duration('0', '1h'), undefined),
     metricsPort: setting('METRICS_PORT', port, undefined),
     otelDisabled: setting('OTEL_SDK_DISABLED', text, 'false'),
     tracesExporter: setting('OTEL_TRACES_EXPORTER', names('otlp, console, none'), []),

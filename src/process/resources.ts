@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Config, isTraced } from '../config.ts';
+import { followSlowStatements } from '../database/connection/observe.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import type { Standby } from '../database/standby/standby.ts';
@@ -37,7 +38,7 @@ export interface Resources {
 
 /** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
 export async function openResources(config: Config, log: Logger): Promise<Resources> {
-  const { databaseReadUrls } = config;
+  const { databaseReadUrls, slowStatement } = config;
   const database = await openDatabase(config, config.requestTimeout);
   const tracing = isTraced(config)
     ? new (await import('../tracing/tracing.ts')).Tracing(config, version, log)
@@ -52,6 +53,8 @@ export async function openResources(config: Config, log: Logger): Promise<Resour
       : undefined;
   for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
     tracing?.followStatements(pool);
+    if (slowStatement === undefined) continue;
+    followSlowStatements(pool, slowStatement, (slow) => log.warn(slow, 'slow statement'));
   }
   return {
     database,

@@ -9,12 +9,10 @@ import {
 } from '@opentelemetry/api';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
+import { observeStatements } from '../database/connection/observe.ts';
 import { fail } from './requests.ts';
 
-type Callback = (error: Error | null | undefined, result?: unknown) => void;
-type Query = (statement: string | pg.QueryConfig | pg.Submittable, ...rest: unknown[]) => unknown;
-
-/** Instruments the connections of a pool, which all statements use, also those of transactions and of Prisma. */
+/** Instruments the connections of a pool. Statements outside of a request, such as maintenance, are not traced. */
 export function followStatements(pool: pg.Pool, tracer: Tracer): void {
   const connect = pool.connect.bind(pool);
   // A waiting callback is called by the request that releases a connection, and would continue in its trace.
@@ -22,38 +20,15 @@ export function followStatements(pool: pg.Pool, tracer: Tracer): void {
     callback
       ? connect(context.bind(context.active(), callback) as never)
       : connect()) as typeof pool.connect;
-  pool.on('connect', (client) => traceClient(client, tracer));
-}
-
-function traceClient(client: pg.PoolClient, tracer: Tracer): void {
-  const query = client.query.bind(client) as Query;
-  const server = serverOf(client as unknown as pg.Client);
-  const traced: Query = (statement, ...rest) => {
-    // Statements outside of a request, such as maintenance, are not traced.
-    if (!trace.getActiveSpan()?.isRecording()) return query(statement, ...rest);
-    const text = typeof statement === 'string' ? statement : 'text' in statement && statement.text;
-    if (typeof text !== 'string') return query(statement, ...rest);
+  observeStatements(pool, (text, client) => {
+    if (!trace.getActiveSpan()?.isRecording()) return undefined;
     const { name, attributes } = describe(text);
     const span = tracer.startSpan(name, {
       kind: SpanKind.CLIENT,
-      attributes: { ...attributes, ...server },
+      attributes: { ...attributes, ...serverOf(client as unknown as pg.Client) },
     });
-    const callback = rest.at(-1);
-    if (typeof callback === 'function') {
-      const endAndCall: Callback = (error, result) => {
-        end(span, error);
-        callback(error, result);
-      };
-      return query(statement, ...rest.slice(0, -1), endAndCall);
-    }
-    const result = query(statement, ...rest) as Promise<unknown>;
-    result.then(
-      () => end(span, null),
-      (error) => end(span, error),
-    );
-    return result;
-  };
-  client.query = traced as typeof client.query;
+    return (error) => end(span, error);
+  });
 }
 
 /** @see https://opentelemetry.io/docs/specs/semconv/db/postgresql/ */
