@@ -9,7 +9,7 @@ import { version } from '../package.ts';
 import { connectAndSeed, type Gateway } from './connect-and-seed.ts';
 import { explainListenError, fail } from './exit.ts';
 import { logShutdown, openLog, openResources, type Resources } from './resources.ts';
-import { closeOnSignal, isShuttingDown } from './signals.ts';
+import { closeOnSignal, isShuttingDown, switchLevelOnSignal } from './signals.ts';
 
 interface Ports {
   readonly main: PortReservation;
@@ -19,6 +19,7 @@ interface Ports {
 export async function start(config: Config): Promise<void> {
   const isSingle = config.workers === 1;
   const log = await openLog(config, !isSingle);
+  switchLevelOnSignal(log);
   log.info({ version }, `Outfit gateway ${version}`);
 
   // The cheap checks first: a wrong address fails at once, a new embedded database takes seconds.

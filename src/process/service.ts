@@ -65,6 +65,10 @@ export async function openService(
   const problem = () => startup.problem();
   const options = { log, monitor, problem, drawsPictures };
   const { app, metrics, shutdown } = await buildService(config, resources, options);
+  // Fastify has a child of the log, with a level of its own.
+  process.on('SIGUSR2', () => {
+    app.log.level = log.level;
+  });
   return {
     measured: metrics,
     listen: async () => void (await explainListenError(listen(app, config))),

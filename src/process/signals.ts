@@ -1,5 +1,6 @@
 // Signals: SIGTERM, SIGINT and SIGHUP. Handlers are set before slow imports: a signal without a handler does not end
 // process 1 of a container. Uncaught errors shut the process down in the same way.
+import type { Logger } from 'pino';
 
 /** A signal, or an uncaught error. */
 export type ShutdownReason = NodeJS.Signals | Error;
@@ -87,6 +88,15 @@ export function closeOnSignal(next: Close): void {
 
 export function restartOnHangUp(restart: () => void): void {
   process.on('SIGHUP', restart);
+}
+
+/** SIGUSR2 switches the log to debug, and back; SIGUSR1 belongs to the debugger of Node.js. */
+export function switchLevelOnSignal(log: Logger): void {
+  const { level } = log;
+  process.on('SIGUSR2', () => {
+    log.level = log.level === 'debug' ? level : 'debug';
+    log.warn(`SIGUSR2: the log level is ${log.level}`);
+  });
 }
 
 /** Whether the process shuts down: errors from now on come from resources that are being closed. */

@@ -170,6 +170,39 @@ describe('WORKERS=2', { timeout }, () => {
   });
 });
 
+test.each(['1', '2'])(
+  'WORKERS=%s: SIGUSR2 switches the log to debug, and back',
+  {
+    timeout,
+  },
+  async (WORKERS) => {
+    const server = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), WORKERS });
+    const base = await baseOf(server);
+    /** The lines that two answers have added, each by another worker. */
+    const added = async () => {
+      const answered = () => linesWith(server, '"answered"').length;
+      const before = answered();
+      expect([await ask(base), await ask(base)]).toEqual([200, 200]);
+      await sleep(100);
+      return answered() - before;
+    };
+    expect(await added()).toBe(0);
+    server.child.kill('SIGUSR2');
+    await server.until(/SIGUSR2: the log level is debug/);
+    await expect.poll(added).toBe(2);
+    if (WORKERS === '2') {
+      // A later worker has the level of its parent.
+      server.child.kill('SIGHUP');
+      await server.until(/worker \d+ serves.*worker \d+ serves/s);
+      await expect.poll(added).toBe(2);
+    }
+    server.child.kill('SIGUSR2');
+    await server.until(/SIGUSR2: the log level is info/);
+    await expect.poll(added).toBe(0);
+    expect(await stop(server)).toBe(0);
+  },
+);
+
 describe('what cannot start', { timeout }, () => {
   test('as the embedded database with workers is refused with one sentence', async () => {
     for (const WORKERS of ['2', 'auto']) {

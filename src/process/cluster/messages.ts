@@ -29,7 +29,7 @@ export type ToWorker =
   | { readonly type: 'report' }
   | { readonly type: 'ping' }
   /** Why the gateway as a whole is not ready; undefined: readiness depends on the worker alone. */
-  | { readonly type: 'problem'; readonly problem: string | undefined }
+  | { readonly type: 'problem'; readonly problem: string | undefined; readonly logLevel: string }
   /** A failover was seen by another process, to this database server. */
   | { readonly type: 'check-server'; readonly server: string }
   | { readonly type: 'drain' }

@@ -37,6 +37,7 @@ export async function openWorkers(
   startup.prepared.then(() => workers.sendReadiness());
   resources.database.onFailover((server) => workers.probeServer(server));
   restartOnHangUp(() => workers.restart());
+  process.on('SIGUSR2', () => workers.sendReadiness());
   const close = async (announce: boolean) => {
     await Promise.all([workers.close(announce), resources.close()]);
   };

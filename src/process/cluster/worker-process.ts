@@ -21,6 +21,8 @@ export class WorkerProcess {
   #isClosing = false;
   #exitCode = 0;
   #problem: string | undefined;
+  /** Fastify has a child of the log, with a level of its own. */
+  #logs: Pick<Logger, 'level'>[] = [];
 
   constructor(
     private readonly process: NodeJS.Process,
@@ -34,6 +36,8 @@ export class WorkerProcess {
       else this.send({ type: 'failed', reason: describeError(error) });
       this.#close(({ app, shutdown }) => shutdown.close(app, false));
     });
+    // For the parent, which sends the level: without a listener, a signal to the process group would end it.
+    this.process.on('SIGUSR2', () => {});
     this.process.on('message', (message: ToWorker) => this.#handle(message));
     this.send({ type: 'online' });
   }
@@ -46,6 +50,7 @@ export class WorkerProcess {
         return this.#attempt(() => this.#listen());
       case 'problem':
         this.#problem = message.problem;
+        for (const log of this.#logs) log.level = message.logLevel;
         return;
       case 'check-server':
         // An unreachable server is found by the monitor.
@@ -82,6 +87,7 @@ export class WorkerProcess {
     const problem = () => this.#problem;
     const options = { log, monitor, problem, drawsPictures, refusesStrangers: isFirst };
     const service = await buildService(config, resources, options);
+    this.#logs = [log, service.app.log];
     this.#running = { log, config, resources, service };
     database.onFailover((server) => this.send({ type: 'server-changed', server }));
     this.send({ type: 'built' });

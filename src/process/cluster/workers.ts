@@ -78,10 +78,11 @@ export class Workers {
     return workers.map(({ processId }) => processId);
   }
 
-  /** Sends the readiness of the gateway to all workers: each of them answers health checks. */
+  /** Sends the readiness of the gateway to all workers, each of which answers health checks; and its log level. */
   sendReadiness(): void {
     const problem = this.#findShortage() ?? this.#options.findProblem();
-    for (const worker of this.#workers) worker.send({ type: 'problem', problem });
+    const { level: logLevel } = this.#options.log;
+    for (const worker of this.#workers) worker.send({ type: 'problem', problem, logLevel });
   }
 
   /** After a failover that one process has seen: all check which database server they are connected to. */

@@ -80,6 +80,7 @@ const contents = new Set([
   'ts',
   'js',
   'js graphql-sse',
+  'js graphql-ws',
   'js urql',
   'js apollo',
   'graphql stored',
