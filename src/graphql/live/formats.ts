@@ -62,10 +62,8 @@ export const socketLines: EventFormat = {
   heartbeat: Buffer.from('\n'),
   complete: Buffer.from('"type":"complete"}\n'),
   formatNext: (result) => Buffer.from(`"type":"next","payload":${result}}\n`),
-  formatRefusal: (result) => {
-    const errors = JSON.stringify(JSON.parse(String(result)).errors);
-    return Buffer.from(`"type":"error","payload":${errors}}\n`);
-  },
+  // Behind `{"errors":`.
+  formatRefusal: (result) => Buffer.from(`"type":"error","payload":${result.subarray(10)}\n`),
   formatFailure: () => Buffer.from(`${expiredLine}\n`),
 };
 

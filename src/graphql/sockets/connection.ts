@@ -15,18 +15,16 @@ const maxIdLength = 128;
 /** @see https://www.iana.org/assignments/websocket/websocket.xml#close-code-number */
 const closeCodes = { goingAway: 1001, serviceRestart: 1012, tryAgainLater: 1013 };
 
-export type Parameters = Readonly<Record<string, unknown>>;
-
 /** A request with the credentials of `connection_init`: of an operation, whose answer is delivered to it, or of none. */
 export type Ask = (
-  parameters: Parameters,
+  parameters: object,
   operation?: SocketOperation,
 ) => Promise<{ readonly statusCode: number; readonly body: string }>;
 
 export class SocketConnection {
   readonly #operations = new Map<string, SocketOperation>();
   /** The payload of `connection_init`. */
-  #parameters: Parameters | undefined;
+  #parameters: object | undefined;
   #isAcknowledged = false;
   #isDraining = false;
   /** One message at a time: those behind it are written when it has been sent, from the newest state. */
@@ -55,7 +53,7 @@ export class SocketConnection {
     socket.on('error', () => {});
     socket.once('close', () => {
       clearTimeout(this.#throttle);
-      for (const operation of this.#operations.values()) operation.abort();
+      for (const operation of this.#operations.values()) operation.end();
     });
   }
 
@@ -66,9 +64,8 @@ export class SocketConnection {
   /** Takes no more operations, and closes after the last one. */
   drain(): void {
     this.#isDraining = true;
-    if (this.#operations.size === 0) {
-      this.#sending.then(() => this.close(closeCodes.serviceRestart));
-    }
+    if (this.#operations.size > 0) return;
+    this.#sending.then(() => this.close(closeCodes.serviceRestart));
   }
 
   /** Call it every few seconds. */
@@ -122,7 +119,7 @@ export class SocketConnection {
       const message = parseMessage(text);
       if (message.type === MessageType.ConnectionInit) this.#initialise(message.payload ?? {});
       else if (message.type === MessageType.Ping) this.send(() => ['{"type":"pong"}']);
-      else if (message.type === MessageType.Complete) this.#operations.get(message.id)?.abort();
+      else if (message.type === MessageType.Complete) this.#operations.get(message.id)?.end();
       else if (message.type === MessageType.Subscribe && message.id.length <= maxIdLength) {
         this.#subscribe(message.id, JSON.stringify(message.payload));
       } else if (message.type !== MessageType.Pong) this.close(CloseCode.BadRequest);
@@ -131,17 +128,15 @@ export class SocketConnection {
     }
   }
 
-  async #initialise(parameters: Parameters): Promise<void> {
-    if (this.#parameters) this.close(CloseCode.TooManyInitialisationRequests);
-    else {
-      this.#parameters = parameters;
-      // The credentials of the handshake have been judged.
-      const hasMore = Object.keys(parameters).length > 0;
-      const { statusCode } = hasMore ? await this.ask(parameters) : { statusCode: 204 };
-      this.#isAcknowledged = statusCode < 400;
-      if (this.#isAcknowledged) this.send(() => ['{"type":"connection_ack"}']);
-      else this.#closeFor(statusCode);
-    }
+  async #initialise(parameters: object): Promise<void> {
+    if (this.#parameters) return this.close(CloseCode.TooManyInitialisationRequests);
+    this.#parameters = parameters;
+    // The credentials of the handshake have been judged.
+    const hasMore = Object.keys(parameters).length > 0;
+    const { statusCode } = hasMore ? await this.ask(parameters) : { statusCode: 204 };
+    this.#isAcknowledged = statusCode < 400;
+    if (this.#isAcknowledged) this.send(() => ['{"type":"connection_ack"}']);
+    else this.#closeFor(statusCode);
   }
 
   /** Clients connect again: with a new token, or later. */
@@ -150,17 +145,16 @@ export class SocketConnection {
   }
 
   async #subscribe(id: string, payload: string): Promise<void> {
-    if (!this.#isAcknowledged) this.close(CloseCode.Unauthorized);
-    else if (this.#operations.has(id)) this.close(CloseCode.SubscriberAlreadyExists);
-    else if (!this.#isDraining) {
-      const operation = new SocketOperation(this, id, payload);
-      this.#operations.set(id, operation);
-      const { statusCode, body } = await this.ask(this.#parameters ?? {}, operation);
-      if (operation.hasEnded) return;
-      // The credentials of a connection are fixed. Without a body, they could not be verified again, say.
-      if (statusCode === 401 || body === '') this.#closeFor(statusCode);
-      else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
-    }
+    if (!this.#isAcknowledged) return this.close(CloseCode.Unauthorized);
+    if (this.#operations.has(id)) return this.close(CloseCode.SubscriberAlreadyExists);
+    if (this.#isDraining) return;
+    const operation = new SocketOperation(this, id, payload);
+    this.#operations.set(id, operation);
+    const { statusCode, body } = await this.ask(this.#parameters ?? {}, operation);
+    if (operation.hasEnded) return;
+    // The credentials of a connection are fixed. Without a body, they could not be verified again, say.
+    if (statusCode === 401 || body === '') this.#closeFor(statusCode);
+    else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
   }
 
   remove(id: string): void {
@@ -182,8 +176,10 @@ export class SocketOperation {
     readonly payload: string,
   ) {}
 
-  abort(): void {
-    this.#end();
+  end(): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.connection.remove(this.id);
     this.leave();
   }
 
@@ -208,15 +204,10 @@ export class SocketOperation {
     const messages: string[] = [];
     for (const line of String(events).split('\n')) {
       if (line === '' || this.hasEnded) continue;
-      if (!line.startsWith('"type":"next"')) this.#end();
+      if (!line.startsWith('"type":"next"')) this.end();
       if (line === expiredLine) this.connection.close(CloseCode.Forbidden);
       else messages.push(`{"id":${JSON.stringify(this.id)},${line}`);
     }
     return messages;
-  }
-
-  #end(): void {
-    if (!this.hasEnded) this.connection.remove(this.id);
-    this.hasEnded = true;
   }
 }

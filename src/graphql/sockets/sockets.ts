@@ -6,7 +6,7 @@ import { type ServerOptions, WebSocketServer } from 'ws';
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/cookies.ts';
 import { routeHandshakes } from '../../http/server/upgrades.ts';
 import { originNotAllowed, tooManySockets, transportNotAvailable } from '../errors.ts';
-import { type Ask, type Parameters, SocketConnection, type SocketOperation } from './connection.ts';
+import { type Ask, SocketConnection, type SocketOperation } from './connection.ts';
 
 const tickInterval = 5_000;
 
@@ -24,7 +24,7 @@ export class Sockets {
     ...{ closeTimeout: 2_000, handleProtocols: () => GRAPHQL_TRANSPORT_WS_PROTOCOL },
   } as ServerOptions);
   readonly #connections = new Set<SocketConnection>();
-  readonly #operation = new AsyncLocalStorage<SocketOperation>();
+  readonly #operation = new AsyncLocalStorage<SocketOperation | undefined>();
 
   constructor(
     private readonly app: FastifyInstance,
@@ -76,26 +76,20 @@ export class Sockets {
   }
 
   #askAs(request: FastifyRequest, isTrusted: boolean): Ask {
-    const { app, path: url } = this;
     const { remoteAddress = '' } = request.raw.socket;
     const own = headersFor(request, isTrusted);
-    return async (parameters, operation) => {
-      const headers = { ...own, ...headersIn(parameters), ...ofOperations };
-      const asked = { url, remoteAddress, headers };
-      try {
-        if (!operation) return await app.inject({ ...asked, method: 'OPTIONS' });
-        const { payload } = operation;
-        const ask = () => app.inject({ ...asked, method: 'POST', payload });
-        return await this.#operation.run(operation, ask);
-      } catch {
-        // It was cut off: the gateway is stopped, say.
-        return { statusCode: 503, body: '' };
-      }
+    return (parameters, operation) => {
+      const headers = { ...own, ...headersIn(parameters) };
+      const method = operation ? 'POST' : 'OPTIONS';
+      const payload = operation && { payload: operation.payload };
+      const asked = { url: this.path, remoteAddress, headers, method, ...payload } as const;
+      // Awaited in there: what `inject` returns begins with the first call of `then`.
+      const run = async () => await this.app.inject(asked);
+      // It fails when it is cut off: the gateway is stopped, say.
+      return this.#operation.run(operation, run).catch(() => ({ statusCode: 503, body: '' }));
     };
   }
 }
-
-const ofOperations = { accept: 'text/event-stream', 'content-type': 'application/json' };
 
 type Fields = Record<string, string | string[] | undefined>;
 
@@ -110,13 +104,14 @@ function headersFor({ headers }: FastifyRequest, isTrusted: boolean): Fields {
     if (name === 'cookie') return isTrusted;
     return name === 'authorization' ? isTrusted || !isByPage : !ofHandshake.test(name);
   });
-  return { 'user-agent': undefined, ...Object.fromEntries(kept) };
+  const own = { accept: 'text/event-stream', 'content-type': 'application/json' };
+  return { 'user-agent': undefined, ...Object.fromEntries(kept), ...own };
 }
 
 const parameterNames = /^(?:authorization|(?:apollographql-client|x-client)-(?:name|version))$/i;
 
 /** From `connection_init`: pages cannot add headers to a handshake. A value that no header can have is an invalid one. */
-function headersIn({ headers, ...parameters }: Parameters): Fields {
+function headersIn({ headers, ...parameters }: { readonly headers?: unknown }): Fields {
   const pairs = Object.entries({ ...(headers as object | undefined), ...parameters });
   const named = pairs.filter(([name, value]) => parameterNames.test(name) && value != null);
   return Object.fromEntries(
