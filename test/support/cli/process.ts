@@ -77,7 +77,9 @@ export function run(
       new Promise((settle, reject) => {
         const look = () => {
           const match = pattern.exec(output);
-          if (match) settle(match);
+          if (!match) return;
+          child.stdout?.off('data', look);
+          settle(match);
         };
         child.stdout?.on('data', look);
         ended.then((code) => reject(new Error(`ended with ${code}: ${errors}${output}`)));
