@@ -7,9 +7,9 @@ import { describeDataFolder } from '../database/embedded/data-folder.ts';
 import { checkReady, reasonOf } from '../database/readiness.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import { HttpError } from '../errors.ts';
-import { HttpClient } from '../http/client.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
 import { checkTriggers } from '../outfits/counts.ts';
+import { createFetchPage } from '../transfer/source/fetch-page.ts';
 import { type Io, untilAborted } from './command.ts';
 import { createLine, withSettings } from './options/command-line.ts';
 
@@ -45,21 +45,14 @@ export async function run({ env, stdout, signal }: Io): Promise<number> {
   if (config.databaseUrl === undefined) {
     await check('DATA_DIR', () => describeDataFolder(config.dataDir));
   } else await checkServers(config, check);
-  const { authJwksUrl, authWebhookUrl, legacyUrl, trustedDocuments } = config;
-  if (authJwksUrl !== undefined) {
-    await check('AUTH_JWKS_URL', async () => `${await countKeys(authJwksUrl, config)} key(s)`);
-  }
-  if (authWebhookUrl !== undefined) {
-    await check('AUTH_WEBHOOK_URL', () => tryWebhook(authWebhookUrl, config));
-  }
-  if (legacyUrl !== undefined) {
-    await check('LEGACY_URL', () => askLegacy(legacyUrl, config, signal));
-  }
-  if (trustedDocuments !== undefined) {
-    await check('TRUSTED_DOCUMENTS', async () => {
-      await (await import('../app.ts')).checkTrustedDocuments(trustedDocuments, config);
-      return 'each document can be run';
-    });
+  const named: readonly [string, string | undefined, (value: string) => Promise<string>][] = [
+    ['AUTH_JWKS_URL', config.authJwksUrl, async (url) => `${await countKeys(url, config)} key(s)`],
+    ['AUTH_WEBHOOK_URL', config.authWebhookUrl, (url) => tryWebhook(url, config)],
+    ['LEGACY_URL', config.legacyUrl, (url) => askLegacy(url, config, signal)],
+    ['TRUSTED_DOCUMENTS', config.trustedDocuments, (file) => readDocuments(file, config)],
+  ];
+  for (const [name, value, attempt] of named) {
+    if (value !== undefined) await check(name, () => attempt(value));
   }
   return code;
 }
@@ -94,29 +87,24 @@ async function checkServers(config: Config, check: Check): Promise<void> {
 async function tryWebhook(url: string, config: Config): Promise<string> {
   const webhook = new Webhook(url, config, undefined, undefined);
   const invented = { authorization: 'Bearer outfit-gateway-check', cookie: undefined };
-  try {
-    const viewer = await webhook.authenticate(invented, () => 'check');
-    if (viewer) throw new Error(`an invented credential is accepted, as user ${viewer.userId}`);
-    return 'an invented credential is refused, as it must be';
-  } finally {
-    await webhook.close();
-  }
+  const asked = webhook.authenticate(invented, () => 'check');
+  const viewer = await asked.finally(() => webhook.close());
+  if (viewer) throw new Error(`an invented credential is accepted, as user ${viewer.userId}`);
+  return 'an invented credential is refused, as it must be';
 }
 
 async function askLegacy(url: string, config: Config, signal: AbortSignal): Promise<string> {
-  const { origin, pathname } = new URL(url);
-  const target = `${pathname.replace(/\/$/, '')}/api/outfits/`;
-  const headers = { accept: 'application/json', ...legacyHostFor(url, config) };
   acceptedOf(config.legacyAccept);
-  const client = new HttpClient();
-  const request = { target, headers, signal, timeout: config.legacyTimeout, maxBytes: 67_108_864 };
-  try {
-    const { status, body } = await client.ask(origin, request);
-    if (status !== 200) throw new Error(`${target} was answered with status ${status}`);
-    const { count } = JSON.parse(body.toString());
-    if (!Number.isInteger(count)) throw new Error(`${target} is no page of a list`);
-    return `${count} outfits`;
-  } finally {
-    await client.close();
-  }
+  const listing = `${url.replace(/\/$/, '')}/api/outfits/`;
+  const headers = new Headers(legacyHostFor(url, config));
+  const fetchPage = createFetchPage({ headers, listing, timeout: config.legacyTimeout });
+  const { status, body } = await fetchPage(listing, signal);
+  const count = status === 200 ? JSON.parse(body).count : undefined;
+  if (!Number.isInteger(count)) throw new Error(`no page of a list there (status ${status})`);
+  return `${count} outfits`;
+}
+
+async function readDocuments(file: string, config: Config): Promise<string> {
+  await (await import('../app.ts')).checkTrustedDocuments(file, config);
+  return 'each document can be run';
 }

@@ -36,21 +36,14 @@ export function observeStatements(pool: pg.Pool, observe: ObserveStatement): voi
   });
 }
 
-export interface SlowStatement {
-  /** Without its values: they are parameters. */
-  readonly statement: string;
-  readonly milliseconds: number;
-  /** Milliseconds for which it waited for its connection before. */
-  readonly waited: number;
-  /** SQLSTATE of a statement that failed. */
-  readonly code: string | undefined;
-}
-
-/** @param limit milliseconds from which a statement is slow; the wait for a connection does not count */
+/**
+ * @param limit milliseconds from which a statement is slow, without those that it has `waited` for its connection
+ * @param onSlow called without its values, which are parameters; with the SQLSTATE of a failed one as `code`
+ */
 export function followSlowStatements(
   pool: pg.Pool,
   limit: number,
-  onSlow: (slow: SlowStatement) => void,
+  onSlow: (slow: object) => void,
 ): void {
   const waits = new WeakMap<pg.PoolClient, number>();
   const connect = pool.connect.bind(pool);

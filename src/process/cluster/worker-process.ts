@@ -36,8 +36,6 @@ export class WorkerProcess {
       else this.send({ type: 'failed', reason: describeError(error) });
       this.#close(({ app, shutdown }) => shutdown.close(app, false));
     });
-    // For the parent, which sends the level: without a listener, a signal to the process group would end it.
-    this.process.on('SIGUSR2', () => {});
     this.process.on('message', (message: ToWorker) => this.#handle(message));
     this.send({ type: 'online' });
   }
