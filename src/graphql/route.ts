@@ -58,10 +58,8 @@ const path = '/graphql';
 /** Adds the routes of /graphql, and of the SDL if introspection is on. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, admit, config } = options;
-  const hasSockets = config.maxSockets > 0;
-  const sockets = hasSockets
-    ? new (await import('./sockets/sockets.ts')).Sockets(app, path, config)
-    : undefined;
+  const room = config.maxSockets > 0 ? await import('./sockets/sockets.ts') : undefined;
+  const sockets = room && new room.Sockets(app, path, config);
   const endpoint = new GraphQLEndpoint(options, sockets, app.log);
   const compresses = config.compression !== 'off';
   if (config.graphiql && config.graphqlIntrospection) serveSdl(app, schema, admit, compresses);

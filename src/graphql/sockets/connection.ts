@@ -139,8 +139,8 @@ export class SocketConnection {
     else this.#closeFor(statusCode);
   }
 
-  /** Clients connect again: with a new token, or later. */
   #closeFor(statusCode: number): void {
+    // Clients connect again: with a new token, or later.
     this.close(statusCode === 401 ? CloseCode.Forbidden : closeCodes.tryAgainLater);
   }
 

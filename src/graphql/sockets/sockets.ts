@@ -1,5 +1,6 @@
 // WebSocket connections at /graphql: who may open one, how many there are, and the requests of their operations.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
@@ -91,14 +92,12 @@ export class Sockets {
   }
 }
 
-type Fields = Record<string, string | string[] | undefined>;
-
 /** Headers of the handshake alone. */
 const ofHandshake =
   /^(?:accept.*|access-control-.*|connection|content-.*|idempotency-key|if-.*|sec-websocket-.*|transfer-encoding|upgrade|x-request-id)$/;
 
 /** Without credentials that browsers add to the handshake of any page: cookies, and passwords that they have kept. */
-function headersFor({ headers }: FastifyRequest, isTrusted: boolean): Fields {
+function headersFor({ headers }: FastifyRequest, isTrusted: boolean): IncomingHttpHeaders {
   const isByPage = headers.origin !== undefined && !/^bearer /i.test(headers.authorization ?? '');
   const kept = Object.entries(headers).filter(([name]) => {
     if (name === 'cookie') return isTrusted;
@@ -111,7 +110,7 @@ function headersFor({ headers }: FastifyRequest, isTrusted: boolean): Fields {
 const parameterNames = /^(?:authorization|(?:apollographql-client|x-client)-(?:name|version))$/i;
 
 /** From `connection_init`: pages cannot add headers to a handshake. A value that no header can have is an invalid one. */
-function headersIn({ headers, ...parameters }: { readonly headers?: unknown }): Fields {
+function headersIn({ headers, ...parameters }: { headers?: unknown }): IncomingHttpHeaders {
   const pairs = Object.entries({ ...(headers as object | undefined), ...parameters });
   const named = pairs.filter(([name, value]) => parameterNames.test(name) && value != null);
   return Object.fromEntries(

@@ -4,12 +4,6 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterPipelined } from './server.ts';
 
-/** The connection of a handshake, and the bytes that have followed it. */
-export interface Upgrade {
-  readonly socket: Socket;
-  readonly head: Buffer;
-}
-
 export function asksForWebSocket({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>) {
   return method === 'GET' && /^websocket$/i.test(headers.upgrade ?? '');
 }
@@ -18,11 +12,9 @@ export function asksForWebSocket({ method, headers }: Pick<IncomingMessage, 'met
  * Routes handshakes at `path` as requests, so that all hooks see them, and returns their connections. Others are plain
  * requests: Node gives a listener all upgrades, and Java's client sends `Upgrade: h2c` with bodies.
  */
-export function routeHandshakes(
-  app: FastifyInstance,
-  path: string,
-): WeakMap<IncomingMessage, Upgrade> {
-  const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+export function routeHandshakes(app: FastifyInstance, path: string) {
+  /** The connection of each handshake, and the bytes that have followed it. */
+  const upgrades = new WeakMap<IncomingMessage, { socket: Socket; head: Buffer }>();
   app.server.on('upgrade', (request, stream, head) => {
     const socket = stream as Socket;
     socket.on('error', () => {});
