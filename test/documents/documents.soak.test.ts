@@ -23,7 +23,12 @@ import {
 } from '../support/legacy/legacy-service.ts';
 
 /** Pages that need PostgreSQL from their first line. */
-const onPostgres = new Set(['docs/counting.md', 'docs/importing.md', 'docs/switching.md']);
+const onPostgres = new Set([
+  'docs/counting.md',
+  'docs/importing.md',
+  'docs/switching.md',
+  'docs/upgrading.md',
+]);
 
 const scratch = mkdtempSync(join(tmpdir(), 'outfit-docs-test-'));
 const isServer = /(?:npm start|dist\/server\.js)(?: -- .*)?$/;

@@ -1,6 +1,6 @@
-// docs/running.md: its commands for backup and restore, as they stand there, bring back the same bytes.
+// docs/upgrading.md: its commands for backup and restore, as they stand there, bring back the same bytes; and the drill.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -10,9 +10,10 @@ import {
   programs,
   startDebianPostgres,
 } from '../support/databases/debian-postgres.ts';
+import { isPrinted } from '../support/documents/page.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
-const page = readFileSync(new URL('../../docs/running.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/upgrading.md', import.meta.url), 'utf8');
 
 /** The commands of a part of the page, line by line. */
 function commandsOf(part: string): string[] {
@@ -135,6 +136,18 @@ test.skipIf(!isInstalled)('PostgreSQL is as it was in another database, after a 
     environment,
   );
   expect(printed).toContain('all counts are right');
+
+  const drill = (script = '') =>
+    runLines([`${script} "$NODE" "${dist}../deploy/drill.js" 2>&1`], folder, environment);
+  // The demonstration set, and what was written above.
+  const said = `${/^dump [^`]*/m.exec(page)}`.replace('2400', '2401');
+  expect(isPrinted(said, drill())).toBe(true);
+  // A restore that does nothing is found out, and nothing is left behind.
+  writeFileSync(join(folder, 'pg_restore'), '#!/bin/sh\n', { mode: 0o755 });
+  expect(drill('! PATH="$PWD:$PATH"')).toContain('It failed: check likes, ');
+  const databases = runLines(['psql --list --tuples-only --no-align'], folder, environment);
+  expect(databases).toContain('restored|');
+  expect(databases).not.toContain('drill');
   const DATABASE_URL = environment.DATABASE_URL.replace(/outfits$/, 'restored');
   await withGateway(folder, { ...environment, DATABASE_URL }, async (base) => {
     expect(await look(base)).toEqual(before);
