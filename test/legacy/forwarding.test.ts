@@ -209,7 +209,9 @@ describe('in front of a service that answers with any bytes', () => {
     const allowed = await sendRaw(gateway.app, get('/api/outfits/', 'Origin: https://app.test'));
     expect(allowed).toMatch(/^HTTP\/1.1 502 /);
     expect(allowed).toMatch(/^access-control-allow-origin: https:\/\/app\.test\r$/m);
-    expect(allowed).toMatch(/^access-control-expose-headers: ETag, Retry-After, /m);
+    expect(allowed).toMatch(
+      /^access-control-expose-headers: ETag, RateLimit, RateLimit-Policy, Retry-After, /m,
+    );
     for (const line of [[], ['Origin: https://other.test']]) {
       const other = await sendRaw(gateway.app, get('/api/outfits/', ...line));
       expect(other).toMatch(/^HTTP\/1.1 502 /);
