@@ -9,7 +9,8 @@ import { type KeysetPageRequest, ownersIn } from './statements.ts';
 
 /** Where a statement finds the ids of users. */
 interface Source {
-  /** FROM items before those of each list, for the lists of several owners. */
+  /** For the lists of several owners: the column of the owner, and the FROM items before those of each list. */
+  readonly owner?: string;
   readonly owners?: string;
   readonly ids: string;
 }
@@ -68,7 +69,8 @@ function likersOf(
   const end = (all: string) => `CASE WHEN s.user_id = ${viewer} THEN ${all} ELSE ${viewer} END`;
   const range = viewer && ` AND l.user_id BETWEEN ${end('-2147483648')} AND ${end('2147483647')}`;
   return {
-    owners: `${ownersIn(outfits, add)} JOIN outfits s ON s.id = owner.id AND ${isVisible}`,
+    owner: 'owner.id AS "ownerId", ',
+    owners: `${ownersIn(outfits, add)} JOIN outfits s ON s.id = owner.id AND ${isVisible} CROSS JOIN LATERAL `,
     ids: `SELECT l.user_id AS id FROM outfit_likes l WHERE l.outfit_id = s.id${range}`,
   };
 }
@@ -85,13 +87,16 @@ function matching(words: readonly string[], add: Values['add']): string {
   return `WITH matched AS MATERIALIZED (SELECT u.id FROM users u WHERE ${conditions.join(' AND ')}) SELECT id FROM matched`;
 }
 
-function countOf({ owners, ids }: Source): string {
+function countOf({ owner = '', owners = '', ids }: Source): string {
   const total = `(SELECT count(*)::int AS count FROM (${ids}) found) total`;
-  return `SELECT ${ownerIdIn(owners)}count FROM ${eachOf(owners)}${total}`;
+  return `SELECT ${owner}count FROM ${owners}${total}`;
 }
 
-function rangeOf({ owners, ids }: Source, request: KeysetPageRequest, add: Values['add']): string {
-  const { after, before, limit, from } = request;
+function rangeOf(
+  { owner = '', owners = '', ids }: Source,
+  { after, before, limit, from }: KeysetPageRequest,
+  add: Values['add'],
+): string {
   const order = `id ${from === 'start' ? 'asc' : 'desc'}`;
   const bounds = [
     'true',
@@ -99,16 +104,8 @@ function rangeOf({ owners, ids }: Source, request: KeysetPageRequest, add: Value
     ...(before ? [`id < ${add(before.id)}::int`] : []),
   ].join(' AND ');
   return `
-    SELECT ${ownerIdIn(owners)}${columnsOfUser}
-    FROM ${eachOf(owners)}(SELECT id FROM (${ids}) found WHERE ${bounds} ORDER BY ${order} LIMIT ${add(limit)}::int) place
+    SELECT ${owner}${columnsOfUser}
+    FROM ${owners}(SELECT id FROM (${ids}) found WHERE ${bounds} ORDER BY ${order} LIMIT ${add(limit)}::int) place
     JOIN users u ON u.id = place.id
     ORDER BY u.${order}`;
-}
-
-function ownerIdIn(owners: string | undefined): string {
-  return owners ? 'owner.id AS "ownerId", ' : '';
-}
-
-function eachOf(owners: string | undefined): string {
-  return owners ? `${owners} CROSS JOIN LATERAL ` : '';
 }
