@@ -8,7 +8,7 @@ const read = (name: string) => readFileSync(join(root, name), 'utf8');
 
 describe('the documents', () => {
   test('have a README that is read in two minutes', () => {
-    expect(read('README.md').split('\n').length).toBeLessThan(250);
+    expect(read('README.md').split('\n').length).toBeLessThan(182);
   });
 
   test('lead from README to every page of docs/', () => {
