@@ -41,6 +41,7 @@ import { Clients } from './observability/clients.ts';
 import { logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
+import { avatarKey, imageKey, videoKey } from './outfits/writes/input.ts';
 import { followUser } from './outfits/writes/users.ts';
 import { type RestOptions, serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
@@ -111,7 +112,10 @@ export async function buildApp(
   app.addHook('preClose', async () => streams.close());
   metrics?.followStreams(streams);
   serveHealth(app, () => (shutdown?.isClosing ? 'The gateway is closing.' : findProblem?.()));
-  if (drawsPictures) (await import('./demo/media.ts')).servePictures(app);
+  if (drawsPictures) {
+    const { servePictures } = await import('./demo/media.ts');
+    servePictures(app, [imageKey, videoKey, avatarKey]);
+  }
   await app.register(async (scope) => {
     scope.decorateRequest('viewer', undefined);
     const { rateLimit, requestTimeout } = config;

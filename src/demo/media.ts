@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
-import { avatarKey, imageKey, videoKey } from '../outfits/writes/input.ts';
 import { packageFolder } from '../package.ts';
 
 const headers = {
@@ -15,14 +14,15 @@ const headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 };
 
-export function servePictures(app: FastifyInstance): void {
+/** @param keys patterns of well-formed keys */
+export function servePictures(app: FastifyInstance, keys: readonly RegExp[]): void {
   app.route<{ Params: { '*': string } }>({
     method: app.supportedMethods,
     url: '/media/*',
     // Before any body is read.
     onRequest: async ({ method, params }, reply) => {
       const key = params['*'];
-      const isKey = [imageKey, videoKey, avatarKey].some((pattern) => key && pattern.test(key));
+      const isKey = keys.some((pattern) => key && pattern.test(key));
       if (isKey && (method === 'GET' || method === 'HEAD')) {
         return reply.headers(headers).send(Buffer.from(pictureOf(key)));
       }
@@ -45,8 +45,7 @@ let pictures: Pictures | undefined;
 function readPictures(): Pictures {
   const file = readFileSync(new URL('dist/demo/pictures.ndjson', packageFolder), 'utf8');
   const lines = file.trim().split('\n');
-  const parts = lines.map((line): Pictures => JSON.parse(line));
-  const all = (kind: keyof Pictures) => parts.flatMap((part) => part[kind]);
+  const all = (kind: keyof Pictures): string[] => lines.flatMap((line) => JSON.parse(line)[kind]);
   return { avatars: all('avatars'), outfits: all('outfits') };
 }
 

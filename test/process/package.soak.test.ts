@@ -13,7 +13,7 @@ import { Shell } from '../support/cli/shell.ts';
 import { deadLinks } from '../support/documents/page.ts';
 import { secret } from '../support/http/tokens.ts';
 
-const script = fileURLToPath(new URL('../../.ci/package.js', import.meta.url));
+const script = fileURLToPath(new URL('../../.ci/archive.js', import.meta.url));
 const made = mkdtempSync(join(tmpdir(), 'outfit-gateway-made-'));
 const unpacked = mkdtempSync(join(tmpdir(), 'outfit-gateway-unpacked-'));
 const installed = mkdtempSync(join(tmpdir(), 'outfit-gateway-installed-'));
