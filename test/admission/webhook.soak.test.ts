@@ -445,7 +445,7 @@ describe('a flood', () => {
     expect(webhook.underWay.most).toBeLessThanOrEqual(9);
   });
 
-  test('of refused credentials evicts no accepted one', { timeout: 60_000 }, async () => {
+  test('of refused credentials evicts no accepted one', { timeout: 120_000 }, async () => {
     const app = await open({ AUTH_WEBHOOK_TTL: '600s' });
     webhook.users.set('Token a', 1);
     expect(await viewerOf(app, token('a'))).toBe(1);

@@ -266,7 +266,12 @@ describe('verify', () => {
     );
     legacy.requests.length = 0;
     await verify(legacy.url, ...settings('http://other.example.com'));
-    await verify(legacy.url, ...settings(legacy.base), '--header', 'Host: named.example.com');
+    const headers = ['Host: named.example.com', 'X-Forwarded-Proto: https'];
+    const named = await verify(
+      ...[legacy.url, ...settings(legacy.base)],
+      ...headers.flatMap((header) => ['--header', header]),
+    );
+    expect(named).toMatchObject({ code: 0 });
     expect(new Set(legacy.requests.map(({ headers }) => headers.host))).toEqual(
       new Set([new URL(legacy.base).host, 'named.example.com']),
     );
