@@ -129,7 +129,7 @@ describe.skipIf(!canMount())('a full disk under the embedded database', () => {
       await say(pool.query('UPDATE outfit_like_counts SET likes = 4242 WHERE id = 1'), 'small write');
       await pool.query('SELECT pg_switch_wal()');
       await say(pool.query('UPDATE outfit_like_counts SET likes = 4343 WHERE id = 1'), 'write');
-      await setTimeout(500);`);
+      await Promise.race([database.failed, setTimeout(20_000)]);`);
     await writer.until(/ready/);
     fillDisk(0);
     await writer.until(/^end$/m);
