@@ -30,120 +30,70 @@ describe('the configuration', () => {
     ['LEGACY_URL', 'https://old.test:8000/', { legacyUrl: 'https://old.test:8000' }],
     ['LEGACY_SAMPLE', '0.5', { legacySample: 0.5 }],
     ['LEGACY_ACCEPT', 'fraction, header:vary', { legacyAccept: ['fraction', 'header:vary'] }],
-    ['PORT', '65535', { port: 65_535 }],
     ['HOST', '::', { host: '::' }],
     ['HOST', 'fe80::1%eth0', { host: 'fe80::1%eth0' }],
-    ['HOST', '127.0.0.1', { host: '127.0.0.1' }],
     ['HOST', 'gateway_1.shop.example.', { host: 'gateway_1.shop.example.' }],
     ['SEED', 'none', { seed: 'none' }],
-    ['PAGE_SIZE', '1', { pageSize: 1 }],
     ['CACHE_MAX_SIZE', '0', { cacheMaxSize: 0 }],
     ['CACHE_MAX_SIZE', '8KiB', { cacheMaxSize: 8192 }],
     ['READ_MAX_STALENESS', '500ms', { readMaxStaleness: 500 }],
     ['REQUEST_TIMEOUT', '5m', { requestTimeout: 300_000 }],
     ['DATABASE_URL', 'postgres://u:p@h/d', { databaseUrl: 'postgres://u:p@h/d', seed: 'none' }],
-    ['PUBLIC_URL', 'https://shop.example/', { publicUrl: 'https://shop.example' }],
-    [
-      'MEDIA_URL',
-      'http://media.test/a/b//',
-      { mediaUrl: 'http://media.test/a/b', hasMediaUrl: true },
-    ],
-    ['MEDIA_URL', 'https://media.example.com', { hasMediaUrl: true }],
+    ['MEDIA_URL', 'http://a.test/b//', { mediaUrl: 'http://a.test/b', hasMediaUrl: true }],
     ['TRUST_PROXY', '10.0.0.0/8, ::1', { trustProxy: ['10.0.0.0/8', '::1'] }],
-    ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
-    ['LOG_FORMAT', 'pretty', { logFormat: 'pretty' }],
-    ['PRIVATE_OUTFITS', 'owner', { privateOutfits: 'owner' }],
     ['AUTH_JWT_SECRET', 'é'.repeat(16), { authJwtSecret: 'é'.repeat(16) }],
     ['AUTH_JWKS_URL', 'https://a.test/keys?v=1', { authJwksUrl: 'https://a.test/keys?v=1' }],
     ['RATE_LIMIT', '600/minute', { rateLimit: { requests: 600, seconds: 60 } }],
     ['GRAPHIQL', 'off', { graphiql: false }],
     ['BROWSABLE', 'false', { browsable: false }],
     ['WRITES', '0', { writes: false }],
-    ['TRUSTED_DOCUMENTS_ONLY', 'off', { trustedDocumentsOnly: false }],
-    ['GRAPHQL_INTROSPECTION', 'true', { graphqlIntrospection: true }],
-    ['METRICS_PORT', '9100', { metricsPort: 9100 }],
-    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://a.test/', { otlpEndpoint: 'http://a.test' }],
     ['REST_DEPRECATED', '2027-01-31', { restDeprecated: new Date('2027-01-31T00:00:00Z') }],
     ['REST_SUNSET', '2027-01-31T02:00:00+02:00', { restSunset: new Date('2027-01-31T00:00:00Z') }],
-    ['UNKNOWN_PARAMETERS', 'log', { unknownParameters: 'log' }],
     [
       'CORS_ORIGINS',
-      'https://a.test, http://localhost:3000',
-      { corsOrigins: ['https://a.test', 'http://localhost:3000'] },
+      'https://a.test, http://b:3',
+      { corsOrigins: ['https://a.test', 'http://b:3'] },
     ],
   ])('takes %s=%s', (name, value, expected) => {
     expect(readConfig({ [name]: value })).toMatchObject(expected);
   });
 
-  test.each<readonly [string, string, string]>([
-    ...['300.1.1.1', 'localhost:80', 'not a host', '[::1]', '1.2.3', '0x7f.0x1', '-a', 'a..b'].map(
-      (name) => ['HOST', name, 'an IP address or a host name without port and brackets'] as const,
-    ),
-    ['PORT', 'http', 'a whole number from 0 to 65535'],
-    ['PORT', '65536', 'a whole number from 0 to 65535'],
-    ['PORT', '-1', 'a whole number from 0 to 65535'],
-    ['PORT', '80.5', 'a whole number from 0 to 65535'],
-    ['PORT', ' ', 'a whole number from 0 to 65535'],
-    ['PORT', '9'.repeat(400), 'a whole number from 0 to 65535'],
-    ['DATABASE_POOL_MAX', '0', 'a whole number from 1 to 1000'],
-    [
-      'CACHE_MAX_SIZE',
-      '67108864',
-      'a size with its unit, such as "8KiB" or "64MiB", from 0 to 1024GiB',
-    ],
-    ['CACHE_MAX_SIZE', '64MB', 'a size with its unit'],
-    ['CACHE_MAX_SIZE', '1025GiB', 'a size with its unit'],
-    ['PAGE_SIZE', '0', 'a whole number from 1 to 1000'],
-    ['PAGE_SIZE', '1e2', 'a whole number from 1 to 1000'],
-    ['SEED', 'Demo', '"demo" or "none"'],
-    ['LOG_LEVEL', 'trace', '"debug" or "info" or "warn" or "error" or "silent"'],
-    ['PUBLIC_URL', 'shop.example', 'an absolute http or https URL'],
-    ['PUBLIC_URL', 'ftp://shop.example', 'an absolute http or https URL'],
-    ['PUBLIC_URL', 'https://shop.example/?a=1', 'an absolute http or https URL'],
-    ['PUBLIC_URL', 'https://user:word@shop.example', 'an absolute http or https URL'],
-    ['MEDIA_URL', '/media', 'an absolute http or https URL'],
-    ['VIDEO_URL', 'https://video.example/#top', 'an absolute http or https URL'],
-    ['TRUST_PROXY', 'true', 'a comma-separated list of addresses or CIDR ranges'],
-    ['TRUST_PROXY', '10.0.0.1,,', 'a comma-separated list of addresses or CIDR ranges'],
-    ['TRUST_PROXY', '10.0.0.0/99', 'a comma-separated list of addresses or CIDR ranges'],
-    ['TRUST_PROXY', '999.0.0.1', 'a comma-separated list of addresses or CIDR ranges'],
-    ['PRIVATE_OUTFITS', 'hidden', '"listed" or "owner"'],
-    ['AUTH_JWKS_URL', 'file:///keys.json', 'an absolute http or https URL'],
-    ['RATE_LIMIT', '0/minute', 'a number of requests per second, minute, hour or day'],
-    ['RATE_LIMIT', '600', 'a number of requests per second, minute, hour or day'],
-    [
-      'REQUEST_TIMEOUT',
-      '10',
-      'a duration with its unit, such as "500ms", "10s" or "5m", from 1s to 10m',
-    ],
-    [
-      'REQUEST_TIMEOUT',
-      '0',
-      'a duration with its unit, such as "500ms", "10s" or "5m", from 1s to 10m',
-    ],
-    ['REQUEST_TIMEOUT', '1.5s', 'a duration with its unit'],
-    ['REQUEST_TIMEOUT', '999ms', 'a duration with its unit'],
-    ['GRAPHIQL', 'yes', '"on" or "off"'],
-    ['REST_DEPRECATED', '2027-02-29', 'a date, such as "2027-01-31", or a moment'],
-    ['REST_SUNSET', 'tomorrow', 'a date, such as "2027-01-31", or a moment'],
-    ['REST_SUNSET', '2027-01-31T12:00:00', 'a date, such as "2027-01-31", or a moment'],
-    ['UNKNOWN_PARAMETERS', 'on', '"ignore" or "log" or "refuse"'],
-    ['CORS_ORIGINS', '**', 'a comma-separated list of origins'],
-    ['CORS_EXPOSE_HEADERS', 'X Total', 'a comma-separated list of names of headers'],
-    ['CORS_MAX_AGE', '25h', 'a duration with its unit'],
-    ['CORS_ORIGINS', 'https://a.test/', 'a comma-separated list of origins'],
-    ['LEGACY_MODE', 'canary', '"off", "shadow", "canary:N"'],
-    ['LEGACY_MODE', 'canary:101', '"off", "shadow", "canary:N"'],
-    ['LEGACY_SAMPLE', '100.1', 'a number from 0 to 100'],
-    ['LEGACY_TIMEOUT', '81s', 'a duration with its unit'],
-    ['LEGACY_ACCEPT', 'fraction,,value', 'a comma-separated list of kinds of differences'],
-    ['WRITES', 'no', '"on" or "off"'],
-    ['LOG_FORMAT', 'text', '"json" or "pretty"'],
-    ['CORS_ORIGINS', 'null', 'a comma-separated list of origins'],
-  ])('refuses %s=%s in one sentence that says what it may be', (name, value, allowed) => {
-    const message = failureOf({ [name]: value });
-    expect(message).toContain(`${name} is ${JSON.stringify(value)}, but it may be ${allowed}`);
-    expect(message).toMatch(/^[^\n]*[^.\n]\.$/);
+  const wholeNumber = 'a whole number from';
+  const address = 'an IP address or a host name without port and brackets';
+  const url = 'an absolute http or https URL';
+  const proxies = 'a comma-separated list of addresses or CIDR ranges';
+  const duration = 'a duration with its unit, such as "500ms", "10s" or "5m", from';
+
+  test.each<[name: string, values: string[], allowed: string]>([
+    ['HOST', ['300.1.1.1', 'localhost:80', 'not a host', '[::1]'], address],
+    ['HOST', ['1.2.3', '0x7f.0x1', '-a', 'a..b'], address],
+    ['PORT', ['http', '65536', '-1', '80.5', ' ', '9'.repeat(400)], `${wholeNumber} 0 to 65535`],
+    ['DATABASE_POOL_MAX', ['0'], `${wholeNumber} 1 to 1000`],
+    ['PAGE_SIZE', ['0', '1e2'], `${wholeNumber} 1 to 1000`],
+    ['CACHE_MAX_SIZE', ['67108864', '64MB', '1025GiB'], 'a size with its unit, such as "8KiB"'],
+    ['SEED', ['Demo'], '"demo" or "none"'],
+    ['PUBLIC_URL', ['a.test', 'ftp://a.test', 'https://a.test/?b', 'https://a:b@a.test'], url],
+    ['VIDEO_URL', ['/media', 'https://video.example/#top'], url],
+    ['TRUST_PROXY', ['true', '10.0.0.1,,', '10.0.0.0/99', '999.0.0.1'], proxies],
+    ['AUTH_JWKS_URL', ['file:///keys.json'], url],
+    ['RATE_LIMIT', ['0/minute', '600'], 'a number of requests per second, minute, hour or day'],
+    ['REQUEST_TIMEOUT', ['10', '0', '1.5s', '999ms'], `${duration} 1s to 10m`],
+    ['CORS_MAX_AGE', ['25h'], duration],
+    ['LEGACY_TIMEOUT', ['81s'], duration],
+    ['GRAPHIQL', ['yes'], '"on" or "off"'],
+    ['REST_DEPRECATED', ['2027-02-29'], 'a date, such as "2027-01-31", or a moment'],
+    ['REST_SUNSET', ['tomorrow', '2027-01-31T12:00:00'], 'a date, such as "2027-01-31", or a'],
+    ['CORS_ORIGINS', ['**', 'https://a.test/', 'null'], 'a comma-separated list of origins'],
+    ['CORS_EXPOSE_HEADERS', ['X Total'], 'a comma-separated list of names of headers'],
+    ['LEGACY_MODE', ['canary', 'canary:101'], '"off", "shadow", "canary:N"'],
+    ['LEGACY_SAMPLE', ['100.1'], 'a number from 0 to 100'],
+    ['LEGACY_ACCEPT', ['fraction,,value'], 'a comma-separated list of kinds of differences'],
+  ])('refuses %s=%j in one sentence that says what it may be', (name, values, allowed) => {
+    for (const value of values) {
+      const message = failureOf({ [name]: value });
+      expect(message).toContain(`${name} is ${JSON.stringify(value)}, but it may be ${allowed}`);
+      expect(message).toMatch(/^[^\n]*[^.\n]\.$/);
+    }
   });
 
   test.each([
@@ -199,8 +149,9 @@ describe('the configuration', () => {
     expect(readConfig({ ...only, GRAPHIQL: 'on' }).graphiql).toBe(false);
   });
 
+  const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
+
   test('is what .env.example lists, all of it with its defaults and nothing else', () => {
-    const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
     const lines = [...example.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
       ([, name = '', value = '']) => [name, value] as const,
     );
@@ -214,7 +165,6 @@ describe('the configuration', () => {
 
   test('is what docs/settings.md lists, with what .env.example says of it', () => {
     const page = readFileSync(new URL('../docs/settings.md', import.meta.url), 'utf8');
-    const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
     const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| (?:none|`([^`]*)`)/gm)];
     expect(rows.map(([, name]) => name).toSorted()).toEqual([...namesRead()].toSorted());
     for (const [, name = '', value = ''] of rows) {
@@ -227,16 +177,7 @@ describe('the configuration', () => {
 /** The names of the variables that reading the configuration looks at. */
 function namesRead(): Set<string> {
   const names = new Set<string>();
-  readConfig(
-    new Proxy<Record<string, string>>(
-      {},
-      {
-        get(_environment, name) {
-          names.add(String(name));
-          return undefined;
-        },
-      },
-    ),
-  );
+  const get = (_environment: object, name: string | symbol) => void names.add(String(name));
+  readConfig(new Proxy({}, { get }));
   return names;
 }

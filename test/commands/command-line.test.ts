@@ -79,10 +79,10 @@ export AUTH_JWT_SECRET='${secret}' # in quotes
 AUTH_ISSUER=of the file
 AUTH_AUDIENCE=of the file
 `);
+    const environment = { AUTH_AUDIENCE: 'of the environment' };
     const issued = async (...args: string[]) => {
-      const { code, output, errors } = await call(['token', '--user', '7', ...args], folder, {
-        AUTH_AUDIENCE: 'of the environment',
-      });
+      const given = ['token', '--user', '7', ...args];
+      const { code, output, errors } = await call(given, folder, environment);
       expect(code).toBe(0);
       expect(errors.trim().split('\n').toSorted()).toEqual([
         '.env sets AUTH_ISUER, which is no setting (did you mean AUTH_ISSUER?).',
@@ -92,10 +92,9 @@ AUTH_AUDIENCE=of the file
       return decodeJwt(output.trim());
     };
     expect(await issued()).toMatchObject({ iss: 'of the file', aud: 'of the environment' });
-    expect(await issued('--auth-audience', 'of the option', '--auth-issuer=')).not.toHaveProperty(
-      'iss',
-    );
-    expect(await issued('--auth-audience=of the option')).toMatchObject({ aud: 'of the option' });
+    const changed = await issued('--auth-audience', 'of the option', '--auth-issuer=');
+    expect(changed).toMatchObject({ aud: 'of the option' });
+    expect(changed).not.toHaveProperty('iss');
   });
 });
 
@@ -128,16 +127,11 @@ describe('a wrong command line ends with 2 and one sentence', () => {
   test.each([
     [['nope'], "Unknown command 'nope': see --help."],
     [['imprt', 'x'], "Unknown command 'imprt' (did you mean import?): see --help."],
-    [['--prot', '1'], "Unknown option '--prot' (did you mean --port?): see --help."],
-    [
-      ['migrate', '--auth-jwt-secrt=x'],
-      /^Unknown option '--auth-jwt-secrt' \(did you mean --auth-jwt/,
-    ],
+    [['--prot=x'], "Unknown option '--prot' (did you mean --port?): see --help."],
     [['replay', '-', '--port', '1'], /^Required option '--legacy <URL>' not specified/],
     [['counts', 'chek'], /^Command-argument value 'chek' is invalid.*choices are check, rebuild/],
     [['start', 'now'], 'Too many arguments, expected 0 arguments but got 1: see --help.'],
     [['--port'], "Option '--port <value>' argument missing: see --help."],
-    [['--port', '-1'], '--port is "-1", but it may be a whole number from 0 to 65535.'],
     [['migrate', '--database-url=s3cret'], /^--database-url is not valid, but it may be a URL/],
   ])('%j', async (args, sentence) => {
     const { code, output, errors } = await call(args);
@@ -167,17 +161,15 @@ const lines: Readonly<Record<string, readonly [args: readonly string[], code: nu
 const commands = Object.keys(lines);
 
 describe('the exit code of', () => {
-  test.each(commands)(
+  test.each(Object.entries(lines))(
     '%s is 2 for a wrong command line or setting, also with others',
-    async (name) => {
-      const [args, code] = lines[name] ?? [[], 0];
+    async (name, [args, code]) => {
       const command = await import(`../../src/commands/${name}.ts`);
       const environment = {
         DATABASE_URL: 'postgresql://localhost:1/nothing',
         LEGACY_URL: 'http://localhost:1',
         LOG_LEVEL: 'silent',
       };
-      const codes: number[] = [];
       for (const [more, settings, sentence] of [
         [['--nope'], {}, /^Unknown option '--nope'/],
         [['--page-size', '0'], {}, /^--page-size is "0", but it may be /],
@@ -188,11 +180,9 @@ describe('the exit code of', () => {
         const given = { ...environment, ...settings };
         const ended = await callCommand(command, [...args, ...more], given);
         expect(ended.stderr).toMatch(sentence);
-        codes.push(ended.code);
+        expect(ended.code).toBe(2);
       }
-      expect(codes).toEqual([2, 2, 2, 2, 2]);
-      const failed = await callCommand(command, args, environment);
-      expect(failed).toMatchObject({ code });
+      expect(await callCommand(command, args, environment)).toMatchObject({ code });
     },
   );
 });
@@ -208,23 +198,18 @@ describe('help', () => {
   });
 
   test.each(commands)('of %s says how it is used, whatever else is asked', async (name) => {
-    const help = await callCommand(await import(`../../src/commands/${name}.ts`), ['--help']);
+    const command = await import(`../../src/commands/${name}.ts`);
+    const help = await callCommand(command, ['--help']);
     expect(help).toMatchObject({ code: 0, stderr: '' });
     expect(help.stdout).toMatch(new RegExp(`^Usage: outfit-gateway ${name} \\[options\\]`));
-    expect(
-      await callCommand(await import(`../../src/commands/${name}.ts`), ['--nope', '-h']),
-    ).toEqual(help);
+    expect(await callCommand(command, ['--nope', '-h'])).toEqual(help);
     expect(Math.max(...help.stdout.split('\n').map(({ length }) => length))).toBeLessThan(120);
   });
 
   test('of start has each setting in its group, with what it may be and its default', async () => {
-    const { output } = await call(['--port', '4399', '--help'], undefined, {
-      DATA_DIR: '/dev/null',
-    });
-    const listed = [...output.matchAll(/^ {2}--([a-z-]+) <value> {2,}\S/gm)].map(
-      ([, flag]) => flag,
-    );
-    expect(listed).toEqual(allSettings.map(({ name }) => flagOf(name).slice(2)));
+    const { output } = await call(['--port', '4399', '--help'], place, { DATA_DIR: '/dev/null' });
+    const flags = [...output.matchAll(/^ {2}(--[a-z-]+) <value> {2,}\S/gm)];
+    expect(flags.map(([, flag]) => flag)).toEqual(allSettings.map(({ name }) => flagOf(name)));
     const text = output.replace(/\n {6,}/g, ' ');
     expect(text).toMatch(
       /\nListing:\n {2}--page-size <value> +a whole number from 1 to 1000 \(default: 20\)\n/,
@@ -234,7 +219,7 @@ describe('help', () => {
   });
 
   test('--version is that of package.json, of every command', async () => {
-    for (const args of [['--version'], ['migrate', '--version'], ['--port', '1', '--version']]) {
+    for (const args of [['--version'], ['migrate', '--port', '1', '--version']]) {
       expect(await call(args)).toEqual({ code: 0, output: `${version}\n`, errors: '' });
     }
   });
@@ -291,28 +276,20 @@ describe('a start', () => {
     const page = await fetch(`${base}/api/outfits/`, { headers: { 'x-client-name': 'Shoes' } });
     expect(await page.json()).toMatchObject({ count: 2400 });
     expect(await stop(server)).toBe(0);
-    const lines = server
-      .output()
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
+    const text = server.output().trim();
+    const lines = text.split('\n').map((line) => JSON.parse(line));
     expect(lines[0]).toMatchObject({ level: 'info', version, msg: `Outfit gateway ${version}` });
-    expect(lines).toContainEqual(
-      expect.objectContaining({
-        address: `${base}/api/outfits/`,
-        msg: `REST:     ${base}/api/outfits/`,
-      }),
-    );
-    expect(lines).toContainEqual(
-      expect.objectContaining({
-        level: 'debug',
-        msg: 'answered',
-        client: { name: 'Shoes', version: 'unknown' },
-      }),
-    );
+    const address = `${base}/api/outfits/`;
+    const client = { name: 'Shoes', version: 'unknown' };
+    for (const line of [
+      { address, msg: `REST:     ${address}` },
+      { level: 'debug', msg: 'answered', client },
+    ]) {
+      expect(lines).toContainEqual(expect.objectContaining(line));
+    }
     expect(lines.at(-1)).toMatchObject({ level: 'info', msg: 'SIGTERM: closing' });
     for (const { level, time } of lines) {
-      expect(['debug', 'info']).toContain(level);
+      expect(level).toMatch(/^(?:debug|info)$/);
       expect(new Date(time).toISOString()).toBe(time);
     }
   });

@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { ServerWatch, serverIdentity } from '../../src/database/connection/server-watch.ts';
 import { openGateway } from '../support/gateway.ts';
 
@@ -16,43 +16,30 @@ function clientOf(identity: string): pg.Client {
 
 /** @param where the server that new connections of the probe lead to */
 function openWatch(where: { server: string }) {
-  const onFailover = vi.fn();
   const probe = vi.fn(async () => {
     await setImmediate();
     watch.observe(where.server);
   });
-  const watch: ServerWatch = new ServerWatch(probe, onFailover);
-  return { watch, probe, onFailover };
+  const watch: ServerWatch = new ServerWatch(probe, () => {});
+  return { watch, probe };
 }
 
-describe('behind a pooler of transactions', () => {
-  test('another server is detected without a probe: with the cache off', async () => {
-    const where = { server: 'A' };
-    const { watch } = openWatch(where);
-    watch.isPerTransaction = true;
-    watch.useInTransaction('A');
-    where.server = 'B';
-    expect(() => watch.useInTransaction('B')).toThrow('another server');
-    await expect.poll(() => watch.useInTransaction('B')).toBeUndefined();
-  });
-
-  test('a server that was left is not looked for while the current one answers', async () => {
-    const where = { server: 'B' };
-    const { watch, probe } = openWatch(where);
-    watch.isPerTransaction = true;
-    watch.observe('A');
-    watch.observe('B');
-    watch.useInTransaction('B');
-    expect(() => watch.useInTransaction('A')).toThrow('another server');
-    expect(probe).not.toHaveBeenCalled();
-  });
+test('behind a pooler of transactions, another server is detected without a probe: with the cache off', async () => {
+  const where = { server: 'A' };
+  const { watch, probe } = openWatch(where);
+  watch.isPerTransaction = true;
+  watch.useInTransaction('A');
+  where.server = 'B';
+  expect(() => watch.useInTransaction('B')).toThrow('another server');
+  await expect.poll(() => watch.useInTransaction('B')).toBeUndefined();
+  // The one that was left is not looked for while the current one answers.
+  expect(() => watch.useInTransaction('A')).toThrow('another server');
+  expect(probe).toHaveBeenCalledTimes(1);
 });
 
 test('a connection that is cut while the probe gets no answer waits no longer', async () => {
-  const watch = new ServerWatch(
-    () => new Promise(() => {}),
-    () => {},
-  );
+  const { watch, probe } = openWatch({ server: 'B' });
+  probe.mockImplementation(() => new Promise(() => {}));
   watch.observe('A');
   const client = clientOf('B');
   const joined = watch.register(client);
@@ -74,12 +61,10 @@ test('one server has one identity, whatever the time zone of the session', async
   const gateway = await openGateway('PostgreSQL', []);
   onTestFinished(() => gateway.close());
   const client = await gateway.database.pool.connect();
-  const identities = new Set<string>();
-  for (const zone of ['UTC', 'Europe/Berlin']) {
+  const identify = async (zone: string) => {
     await client.query(`SET TimeZone = '${zone}'`);
-    const { rows } = await client.query(`SELECT ${serverIdentity} AS identity`);
-    identities.add(rows[0].identity);
-  }
+    return (await client.query(`SELECT ${serverIdentity} AS identity`)).rows;
+  };
+  expect(await identify('UTC')).toEqual(await identify('Europe/Berlin'));
   client.release(true);
-  expect(identities.size).toBe(1);
 });
