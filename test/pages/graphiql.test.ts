@@ -1,39 +1,32 @@
 // GraphiQL: its page and files, the schema as text, the cost of a question, and the examples.
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import type { LightMyRequestResponse } from 'fastify';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { examples } from '../../src/pages/graphiql/examples.ts';
-import { openGateway, useGateway } from '../support/gateway.ts';
-import { elementsOf, textsOf } from '../support/http/html.ts';
+import { openForTest, useGateway } from '../support/gateway.ts';
+import { accept, argumentsOf, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const sdlPath = '/graphql/schema.graphql';
-const json = { 'content-type': 'application/json' };
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+const open = (environment: Record<string, string>) => openForTest('PostgreSQL', [], environment);
 
-/** Another one, for one test. */
-async function open(environment: Record<string, string>) {
-  const other = await openGateway('PostgreSQL', [], environment);
-  onTestFinished(() => other.close());
-  return other;
-}
+const ask = async (headers: Record<string, string>, payload: object, on = gateway) =>
+  on.app.inject({ method: 'POST', url: '/graphql', headers, payload });
+
+/** Headers that do not differ from one request to the next. */
+const constant = (headers: object) => ({ ...headers, date: '', 'x-request-id': '' });
 
 describe('the schema as text', () => {
   test('is schema.graphql, byte for byte, for everyone', async () => {
-    for (const accept of ['*/*', 'text/html', 'application/json']) {
-      const response = await gateway.get(sdlPath, { accept });
-      expect(response.statusCode).toBe(200);
-      expect(response.headers['content-type']).toBe('text/plain; charset=utf-8');
-      const file = readFileSync(
-        new URL('../../src/graphql/schema.graphql', import.meta.url),
-        'utf8',
-      );
-      expect(response.body).toBe(file);
+    const file = readFileSync(new URL('../../src/graphql/schema.graphql', import.meta.url), 'utf8');
+    for (const value of ['*/*', 'text/html', 'application/json']) {
+      const { statusCode, headers, body } = await gateway.get(sdlPath, { accept: value });
+      expect([statusCode, body]).toEqual([200, file]);
+      expect(headers['content-type']).toBe('text/plain; charset=utf-8');
     }
   });
 
@@ -41,27 +34,24 @@ describe('the schema as text', () => {
     const { headers } = await gateway.get(sdlPath);
     expect(headers['cache-control']).toBe('no-cache');
     const again = await gateway.get(sdlPath, { 'if-none-match': String(headers['etag']) });
-    expect(again.statusCode).toBe(304);
-    expect(again.body).toBe('');
+    expect([again.statusCode, again.body]).toEqual([304, '']);
   });
 
   test('is compressed for those who take that', async () => {
+    const accepted = { 'accept-encoding': 'gzip' };
     const plain = await gateway.get(sdlPath);
     // As all answers, when it is asked for a second time.
-    await gateway.get(sdlPath, { 'accept-encoding': 'gzip' });
-    const response = await gateway.get(sdlPath, { 'accept-encoding': 'gzip' });
-    expect(response.headers['vary']).toBe('Accept-Encoding');
-    expect(response.headers['content-encoding']).toBe('gzip');
-    expect(gunzipSync(response.rawPayload).equals(plain.rawPayload)).toBe(true);
+    await gateway.get(sdlPath, accepted);
+    const { headers, rawPayload } = await gateway.get(sdlPath, accepted);
+    expect(headers).toMatchObject({ vary: 'Accept-Encoding', 'content-encoding': 'gzip' });
+    expect(gunzipSync(rawPayload).equals(plain.rawPayload)).toBe(true);
   });
 
   test('is only read, by those who may come in', async () => {
     const head = await gateway.app.inject({ method: 'HEAD', url: sdlPath });
-    expect(head.statusCode).toBe(200);
-    expect(head.rawPayload).toHaveLength(0);
+    expect([head.statusCode, head.body]).toEqual([200, '']);
     const post = await gateway.app.inject({ method: 'POST', url: sdlPath, payload: 'x' });
-    expect(post.statusCode).toBe(405);
-    expect(post.headers['allow']).toBe('GET, HEAD, OPTIONS');
+    expect([post.statusCode, post.headers['allow']]).toEqual([405, 'GET, HEAD, OPTIONS']);
     expect(post.json()).toMatchObject({ errors: [{ extensions: { code: 'METHOD_NOT_ALLOWED' } }] });
     expect((await gateway.get(sdlPath, { authorization: 'Bearer x' })).statusCode).toBe(401);
   });
@@ -69,80 +59,57 @@ describe('the schema as text', () => {
   test.each([{ GRAPHIQL: 'off' }, { GRAPHQL_INTROSPECTION: 'off' }])(
     'is not there with %j',
     async (environment) => {
-      const response = await (await open(environment)).get(sdlPath);
-      expect([response.statusCode, response.body]).toEqual([404, '{"detail":"Not found."}']);
+      const { statusCode, body } = await (await open(environment)).get(sdlPath);
+      expect([statusCode, body]).toEqual([404, '{"detail":"Not found."}']);
     },
   );
 });
 
-const ask = async (headers: Record<string, string>, payload: object, on = gateway) =>
-  on.app.inject({ method: 'POST', url: '/graphql', headers: { ...json, ...headers }, payload });
-
 describe('the cost of a question', () => {
   const query =
     'query ($first: Int) { outfitConnection(first: $first) { edges { node { title } } } }';
+  const asking = { 'graphql-cost': '1' };
 
   test('is sent to clients that ask for it, and changes nothing else of the answer', async () => {
     const payload = { query, variables: { first: 7 } };
-    const plain = await ask({}, payload);
-    expect(plain.headers).not.toHaveProperty('graphql-cost');
-    const told = await ask({ 'graphql-cost': '1' }, payload);
-    expect(told.headers['graphql-cost']).toBe('15;max=5000');
+    const [plain, told] = [await ask({}, payload), await ask(asking, payload)];
     expect(told.body).toBe(plain.body);
-    const without = (headers: object) => ({
-      ...headers,
-      date: '',
-      'x-request-id': '',
-      'graphql-cost': '',
-    });
-    expect(without(told.headers)).toEqual(without(plain.headers));
+    const expected = { ...plain.headers, 'graphql-cost': '15;max=5000' };
+    expect(constant(told.headers)).toEqual(constant(expected));
   });
 
   test('is told of what is refused for it, and not where the question cannot be read', async () => {
     const costly =
       '{ outfitConnection(first: 100) { edges { node { user { outfits { results { user { outfits { results { id } } } } } } } } } }';
-    const refused = await ask({ 'graphql-cost': '1' }, { query: costly });
+    const refused = await ask(asking, { query: costly });
     expect(refused.json()).toMatchObject({
       errors: [{ extensions: { code: 'QUERY_TOO_COSTLY' } }],
     });
-    expect(Number(/^\d+/.exec(String(refused.headers['graphql-cost']))?.[0])).toBeGreaterThan(
-      5_000,
-    );
+    expect(Number.parseInt(String(refused.headers['graphql-cost']), 10)).toBeGreaterThan(5_000);
     for (const payload of [{ query: '{' }, { query, variables: { first: 'x' } }, { query: '' }]) {
-      const response = await ask({ 'graphql-cost': '1' }, payload);
-      expect(response.headers).not.toHaveProperty('graphql-cost');
+      expect((await ask(asking, payload)).headers).not.toHaveProperty('graphql-cost');
     }
   });
 
   test('is not told where there is no GraphiQL', async () => {
     const closed = await open({ GRAPHIQL: 'off' });
-    const payload = { query: '{ outfits { count } }' };
-    const { headers } = await ask({ 'graphql-cost': '1' }, payload, closed);
+    const { headers } = await ask(asking, { query: '{ outfits { count } }' }, closed);
     expect(headers).not.toHaveProperty('graphql-cost');
   });
 });
 
 describe('the examples', () => {
-  test.each(examples.filter(({ query }) => !query.includes('subscription')))(
-    'run: $query',
-    async ({ query }) => {
-      const headers = await signIn(1);
-      const { data, errors } = (await ask(headers, { query })).json();
-      expect(errors).toBeUndefined();
-      expect(Object.values(data)).not.toContain(null);
-    },
-  );
+  const runnable = examples.filter(({ query }) => !query.includes('subscription'));
+  test.each(runnable)('run: $query', async ({ query }) => {
+    const { data, errors } = (await ask(await signIn(1), { query })).json();
+    expect(errors).toBeUndefined();
+    expect(Object.values(data)).not.toContain(null);
+  });
 });
 
 describe('the page', () => {
-  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
   const getPage = (headers = {}, method: 'GET' | 'HEAD' = 'GET') =>
     gateway.app.inject({ method, url: '/graphql', headers: { accept, ...headers } });
-  const own = ({ headers }: LightMyRequestResponse) => ({
-    ...headers,
-    date: '',
-    'x-request-id': '',
-  });
 
   test('is HTML whose policy allows the one script, that it loads from here', async () => {
     const page = await getPage();
@@ -154,9 +121,8 @@ describe('the page', () => {
       etag: expect.stringMatching(/^"[\w-]+"$/),
     });
     const loaded = elementsOf(page.body).flatMap(({ name, attributes }) => {
-      if (name === 'a') return [];
-      const address = attributes['src'] ?? attributes['href'];
-      return address?.startsWith('data:') ? [] : address ? [{ name, address, attributes }] : [];
+      const address = attributes['src'] ?? attributes['href'] ?? 'data:';
+      return name === 'a' || address.startsWith('data:') ? [] : [{ name, address, attributes }];
     });
     expect(loaded.map(({ name }) => name)).toEqual(['link', 'script']);
     const policy = String(page.headers['content-security-policy']);
@@ -178,13 +144,11 @@ describe('the page', () => {
     const linksOn = async (on: typeof gateway) => {
       const { body } = await on.get('/graphql', { accept });
       const [inside = ''] = /<noscript>.*<\/noscript>/s.exec(body) ?? [];
-      const command = textsOf(inside, 'pre').join();
-      const words = execFileSync('sh', ['-c', `curl() { printf '%s\\0' "$@"; }; ${command}`]);
-      const [, , type = '', , payload = ''] = words.toString().split('\0');
+      const [, , type = '', , payload = ''] = argumentsOf(textsOf(inside, 'pre').join());
       const headers = { 'content-type': type.replace('Content-Type: ', '') };
       const answer = await on.app.inject({ method: 'POST', url: '/graphql', headers, payload });
       expect(answer.json()).toMatchObject({ data: { outfits: { count: expect.any(Number) } } });
-      return elementsOf(inside).flatMap(({ attributes: { href } }) => (href ? [href] : []));
+      return hrefsOf(inside);
     };
     const links = await linksOn(gateway);
     expect(links).toEqual(['outfits/', 'graphql/schema.graphql', 'api/docs']);
@@ -199,9 +163,9 @@ describe('the page', () => {
     const { body } = await getPage();
     const paths = [...body.matchAll(/"(graphql\/assets\/[^"]+)"/g)].map(([, path]) => `/${path}`);
     for (const [encoding, read] of [
-      ['gzip', gunzipSync] as const,
-      ['br', brotliDecompressSync] as const,
-    ]) {
+      ['gzip', gunzipSync],
+      ['br', brotliDecompressSync],
+    ] as const) {
       let bytes = 0;
       for (const path of paths) {
         const file = await gateway.get(path, { 'accept-encoding': encoding });
@@ -222,48 +186,34 @@ describe('the page', () => {
 
   test('is 304 when the browser has it, and has the same headers for HEAD', async () => {
     const page = await getPage();
-    for (const value of [page.headers['etag'], `W/${page.headers['etag']}`]) {
+    const { etag } = page.headers;
+    for (const value of [etag, `W/${etag}`]) {
       const again = await getPage({ 'if-none-match': value });
-      expect([again.statusCode, again.body]).toEqual([304, '']);
-      expect(again.headers['etag']).toBe(page.headers['etag']);
+      expect([again.statusCode, again.body, again.headers['etag']]).toEqual([304, '', etag]);
     }
     expect((await getPage({ 'if-none-match': '"other"' })).statusCode).toBe(200);
     const head = await getPage({}, 'HEAD');
-    expect(own(head)).toEqual(own(page));
-    expect(head.rawPayload).toHaveLength(0);
+    expect(constant(head.headers)).toEqual(constant(page.headers));
+    expect(head.body).toBe('');
   });
 
   test('begins with where to start, an example, and a hint how to get a token', async () => {
     const { data } = await gateway.post('{ __schema { description } }');
-    expect(data).toMatchObject({
-      __schema: { description: expect.stringContaining('Start here') },
-    });
+    const description = expect.stringContaining('Start here');
+    expect(data).toMatchObject({ __schema: { description } });
     expect(examples.map(({ query }) => query).join()).toContain('npm run token -- --user 1');
   });
 
-  test.each([
-    'text/html',
-    'Text/HTML; charset=utf-8',
-    'application/json;q=0.4, text/html;q=0.5',
-    'application/json;q=0, text/html;q=0.1',
-  ])('is what Accept: %s asks for', async (value) => {
-    const page = await getPage({ accept: value });
-    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-  });
-
-  test.each([
-    'application/json',
-    '*/*',
-    undefined,
-    'application/json, text/html;q=0.1',
-    'application/json, text/html;q=0',
-    'text/html;q=0, */*',
-    'text/html;q=0.5, application/*;q=0.5',
-  ])('does not get in the way of Accept: %s', async (value) => {
+  test('is what a client prefers to an answer, and does not get in the way of others', async () => {
+    for (const value of ['Text/HTML; charset=utf-8', 'application/json;q=0.4, text/html;q=0.5']) {
+      const { headers } = await getPage({ accept: value });
+      expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    }
     const url = '/graphql?query={outfits{count}}';
-    const headers = value === undefined ? {} : { accept: value };
-    const response = await gateway.app.inject({ url, headers });
-    expect(response.json()).toEqual({ data: { outfits: { count: 45 } } });
+    for (const value of ['*/*', 'application/json, text/html;q=0.1', 'text/html;q=0, */*']) {
+      const answer = await gateway.get(url, { accept: value });
+      expect(answer.json()).toEqual({ data: { outfits: { count: 45 } } });
+    }
   });
 
   test('is for those who may come in', async () => {

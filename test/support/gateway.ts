@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { print } from 'graphql';
-import { afterAll, beforeAll, inject } from 'vitest';
+import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
 import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
@@ -136,22 +136,11 @@ export async function openGateway(
   };
 }
 
-/** A log whose lines are kept. */
-export function keepLog(level: 'debug' | 'info' = 'info') {
-  let text = '';
-  return {
-    logger: createLog(level, {
-      write(chunk) {
-        text += chunk;
-      },
-    }),
-    text: () => text,
-    lines: () =>
-      text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line)),
-  };
+/** The same for the running test. */
+export async function openForTest(...given: Parameters<typeof openGateway>): Promise<TestGateway> {
+  const gateway = await openGateway(...given);
+  onTestFinished(() => gateway.close());
+  return gateway;
 }
 
 /** The same for all tests of a file or group: open from before the first one until after the last one. */
@@ -164,4 +153,18 @@ export function useGateway(...given: Parameters<typeof openGateway>): TestGatewa
   return new Proxy({} as TestGateway, {
     get: (_target, name) => opened && Reflect.get(opened, name),
   });
+}
+
+/** A log whose lines are kept. */
+export function keepLog(level: 'debug' | 'info' = 'info') {
+  let text = '';
+  return {
+    logger: createLog(level, { write: (chunk) => (text += chunk) }),
+    text: () => text,
+    lines: () =>
+      text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line)),
+  };
 }

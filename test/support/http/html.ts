@@ -1,4 +1,9 @@
 // Reads the pages of this service: strictly, so that markup from data could not hide in them.
+import { execFileSync } from 'node:child_process';
+
+/** What Chrome sends. */
+export const accept =
+  'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8';
 
 const tag = /<(\/?)([a-z][a-z0-9]*)((?: [a-zA-Z-]+(?:="[^"<]*")?)*)(\/?)>/g;
 
@@ -28,6 +33,17 @@ export function elementsOf(html: string): Element[] {
 export function textsOf(html: string, name: string): string[] {
   const whole = new RegExp(`<${name}(?: [^>]*)?>(.*?)</${name}>`, 'gs');
   return [...html.matchAll(whole)].map(([, inner = '']) => decode(inner.replace(tag, '')));
+}
+
+/** Addresses that a page leads to. */
+export function hrefsOf(html: string): string[] {
+  return elementsOf(html).flatMap(({ attributes: { href } }) => (href === undefined ? [] : [href]));
+}
+
+/** What a shell gives to the curl of a command. */
+export function argumentsOf(command: string): string[] {
+  const script = `curl() { printf '%s\\0' "$@"; }; ${command}`;
+  return execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\0');
 }
 
 function decode(text: string): string {
