@@ -1,9 +1,8 @@
 // An OpenTelemetry collector, as far as traces go: takes OTLP over HTTP and keeps what it was sent.
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'vitest';
+import { closeServer, listen } from '../http/listen.ts';
 
 export interface CollectedSpan {
   readonly traceId: string;
@@ -16,19 +15,6 @@ export interface CollectedSpan {
   readonly attributes: Record<string, unknown>;
 }
 
-export interface Collector {
-  readonly endpoint: string;
-  /** All bytes that were sent to it. */
-  text(): string;
-  headers(): readonly IncomingHttpHeaders[];
-  paths(): ReadonlySet<string>;
-  spans(): readonly CollectedSpan[];
-  /** Those with all these attributes, once there are `count` of them. */
-  find(attributes: Record<string, unknown>, count?: number): Promise<CollectedSpan[]>;
-  resource(): Record<string, unknown>;
-  close(): Promise<void>;
-}
-
 interface Entry {
   readonly key: string;
   readonly value: Record<string, unknown> & {
@@ -36,7 +22,7 @@ interface Entry {
   };
 }
 
-export async function startCollector(): Promise<Collector> {
+export async function startCollector() {
   const bodies: string[] = [];
   const heads: IncomingHttpHeaders[] = [];
   const paths: string[] = [];
@@ -46,9 +32,7 @@ export async function startCollector(): Promise<Collector> {
     bodies.push((await buffer(request)).toString());
     response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-
+  const port = await listen(server);
   const resources = () => bodies.flatMap((body) => JSON.parse(body).resourceSpans);
   const spans = (): CollectedSpan[] =>
     resources()
@@ -60,20 +44,19 @@ export async function startCollector(): Promise<Collector> {
       Object.entries(attributes).every(([name, value]) => span.attributes[name] === value),
     );
   return {
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    endpoint: `http://127.0.0.1:${port}`,
+    /** All bytes that were sent to it. */
     text: () => bodies.join('\n'),
-    headers: () => heads,
+    headers: (): readonly IncomingHttpHeaders[] => heads,
     paths: () => new Set(paths),
     spans,
-    async find(attributes, count = 1) {
+    /** Those with all these attributes, once there are `count` of them. */
+    async find(attributes: Record<string, unknown>, count = 1) {
       await expect.poll(() => matching(attributes).length, { timeout: 20_000 }).toBe(count);
       return matching(attributes);
     },
     resource: () => toObject(resources()[0]?.resource.attributes ?? []),
-    async close() {
-      server.closeAllConnections();
-      server.close();
-    },
+    close: () => closeServer(server),
   };
 }
 
