@@ -8,8 +8,29 @@ import {
   openPage,
   savePicture,
 } from '../support/browser/browser.ts';
-import { answerOf, editors, play, textIn, write } from '../support/browser/graphiql.ts';
 import { signIn } from '../support/http/tokens.ts';
+
+/** The button that asks. */
+const play = '.graphiql-execute-button';
+
+/** Its editors. */
+const editors = {
+  query: '.graphiql-query-editor',
+  headers: '.graphiql-editor-tool > :nth-child(2)',
+  answer: '.result-window',
+} as const;
+
+const modelIn = (name: keyof typeof editors) =>
+  `document.querySelector('${editors[name]}')?.closest('section, div').querySelector('.CodeMirror')?.CodeMirror`;
+
+/** All of the text in an editor: on the screen there may be a part of it. */
+const textIn = (page: Page, name: keyof typeof editors): Promise<string> =>
+  page.evaluate(`${modelIn(name)}?.getValue() ?? ''`);
+
+const answerOf = (page: Page) => textIn(page, 'answer');
+
+const write = (page: Page, name: keyof typeof editors, text: string): Promise<void> =>
+  page.evaluate(`${modelIn(name)}.setValue(${JSON.stringify(text)})`);
 
 test.each(lookNames)('nothing in it keeps people out, whatever is open: %s', async (look) => {
   const { page } = await openPage('/graphql', { look });

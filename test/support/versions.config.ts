@@ -12,7 +12,7 @@ const project = (version: string, files: readonly string[]) => ({
     include: files.map((name) => `test/${name}.test.ts`),
     // The embedded database is the same everywhere.
     testNamePattern: /PostgreSQL/,
-    globalSetup: [`test/support/versions/postgres-${version}.ts`],
+    globalSetup: ['test/support/versions/setup.ts'],
   },
 });
 

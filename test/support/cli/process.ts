@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, inject } from 'vitest';
 import { makeDatabase, type TestDatabase } from '../databases/test-database.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../gateway.ts';
+import { listen } from '../http/listen.ts';
 
 export const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
 const testDatabases: TestDatabase[] = [];
@@ -119,9 +120,8 @@ export async function failure(server: Run, code = 1): Promise<string> {
 }
 
 export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
+  const server = createServer();
+  const port = await listen(server);
   server.close();
-  return typeof address === 'object' && address ? address.port : 0;
+  return port;
 }

@@ -5,18 +5,13 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { vi } from 'vitest';
 import { findFreePort } from '../cli/process.ts';
 
 const program = '/usr/sbin/pgbouncer';
 
 /** Where it is not, its tests are skipped; CI installs it. */
 export const hasPgBouncer = existsSync(program);
-
-export interface PgBouncer {
-  /** The URL of the database, by way of the pooler. */
-  readonly url: string;
-  close(): Promise<void>;
-}
 
 /**
  * Starts it with nothing but what it must be told, and fewer connections than a gateway has: those
@@ -28,7 +23,7 @@ export async function startPgBouncer(
   database: string,
   mode: 'session' | 'transaction',
   settings = '',
-): Promise<PgBouncer> {
+) {
   const { hostname, port, username, password } = new URL(database);
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-pgbouncer-'));
   chmodSync(folder, 0o755);
@@ -53,8 +48,13 @@ ${settings}
   const child = spawn(program, [...user, file], { stdio: 'ignore' });
   const url = new URL(database);
   url.port = String(own);
-  await untilListening(own);
+  await vi.waitFor(async () => {
+    const socket = connect(own, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.destroy();
+  }, 20_000);
   return {
+    /** The URL of the database, by way of the pooler. */
     url: url.href,
     async close() {
       child.kill('SIGKILL');
@@ -62,18 +62,4 @@ ${settings}
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function untilListening(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const socket = connect(port, '127.0.0.1');
-    const isOpen = await once(socket, 'connect').then(
-      () => true,
-      () => false,
-    );
-    socket.destroy();
-    if (isOpen) return;
-    await new Promise((settle) => setTimeout(settle, 50));
-  }
-  throw new Error('PgBouncer does not listen.');
 }

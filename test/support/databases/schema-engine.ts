@@ -12,14 +12,6 @@ import {
 import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm';
 import pg from 'pg';
 
-// Node has it; the types of Node 20 do not.
-declare const WebAssembly: {
-  instantiate(
-    bytes: Uint8Array,
-    imports: Record<string, unknown>,
-  ): Promise<{ instance: { exports: Record<string, unknown> } }>;
-};
-
 const projectRoot = new URL('../../..', import.meta.url).pathname;
 const schemaPath = join(projectRoot, 'prisma/schema.prisma');
 

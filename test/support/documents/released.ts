@@ -4,15 +4,7 @@ import { join } from 'node:path';
 import { root } from './page.ts';
 
 /** For people: free to be reworded. */
-const texts = new Set([
-  'description',
-  'summary',
-  'example',
-  'examples',
-  'title',
-  'info',
-  'servers',
-]);
+const texts = new Set('description summary example examples title info servers'.split(' '));
 
 type Json = ReturnType<typeof JSON.parse>;
 

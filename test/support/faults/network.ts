@@ -1,20 +1,10 @@
 // A way to a server on which packets can get lost.
-import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import { listen } from '../http/listen.ts';
 
-export interface Network {
-  readonly port: number;
-  /** From now on nothing arrives, and nothing says so. */
-  swallow(): void;
-  restore(): void;
-  /** From now on it leads to another port: what is open ends. */
-  redirect(port: number): void;
-  /** From now on new connections lead to another port: what is open stays. */
-  lead(port: number): void;
-  close(): void;
-}
+export type Network = Awaited<ReturnType<typeof openNetwork>>;
 
-export async function openNetwork(to: number): Promise<Network> {
+export async function openNetwork(to: number) {
   const sockets = new Set<Socket>();
   let target = to;
   let isDead = false;
@@ -34,11 +24,9 @@ export async function openNetwork(to: number): Promise<Network> {
     keep(far, () => near);
     if (isDead) near.pause();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
   return {
-    port: typeof address === 'object' && address ? address.port : 0,
+    port: await listen(server),
+    /** From now on nothing arrives, and nothing says so. */
     swallow() {
       isDead = true;
       for (const socket of sockets) socket.pause();
@@ -47,11 +35,13 @@ export async function openNetwork(to: number): Promise<Network> {
       isDead = false;
       for (const socket of sockets) socket.resume();
     },
-    redirect(port) {
+    /** From now on it leads to another port: what is open ends. */
+    redirect(port: number) {
       target = port;
       for (const socket of sockets) socket.destroy();
     },
-    lead(port) {
+    /** From now on new connections lead to another port: what is open stays. */
+    lead(port: number) {
       target = port;
     },
     close() {

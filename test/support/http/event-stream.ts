@@ -1,26 +1,14 @@
 // A reader of server-sent events, with nothing in between: what a gateway has really sent.
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
+import { portOf } from './listen.ts';
 
 export interface StreamEvent {
   readonly name: string;
   // biome-ignore lint/suspicious/noExplicitAny: answers of any document.
   readonly data: any;
-}
-
-export interface Stream {
-  readonly response: IncomingMessage;
-  /** All that has been sent, comments among it. */
-  text(): string;
-  events(): StreamEvent[];
-  /** Waits for the first event that has not been taken yet. */
-  next(): Promise<StreamEvent>;
-  /** Resolves when the stream has ended: true if it did so properly. */
-  readonly ended: Promise<boolean>;
-  close(): void;
 }
 
 export interface StreamOptions {
@@ -33,32 +21,23 @@ export interface StreamOptions {
 /** Where a gateway listens, which it does from now on. */
 export async function baseOfApp(app: FastifyInstance): Promise<string> {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' });
-  return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${portOf(app.server)}`;
 }
 
 /** Sends a document that asks for events, and waits for the head of the answer. */
 export async function openStream(
   base: string,
   query: string,
-  { variables, operationName, headers = {}, method = 'POST' }: StreamOptions = {},
+  { variables = {}, operationName, headers = {}, method = 'POST' }: StreamOptions = {},
 ): Promise<Stream> {
-  const body = JSON.stringify({ query, variables, operationName });
-  const search = new URLSearchParams({
-    query,
-    ...(variables ? { variables: JSON.stringify(variables) } : {}),
-    ...(operationName ? { operationName } : {}),
-  });
   const isGet = method === 'GET';
-  const sent: ClientRequest = request(`${base}/graphql${isGet ? `?${search}` : ''}`, {
+  const search = new URLSearchParams({ query, variables: JSON.stringify(variables) });
+  const sent = request(`${base}/graphql${isGet ? `?${search}` : ''}`, {
     method,
     agent: false,
-    headers: {
-      accept: 'text/event-stream',
-      ...(isGet ? {} : { 'content-type': 'application/json' }),
-      ...headers,
-    },
+    headers: { accept: 'text/event-stream', 'content-type': 'application/json', ...headers },
   });
-  sent.end(isGet ? undefined : body);
+  sent.end(isGet ? undefined : JSON.stringify({ query, variables, operationName }));
   sent.on('error', () => {});
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   onTestFinished(() => {
@@ -67,20 +46,18 @@ export async function openStream(
   return follow(response, sent);
 }
 
-function follow(response: IncomingMessage, sent: ClientRequest): Stream {
+/** For a busy machine. */
+export const patience = { interval: 5, timeout: 60_000 };
+
+export type Stream = ReturnType<typeof follow>;
+
+function follow(response: IncomingMessage, sent: ClientRequest) {
   let text = '';
   let taken = 0;
-  let notify = () => {};
-  response.setEncoding('utf8').on('data', (chunk) => {
-    text += chunk;
-    notify();
-  });
+  response.setEncoding('utf8').on('data', (chunk) => (text += chunk));
   response.on('error', () => {});
   const ended = new Promise<boolean>((settle) => {
-    response.on('close', () => {
-      settle(response.complete);
-      notify();
-    });
+    response.on('close', () => settle(response.complete));
   });
   const events = () =>
     text
@@ -90,23 +67,19 @@ function follow(response: IncomingMessage, sent: ClientRequest): Stream {
       .map(parseEvent);
   return {
     response,
+    /** All that has been sent, comments among it. */
     text: () => text,
     events,
+    /** Waits for the first event that has not been taken yet. */
     async next() {
-      for (;;) {
-        const event = events()[taken];
-        if (event) {
-          taken += 1;
-          return event;
-        }
-        if (response.destroyed) throw new Error(`The stream has ended: ${text}`);
-        await new Promise<void>((settle) => {
-          notify = settle;
-        });
-      }
+      const find = () => events()[taken] ?? expect.fail(`No further event: ${text}`);
+      const event = await vi.waitFor(find, patience);
+      taken += 1;
+      return event;
     },
+    /** Resolves when the stream has ended: true if it did so properly. */
     ended,
-    close: () => sent.destroy(),
+    close: () => void sent.destroy(),
   };
 }
 

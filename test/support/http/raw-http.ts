@@ -1,7 +1,8 @@
 // Requests as bytes, for what no library would send.
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { portOf } from './listen.ts';
 
 /**
  * Sends bytes, given as latin1, to a gateway and gives all that it answers until it closes.
@@ -9,15 +10,17 @@ import type { FastifyInstance } from 'fastify';
  */
 export async function sendRaw(app: FastifyInstance, ...parts: string[]): Promise<string> {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' });
-  const { port } = app.server.address() as AddressInfo;
   return new Promise((settle, reject) => {
     let answer = '';
-    const socket = connect({ port, host: '127.0.0.1', noDelay: true }, async () => {
-      for (const part of parts) {
-        socket.write(part, 'latin1');
-        await setImmediate();
-      }
-    });
+    const socket = connect(
+      { port: portOf(app.server), host: '127.0.0.1', noDelay: true },
+      async () => {
+        for (const part of parts) {
+          socket.write(part, 'latin1');
+          await setImmediate();
+        }
+      },
+    );
     socket.setEncoding('utf8').on('data', (chunk) => {
       answer += chunk;
     });

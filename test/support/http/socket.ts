@@ -1,7 +1,8 @@
 // A client of graphql-transport-ws that shows each message as it came, and sends anything.
 import { once } from 'node:events';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { patience } from './event-stream.ts';
 
 export interface Message {
   readonly type: string;
@@ -10,38 +11,20 @@ export interface Message {
   readonly payload?: any;
 }
 
-export interface TestSocket {
-  readonly socket: WebSocket;
-  readonly messages: Message[];
-  /** Waits for the first message that has not been taken yet. */
-  next(): Promise<Message>;
-  send(message: object | string): void;
-  subscribe(id: string, query: string, payload?: object): void;
-  /** Code and reason. */
-  readonly closed: Promise<readonly [number, string]>;
-}
-
 /** Opens a connection, without `connection_init`. @throws Error with the status of a handshake that is refused */
 export async function openSocket(
   base: string,
   headers: Record<string, string> = {},
   protocol = 'graphql-transport-ws',
-): Promise<TestSocket> {
+) {
   const url = `${base.replace(/^http/, 'ws')}/graphql`;
   const socket = new WebSocket(url, protocol, { headers, closeTimeout: 1000 } as object);
   onTestFinished(() => socket.terminate());
   const messages: Message[] = [];
   let taken = 0;
-  let notify = () => {};
-  socket.on('message', (data) => {
-    messages.push(JSON.parse(String(data)));
-    notify();
-  });
+  socket.on('message', (data) => messages.push(JSON.parse(String(data))));
   const closed = new Promise<readonly [number, string]>((settle) => {
-    socket.on('close', (code, reason) => {
-      settle([code, String(reason)]);
-      notify();
-    });
+    socket.on('close', (code, reason) => settle([code, String(reason)]));
   });
   const refused = new Promise<never>((_, reject) => {
     socket.on('unexpected-response', (_request, response) => {
@@ -57,22 +40,19 @@ export async function openSocket(
   return {
     socket,
     messages,
+    /** Waits for the first message that has not been taken yet. */
     async next() {
-      for (;;) {
-        const message = messages[taken];
-        if (message) {
-          taken += 1;
-          return message;
-        }
-        if (socket.readyState === WebSocket.CLOSED) throw new Error('The connection is closed.');
-        await new Promise<void>((settle) => {
-          notify = settle;
-        });
-      }
+      const message = await vi.waitFor(
+        () => messages[taken] ?? expect.fail('No message'),
+        patience,
+      );
+      taken += 1;
+      return message;
     },
     send,
-    subscribe: (id, query, payload = {}) =>
+    subscribe: (id: string, query: string, payload: object = {}) =>
       send({ id, type: 'subscribe', payload: { query, ...payload } }),
+    /** Code and reason. */
     closed,
   };
 }
@@ -82,7 +62,7 @@ export async function openAcknowledged(
   base: string,
   headers?: Record<string, string>,
   parameters?: object,
-): Promise<TestSocket> {
+) {
   const opened = await openSocket(base, headers);
   opened.send({ type: 'connection_init', payload: parameters });
   const { type } = await opened.next();

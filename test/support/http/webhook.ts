@@ -1,7 +1,6 @@
 // A webhook for AUTH_WEBHOOK_URL: it knows whose a credential is, and keeps what it was asked.
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { closeServer, listen } from './listen.ts';
 
 export interface AskedQuestion {
   readonly method: string;
@@ -9,19 +8,11 @@ export interface AskedQuestion {
   readonly headers: IncomingMessage['headers'];
 }
 
-export interface Webhook {
-  readonly url: string;
-  readonly asked: AskedQuestion[];
-  /** The users of what is accepted: a value of Authorization, or a header Cookie. */
-  readonly users: Map<string, unknown>;
-  /** Another answer to every question; undefined: by `users`. */
-  answer: ((response: ServerResponse, question: AskedQuestion) => void) | undefined;
-  /** Questions that are not answered yet, and the most there were. */
-  readonly underWay: { now: number; most: number };
-  close(): Promise<void>;
-}
+type Answering = (response: ServerResponse, question: AskedQuestion) => void;
 
-export async function startWebhook(): Promise<Webhook> {
+export type Webhook = Awaited<ReturnType<typeof startWebhook>>;
+
+export async function startWebhook() {
   const server = createServer((request, response) => {
     const { method = '', url: target = '', headers } = request;
     const question = { method, target, headers };
@@ -32,25 +23,21 @@ export async function startWebhook(): Promise<Webhook> {
       webhook.underWay.now -= 1;
     });
     if (webhook.answer) return webhook.answer(response, question);
-    const shown = [headers.authorization, headers.cookie].filter((one) => one !== undefined);
-    const known = shown.find((one) => webhook.users.has(one));
+    const known = [headers.authorization, headers.cookie].find((one) => webhook.users.has(one));
     if (known === undefined) sendJson(response, 401, { detail: 'Invalid token.' });
     else sendJson(response, 200, { id: webhook.users.get(known) });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const webhook: Webhook = {
+  const port = await listen(server);
+  const webhook = {
     url: `http://127.0.0.1:${port}/whoami/?from=gateway`,
-    asked: [],
-    users: new Map(),
-    answer: undefined,
+    asked: [] as AskedQuestion[],
+    /** The users of what is accepted: a value of Authorization, or a header Cookie. */
+    users: new Map<string | undefined, unknown>(),
+    /** Another answer to every question; undefined: by `users`. */
+    answer: undefined as Answering | undefined,
+    /** Questions that are not answered yet, and the most there were. */
     underWay: { now: 0, most: 0 },
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
+    close: () => closeServer(server),
   };
   return webhook;
 }

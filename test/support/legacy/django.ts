@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { expect, vi } from 'vitest';
 import { findFreePort } from '../databases/embedded-postgres.js';
 
 const packages = '/usr/lib/python3/dist-packages';
@@ -15,14 +16,8 @@ export const hasDjango = needed.every((file) => existsSync(file));
 
 const app = fileURLToPath(new URL('django/', import.meta.url));
 
-export interface DjangoUser {
-  readonly id: number;
-  readonly token: string;
-  readonly session: string;
-  readonly access: string;
-  readonly refresh: string;
-  readonly expired: string;
-}
+type Credential = 'token' | 'session' | 'access' | 'refresh' | 'expired';
+export type DjangoUser = Readonly<Record<Credential, string> & { id: number }>;
 
 export async function startDjango(secret: string) {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-django-'));
@@ -37,27 +32,12 @@ export async function startDjango(secret: string) {
   const users: Readonly<Record<'ann' | 'bob', DjangoUser>> = JSON.parse(manage('setup'));
   const port = await findFreePort();
   // Longer than the pauses of a test on a busy machine: a connection that ends meanwhile fails the next request.
-  const options = [
-    '-b',
-    `127.0.0.1:${port}`,
-    '--threads',
-    '4',
-    '--keep-alive',
-    '60',
-    'app:application',
-  ];
-  const server = spawn('/usr/bin/python3', ['-m', 'gunicorn', ...options], {
-    cwd: app,
-    env,
-    stdio: 'ignore',
-  });
+  const options = ['-b', `127.0.0.1:${port}`, '--threads', '4', '--keep-alive', '60'];
+  const args = ['-m', 'gunicorn', ...options, 'app:application'];
+  const server = spawn('/usr/bin/python3', args, { cwd: app, env, stdio: 'ignore' });
   const base = `http://127.0.0.1:${port}`;
-  for (let attempts = 0; ; attempts += 1) {
-    const answer = await fetch(`${base}/api/outfits/`).catch(() => undefined);
-    if (answer?.ok) break;
-    if (attempts > 100) throw new Error('Django does not answer.');
-    await new Promise((settle) => setTimeout(settle, 100));
-  }
+  const answer = () => fetch(`${base}/api/outfits/`);
+  await vi.waitFor(async () => expect((await answer()).ok).toBe(true), 20_000);
   return {
     base,
     users,

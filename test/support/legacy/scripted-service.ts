@@ -1,20 +1,11 @@
 // An old service that answers with bytes that a test chooses, and keeps the bytes that it was sent.
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { listen } from '../http/listen.ts';
 
-export interface ScriptedService {
-  readonly base: string;
-  /** Bytes, given as latin1, of the answer to each request. */
-  answer: string;
-  /** Whether the connection ends with the answer. */
-  ends: boolean;
-  /** All that came, as latin1. */
-  received(): string;
-  connections(): number;
-  close(): Promise<void>;
-}
+export type ScriptedService = Awaited<ReturnType<typeof startScriptedService>>;
 
-export async function startScriptedService(): Promise<ScriptedService> {
+export async function startScriptedService() {
   const sockets = new Set<Socket>();
   let received = '';
   const server = createServer((socket) => {
@@ -29,12 +20,13 @@ export async function startScriptedService(): Promise<ScriptedService> {
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const service: ScriptedService = {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  const service = {
+    base: `http://127.0.0.1:${await listen(server)}`,
+    /** Bytes, given as latin1, of the answer to each request. */
     answer: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+    /** Whether the connection ends with the answer. */
     ends: true,
+    /** All that came, as latin1. */
     received: () => received,
     connections: () => sockets.size,
     async close() {
