@@ -1,6 +1,7 @@
 // Gateways in front of an old service, with the same records on both sides.
 import type { AddressInfo } from 'node:net';
 import type { AppOptions } from '../../../src/app.ts';
+import { Metrics } from '../../../src/observability/metrics.ts';
 import type { OutfitRow } from '../../../src/outfits/row.ts';
 import { createCheck } from '../../../src/transfer/source/record.ts';
 import { type DatabaseKind, openGateway, type TestGateway } from '../gateway.ts';
@@ -21,6 +22,12 @@ export function rowsOf(listed: readonly LegacyRecord[]): OutfitRow[] {
     if (!('row' in checked)) throw new Error(JSON.stringify(checked));
     return checked.row;
   });
+}
+
+/** Metrics that a test reads itself: without those of a database, which the gateway opens only later. */
+export function makeMetrics(): Metrics {
+  const pool = { totalCount: 0, idleCount: 0, lanes: {}, timedOut: 0 };
+  return new Metrics({ pool, snapshots: { observe: () => {} } } as never);
 }
 
 export interface ListeningGateway extends TestGateway {
