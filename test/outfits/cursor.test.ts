@@ -1,32 +1,26 @@
 // Cursors carry the sort key, and nothing else passes for one.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { OrderingField } from '../../src/outfits/ordering.ts';
 import { formatCursor, parseCursor } from '../../src/outfits/ordering.ts';
 
-const anyField = fc.constantFrom<OrderingField>('created', 'id', 'likes', 'modified');
-const anyValue = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
-const anyId = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
+const places = fc.record({
+  field: fc.constantFrom('created' as const, 'id' as const, 'likes' as const, 'modified' as const),
+  key: fc.record({
+    value: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    id: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
+  }),
+});
 const encode = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('a cursor', () => {
   test('gives back the field and the key that it was made from', () => {
     fc.assert(
-      fc.property(anyField, anyValue, anyId, (field, value, id) => {
-        const cursor = formatCursor(field, { value, id });
+      fc.property(places, (place) => {
+        const cursor = formatCursor(place.field, place.key);
         expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/);
-        expect(parseCursor(cursor)).toEqual({ field, key: { value, id } });
+        expect(parseCursor(cursor)).toEqual(place);
       }),
       { numRuns: 1000 },
-    );
-  });
-
-  test('is different for different keys', () => {
-    fc.assert(
-      fc.property(anyField, anyValue, anyId, anyId, (field, value, a, b) => {
-        const [one, other] = [a, b].map((id) => formatCursor(field, { value, id }));
-        expect(one === other).toBe(a === b);
-      }),
     );
   });
 
@@ -38,8 +32,16 @@ describe('a cursor', () => {
         fc.stringMatching(/^[-+]?\d{0,12}$/),
       )
       .map((parts) => encode(parts.join(':')));
+    const tampered = fc
+      .tuple(places, fc.nat(), fc.string({ unit: 'binary', maxLength: 2 }), fc.nat(2))
+      .map(([{ field, key }, at, text, replaced]) => {
+        const cursor = formatCursor(field, key);
+        const index = at % (cursor.length + 1);
+        return cursor.slice(0, index) + text + cursor.slice(index + replaced);
+      });
+    const texts = fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), shaped, tampered);
     fc.assert(
-      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), shaped), (text) => {
+      fc.property(texts, (text) => {
         const place = parseCursor(text);
         if (place) expect(formatCursor(place.field, place.key)).toBe(text);
       }),
@@ -47,40 +49,15 @@ describe('a cursor', () => {
     );
   });
 
-  test('that was tampered with is no cursor, or the cursor of another place', () => {
-    fc.assert(
-      fc.property(
-        anyField,
-        anyValue,
-        anyId,
-        fc.nat(),
-        fc.string({ unit: 'binary', maxLength: 2 }),
-        fc.boolean(),
-        (field, value, id, at, text, replace) => {
-          const cursor = formatCursor(field, { value, id });
-          const index = at % (cursor.length + 1);
-          const tampered =
-            cursor.slice(0, index) + text + cursor.slice(index + (replace ? text.length : 0));
-          const place = parseCursor(tampered);
-          if (tampered === cursor) expect(place).toEqual({ field, key: { value, id } });
-          else expect(place).not.toEqual({ field, key: { value, id } });
-        },
-      ),
-      { numRuns: 2000 },
-    );
-  });
-
   test.each([
     ['', 'nothing'],
     [`${encode('likes:1:12')}=`, 'padding'],
-    [`${encode('likes:1:12')} `, 'a space'],
     ['likes:1:1', 'no encoding'],
     [encode('likes:1'), 'no id'],
     [encode('likes:1:1:1'), 'one part too many'],
     [encode('likes:1:1\n'), 'a line break'],
     [encode('likes:007:1'), 'leading zeros'],
     [encode('likes:-0:1'), 'a negative zero'],
-    [encode('likes:+1:1'), 'a plus sign'],
     [encode('likes:1.5:1'), 'a fraction'],
     [encode('likes:1:2147483648'), 'an id that is too large'],
     [encode('created:9223372036854775808:1'), 'a value that is too large'],
