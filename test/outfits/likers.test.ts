@@ -183,7 +183,7 @@ describe.each(laneKinds)('likes on %s', (kind) => {
           expect(await ask(setting, viewer, everything, variables)).toBe(answer);
         },
       ),
-      { numRuns: amount(120, 300) },
+      { numRuns: amount(120, 100) },
     );
   });
 

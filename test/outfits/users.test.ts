@@ -77,7 +77,7 @@ describe.each(laneKinds)('users(search) on %s', (kind) => {
         );
         expect(found).toEqual(expected.map(({ id }) => id));
       }),
-      { numRuns: amount(80, 1000) },
+      { numRuns: amount(80, 150) },
     );
   });
 
