@@ -1,28 +1,28 @@
 // What is sent to the database for a list, on both databases: how many statements, and which.
 import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
-import { type Ordering, orderings, sortIds } from '../support/models/orderings.ts';
+import { orderings, sortIds } from '../support/models/orderings.ts';
 
 const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
 
-interface Sent {
-  readonly name: string | undefined;
-  readonly text: string;
-}
-
-/** The statements that a gateway sends from now on. */
-function watchStatements({ database }: TestGateway): () => Sent[] {
-  const query = vi.spyOn(database.pool, 'query');
-  onTestFinished(() => query.mockRestore());
-  return () =>
-    query.mock.calls.map(([statement]) => {
-      const { name, text } = statement as unknown as pg.QueryConfig;
-      return { name, text };
-    });
+/** The statements that a gateway sends from now on, except the probes of its answer cache. */
+function watchStatements({ database: { pool }, config }: TestGateway): () => pg.QueryConfig[] {
+  const [query, inLane] = [vi.spyOn(pool, 'query'), vi.spyOn(pool, 'queryInLane')];
+  onTestFinished(() => {
+    query.mockRestore();
+    inLane.mockRestore();
+  });
+  return () => {
+    // Without lanes, what is read in one is read by a query.
+    const calls = [...(config.databaseUrl ? inLane.mock.calls : []), ...query.mock.calls];
+    return calls
+      .map(([statement]) => statement as unknown as pg.QueryConfig)
+      .filter(({ text }) => !text.includes('pg_current_snapshot'));
+  };
 }
 
 describe.each(laneKinds)('on %s, a list', (kind) => {
@@ -44,12 +44,17 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
 
     const outfit = '{ id: databaseId title likes user { id: databaseId username firstName } }';
     const ownPages = `user { id: databaseId outfits { count results ${outfit} } }`;
+    const search = 'filter: { search: "coat" }';
+    const ownRanges = `user { outfitConnection(first: 1, ${search}) { totalCount edges { node ${outfit} } } }`;
     test.each([
       ['REST', 1, '/api/outfits/?page=2'],
       ['REST, the last page', 1, '/api/outfits/?page=last&ordering=-modified'],
       ['by page', 1, `outfits(page: 2) { count nextPage results ${outfit} }`],
       ['a connection', 1, `outfitConnection(first: ${pageSize}) { edges { node ${outfit} } }`],
       ['its count too', 2, `outfitConnection(first: 1) { totalCount edges { node ${outfit} } }`],
+      ['a search', 1, `outfitConnection(${search}) { edges { node ${outfit} } }`],
+      ['its count too', 2, `outfitConnection(${search}) { totalCount edges { node ${outfit} } }`],
+      ['a search of each owner', 3, `outfits { results { ${ownRanges} } }`],
       ['a page of each owner', 2, `outfits { results { id: databaseId ${ownPages} } }`],
       ['one outfit', 1, `outfit(databaseId: 1) ${outfit}`],
       ['two by id', 1, `a: outfit(databaseId: 1) ${outfit} b: outfit(databaseId: 2) ${outfit}`],
@@ -73,21 +78,30 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
     });
   });
 
+  test('with a filter that has no condition is the plain list', async () => {
+    const gateway = await openGateway(kind, outfits, { CACHE_MAX_SIZE: '0' });
+    onTestFinished(() => gateway.close());
+    const sent = watchStatements(gateway);
+    const textsFor = async (list: string) => {
+      const before = sent().length;
+      expect(await gateway.post(`{ ${list} { edges { cursor } } }`)).not.toHaveProperty('errors');
+      return sent()
+        .slice(before)
+        .map(({ text }) => text);
+    };
+    const plain = await textsFor('outfitConnection');
+    for (const filter of ['{}', 'null', '{ search: " \\t" }', '{ ids: null }']) {
+      expect(await textsFor(`outfitConnection(filter: ${filter})`)).toEqual(plain);
+    }
+  });
+
   describe('of outfits whose owners are asked for their outfits', () => {
     const gateway = useGateway(kind, outfits, { CACHE_MAX_SIZE: '0', PAGE_SIZE: '7' });
 
-    /** The ids of a user's outfits in the order of a list. */
-    const idsOf = (userId: number, ordering: Ordering) =>
-      sortIds(
-        outfits.filter((row) => row.userId === userId),
-        ordering,
-      );
-
-    interface OwnPage {
-      readonly count: number;
-      readonly page: number;
-      readonly pageCount: number;
-      readonly results: { id: number; user: { id: number } }[];
+    interface User {
+      readonly id: number;
+      readonly first: object;
+      readonly last: object;
     }
 
     test.each(orderings)('by $enum, all get theirs in one statement', async (list) => {
@@ -98,21 +112,17 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
         user { id: databaseId first: ${page('page: 1')} last: ${page('last: true')} }
       } } } }`);
       expect(errors).toBeUndefined();
-      const { edges } = (
-        data as {
-          outfitConnection: {
-            edges: { node: { user: { id: number; first: OwnPage; last: OwnPage } } }[];
-          };
-        }
-      ).outfitConnection;
+      const { edges } = (data as { outfitConnection: { edges: { node: { user: User } }[] } })
+        .outfitConnection;
       // One for the outfits, one for all first pages, one for all last pages.
       expect(sent()).toHaveLength(3);
       expect(edges).toHaveLength(20);
       expect(new Set(edges.map(({ node }) => node.user.id)).size).toBeGreaterThan(5);
       for (const { user } of edges.map(({ node }) => node)) {
-        const ids = idsOf(user.id, list);
+        const own = outfits.filter((row) => row.userId === user.id);
+        const ids = sortIds(own, list);
         const pageCount = Math.ceil(ids.length / 7);
-        const pageOf = (number: number): OwnPage => ({
+        const pageOf = (number: number) => ({
           count: ids.length,
           page: number,
           pageCount,
@@ -165,35 +175,21 @@ describe.each(laneKinds)('on %s, a list', (kind) => {
 describe.each(laneKinds)('on %s, a write', (kind) => {
   const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
   const create = `createOutfit(input: { imageKey: "${image}" }) { outfit { id: databaseId user { username } } }`;
-  let gateway: TestGateway;
-  let viewer: Record<string, string>;
-  beforeAll(async () => {
-    gateway = await openGateway(kind, outfits, { AUTH_JWT_SECRET: secret });
-    viewer = await signIn(outfits[0]?.userId);
-  });
-  afterAll(() => gateway.close());
+  const liked = 'id: "T3V0Zml0OjE=") { outfit { likes user { username } } }';
+  const gateway = useGateway(kind, outfits, { AUTH_JWT_SECRET: secret });
 
   test.each([
-    ['a like', 'likeOutfit(id: "T3V0Zml0OjE=") { outfit { likes user { username } } }', {}, 1],
-    [
-      'a like taken back',
-      'unlikeOutfit(id: "T3V0Zml0OjE=") { outfit { likes user { username } } }',
-      {},
-      1,
-    ],
+    ['a like', `likeOutfit(${liked}`, {}, 1],
+    ['a like taken back', `unlikeOutfit(${liked}`, {}, 1],
     ['a new outfit', create, {}, 1],
     // One looks for the first answer.
     ['a new outfit with a key', create, { 'idempotency-key': 'new' }, 2],
     ['the same again', create, { 'idempotency-key': 'new' }, 1],
   ] as const)('of %s, owner included', async (_name, field, headers, statements) => {
+    const viewer = await signIn(outfits[0]?.userId);
     const sent = watchStatements(gateway);
-    const response = await gateway.app.inject({
-      method: 'POST',
-      url: '/graphql',
-      headers: { ...viewer, ...headers },
-      payload: { query: `mutation { ${field} }` },
-    });
-    expect(response.json()).not.toHaveProperty('errors');
+    const answer = await gateway.post(`mutation { ${field} }`, {}, { ...viewer, ...headers });
+    expect(answer).not.toHaveProperty('errors');
     expect(sent()).toHaveLength(statements);
     for (const { name } of sent()) expect(name).toMatch(/^[\w-]{10,63}$/);
   });

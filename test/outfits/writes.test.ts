@@ -6,6 +6,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { databaseKinds, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -18,6 +19,8 @@ const image = `https://media.example.com/outfits/${uuid}.png`;
 const video = `https://video.example.com/outfits_videos/${uuid}.mp4`;
 const json = { 'content-type': 'application/json' };
 const form = { 'content-type': 'application/x-www-form-urlencoded' };
+const ownerId = rows[0]?.userId ?? 0;
+const otherId = rows.find((row) => row.userId !== ownerId)?.userId ?? 0;
 
 const record = /fragment OutfitRecord.*/s.exec(
   readFileSync(new URL('../../src/rest/outfits.graphql', import.meta.url), 'utf8'),
@@ -33,12 +36,19 @@ interface Answer {
   errors?: { message: string; extensions?: { code?: string } }[];
 }
 
+/** Publishes an outfit by POST. */
+const publish = async ({ app }: TestGateway, headers: Record<string, string> = {}) =>
+  app.inject({
+    method: 'POST',
+    url: '/api/outfits/',
+    headers: { ...(await signIn(ownerId)), ...headers },
+    payload: { image_key: image },
+  });
+
 describe.each(databaseKinds)('on %s', (kind) => {
   let gateway: TestGateway;
   let owner: Record<string, string>;
   let other: Record<string, string>;
-  const ownerId = rows[0]?.userId ?? 0;
-  const otherId = rows.find((row) => row.userId !== ownerId)?.userId ?? 0;
 
   beforeAll(async () => {
     gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
@@ -81,10 +91,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     };
     const parameters = types[field as keyof typeof types] ?? '$id: ID!';
     const names = Object.keys(variables).map((name) => `${name}: $${name}`);
-    const selection =
-      field in types
-        ? 'outfit { ...OutfitRecord } errors { field messages }'
-        : 'outfit { ...OutfitRecord }';
+    const selection = `outfit { ...OutfitRecord } ${field in types ? 'errors { field messages }' : ''}`;
     const { data, errors } = await ask(
       headers,
       `mutation (${parameters}) { ${field}(${names}) { ${selection} } } ${record}`,
@@ -92,6 +99,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
     );
     if (errors) throw new Error(JSON.stringify(errors));
     return data?.[field] as Payload;
+  };
+  const newOutfit = async () => {
+    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image, video } });
+    return Number(outfit?.['id']);
   };
   const count = async () => (await gateway.get('/api/outfits/')).json().count as number;
   const likesOf = async (id: number) => {
@@ -159,7 +170,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test.each<[string, unknown, unknown]>([
+    const notADictionary = (kind: string) => ({
+      non_field_errors: [`Invalid data. Expected a dictionary, but got ${kind}.`],
+    });
+    test.each<[string, unknown, Record<string, string[]>]>([
       ['nothing', {}, { image_key: ['This field is required.'] }],
       [
         'null everywhere',
@@ -184,17 +198,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ],
       [
         'wrong types and wrong values at once, in the order of the fields',
+        { creation_device: 'x', background_color: 'RED', description: false, video: 'x' },
         {
-          creation_device: 'x',
-          background_color: 'RED',
-          description: false,
-          title: 't'.repeat(256),
-        },
-        {
-          title: ['Ensure this field has no more than 255 characters.'],
           description: ['Not a valid string.'],
           image_key: ['This field is required.'],
           background_color: ['This value does not match the required pattern.'],
+          video: ['Enter a valid URL.'],
           creation_device: ['"x" is not a valid choice.'],
         },
       ],
@@ -211,20 +220,15 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ],
       [
         'addresses of other hosts',
-        { image_key: `https://evil.test/outfits/${uuid}.png`, video: 'x', image_original_url: '' },
+        { image_key: `https://evil.test/outfits/${uuid}.png`, image_original_url: '' },
         {
           image_key: ['Enter a valid URL.'],
           image_original_url: ['This field may not be blank.'],
-          video: ['Enter a valid URL.'],
         },
       ],
-      ['a list', [], { non_field_errors: ['Invalid data. Expected a dictionary, but got list.'] }],
-      ['a text', 'x', { non_field_errors: ['Invalid data. Expected a dictionary, but got str.'] }],
-      [
-        'a number',
-        1.5,
-        { non_field_errors: ['Invalid data. Expected a dictionary, but got float.'] },
-      ],
+      ['a list', [], notADictionary('list')],
+      ['a text', 'x', notADictionary('str')],
+      ['a number', 1.5, notADictionary('float')],
       ['null', null, { non_field_errors: ['No data provided'] }],
     ])('of %s is a 400 that names every field', async (_name, body, expected) => {
       const before = await count();
@@ -244,33 +248,19 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect([...response.json().description]).toHaveLength(10_000);
     });
 
+    // What JSON is refused with which sentence is tried at /graphql, in limits.test.ts: one function reads both.
     test.each<[string, Record<string, string>, string | Buffer, number, string]>([
       ['broken JSON', json, '{"a":', 400, 'JSON parse error - The body is not valid JSON.'],
-      ['NaN', json, '{"title":NaN}', 400, 'JSON parse error - The body is not valid JSON.'],
       [
         'invalid UTF-8',
         json,
-        Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+        Buffer.from('7b22ff223a317d', 'hex'),
         400,
         'JSON parse error - The body is not valid UTF-8.',
       ],
-      [
-        'a nesting bomb',
-        json,
-        `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
-        400,
-        'JSON parse error - The body is nested deeper than 32 levels.',
-      ],
-      [
-        'text',
-        { 'content-type': 'text/plain' },
-        'x',
-        415,
-        'Unsupported media type "text/plain" in request.',
-      ],
       ['no type', {}, 'x', 415, 'Unsupported media type "" in request.'],
       [
-        'a type that is none',
+        'no known type',
         { 'content-type': 'x' },
         'x',
         415,
@@ -314,14 +304,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     test('of any JSON is either created or explained, and never fails', async () => {
       const value = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constant(image));
       const names = [
-        'title',
-        'description',
-        'image_key',
-        'image_original_url',
-        'private',
-        'background_color',
-        'video',
-        'creation_device',
+        ...['title', 'description', 'image_key', 'image_original_url', 'private'],
+        ...['background_color', 'video', 'creation_device'],
       ];
       const body = fc.dictionary(fc.constantFrom(...names, '__proto__', 'constructor'), value);
       await fc.assert(
@@ -374,17 +358,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
     test('gives what is wrong as data beside the field', async () => {
       const { outfit, errors } = await mutate(owner, 'createOutfit', {
-        input: { title: 'x'.repeat(300), backgroundColor: 'red', private: null },
+        input: { title: 'x'.repeat(300), private: null },
       });
       expect(outfit).toBeNull();
       expect(errors).toEqual([
         { field: 'title', messages: ['Ensure this field has no more than 255 characters.'] },
         { field: 'imageKey', messages: ['This field is required.'] },
         { field: 'private', messages: ['This field may not be null.'] },
-        {
-          field: 'backgroundColor',
-          messages: ['This value does not match the required pattern.'],
-        },
       ]);
     });
 
@@ -398,30 +378,26 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(data).toEqual({ createOutfit: { outfit: null, errors: [] } });
       expect(await count()).toBe(before);
     });
-  });
 
-  test.each([
-    'createOutfit(input: {})',
-    'updateOutfit(id: "T3V0Zml0OjE=", input: {})',
-    'deleteOutfit(id: "T3V0Zml0OjE=")',
-    'likeOutfit(id: "T3V0Zml0OjE=")',
-    'unlikeOutfit(id: "T3V0Zml0OjE=")',
-  ])('%s without a token is refused with UNAUTHENTICATED', async (field) => {
-    const { status, errors } = await ask({}, `mutation { ${field} { __typename } }`);
-    expect(status).toBe(401);
-    expect(errors).toMatchObject([
-      {
-        message: 'Authentication credentials were not provided.',
-        extensions: { code: 'UNAUTHENTICATED' },
-      },
-    ]);
+    test('without a token is refused with UNAUTHENTICATED, as other mutations are in visibility.test.ts', async () => {
+      const { status, errors } = await ask(
+        {},
+        'mutation { createOutfit(input: {}) { __typename } }',
+      );
+      expect(status).toBe(401);
+      expect(errors).toMatchObject([
+        {
+          message: 'Authentication credentials were not provided.',
+          extensions: { code: 'UNAUTHENTICATED' },
+        },
+      ]);
+    });
   });
 
   describe('an outfit', () => {
     let id: number;
     beforeEach(async () => {
-      const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image, video } });
-      id = Number(outfit?.['id']);
+      id = await newOutfit();
     });
 
     test('is changed by its owner, who leaves a moment and a device, and nothing else changes', async () => {
@@ -530,55 +506,21 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(countOf(data?.['b'])).toBe(countOf(data?.['a']) + 1);
   });
 
-  test('likes are given on top of what a source says, however often it is imported', async () => {
-    const row = rows.findLast(({ private: isPrivate, likes }) => !isPrivate && likes > 3);
-    if (!row) throw new Error('No outfit has likes.');
-    const likes = async () => likesOf(row.id);
-    await saveOutfits(gateway.database.pool, [row]);
-    const start = await likes();
-    await mutate(owner, 'unlikeOutfit', { id: row.id });
-    const without = await likes();
-    await mutate(owner, 'likeOutfit', { id: row.id });
-    expect(await likes()).toBe(without + 1);
-    const again = await saveOutfits(gateway.database.pool, [row]);
-    expect(again).toMatchObject({ created: 0, updated: 0, unchanged: 1 });
-    expect(await likes()).toBe(without + 1);
-    await saveOutfits(gateway.database.pool, [{ ...row, likes: row.likes + 10 }]);
-    expect(await likes()).toBe(without + 11);
-    await mutate(owner, 'unlikeOutfit', { id: row.id });
-    expect(await likes()).toBe(without + 10);
-    expect(start).toBeGreaterThanOrEqual(row.likes);
-  });
-
   describe('SQL of others', () => {
     const run = (statement: string, values: unknown[] = []) =>
       gateway.database.pool.query(statement, values);
-    const idsOf = async (url: string): Promise<number[]> =>
-      (await gateway.get(url)).json().results.map(({ id }: { id: number }) => id);
-    const newOutfit = async () => {
-      const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
-      return Number(outfit?.['id']);
-    };
-    const countsOf = async (...ids: number[]) => {
-      const { rows: found } = await run(
-        `SELECT id, private, user_id AS "userId", likes FROM outfit_like_counts
-         WHERE id = ANY($1::int[]) ORDER BY id`,
-        [ids],
-      );
-      return found;
-    };
     const expectRight = async () => {
       expect((await run('SELECT * FROM check_outfit_likes()')).rows).toEqual([]);
       expect((await run('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
     };
+    const insert = (id: number) =>
+      `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+       VALUES (${id}, 'x', 'x', ${ownerId}, 0, 0)`;
 
     test('that writes likes to outfits fails as it did not before 1.0, and changes nothing', async () => {
       const id = await newOutfit();
       for (const statement of [
-        `UPDATE outfits SET likes = 5 WHERE id = ${id}`,
         `UPDATE outfits SET likes = likes + 1, title = 'Other' WHERE id = ${id}`,
-        `INSERT INTO outfits (image_key, image_original_key, user_id, created, modified, likes)
-         VALUES ('x', 'x', ${ownerId}, 0, 0, 5)`,
         `SELECT o.likes FROM outfits o WHERE id = ${id}`,
       ]) {
         await expect(run(statement)).rejects.toMatchObject({ code: '42703' });
@@ -587,123 +529,54 @@ describe.each(databaseKinds)('on %s', (kind) => {
       await expectRight();
     });
 
-    test('that writes likes to outfit_like_counts is counted, and seen in lists and orders at once', async () => {
-      const id = await newOutfit();
-      const most = '/api/outfits/?ordering=-like_count';
-      const least = '/api/outfits/?ordering=like_count&page=last';
-      const pageBefore = await idsOf(most);
-      expect(pageBefore).not.toContain(id);
-      await run('UPDATE outfit_like_counts SET likes = 1000000 WHERE id = $1', [id]);
-      expect(await likesOf(id)).toBe(1_000_000);
-      const [shown] = (await gateway.get(most)).json().results;
-      expect(shown).toMatchObject({ id, likes: 1_000_000 });
-      expect((await idsOf(least)).at(-1)).toBe(id);
-      await mutate(other, 'likeOutfit', { id });
-      expect(await likesOf(id)).toBe(1_000_001);
-      const spanned = await ask(
-        {},
-        '{ outfits(filter: { likesFrom: 1000001 }, ordering: LIKE_COUNT_ASC) { count results { id: databaseId likes } } }',
-      );
-      expect(spanned.data?.['outfits']).toEqual({ count: 1, results: [{ id, likes: 1_000_001 }] });
-
-      await run('UPDATE outfit_like_counts SET likes = 0 WHERE id = $1', [id]);
-      expect(await idsOf(most)).toEqual(pageBefore);
-      await expectRight();
-    });
-
-    test('that inserts outfits with likes in one statement is counted at once', async () => {
-      const before = await count();
-      const { rows: made } = await run(
-        `WITH o AS (
-           INSERT INTO outfits (image_key, image_original_key, user_id, private, created, modified)
-           SELECT 'x', 'x', $1, n = 2, 0, 0 FROM generate_series(1, 2) n RETURNING *
-         )
-         INSERT INTO outfit_like_counts SELECT id, private, user_id, 2000000 + id FROM o RETURNING id`,
-        [ownerId],
-      );
-      const [first = 0, second = 0] = made.map(({ id }) => id as number).sort((a, b) => a - b);
-      expect(await countsOf(first, second)).toEqual([
-        { id: first, private: false, userId: ownerId, likes: 2_000_000 + first },
-        { id: second, private: true, userId: ownerId, likes: 2_000_000 + second },
-      ]);
-      expect(await count()).toBe(before + 2);
-      expect((await idsOf('/api/outfits/?ordering=-like_count')).slice(0, 2)).toEqual([
-        second,
-        first,
-      ]);
-      await expectRight();
-      await run('DELETE FROM outfits WHERE id = ANY($1::int[])', [[first, second]]);
-      expect(await countsOf(first, second)).toEqual([]);
-      expect(await count()).toBe(before);
-      await expectRight();
-    });
-
     test('that gives outfits another id, owner or visibility is followed by their likes', async () => {
       const id = await newOutfit();
+      const [moved, made, renamed] = [900_001, 900_002, 800_000 + otherId];
       await run('UPDATE outfit_like_counts SET likes = 7 WHERE id = $1', [id]);
-      const expectLikes = async (wanted: { id: number; private: boolean; userId: number }) => {
-        expect(await countsOf(id, wanted.id)).toEqual([{ ...wanted, likes: 7 }]);
-        const { data } = await ask(
-          {},
-          `{ outfit(databaseId: ${wanted.id}) { likes user { id: databaseId } } }`,
-        );
-        expect(data?.['outfit']).toEqual({ likes: 7, user: { id: wanted.userId } });
-        await expectRight();
-      };
-      const moved = 900_001;
-      const insert = `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
-        VALUES (${moved}, 'x', 'x', ${ownerId}, 0, 0)`;
-      for (const [statement, wanted, userId, isPrivate] of [
-        [`UPDATE outfits SET private = NOT private WHERE id = ${id}`, id, ownerId, true],
-        [`UPDATE outfits SET user_id = ${otherId}, private = false WHERE id = ${id}`, id, otherId],
-        [`UPDATE outfits SET id = ${moved} WHERE id = ${id}`, moved, otherId],
+      const own = { private: true, userId: ownerId };
+      const others = { private: false, userId: otherId };
+      for (const [statement, ...expected] of [
+        [`UPDATE outfits SET private = NOT private WHERE id = ${id}`, { id, ...own }],
+        [
+          `UPDATE outfits SET user_id = ${otherId}, private = false WHERE id = ${id}`,
+          { id, ...others },
+        ],
+        [`UPDATE outfits SET id = ${moved} WHERE id = ${id}`, { id: moved, ...others }],
         // Over one that is there, and what was its id is the next one's.
         [
-          `${insert} ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = true`,
-          ...([moved, ownerId, true] as const),
+          `${insert(moved)} ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = true`,
+          { id: moved, ...own },
         ],
         [
           `MERGE INTO outfits o USING (VALUES (${moved})) AS given (id) ON given.id = o.id
            WHEN MATCHED THEN UPDATE SET private = false, user_id = ${otherId}`,
-          ...([moved, otherId] as const),
+          { id: moved, ...others },
         ],
+        [
+          `UPDATE users SET id = ${renamed} WHERE id = ${otherId}`,
+          { id: moved, private: false, userId: renamed },
+        ],
+        [`UPDATE users SET id = ${otherId} WHERE id = ${renamed}`, { id: moved, ...others }],
+        [
+          `CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN NEW.private := true; NEW.user_id := ${ownerId}; RETURN NEW; END $$;
+           CREATE TRIGGER hide BEFORE INSERT OR UPDATE ON outfits FOR EACH ROW EXECUTE FUNCTION hide();
+           UPDATE outfits SET title = 'Hidden' WHERE id = ${moved};
+           ${insert(made)};
+           DROP FUNCTION hide CASCADE`,
+          { id: moved, ...own },
+          { id: made, ...own, likes: 0 },
+        ],
+        [`DELETE FROM outfits WHERE id IN (${moved}, ${made})`],
       ] as const) {
         await run(statement);
-        await expectLikes({ id: wanted, private: isPrivate ?? false, userId });
-      }
-
-      const newUser = 800_000 + otherId;
-      await run('UPDATE users SET id = $2 WHERE id = $1', [otherId, newUser]);
-      try {
-        await expectLikes({ id: 900_001, private: false, userId: newUser });
-      } finally {
-        await run('UPDATE users SET id = $2 WHERE id = $1', [newUser, otherId]);
-      }
-      await expectLikes({ id: 900_001, private: false, userId: otherId });
-
-      await run(`
-        CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN NEW.private := true; NEW.user_id := ${ownerId}; RETURN NEW; END $$;
-        CREATE TRIGGER hide BEFORE INSERT OR UPDATE ON outfits FOR EACH ROW EXECUTE FUNCTION hide()`);
-      try {
-        await run(`UPDATE outfits SET title = 'Hidden' WHERE id = 900001`);
-        await expectLikes({ id: 900_001, private: true, userId: ownerId });
-        const { rows: hidden } = await run(
-          `INSERT INTO outfits (image_key, image_original_key, user_id, created, modified)
-           VALUES ('x', 'x', $1, 0, 0) RETURNING id`,
-          [otherId],
+        const { rows: found } = await run(
+          `SELECT id, private, user_id AS "userId", likes FROM outfit_like_counts
+           WHERE id IN (${id}, ${moved}, ${made}) ORDER BY id`,
         );
-        const made = hidden[0].id;
-        expect(await countsOf(made)).toEqual([
-          { id: made, private: true, userId: ownerId, likes: 0 },
-        ]);
-        await run('DELETE FROM outfits WHERE id = $1', [made]);
-      } finally {
-        await run('DROP FUNCTION hide CASCADE');
+        expect(found).toEqual(expected.map((row) => ({ likes: 7, ...row })));
+        await expectRight();
       }
-      await run('DELETE FROM outfits WHERE id = 900001');
-      expect(await countsOf(id, 900_001)).toEqual([]);
-      await expectRight();
     });
   });
 
@@ -712,36 +585,23 @@ describe.each(databaseKinds)('on %s', (kind) => {
       [...new Set(rows.map((row) => row.userId))].map((id) => signIn(id)),
     );
     const before = await count();
+    const send = async (headers: Record<string, string>, mutation: string) => {
+      const { errors = [], status } = await ask(headers, `mutation { ${mutation} }`);
+      return { codes: errors.map(({ extensions }) => extensions?.code), status };
+    };
     for (let round = 0; round < 6; round++) {
-      const made = await Promise.all(
-        Array.from({ length: 4 }, () =>
-          mutate(owner, 'createOutfit', { input: { imageKey: image } }),
-        ),
-      );
-      const ids = made.map(({ outfit }) => Number(outfit?.['id']));
-      const send = async (headers: Record<string, string>, mutation: string) => {
-        const { errors = [], ...answer } = await ask(headers, `mutation { ${mutation} }`);
-        return { codes: errors.map(({ extensions }) => extensions?.code), ...answer };
-      };
+      const ids = await Promise.all(Array.from({ length: 4 }, newOutfit));
       const answers = await Promise.all(
         ids.flatMap((id) => {
           const named = `id: "${outfitId(id)}"`;
           const change = (isPrivate: boolean) =>
-            send(
-              owner,
-              `updateOutfit(${named}, input: { private: ${isPrivate} }) { outfit { private likes } errors { messages } }`,
-            );
-          const like = (headers: Record<string, string>, field = 'likeOutfit') =>
-            send(headers, `${field}(${named}) { outfit { likes } }`);
+            send(owner, `updateOutfit(${named}, input: { private: ${isPrivate} }) { __typename }`);
+          const byAll = (field: string) =>
+            viewers.map((viewer) => send(viewer, `${field}(${named}) { outfit { likes } }`));
           return [
-            ...viewers.map((viewer) => like(viewer)),
-            change(true),
-            ...viewers.map((viewer) => like(viewer, 'unlikeOutfit')),
-            change(false),
-            ...viewers.map((viewer) => like(viewer)),
-            send(owner, `deleteOutfit(${named}) { deletedOutfitId }`),
-            change(true),
-            ...viewers.map((viewer) => like(viewer)),
+            ...[...byAll('likeOutfit'), change(true), ...byAll('unlikeOutfit'), change(false)],
+            ...[...byAll('likeOutfit'), send(owner, `deleteOutfit(${named}) { deletedOutfitId }`)],
+            ...[change(true), ...byAll('likeOutfit')],
           ];
         }),
       );
@@ -759,8 +619,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   test('a like that cannot be counted any more is none, so that taking it back counts nothing', async () => {
-    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
-    const id = Number(outfit?.['id']);
+    const id = await newOutfit();
     const most = 2_147_483_647;
     await gateway.database.pool.query('UPDATE outfit_like_counts SET likes = $1 WHERE id = $2', [
       most,
@@ -799,8 +658,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test('of a user that there is not, a like is a 401 and is not counted', async () => {
     const nobody = await signIn(999_999);
-    const { outfit } = await mutate(owner, 'createOutfit', { input: { imageKey: image } });
-    const id = Number(outfit?.['id']);
+    const id = await newOutfit();
     for (const field of ['likeOutfit', 'unlikeOutfit']) {
       const { status, errors } = await ask(
         nobody,
@@ -892,7 +750,6 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
 describe.each(databaseKinds)('on %s, of ids', (kind) => {
   const highest = 2_147_483_647;
-  const userId = rows[0]?.userId ?? 0;
   let gateway: TestGateway;
 
   beforeAll(async () => {
@@ -905,13 +762,8 @@ describe.each(databaseKinds)('on %s, of ids', (kind) => {
   });
   afterAll(() => gateway.close());
 
-  const publish = async (headers: Record<string, string> = {}): Promise<number> => {
-    const response = await gateway.app.inject({
-      method: 'POST',
-      url: '/api/outfits/',
-      headers: { ...(await signIn(userId)), ...headers },
-      payload: { image_key: image },
-    });
+  const publishedId = async (headers: Record<string, string> = {}): Promise<number> => {
+    const response = await publish(gateway, headers);
     expect([response.statusCode, response.body]).toEqual([201, expect.any(String)]);
     return response.json().id;
   };
@@ -919,22 +771,22 @@ describe.each(databaseKinds)('on %s, of ids', (kind) => {
     await gateway.database.pool.query(
       `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
        SELECT id, 'x', 'x', $2, 0, 0 FROM unnest($1::int[]) AS id`,
-      [ids, userId],
+      [ids, ownerId],
     );
   };
   const setSequence = (value: number) =>
     gateway.database.pool.query(`SELECT setval('outfits_id_seq', $1)`, [value]);
 
   test('those that others have taken are passed over, with and without a key', async () => {
-    const last = await publish();
+    const last = await publishedId();
     await write(last + 1, last + 2, last + 3);
-    expect(await publish()).toBe(last + 4);
+    expect(await publishedId()).toBe(last + 4);
     await write(last + 5);
     const headers = { 'idempotency-key': 'taken' };
-    expect(await publish(headers)).toBe(last + 6);
-    expect(await publish(headers)).toBe(last + 6);
+    expect(await publishedId(headers)).toBe(last + 6);
+    expect(await publishedId(headers)).toBe(last + 6);
     await write(last + 7);
-    const many = await Promise.all(Array.from({ length: 8 }, () => publish()));
+    const many = await Promise.all(Array.from({ length: 8 }, () => publishedId()));
     expect(new Set(many).size).toBe(8);
     expect(Math.min(...many)).toBeGreaterThan(last + 7);
   });
@@ -942,15 +794,15 @@ describe.each(databaseKinds)('on %s, of ids', (kind) => {
   test('a sequence at its end goes on in a gap', async () => {
     await setSequence(highest);
     const last = Math.max(...rows.map((row) => row.id));
-    expect(await publish()).toBe(last + 1);
-    expect(await publish()).toBe(last + 2);
+    expect(await publishedId()).toBe(last + 1);
+    expect(await publishedId()).toBe(last + 2);
   });
 
   test('when the last one is taken, new ones come from the largest gap', async () => {
     await write(highest, 1_000_000);
     await setSequence(highest - 1);
-    expect(await publish()).toBe(1_000_001);
-    expect(await publish({ 'idempotency-key': 'gap' })).toBe(1_000_002);
+    expect(await publishedId()).toBe(1_000_001);
+    expect(await publishedId({ 'idempotency-key': 'gap' })).toBe(1_000_002);
   });
 });
 
@@ -991,48 +843,38 @@ test('on PostgreSQL, likes and what is done to their outfits never wait for each
   }
 });
 
-describe('behind a lock', () => {
-  const userId = rows[0]?.userId ?? 0;
-
-  /** Sends creates while the table is locked, with a key and without one, and gives the answers. */
-  const publishBehindLock = async (gateway: TestGateway, seconds: number) => {
-    const client = await gateway.database.pool.connect();
-    try {
-      await client.query('BEGIN; SET LOCAL statement_timeout = 0; LOCK TABLE outfits');
-      const answers = Promise.all([publish(gateway), publish(gateway, 'locked')]);
-      await client.query('SELECT pg_sleep($1)', [seconds]);
-      await client.query('COMMIT');
-      return await answers;
-    } finally {
-      client.release();
-    }
+describe('while the table is locked by others', () => {
+  /** Sends creates, one of them with a key; gives their answers, and a way to unlock. */
+  const createBehindLock = async (gateway: TestGateway) => {
+    const client = await connectForTest(gateway.database.pool.options.connectionString);
+    await client.query('BEGIN; LOCK TABLE outfits');
+    const answers = Promise.all([publish(gateway), publish(gateway, key)]);
+    return { answers, client };
   };
-  const publish = async ({ app }: TestGateway, key?: string) =>
-    app.inject({
-      method: 'POST',
-      url: '/api/outfits/',
-      headers: { ...(await signIn(userId)), ...(key ? { 'idempotency-key': key } : {}) },
-      payload: { image_key: image },
-    });
+  const key = { 'idempotency-key': 'locked' };
 
-  test('for less than REQUEST_TIMEOUT, creates wait, with a key as without one', async () => {
+  test('creates wait, with a key as without one', async () => {
     const gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
     onTestFinished(() => gateway.close());
-    // Longer than the 5 s that Prisma gives a transaction.
-    const answers = await publishBehindLock(gateway, 7);
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201]);
-    expect((await publish(gateway, 'locked')).body).toBe(answers[1]?.body);
+    const { answers, client } = await createBehindLock(gateway);
+    const waiting = `SELECT FROM pg_locks WHERE NOT granted AND relation = 'outfits'::regclass`;
+    await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(2);
+    await client.query('COMMIT');
+    const [plain, first] = await answers;
+    expect([plain?.statusCode, first?.statusCode]).toEqual([201, 201]);
+    expect((await publish(gateway, key)).body).toBe(first?.body);
   });
 
-  test('for longer, both are a 503, and the key is not used up', async () => {
+  test('for longer than REQUEST_TIMEOUT, both are a 503, and the key is not used up', async () => {
     const environment = { AUTH_JWT_SECRET: secret, REQUEST_TIMEOUT: '1s' };
     const gateway = await openGateway('PostgreSQL', rows, environment);
     onTestFinished(() => gateway.close());
-    const before = (await gateway.get('/api/outfits/')).json().count;
-    const answers = await publishBehindLock(gateway, 3);
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([503, 503]);
-    expect(answers.map(({ headers }) => headers['retry-after'])).toEqual(['1', '1']);
-    expect((await gateway.get('/api/outfits/')).json().count).toBe(before);
-    expect((await publish(gateway, 'locked')).statusCode).toBe(201);
+    const { answers, client } = await createBehindLock(gateway);
+    for (const { statusCode, headers } of await answers) {
+      expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
+    }
+    await client.query('COMMIT');
+    expect((await gateway.get('/api/outfits/')).json().count).toBe(rows.length);
+    expect((await publish(gateway, key)).statusCode).toBe(201);
   });
 });
