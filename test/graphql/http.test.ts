@@ -1,25 +1,24 @@
 // /graphql as HTTP: the audits of the specification, methods and bodies.
-import type { AddressInfo } from 'node:net';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { GraphQLSchema } from 'graphql';
 import { serverAudits } from 'graphql-http';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { schema } from '../../src/graphql/schema.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { openGateway, useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
+import { baseOfApp } from '../support/http/event-stream.ts';
+import { getGraphql, postGraphql } from '../support/http/graphql.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
 let url: string;
 beforeAll(async () => {
-  gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
-  await gateway.app.listen({ port: 0, host: '127.0.0.1' });
-  url = `http://127.0.0.1:${(gateway.app.server.address() as AddressInfo).port}/graphql`;
+  url = `${await baseOfApp(gateway.app)}/graphql`;
 });
-afterAll(() => gateway.close());
 
 const send = (options: InjectOptions): Promise<LightMyRequestResponse> =>
   gateway.app.inject({ url: '/graphql', ...options });
+const post = (payload: object | string, headers = {}) => postGraphql(gateway.app, payload, headers);
 const json = { 'content-type': 'application/json' };
 const query = '{ outfits { count } }';
 
@@ -46,17 +45,14 @@ test('every audit of graphql-http passes', async () => {
 
 describe('methods', () => {
   test('GET answers a query, and HEAD its status and headers without a body', async () => {
-    const target = `/graphql?query=${encodeURIComponent(query)}`;
     for (const accept of ['application/json', 'application/graphql-response+json', '*/*']) {
-      const get = await send({ method: 'GET', url: target, headers: { accept } });
+      const get = await getGraphql(gateway.app, { query }, { accept });
       expect(get.statusCode).toBe(200);
       expect(get.json()).toEqual({ data: { outfits: { count: 5 } } });
+      const target = `/graphql?${new URLSearchParams({ query })}`;
       const head = await send({ method: 'HEAD', url: target, headers: { accept } });
-      expect({ ...head.headers, date: '', 'x-request-id': '' }).toEqual({
-        ...get.headers,
-        date: '',
-        'x-request-id': '',
-      });
+      const ownOfEach = { date: '', 'x-request-id': '' };
+      expect({ ...head.headers, ...ownOfEach }).toEqual({ ...get.headers, ...ownOfEach });
       expect(head.statusCode).toBe(200);
       expect(head.body).toBe('');
     }
@@ -83,78 +79,55 @@ describe('methods', () => {
     expect(response.body).toBe('');
   });
 
-  test('no other origin may read with the cookies of a browser', async () => {
-    for (const method of ['OPTIONS', 'POST'] as const) {
-      const headers = { origin: 'https://evil.test', 'access-control-request-method': 'POST' };
-      const response = await send({ method, headers: { ...json, ...headers }, payload: '{}' });
-      expect(Object.keys(response.headers).join()).not.toContain('access-control');
-    }
-  });
-
   test.each(['PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'])(
     '%s is 405 with Allow',
-    async (method) => {
-      const response = await send({
-        method: method as 'PUT',
-        headers: json,
-        payload: '{"query":1}',
-      });
+    async (name) => {
+      const method = name as 'PUT';
+      const response = await send({ method, headers: json, payload: '{"query":1}' });
       expectErrors(response, 405);
-      expect(response.headers['allow']?.toString().split(', ').toSorted()).toEqual(
-        expect.arrayContaining(['GET', 'POST']),
-      );
+      expect(response.headers['allow']).toMatch(/GET.*POST/);
     },
   );
 });
 
 describe('bodies', () => {
-  test.each([['an unknown operation', `{"query":"query A ${query}","operationName":"B"}`]])(
-    '%s is 400',
-    async (_name, payload) => {
-      const accept = 'application/graphql-response+json';
-      expectErrors(await send({ method: 'POST', headers: { ...json, accept }, payload }), 400);
-      // To clients of the older media type, an error in the request may be a 200 with `errors`.
-      const response = await send({ method: 'POST', headers: json, payload });
-      expectErrors(response, response.statusCode === 200 ? 200 : 400);
-    },
-  );
+  test('with an unknown operation are 400', async () => {
+    const payload = { query: `query A ${query}`, operationName: 'B' };
+    expectErrors(await post(payload, { accept: 'application/graphql-response+json' }), 400);
+    // To clients of the older media type, an error in the request may be a 200 with `errors`.
+    const response = await post(payload);
+    expectErrors(response, response.statusCode === 200 ? 200 : 400);
+  });
 
   test.each(['"id":"x"', '"documentId":null,"doc_id":1', '"__proto__":{"operationName":1}'])(
     'with %s beside the query are read without it, as query strings are',
     async (others) => {
-      const payload = `{"query":"${query}",${others}}`;
-      const response = await send({ method: 'POST', headers: json, payload });
+      const response = await post(`{"query":"${query}",${others}}`);
       expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
     },
   );
 
   test.each(['gzip', 'br', 'GZIP, identity'])('in the encoding %s are 415', async (encoding) => {
-    const headers = { ...json, 'content-encoding': encoding };
-    const response = await send({ method: 'POST', headers, payload: { query } });
+    const response = await post({ query }, { 'content-encoding': encoding });
     expectErrors(response, 415);
     expect(response.json().errors[0].message).toContain(`Content-Encoding is "${encoding}"`);
   });
 
   test('in the encoding identity are as they are', async () => {
-    const headers = { ...json, 'content-encoding': 'Identity' };
-    const response = await send({ method: 'POST', headers, payload: { query } });
+    const response = await post({ query }, { 'content-encoding': 'Identity' });
     expect(response.statusCode).toBe(200);
   });
 
   test('over the limit of 1 MiB are 413, whatever their type', async () => {
     for (const type of ['application/json', 'multipart/form-data; boundary=x', 'text/plain']) {
-      const response = await send({
-        method: 'POST',
-        headers: { 'content-type': type },
-        payload: JSON.stringify({ query, padding: 'x'.repeat(1_048_576) }),
-      });
+      const payload = { query, padding: 'x'.repeat(1_048_576) };
+      const response = await post(JSON.stringify(payload), { 'content-type': type });
       expectErrors(response, 413);
     }
   });
 
   test('with a wrong Content-Length are 400', async () => {
-    const headers = { ...json, 'content-length': '9' };
-    expectErrors(await send({ method: 'POST', headers, payload: JSON.stringify({ query }) }), 400);
+    expectErrors(await post(JSON.stringify({ query }), { 'content-length': '9' }), 400);
   });
 });
 
@@ -164,11 +137,7 @@ describe('subscriptions', () => {
     ['subscription A { outfits { count } } query B { __typename }', 'A'],
   ])('need a stream of events, which %s is told', async (text, operationName) => {
     for (const accept of ['application/json', 'application/graphql-response+json']) {
-      const response = await send({
-        method: 'POST',
-        headers: { accept },
-        payload: { query: text, operationName },
-      });
+      const response = await post({ query: text, operationName }, { accept });
       expectErrors(response, 400);
       expect(response.json().errors[0]).toMatchObject({
         message: expect.stringContaining('Accept: text/event-stream'),
@@ -179,8 +148,7 @@ describe('subscriptions', () => {
 
   test('do not keep a query of the same document from being answered', async () => {
     const text = 'subscription A { outfits { count } } query B { __typename }';
-    const payload = { query: text, operationName: 'B' };
-    const response = await send({ method: 'POST', payload });
+    const response = await post({ query: text, operationName: 'B' });
     expect(response.json()).toEqual({ data: { __typename: 'Query' } });
   });
 
@@ -219,6 +187,7 @@ describe('what is asked for', () => {
     [`${result}, */*`, result],
     ['text/event-stream;q=0, */*', 'application/json'],
     ['text/event-stream, */*;q=0.9', 'text/event-stream'],
+    [`${result}, application/json, text/event-stream, multipart/mixed`, result],
     ['text/event-stream;q=0.5, */*', 'application/json'],
     ['text/event-stream;q=0.5, application/*;q=0.1, */*;q=0.6', 'text/event-stream'],
     ['text/html, application/*;q=0.9, */*', 'text/html'],
@@ -252,18 +221,15 @@ describe('what is asked for', () => {
 
   test('what clients send again, or sent as a batch, is refused in JSON', async () => {
     const accept = 'application/graphql-response+json';
-    const batch = await send({ method: 'POST', headers: { accept }, payload: [{ query }] });
-    expectErrors(batch, 400);
     const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
-    try {
-      let last = await limited.get('/graphql', { accept });
-      for (let time = 0; time < 2; time += 1) last = await limited.get('/graphql', { accept });
-      expectErrors(last, 429);
-      for (const { headers } of [batch, last]) {
-        expect(headers['content-type']).toBe('application/json; charset=utf-8');
-      }
-    } finally {
-      await limited.close();
+    onTestFinished(() => limited.close());
+    await limited.get('/graphql', { accept });
+    for (const [response, status] of [
+      [await post([{ query }], { accept }), 400],
+      [await limited.get('/graphql', { accept }), 429],
+    ] as const) {
+      expectErrors(response, status);
+      expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
     }
   });
 
@@ -276,27 +242,24 @@ describe('what is asked for', () => {
       'Query.unwritable': () => 1n,
     });
     const broken = await openGateway('PostgreSQL', [], {}, { schema });
+    onTestFinished(() => broken.close());
     const code = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
     const error = { message: 'Internal server error.', ...code };
     const get = (accept: string, field = 'broken') =>
       broken.get(`/graphql?query={${field}}`, { accept });
-    try {
-      for (let time = 0; time < 6; time += 1) {
-        for (const type of ['application/json', result]) {
-          const { data, errors } = (await get(type)).json();
-          expect(data).toEqual({ broken: null });
-          expect(errors).toEqual([expect.objectContaining(error)]);
-        }
-        expect((await get('text/event-stream')).body).toContain(JSON.stringify(code).slice(1, -1));
-      }
+    for (let time = 0; time < 6; time += 1) {
       for (const type of ['application/json', result]) {
-        const answer = await get(type, 'unwritable');
-        expect(answer.statusCode).toBe(500);
-        expect(answer.headers['content-type']).toBe(`${type}; charset=utf-8`);
-        expect(answer.json()).toEqual({ errors: [error] });
+        const { data, errors } = (await get(type)).json();
+        expect(data).toEqual({ broken: null });
+        expect(errors).toEqual([expect.objectContaining(error)]);
       }
-    } finally {
-      await broken.close();
+      expect((await get('text/event-stream')).body).toContain(JSON.stringify(code).slice(1, -1));
+    }
+    for (const type of ['application/json', result]) {
+      const answer = await get(type, 'unwritable');
+      expect(answer.statusCode).toBe(500);
+      expect(answer.headers['content-type']).toBe(`${type}; charset=utf-8`);
+      expect(answer.json()).toEqual({ errors: [error] });
     }
   });
 });

@@ -75,6 +75,11 @@ describe('multipart/mixed with subscriptionSpec=1.0', () => {
     ['multipart/mixed; subscriptionSpec="1.0"', 'multipart/mixed'],
     [`${apollo};q=0.8, text/event-stream`, 'multipart/mixed'],
     ['multipart/mixed;subscriptionSpec=1.0;q=0.5, text/event-stream', 'text/event-stream'],
+    // As urql asks.
+    [
+      'application/graphql-response+json, application/json, text/event-stream, multipart/mixed',
+      'text/event-stream',
+    ],
     ['multipart/mixed;subscriptionSpec=1.0;q=0, application/json', undefined],
     ['multipart/mixed;deferSpec=20220824, application/json', undefined],
     ['multipart/mixed', undefined],
