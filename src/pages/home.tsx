@@ -1,8 +1,8 @@
 // GET /: an overview with links, as HTML or JSON by content negotiation.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { parse } from 'graphql';
 import { RequestCaller } from '../admission/admission.ts';
 import { HttpError } from '../errors.ts';
+import { HomeDocument, type HomeQuery } from '../generated/rest.ts';
 import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { version } from '../package.ts';
@@ -18,27 +18,7 @@ import { visibleText } from './parts/text.tsx';
 const description =
   'Outfits that people have published: one GraphQL schema, and a REST listing for apps that were written for the old one.';
 
-const homeQuery = `query Home {
-  outfits {
-    count
-    results {
-      databaseId
-      title
-      imageKey
-    }
-  }
-}`;
-
-interface HomeAnswer {
-  readonly outfits: {
-    readonly count: number;
-    readonly results: readonly {
-      readonly databaseId: number;
-      readonly title: string;
-      readonly imageKey: string;
-    }[];
-  };
-}
+type Outfits = NonNullable<HomeQuery['outfits']>;
 
 interface HomeOptions {
   readonly engine: Engine;
@@ -50,19 +30,19 @@ interface HomeOptions {
 
 export function serveHome(app: FastifyInstance, options: HomeOptions): void {
   const { engine, config, negotiation, cache, siteOf } = options;
-  const operation = engine.operations.store(parse(homeQuery));
+  const operation = engine.operations.store(HomeDocument);
   answerErrors(app);
 
   /** Anonymous: the answer is shared by all viewers. */
   const findOutfits = async (request: FastifyRequest) => {
     try {
-      const { answer } = await engine.answer<Answer & Partial<HomeAnswer>>(
+      const { answer } = await engine.answer<Answer & { readonly outfits?: Outfits }>(
         {
           operation,
           variables: {},
           key: '/',
           toAnswer: (result, isShared) => {
-            const { outfits } = dataOf<HomeAnswer>(result);
+            const { outfits } = dataOf<{ readonly outfits: Outfits }>(result);
             return { outfits, size: 1_000 * outfits.results.length, shareable: isShared };
           },
         },
@@ -108,7 +88,7 @@ export function serveHome(app: FastifyInstance, options: HomeOptions): void {
 interface HomePageProperties {
   readonly site: Site;
   /** Undefined: the database is unavailable. */
-  readonly outfits: HomeAnswer['outfits'] | undefined;
+  readonly outfits: Outfits | undefined;
   readonly base: string;
 }
 
@@ -173,7 +153,7 @@ function HomePage({ site, outfits, base }: HomePageProperties) {
 }
 
 /** Pictures of the newest outfits, each a link to its page. */
-function Newest({ site, outfits }: HomeAnswer & { readonly site: Site }) {
+function Newest({ site, outfits }: { readonly site: Site; readonly outfits: Outfits }) {
   const shown = outfits.results.flatMap(({ imageKey, ...outfit }) => {
     const image = pictureAddressOf(imageKey, site.media);
     return image ? [{ ...outfit, image }] : [];

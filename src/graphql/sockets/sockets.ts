@@ -1,5 +1,5 @@
 // WebSocket connections at /graphql: who may open one, how many there are, and the requests of their operations.
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
@@ -10,6 +10,8 @@ import { originNotAllowed, tooManySockets, transportNotAvailable } from '../erro
 import { type Ask, SocketConnection, type SocketOperation } from './connection.ts';
 
 const tickInterval = 5_000;
+/** Names the operation of an inner request. Its values cannot be guessed, so no client has one. */
+const operationHeader = 'x-socket-operation';
 
 export type SocketConfig = OriginConfig & { readonly maxSockets: number };
 
@@ -25,7 +27,7 @@ export class Sockets {
     ...{ closeTimeout: 2_000, handleProtocols: () => GRAPHQL_TRANSPORT_WS_PROTOCOL },
   } as ServerOptions);
   readonly #connections = new Set<SocketConnection>();
-  readonly #operation = new AsyncLocalStorage<SocketOperation | undefined>();
+  readonly #operations = new Map<unknown, SocketOperation>();
 
   constructor(
     private readonly app: FastifyInstance,
@@ -33,11 +35,13 @@ export class Sockets {
     private readonly config: SocketConfig,
   ) {
     this.#upgrades = routeHandshakes(app, path);
-    app.addHook('onRequest', async (request) => {
-      const operation = this.#operation.getStore();
-      if (!operation) return;
-      operation.leave = () => request.raw.socket.emit('close');
-      request.deliverEvents = (events) => operation.deliver(events);
+    app.addHook('onRequest', (request, _reply, done) => {
+      const operation = this.#operations.get(request.headers[operationHeader]);
+      if (operation) {
+        operation.leave = () => request.raw.socket.emit('close');
+        request.deliverEvents = (events) => operation.deliver(events);
+      }
+      done();
     });
     const timer = setInterval(() => {
       for (const connection of this.#connections) connection.tick();
@@ -80,14 +84,15 @@ export class Sockets {
     const { remoteAddress = '' } = request.raw.socket;
     const own = headersFor(request, isTrusted);
     return (parameters, operation) => {
-      const headers = { ...own, ...headersIn(parameters) };
+      const key = randomUUID();
+      const headers = { ...own, ...headersIn(parameters), [operationHeader]: key };
       const method = operation ? 'POST' : 'OPTIONS';
       const payload = operation && { payload: operation.payload };
       const asked = { url: this.path, remoteAddress, headers, method, ...payload } as const;
-      // Awaited in there: what `inject` returns begins with the first call of `then`.
-      const run = async () => await this.app.inject(asked);
+      if (operation) this.#operations.set(key, operation);
       // It fails when it is cut off: the gateway is stopped, say.
-      return this.#operation.run(operation, run).catch(() => ({ statusCode: 503, body: '' }));
+      const answer = this.app.inject(asked).catch(() => ({ statusCode: 503, body: '' }));
+      return answer.finally(() => this.#operations.delete(key));
     };
   }
 }
