@@ -1,70 +1,25 @@
 // A connection that breaks in the middle of a transaction ends nothing but that transaction.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { httpErrorFor } from '../../src/database/errors.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { connectForTest } from '../support/databases/connections.ts';
+import { openGateway } from '../support/gateway.ts';
 
-let gateway: TestGateway;
-let admin: TestGateway['database'];
-
-beforeEach(async () => {
-  gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 50, users: 5 })]);
-  admin = gateway.database;
-});
-
-afterEach(async () => {
-  await gateway.close();
-});
-
-/** Ends every other connection of this database. */
-async function endOthers(): Promise<void> {
-  await admin.pool.query(
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-  );
-}
-
-async function expectHealthy(): Promise<void> {
-  // More often than there are connections, so that every one of the pool is met.
-  const answers = await Promise.all(
-    Array.from({ length: 40 }, () => gateway.get('/api/outfits/?page=2')),
-  );
-  expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 200));
-}
-
-test('a transaction of Prisma fails as a 503, and leaves no broken connection behind', async () => {
-  const { prisma } = gateway.database;
-  const title = 'never to be seen';
-  const failure = await prisma
-    .$transaction(async (transaction) => {
-      await transaction.outfit.update({ where: { id: 1 }, data: { title } });
-      await endOthers();
-      await transaction.outfit.update({ where: { id: 2 }, data: { title } });
-    })
-    .catch((error: unknown) => error);
-  expect(httpErrorFor(failure)?.status).toBe(503);
-  expect(await prisma.outfit.count({ where: { title } })).toBe(0);
-  await expectHealthy();
-});
-
-test('so does one of ours that breaks between two statements', async () => {
-  const rows = [...generateOutfits({ outfits: 4_000, users: 5 })].slice(50);
-  const saving = saveOutfits(gateway.database.pool, rows).catch((error: unknown) => error);
-  await expect
-    .poll(
-      async () => {
-        const { rowCount } = await admin.pool.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database()
-         AND pid <> pg_backend_pid() AND state <> 'idle'`,
-        );
-        return rowCount;
-      },
-      { interval: 5 },
-    )
-    .toBeGreaterThan(0);
-  await endOthers();
+test('a transaction that breaks between two statements fails as a 503, and leaves no broken connection behind', async () => {
+  const [first, rest] = [50, 4_000].map((outfits) => [...generateOutfits({ outfits, users: 5 })]);
+  const { get, config, database, close } = await openGateway('PostgreSQL', first);
+  onTestFinished(close);
+  const admin = await connectForTest(config.databaseUrl);
+  const others = 'datname = current_database() AND pid <> pg_backend_pid()';
+  const saving = saveOutfits(database.pool, rest?.slice(50) ?? []).catch((error: unknown) => error);
+  const busy = `SELECT FROM pg_stat_activity WHERE ${others} AND state <> 'idle'`;
+  const countBusy = async () => (await admin.query(busy)).rowCount;
+  await expect.poll(countBusy, { interval: 5 }).toBeGreaterThan(0);
+  await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`);
   expect(httpErrorFor(await saving)?.status).toBe(503);
-  await expectHealthy();
-  expect((await gateway.get('/api/outfits/')).json().count).toBe(50);
+  // More often than there are connections, so that every one of the pool is met.
+  const pages = Array.from({ length: 40 }, () => get('/api/outfits/?page=2'));
+  for (const { statusCode } of await Promise.all(pages)) expect(statusCode).toBe(200);
+  expect((await get('/api/outfits/')).json().count).toBe(50);
 });

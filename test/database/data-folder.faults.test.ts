@@ -3,8 +3,7 @@ import { cpSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
 import { newEnvironment } from '../support/cli/first-start.ts';
-import { baseOf, failure, listing, runServer, stop } from '../support/cli/process.ts';
-import { signIn } from '../support/http/tokens.ts';
+import { baseOf, failure, listing, publish, runServer, stop } from '../support/cli/process.ts';
 
 /** A gateway on an embedded database of its own. */
 async function runPrepared() {
@@ -14,21 +13,11 @@ async function runPrepared() {
   return { environment, folder, server, base: await baseOf(server) };
 }
 
-async function publish(base: string): Promise<number> {
-  const response = await fetch(`${base}/api/outfits/`, {
-    method: 'POST',
-    headers: { ...(await signIn(7)), 'content-type': 'application/json' },
-    body: '{"image_key":"outfits/2b1d3c4e-0000-4000-8000-000000000001.png"}',
-  });
-  return response.status;
-}
-
 describe('the folder of the embedded database', () => {
   const removed = (folder: string) =>
     `The folder ${folder} of the embedded database was removed or replaced while it was in use: put it back if you can, then start again.`;
 
   test.each<[string, (folder: string) => void]>([
-    ['removed', (folder) => rmSync(folder, { recursive: true })],
     ['moved away', (folder) => renameSync(folder, `${folder}-moved`)],
     [
       'replaced by a copy',
@@ -47,24 +36,25 @@ describe('the folder of the embedded database', () => {
     ],
   ])('that is %s ends the process with one sentence', async (_what, change) => {
     const { folder, server, base, environment } = await runPrepared();
-    expect(await publish(base)).toBe(201);
+    expect((await publish(base)).status).toBe(201);
     change(folder);
     expect(await failure(server)).toBe(removed(folder));
     rmSync(`${folder}-moved`, { recursive: true, force: true });
     expect(readdirSync(environment['TMPDIR'] ?? '')).toEqual([]);
   });
 
-  test('that is gone takes nothing more', async () => {
+  test('that is removed takes nothing more, and ends the process, too', async () => {
     const { folder, server, base } = await runPrepared();
     rmSync(folder, { recursive: true });
     // A 503, or no answer at all when the process is faster.
-    expect(await publish(base).catch(() => 503)).toBe(503);
+    const taken = publish(base).then(({ status }) => status);
+    expect(await taken.catch(() => 503)).toBe(503);
     expect(await failure(server)).toBe(removed(folder));
   });
 
   test('without a part of the database is refused, and left as it is', async () => {
     const { environment, folder, server, base } = await runPrepared();
-    expect(await publish(base)).toBe(201);
+    expect((await publish(base)).status).toBe(201);
     expect(await stop(server)).toBe(0);
     for (const part of ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact']) {
       const path = join(folder, 'pgdata', part);
@@ -100,7 +90,7 @@ describe('the folder of the embedded database', () => {
     expect(found.length).toBe(3);
     expect(found).not.toContain(dead);
     expect(readdirSync(environment['DATA_DIR'] ?? '').sort()).toEqual(['lock', 'pgdata']);
-    expect(await publish(living.base)).toBe(201);
+    expect((await publish(living.base)).status).toBe(201);
     expect(await stop(next)).toBe(0);
     expect(await stop(living.server)).toBe(0);
     expect(readdirSync(TMPDIR)).toEqual(['outfit-gateway-notes1']);

@@ -1,9 +1,16 @@
 // The role of the gateway loses a right while it runs: the gateway is not ready and says which, until it is granted.
 import { randomUUID } from 'node:crypto';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { baseOf, listing, migratedEnvironmentOf, runServer, stop } from '../support/cli/process.ts';
+import {
+  baseOf,
+  listing,
+  migratedEnvironmentOf,
+  publish,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
 import { connectForTest, connectTo } from '../support/databases/connections.ts';
-import { secret, signIn } from '../support/http/tokens.ts';
+import { secret } from '../support/http/tokens.ts';
 
 /** A gateway whose role has the given rights on all tables and sequences, and their owner. */
 async function startAs(rights: string) {
@@ -26,20 +33,11 @@ async function startAs(rights: string) {
   return { gateway, base: await baseOf(gateway), role, owner };
 }
 
-async function publish(base: string): Promise<number> {
-  const response = await fetch(`${base}/api/outfits/`, {
-    method: 'POST',
-    headers: { ...(await signIn(7)), 'content-type': 'application/json' },
-    body: '{"image_key":"outfits/2b1d3c4e-0000-4000-8000-000000000001.png"}',
-  });
-  return response.status;
-}
-
 test('each right that is revoked is named, and the gateway is ready again when it is granted', async () => {
   const { gateway, base, role, owner } = await startAs('SELECT, INSERT, UPDATE, DELETE');
   const ready = async () => (await fetch(`${base}/health/ready`)).status;
   await expect.poll(ready).toBe(200);
-  expect(await publish(base)).toBe(201);
+  expect((await publish(base)).status).toBe(201);
   let outfits = 1;
   const revoked: [right: string, object: string, from: string][] = [
     ['SELECT', 'outfits', role],
@@ -56,13 +54,13 @@ test('each right that is revoked is named, and the gateway is ready again when i
   for (const [right, object, from] of revoked) {
     await owner.query(`REVOKE ${right} ON ${object} FROM ${from}`);
     await expect.poll(ready, { message: object }).toBe(503);
-    const statuses = [(await fetch(`${base}/api/outfits/?page=1`)).status, await publish(base)];
-    expect(statuses).toEqual([503, 503]);
+    const answers = [await fetch(`${base}/api/outfits/?page=1`), await publish(base)];
+    expect(answers.map(({ status }) => status)).toEqual([503, 503]);
     const wanted = `GRANT ${right} ON ${object} TO ${role}`;
     expect(gateway.output()).toContain(`the rights that the gateway needs: run \\"${wanted}\\".`);
     await owner.query(wanted);
     await expect.poll(ready, { message: object }).toBe(200);
-    expect(await publish(base)).toBe(201);
+    expect((await publish(base)).status).toBe(201);
     outfits += 1;
     expect((await listing(base)).count).toBe(outfits);
   }
@@ -74,7 +72,7 @@ test('a role that may only read serves reads, and refuses writes with 503', asyn
   const { gateway, base } = await startAs('SELECT');
   await expect.poll(async () => (await fetch(`${base}/health/ready`)).status).toBe(200);
   expect((await listing(base)).count).toBe(0);
-  expect(await publish(base)).toBe(503);
+  expect((await publish(base)).status).toBe(503);
   expect((await listing(base)).count).toBe(0);
   expect(await stop(gateway)).toBe(0);
 });

@@ -2,46 +2,32 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   expectWhole,
   interrupt,
   measureStart,
   newEnvironment,
-  type Signal,
 } from '../support/cli/first-start.ts';
-import { baseOf, dist, run, runServer, stop } from '../support/cli/process.ts';
-import { type DatabaseKind, databaseKinds } from '../support/gateway.ts';
+import { baseOf, dist, listing, run, runServer, stop } from '../support/cli/process.ts';
+import { databaseKinds } from '../support/gateway.ts';
 
-const signals: readonly Signal[] = ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGINT'];
-/** How many moments, spread over the whole start. */
-const moments = Number(process.env['FIRST_START_KILLS'] ?? 1);
-
-describe.each(databaseKinds)('%s', (kind: DatabaseKind) => {
-  let length: number;
-  beforeAll(async () => {
-    length = await measureStart(kind);
-  });
-
-  const cases = Array.from({ length: moments }, (_, index) => ({
-    signal: signals[index % signals.length] ?? 'SIGKILL',
-    percent: Math.round((100 * (index + 0.5)) / moments),
-  }));
-  test.each(cases)('$signal at $percent % of the first start', async ({ signal, percent }) => {
+test.each(databaseKinds)(
+  'a start that is cut short again and again comes to its end: on %s',
+  async (kind) => {
+    const length = await measureStart(kind);
     const environment = await newEnvironment(kind);
-    await interrupt(kind, environment, signal, (length * percent) / 100);
-    await expectWhole(kind, environment);
-  });
-
-  test('a start that is cut short again and again comes to its end', async () => {
-    const environment = await newEnvironment(kind);
-    for (const [index, percent] of [20, 80, 50, 95, 65].entries()) {
-      const signal = signals[index % signals.length] ?? 'SIGKILL';
-      await interrupt(kind, environment, signal, (length * percent) / 100);
+    for (const [percent, signal] of [
+      [20, 'SIGKILL'],
+      [80, 'SIGTERM'],
+      [50, 'SIGKILL'],
+      [95, 'SIGINT'],
+    ] as const) {
+      await interrupt(environment, signal, (length * percent) / 100);
     }
-    await expectWhole(kind, environment);
-  });
-});
+    await expectWhole(environment);
+  },
+);
 
 // Of about a thousand, which the template has.
 test.each([2, 300])('SIGKILL when the folder has %i entries', async (entries) => {
@@ -53,20 +39,19 @@ test.each([2, 300])('SIGKILL when the folder has %i entries', async (entries) =>
   server.child.kill('SIGKILL');
   expect(await server.ended).toBe('SIGKILL');
   expect(list()).toContain('unfinished');
-  await expectWhole('embedded', environment);
+  await expectWhole(environment);
   expect(list()).not.toContain('unfinished');
 });
 
-test('two gateways that start at once on one PostgreSQL fill it once', async () => {
+test('three gateways that start at once on one PostgreSQL fill it once', async () => {
   const environment = await newEnvironment('PostgreSQL');
   await run([`${dist}commands/cli.js`, 'migrate'], environment).ended;
-  const servers = [runServer(environment), runServer(environment), runServer(environment)];
+  const servers = [1, 2, 3].map(() => runServer(environment));
   for (const server of servers) {
-    const listing = await fetch(`${await baseOf(server)}/api/outfits/`);
-    expect(await listing.json()).toMatchObject({ count: 2_400 });
+    expect(await listing(await baseOf(server))).toMatchObject({ count: 2_400 });
   }
   const saved = servers.filter((server) => server.output().includes('2400 demonstration outfits'));
   expect(saved).toHaveLength(1);
   for (const server of servers) expect(await stop(server)).toBe(0);
-  await expectWhole('PostgreSQL', environment);
+  await expectWhole(environment);
 });

@@ -3,58 +3,69 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { DatabaseKind } from '../gateway.ts';
-import { secret, signIn } from '../http/tokens.ts';
-import { baseOf, dist, environmentOf, type Run, run, runServer, stop } from './process.ts';
+import { secret } from '../http/tokens.ts';
+import {
+  baseOf,
+  dist,
+  environmentOf,
+  listing,
+  publish,
+  type Run,
+  run,
+  runServer,
+  stop,
+} from './process.ts';
 
-/** Outfits of the demonstration set. */
-const whole = 2_400;
-
-export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGKILL';
+type Environment = Record<string, string>;
 
 /** An empty database, and a temporary folder of its own. */
-export async function newEnvironment(kind: DatabaseKind): Promise<Record<string, string>> {
+export async function newEnvironment(kind: DatabaseKind): Promise<Environment> {
   const { DATA_DIR: TMPDIR = '' } = await environmentOf('embedded');
   return { ...(await environmentOf(kind)), TMPDIR, SEED: 'demo', AUTH_JWT_SECRET: secret };
 }
 
-const migrate = (environment: Record<string, string>) =>
+const migrate = (environment: Environment) =>
   run([`${dist}commands/cli.js`, 'migrate'], environment);
 
 /** What a first start consists of, one after the other. */
-function* steps(kind: DatabaseKind, environment: Record<string, string>): Generator<Run> {
-  if (kind === 'PostgreSQL') yield migrate(environment);
-  yield runServer(environment);
+const stepsOf = (environment: Environment) =>
+  environment['DATABASE_URL'] ? [migrate, runServer] : [runServer];
+
+async function startWhole(environment: Environment): Promise<Run> {
+  if (environment['DATABASE_URL']) {
+    // Awaited: a gateway on a database that is not migrated yet listens, and answers 503.
+    const migrating = migrate(environment);
+    expect(await migrating.ended, migrating.errors()).toBe(0);
+  }
+  const server = runServer(environment);
+  await baseOf(server);
+  return server;
 }
 
 /** Milliseconds that a first start takes here and now, in which the moments are chosen. */
 export async function measureStart(kind: DatabaseKind): Promise<number> {
   const environment = await newEnvironment(kind);
   const start = performance.now();
-  const server = await startWhole(kind, environment);
+  const server = await startWhole(environment);
   const milliseconds = performance.now() - start;
   await stop(server);
   return milliseconds;
 }
 
-/**
- * Starts, sends the signal, and waits for the end.
- * @param when milliseconds from the beginning, or what is written to the log just before
- */
+/** Starts, sends the signal so many milliseconds later, and waits for the end. */
 export async function interrupt(
-  kind: DatabaseKind,
-  environment: Record<string, string>,
-  signal: Signal,
-  when: number | RegExp,
+  environment: Environment,
+  signal: NodeJS.Signals,
+  milliseconds: number,
 ): Promise<void> {
   let isSent = false;
   let current: Run | undefined;
-  const send = () => {
+  const timer = setTimeout(() => {
     isSent = true;
     current?.child.kill(signal);
-  };
-  const timer = typeof when === 'number' ? setTimeout(send, when) : undefined;
-  for (current of steps(kind, environment)) {
-    if (when instanceof RegExp) current.until(when).then(send, () => {});
+  }, milliseconds);
+  for (const start of stepsOf(environment)) {
+    current = start(environment);
     const ended = await current.ended;
     if (isSent) {
       // A signal that comes before the first line has run, or to a command, is the system's to obey.
@@ -68,31 +79,12 @@ export async function interrupt(
   expect(isSent).toBe(true);
 }
 
-async function startWhole(kind: DatabaseKind, environment: Record<string, string>): Promise<Run> {
-  if (kind === 'PostgreSQL') {
-    // Awaited: a gateway on a database that is not migrated yet listens, and answers 503.
-    const migrating = migrate(environment);
-    expect(await migrating.ended, migrating.errors()).toBe(0);
-  }
-  const server = runServer(environment);
-  await baseOf(server);
-  return server;
-}
-
 /** The next start has everything, takes what is published, and leaves nothing behind. */
-export async function expectWhole(
-  kind: DatabaseKind,
-  environment: Record<string, string>,
-): Promise<void> {
-  const server = await startWhole(kind, environment);
+export async function expectWhole(environment: Environment): Promise<void> {
+  const server = await startWhole(environment);
   const base = await baseOf(server);
-  const listing = await fetch(`${base}/api/outfits/`);
-  expect(await listing.json()).toMatchObject({ count: whole });
-  const created = await fetch(`${base}/api/outfits/`, {
-    method: 'POST',
-    headers: { ...(await signIn(7)), 'content-type': 'application/json' },
-    body: '{"image_key":"outfits/2b1d3c4e-0000-4000-8000-000000000001.png"}',
-  });
+  expect(await listing(base)).toMatchObject({ count: 2_400 });
+  const created = await publish(base);
   expect(created.status).toBe(201);
   expect(await created.json()).toMatchObject({ id: expect.any(Number) });
   expect(await stop(server)).toBe(0);

@@ -7,6 +7,7 @@ import { expect, inject } from 'vitest';
 import { makeDatabase, type TestDatabase } from '../databases/test-database.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
+import { signIn } from '../http/tokens.ts';
 
 export const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
 const testDatabases: TestDatabase[] = [];
@@ -108,7 +109,16 @@ export async function stop(server: Run): Promise<number | string> {
 export async function listing(base: string, query = '') {
   const response = await fetch(`${base}/api/outfits/${query}`);
   expect(response.status).toBe(200);
-  return (await response.json()) as { count: number; results: { id: number }[] };
+  return (await response.json()) as { count: number; results: { id: number; likes: number }[] };
+}
+
+/** Publishes an outfit of a user through a gateway that runs. */
+export async function publish(base: string, userId = 7): Promise<Response> {
+  return fetch(`${base}/api/outfits/`, {
+    method: 'POST',
+    headers: { ...(await signIn(userId)), 'content-type': 'application/json' },
+    body: '{"image_key":"outfits/2b1d3c4e-0000-4000-8000-000000000001.png"}',
+  });
 }
 
 /** A failed start says one sentence, and no trace of the inside. */

@@ -19,6 +19,13 @@ function workersOf(server: Run): number[] {
   return list.split(', ').map(Number);
 }
 
+/** The value of one series of a gateway; 0 when there is none. */
+export async function readMetric(port: string, series: string): Promise<number> {
+  const text = await (await fetch(`http://localhost:${port}/metrics`)).text();
+  const line = text.split('\n').find((one) => one.startsWith(`${series} `));
+  return Number(line?.split(' ').at(-1) ?? 0);
+}
+
 export function isAlive(processId: number): boolean {
   try {
     return process.kill(processId, 0);

@@ -66,14 +66,21 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Keeps a server busy until it is told to stop. */
-export function startLoad(base: string, clients = 12): Load {
+/**
+ * Keeps a server busy until it is told to stop.
+ * @param headersOf the headers of each request
+ */
+export function startLoad(
+  base: string,
+  clients = 12,
+  headersOf = (_turn: number): Record<string, string> => ({}),
+): Load {
   const answers: Answered[] = [];
   const agent = new Agent({ keepAlive: true });
   let isStopped = false;
   const work = async (client: number) => {
     for (let turn = client; !isStopped; turn += 7) {
-      answers.push(await send(base, anyRequest(turn), undefined, agent));
+      answers.push(await send(base, anyRequest(turn), undefined, agent, headersOf(turn)));
       // Less than the machine can do: this is about faults, not about overload.
       await new Promise((settle) => setTimeout(settle, 20));
     }
