@@ -10,49 +10,43 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { baseOf, dist, run, runServer } from '../support/cli/process.ts';
-import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
+import { baseOf, runServer } from '../support/cli/process.ts';
+import { execute } from '../support/databases/connections.ts';
+import { startDemoPostgres } from '../support/databases/demo-postgres.ts';
 import { send } from '../support/faults/load.ts';
 import { hasOpenSsl, makeCertificate } from '../support/http/certificates.ts';
 
-let server: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+let server: Awaited<ReturnType<typeof startDemoPostgres>>;
 let folder: string;
 const fileOf = (name: string) => join(folder, name);
 
-async function administer(...statements: string[]): Promise<pg.QueryResult | undefined> {
-  const client = new pg.Client(server.url);
-  await client.connect();
-  let last: pg.QueryResult | undefined;
-  for (const statement of statements) last = await client.query(statement);
-  await client.end();
-  return last;
-}
-
 /** Puts the server's certificate where it looks, and lets the role `certified` in by its own only. */
 async function switchOn(): Promise<void> {
-  const shown = await administer('SHOW data_directory');
-  const data: string = shown?.rows[0].data_directory;
+  const { rows } = await execute(server.url, 'SHOW data_directory');
+  const data: string = rows[0].data_directory;
   const { uid, gid } = statSync(data);
-  const place = (from: string, name: string) => {
+  for (const [from, name] of [
+    ['server.crt', 'server.crt'],
+    ['server.key', 'server.key'],
+    ['authority.crt', 'root.crt'],
+  ] as const) {
     copyFileSync(fileOf(from), join(data, name));
     chmodSync(join(data, name), 0o600);
     chownSync(join(data, name), uid, gid);
-  };
-  place('server.crt', 'server.crt');
-  place('server.key', 'server.key');
-  place('authority.crt', 'root.crt');
+  }
   const rules = ['hostssl all certified all cert', 'host all postgres all password'];
   writeFileSync(join(data, 'pg_hba.conf'), `${rules.join('\n')}\n`);
-  await administer(
+  for (const statement of [
     'CREATE ROLE certified SUPERUSER LOGIN',
     `ALTER SYSTEM SET ssl_ca_file = 'root.crt'`,
     'ALTER SYSTEM SET ssl = on',
     'SELECT pg_reload_conf()',
-  );
+  ]) {
+    await execute(server.url, statement);
+  }
 }
 
 beforeAll(async () => {
@@ -63,9 +57,8 @@ beforeAll(async () => {
   makeCertificate(folder, 'other', { subject: 'Another authority' });
   makeCertificate(folder, 'server', { subject: 'localhost', hosts: ['localhost'], authority });
   makeCertificate(folder, 'client', { subject: 'certified', authority });
-  server = await startEmbeddedPostgres();
+  server = await startDemoPostgres();
   await switchOn();
-  await run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL: server.url }).ended;
 });
 
 afterAll(async () => {
@@ -137,19 +130,5 @@ describe.skipIf(!hasOpenSsl)('TLS', () => {
       /"msg":"The PostgreSQL database [^\n]* cannot be reached \([^\n]*not in the cert[^\n]*\): start it, or correct DATABASE_URL\."/,
     );
     expect(gateway.errors()).toBe('');
-  });
-
-  test('a server that freezes is noticed, and is used when it is back', async () => {
-    const gateway = runServer({ DATABASE_URL: urlOf(byName), SEED: 'demo' });
-    const base = await baseOf(gateway);
-    expect((await send(base, '/api/outfits/')).status).toBe(200);
-    server.freeze();
-    try {
-      expect((await send(base, '/api/outfits/?page=2')).status).toBe(503);
-    } finally {
-      server.thaw();
-    }
-    const statusOf = async () => (await send(base, '/api/outfits/?page=3')).status;
-    await expect.poll(statusOf, { timeout: 20_000 }).toBe(200);
   });
 });

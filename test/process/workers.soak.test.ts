@@ -1,6 +1,5 @@
 // WORKERS: several processes that are one gateway to its operator and its clients.
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { countWorkers, splitLimits } from '../../src/process/cluster/parent.ts';
@@ -14,26 +13,8 @@ import {
   runServer,
   stop,
 } from '../support/cli/process.ts';
-import { isAlive, startTwo } from '../support/cli/workers.ts';
-
-const browser = 'text/html,*/*;q=0.8';
-
-/** A gateway of two workers with some outfits, and its metrics. */
-async function startMeasured(settings: Record<string, string> = {}) {
-  const metricsPort = await findFreePort();
-  const gateway = await startTwo({ METRICS_PORT: String(metricsPort), ...settings });
-  const metricsBase = `http://localhost:${metricsPort}`;
-  return {
-    ...gateway,
-    /** Of one series; 0 when there is none. */
-    metric: async (series: string) => {
-      const text = await (await fetch(`${metricsBase}/metrics`)).text();
-      const line = text.split('\n').find((one) => one.startsWith(`${series} `));
-      return Number(line?.split(' ').at(-1) ?? 0);
-    },
-    usage: async (accept = '*/*') => fetch(`${metricsBase}/usage`, { headers: { accept } }),
-  };
-}
+import { isAlive, readMetric, startTwo } from '../support/cli/workers.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 
 /** On a connection of its own, so that the next worker takes it. */
 async function ask(base: string, path = '/api/outfits/') {
@@ -56,8 +37,12 @@ const timeout = 120_000;
 
 describe('WORKERS=2', { timeout }, () => {
   test('is one gateway: both answer, the start and the end are said once, and all is counted together', async () => {
-    const gateway = await startMeasured({ SEED: 'demo', LOG_LEVEL: 'debug' });
-    const { server, base, workers } = gateway;
+    const METRICS_PORT = String(await findFreePort());
+    const { server, base, workers } = await startTwo({
+      METRICS_PORT,
+      SEED: 'demo',
+      LOG_LEVEL: 'debug',
+    });
     expect(new Set(workers).size).toBe(2);
     for (let time = 0; time < 10; time += 1) expect(await ask(base)).toBe(200);
     expect(await ask(base, '/health/ready')).toBe(200);
@@ -68,20 +53,20 @@ describe('WORKERS=2', { timeout }, () => {
       expect(linesWith(server, words), words).toHaveLength(1);
     }
 
-    const rest =
-      'gateway_http_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
-    expect(await gateway.metric(rest)).toBe(10);
-    expect(
-      await gateway.metric('gateway_client_requests_total{client="kiosk",interface="rest"}'),
-    ).toBe(10);
-    expect(await gateway.metric('gateway_workers')).toBe(2);
-    expect(await gateway.metric('gateway_build_info{version="1.0.0"}')).toBe(1);
-    expect(await gateway.metric('process_start_time_seconds')).toBeCloseTo(Date.now() / 1000, -3);
-    const { usage } = await (await gateway.usage()).json();
-    expect(usage).toMatchObject([
-      { client: 'kiosk', route: '/api/outfits/', requests: 10, statuses: { '2xx': 10 } },
-    ]);
-    expect(await (await gateway.usage(browser)).text()).toContain('What this one gateway');
+    const metric = (series: string) => readMetric(METRICS_PORT, series);
+    const rest = 'method="GET",route="/api/outfits/",operation="",status="200"';
+    expect(await metric(`gateway_http_requests_total{${rest}}`)).toBe(10);
+    const client = 'client="kiosk",interface="rest"';
+    expect(await metric(`gateway_client_requests_total{${client}}`)).toBe(10);
+    expect(await metric('gateway_workers')).toBe(2);
+    expect(await metric('gateway_build_info{version="1.0.0"}')).toBe(1);
+    expect(await metric('process_start_time_seconds')).toBeCloseTo(Date.now() / 1000, -3);
+    const usage = (accept: string) =>
+      fetch(`http://localhost:${METRICS_PORT}/usage`, { headers: { accept } });
+    expect(await (await usage('*/*')).json()).toMatchObject({
+      usage: [{ client: 'kiosk', route: '/api/outfits/', requests: 10, statuses: { '2xx': 10 } }],
+    });
+    expect(await (await usage('text/html,*/*;q=0.8')).text()).toContain('What this one gateway');
 
     // A terminal sends it to all of them.
     for (const worker of workers) process.kill(worker, 'SIGINT');
@@ -93,78 +78,46 @@ describe('WORKERS=2', { timeout }, () => {
   });
 
   test('takes no more connections than DATABASE_POOL_MAX, and those that watch', async () => {
-    const { server, base, databaseUrl } = await startMeasured({
-      DATABASE_POOL_MAX: '3',
-      CACHE_MAX_SIZE: '0',
-    });
-    const client = new pg.Client(databaseUrl);
-    await client.connect();
-    const counting = async () => {
-      const { rows } = await client.query(
-        `SELECT count(*)::int AS open FROM pg_stat_activity
-        WHERE application_name = 'outfit-gateway' AND datname = current_database()`,
-      );
-      return rows[0].open as number;
-    };
+    const settings = { DATABASE_POOL_MAX: '3', CACHE_MAX_SIZE: '0' };
+    const { server, base, databaseUrl } = await startTwo(settings);
+    const client = await connectForTest(databaseUrl);
     const asking = Array.from({ length: 200 }, () => ask(base));
     const open: number[] = [];
     for (let time = 0; time < 20; time += 1) {
-      open.push(await counting());
+      const { rowCount } = await client.query(
+        `SELECT FROM pg_stat_activity
+         WHERE application_name = 'outfit-gateway' AND datname = current_database()`,
+      );
+      open.push(rowCount ?? 0);
       await sleep(10);
     }
     expect(new Set(await Promise.all(asking))).toEqual(new Set([200]));
-    await client.end();
     // The pools, a probe and a monitor for each worker, the monitor of the parent and what it began with.
     expect(Math.max(...open)).toBeLessThanOrEqual(3 + 2 * 2 + 2);
     expect(Math.max(...open)).toBeGreaterThan(4);
     expect(await stop(server)).toBe(0);
   });
 
-  test('goes on when a worker is killed, starts another one, and forgets nothing that was told', async () => {
-    const { server, base, workers, metric } = await startMeasured();
-    const [first = 0, second = 0] = workers;
-    const rest =
-      'gateway_http_requests_total{method="GET",route="/api/outfits/",operation="",status="200"}';
-    for (let time = 0; time < 6; time += 1) await ask(base);
-    expect(await metric(rest)).toBe(6);
-    process.kill(first, 'SIGKILL');
-    await server.until(new RegExp(`worker ${first} has ended \\(SIGKILL\\)`));
-    expect(await ask(base)).toBe(200);
-    const [, other = ''] = await server.until(/worker (\d+) serves/);
-    expect(workers).not.toContain(Number(other));
-    for (let time = 0; time < 4; time += 1) expect(await ask(base)).toBe(200);
-    expect(await metric(rest)).toBe(11);
-    expect(await metric('gateway_worker_exits_total')).toBe(1);
-    expect(await metric('gateway_workers')).toBe(2);
-    expect(isAlive(second)).toBe(true);
-    expect(await stop(server)).toBe(0);
-  });
-
   test('replaces a worker that somebody asks to end, without an error', async () => {
-    const { server, base, workers, metric } = await startMeasured();
+    const METRICS_PORT = String(await findFreePort());
+    const { server, base, workers } = await startTwo({ METRICS_PORT });
     const [first = 0] = workers;
     process.kill(first, 'SIGTERM');
-    await server.until(/worker \d+ serves/);
-    await expect.poll(() => isAlive(first), { timeout: 20_000 }).toBe(false);
+    const [, other] = await server.until(/worker (\d+) serves/);
+    await expect.poll(() => isAlive(first)).toBe(false);
     expect(linesWith(server, 'has ended')).toEqual([]);
     expect(await ask(base)).toBe(200);
-    expect(await metric('gateway_worker_exits_total')).toBe(0);
-    expect(await stop(server)).toBe(0);
-  });
-
-  test('leaves no worker behind when the parent is killed', async () => {
-    const { server, workers } = await startMeasured();
-    expect(workers.filter(isAlive)).toHaveLength(2);
+    expect(await readMetric(METRICS_PORT, 'gateway_worker_exits_total')).toBe(0);
+    // No worker is left behind when its parent is killed.
     server.child.kill('SIGKILL');
-    await expect.poll(() => workers.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => [...workers, Number(other)].filter(isAlive)).toEqual([]);
   });
 
   test('waits for a database that is not migrated, and says so once', async () => {
     const server = runServer({ ...(await environmentOf('PostgreSQL')), WORKERS: '2' });
     const base = await baseOf(server);
-    expect(await ask(base, '/health/live')).toBe(200);
-    expect(await ask(base, '/health/ready')).toBe(503);
-    expect(await ask(base)).toBe(503);
+    const paths = ['/health/live', '/health/ready', '/api/outfits/'];
+    expect(await Promise.all(paths.map((path) => ask(base, path)))).toEqual([200, 503, 503]);
     expect(linesWith(server, 'npm run migrate')).toHaveLength(1);
     expect(await stop(server)).toBe(0);
   });
@@ -203,23 +156,15 @@ test.each(['1', '2'])(
   },
 );
 
-describe('what cannot start', { timeout }, () => {
-  test('as the embedded database with workers is refused with one sentence', async () => {
-    for (const WORKERS of ['2', 'auto']) {
-      expect(await failure(runServer({ DATA_DIR: '/nonexistent/x', WORKERS }), 2)).toBe(
-        `WORKERS is "${WORKERS}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
-      );
-    }
-  });
-
-  test('ends with the sentence of the worker that found it', async () => {
-    const environment = { ...(await migratedEnvironmentOf('PostgreSQL')), WORKERS: '2' };
-    const documents = { ...environment, TRUSTED_DOCUMENTS: '/nonexistent/documents.json' };
-    expect(await failure(runServer(documents), 2)).toMatch(/^TRUSTED_DOCUMENTS is /);
-    expect(await failure(runServer({ ...environment, HOST: '192.0.2.1', PORT: '4000' }))).toMatch(
-      /EADDRNOTAVAIL.*set HOST and PORT/,
-    );
-  });
+test('what cannot start ends with the sentence of the worker that found it', {
+  timeout,
+}, async () => {
+  const environment = { ...(await migratedEnvironmentOf('PostgreSQL')), WORKERS: '2' };
+  const documents = { ...environment, TRUSTED_DOCUMENTS: '/nonexistent/documents.json' };
+  expect(await failure(runServer(documents), 2)).toMatch(/^TRUSTED_DOCUMENTS is /);
+  expect(await failure(runServer({ ...environment, HOST: '192.0.2.1', PORT: '4000' }))).toMatch(
+    /EADDRNOTAVAIL.*set HOST and PORT/,
+  );
 });
 
 describe('the limits of the gateway', () => {
