@@ -3,11 +3,21 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { baseOf, demoEnvironment, dist, type Run, run, runServer } from '../support/cli/process.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import {
+  baseOf,
+  demoEnvironment,
+  dist,
+  listing,
+  type Run,
+  run,
+  runServer,
+} from '../support/cli/process.ts';
 import { connectTo, execute } from '../support/databases/connections.ts';
 import { hasPgBouncer, startPgBouncer } from '../support/databases/pgbouncer.ts';
 import { anyRequest, send } from '../support/faults/load.ts';
 import { outfitId } from '../support/gateway.ts';
+import { openStream } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const modes = ['session', 'transaction'] as const;
@@ -26,19 +36,17 @@ async function prepareRole(direct: string, limit = '30s'): Promise<void> {
   const page = readFileSync(new URL('../../docs/databases.md', import.meta.url), 'utf8');
   const [, statements = ''] = /```sql\n(.*?)```/s.exec(page) ?? [];
   const { username, pathname } = new URL(direct);
+  const role = `ROLE ${username} IN DATABASE ${pathname.slice(1)}`;
   const ours = statements
-    .replaceAll(
-      'ROLE gateway IN DATABASE outfits',
-      `ROLE ${username} IN DATABASE ${pathname.slice(1)}`,
-    )
+    .replaceAll('ROLE gateway IN DATABASE outfits', role)
     .replace(`statement_timeout = '30s'`, `statement_timeout = '${limit}'`);
   await execute(direct, ours);
 }
 
-const likes = 60;
+const likes = 30;
 
 /** Requests of every kind by 16 clients, ten to a like, and all that was not answered as it must be. */
-async function sendAll(base: string, most = likes): Promise<string[]> {
+async function sendAll(base: string): Promise<string[]> {
   const wrong: string[] = [];
   let turn = 0;
   const sendOne = async (number: number) => {
@@ -48,7 +56,7 @@ async function sendAll(base: string, most = likes): Promise<string[]> {
     return status === 200 && !body.includes('"errors"') ? undefined : `${status} ${body}`;
   };
   const work = async () => {
-    while (turn < most * 10) {
+    while (turn < likes * 10) {
       const problem = await sendOne(turn++);
       if (problem !== undefined) wrong.push(problem);
     }
@@ -69,40 +77,13 @@ async function createTwice(base: string, number: number): Promise<string | undef
   const input = `{ title: "Made ${number}", imageKey: "${imageKey}" }`;
   const what = `mutation { createOutfit(input: ${input}) { outfit { id title } } }`;
   const headers = { ...(await signIn(1 + (number % 50))), 'idempotency-key': `key ${number}` };
-  const answers = [
-    await send(base, what, undefined, undefined, headers),
-    await send(base, what, undefined, undefined, headers),
-  ];
-  const [first, second] = answers.map(({ body }) => body);
-  return first?.includes(`"Made ${number}"`) && first === second ? undefined : `${first} ${second}`;
+  const { body: first } = await send(base, what, undefined, undefined, headers);
+  const { body: second } = await send(base, what, undefined, undefined, headers);
+  return first.includes(`"Made ${number}"`) && first === second ? undefined : `${first} ${second}`;
 }
 
-/** Reads live answers until the listing's count has grown. */
-async function followCount(base: string): Promise<{ readonly grown: Promise<boolean> }> {
-  const response = await fetch(`${base}/graphql`, {
-    method: 'POST',
-    headers: { accept: 'text/event-stream', 'content-type': 'application/json' },
-    body: JSON.stringify({ query: 'subscription { outfits { count } }' }),
-  });
-  const counts = new Set<string>();
-  const grown = (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      for (const [count] of decoder.decode(chunk).matchAll(/"count":\d+/g)) counts.add(count);
-      if (counts.size > 2) return true;
-    }
-    return false;
-  })();
-  return { grown };
-}
-
-function start(environment: Record<string, string>): Run {
-  return runServer({
-    ...environment,
-    AUTH_JWT_SECRET: secret,
-    RATE_LIMIT: '100000/minute',
-  });
-}
+const start = (environment: Record<string, string>): Run =>
+  runServer({ ...environment, AUTH_JWT_SECRET: secret, RATE_LIMIT: '100000/minute' });
 
 describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mode) => {
   test(`answers ${likes * 10} requests of every kind as PostgreSQL does`, async () => {
@@ -110,16 +91,17 @@ describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mod
     if (mode === 'transaction') await prepareRole(direct);
     const server = start(environment);
     const base = await baseOf(server);
-    const { count: before } = await (await fetch(`${base}/api/outfits/`)).json();
-    const liked = `SELECT likes FROM outfit_like_counts WHERE id = 1`;
-    const { rows: had } = await execute(direct, liked);
-    const live = await followCount(base);
+    const countAll = async () => {
+      const { rows } = await execute(direct, `SELECT likes FROM outfit_like_counts WHERE id = 1`);
+      return { outfits: (await listing(base)).count, likes: rows[0].likes };
+    };
+    const before = await countAll();
+    const live = await openStream(base, 'subscription { outfits { count } }');
     expect(await sendAll(base)).toEqual([]);
-    expect(await live.grown).toBe(true);
-    const { count } = await (await fetch(`${base}/api/outfits/`)).json();
-    expect(count).toBe(before + likes);
-    const { rows } = await execute(direct, liked);
-    expect(rows[0].likes - had[0].likes).toBe(likes);
+    const after = { outfits: before.outfits + likes, likes: before.likes + likes };
+    expect(await countAll()).toEqual(after);
+    let { data } = await live.next();
+    while (data.data.outfits.count < after.outfits) ({ data } = await live.next());
     const check = run([`${dist}commands/cli.js`, 'counts', 'check'], { DATABASE_URL: direct });
     expect(await check.ended).toBe(0);
     expect(server.output()).not.toMatch(/"level":"(?:warn|error)".*"msg":"(?!slow")/);
@@ -175,15 +157,17 @@ describe.skipIf(!hasPgBouncer)('wrong settings for PgBouncer', () => {
     async (_, settings) => {
       const { environment } = await open('transaction', settings);
       const server = start({ ...environment, DATABASE_POOLER: 'session' });
-      expect(await sendAll(await baseOf(server), 30)).toEqual([]);
+      expect(await sendAll(await baseOf(server))).toEqual([]);
       expect(server.output()).toContain('set DATABASE_POOLER=transaction');
     },
   );
 
-  test.each(['migrate', 'counts check'])('%s says that it needs a session', async (command) => {
-    const { environment } = await open('transaction');
-    const started = run([`${dist}commands/cli.js`, ...command.split(' ')], environment);
-    expect(await started.ended).not.toBe(0);
-    expect(started.errors()).toMatch(/^DATABASE_POOLER is "transaction", but [^\n]*pooler\.\n$/);
+  test.each(['migrate', 'counts check'])('%s says that it needs a session', async (line) => {
+    const [name, ...args] = line.split(' ');
+    const command = await import(`../../src/commands/${name}.ts`);
+    const pooled = { DATABASE_URL: 'postgresql://localhost/any', DATABASE_POOLER: 'transaction' };
+    const { code, stderr } = await callCommand(command, args, pooled);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^DATABASE_POOLER is "transaction", but [^\n]*pooler\.\n$/);
   });
 });

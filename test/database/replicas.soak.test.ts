@@ -1,21 +1,19 @@
 // Two gateways read from two standbys while others write, and servers stop, freeze, lag and change places.
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { baseOf, dist, run, runServer } from '../support/cli/process.ts';
-import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
+import { baseOf, findFreePort, runServer } from '../support/cli/process.ts';
+import { connectTo } from '../support/databases/connections.ts';
+import { startDemoPostgres, throughPort } from '../support/databases/demo-postgres.ts';
 import { send } from '../support/faults/load.ts';
 import { openNetwork } from '../support/faults/network.ts';
-import { outfitId } from '../support/gateway.ts';
-import { secret, signIn } from '../support/http/tokens.ts';
 import { amount } from '../support/lane.ts';
 
 const leastReads = amount(0, 2_500);
 const ids = [101, 102, 103];
-const liked = 104;
 /** Milliseconds in which a standby that can be read from is, on a busy machine, too. */
-const pollTimeout = 60_000;
+const timeout = 60_000;
 
 /** Likes of an outfit: the highest number that a writer has begun to write, and that it was told of. */
 interface Likes {
@@ -27,7 +25,6 @@ const tracked = new Map<number, Likes>(ids.map((id) => [id, { begun: 1e6, acknow
 const wrong: unknown[] = [];
 let reads = 0;
 let refused = 0;
-let ownReads = 0;
 /** So many reads, and longer if need be: until both standbys have been read from as they should. */
 let isOver = false;
 /** While the primary changes, and until a gateway has found the new one. */
@@ -63,76 +60,47 @@ async function readOnce(base: string, turn: number): Promise<void> {
     refused++;
     return;
   }
-  let seen = 0;
-  for (const { id, likes } of status === 200 ? findOutfits(JSON.parse(body)) : []) {
-    const known = tracked.get(id);
-    if (!known) continue;
-    seen++;
+  const found = status === 200 ? [...findOutfits(JSON.parse(body))] : [];
+  const known = found.filter(({ id }) => tracked.has(id));
+  for (const { id, likes } of known) {
     const floor = floors.get(id) ?? 0;
-    if (likes < floor || likes > known.begun) wrong.push({ id, likes, floor, ...known });
+    const begun = tracked.get(id)?.begun ?? 0;
+    if (likes < floor || likes > begun) wrong.push({ id, likes, floor, begun });
   }
-  if (status !== 200 || seen === 0 || milliseconds > 5_000) {
+  if (status !== 200 || known.length === 0 || milliseconds > 5_000) {
     wrong.push({ question, status, milliseconds, body: body.slice(0, 300) });
   }
 }
 
-/** Runs statements one after the other, on another connection when one is lost. */
+/** Runs statements one after the other, on another connection when one is lost. Says whether each has succeeded. */
 function openWriter(url: string) {
   let client: pg.Client | undefined;
-  return {
-    async write(statement: string): Promise<boolean> {
-      try {
-        if (!client) {
-          client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
-          client.on('error', () => {});
-          await client.connect();
-        }
-        await client.query(statement);
-        return true;
-      } catch {
-        client?.end().catch(() => {});
-        client = undefined;
-        await sleep(50);
-        return false;
-      }
-    },
-    close: () => client?.end(),
+  onTestFinished(() => client?.end());
+  return async (statement: string): Promise<boolean> => {
+    try {
+      client ??= await connectTo(url);
+      await client.query(statement);
+      return true;
+    } catch {
+      client?.end().catch(() => {});
+      client = undefined;
+      await sleep(50);
+      return false;
+    }
   };
 }
 
 /** Writes more and more likes, as fast as others read: of no write that failed it is known whether it did. */
 async function writeLikes(url: string, id: number): Promise<void> {
-  const writer = openWriter(url);
+  const write = openWriter(url);
   const likes = tracked.get(id);
   while (likes && !isOver) {
     const value = ++likes.begun;
-    if (await writer.write(`UPDATE outfit_like_counts SET likes = ${value} WHERE id = ${id}`)) {
+    if (await write(`UPDATE outfit_like_counts SET likes = ${value} WHERE id = ${id}`)) {
       likes.acknowledged = value;
     }
     const next = reads + 20 + Math.random() * 80;
     while (reads < next && !isOver) await sleep(1);
-  }
-  await writer.close();
-}
-
-/** Likes through one gateway, and reads that through the other. */
-async function likeAndRead(bases: readonly string[]): Promise<void> {
-  const headers = await signIn(1);
-  const [near = '', far = ''] = bases;
-  for (let turn = 0; !isOver; turn++) {
-    const viewerHasLiked = turn % 2 === 0;
-    const mutation = `mutation { ${viewerHasLiked ? 'likeOutfit' : 'unlikeOutfit'}(id: "${outfitId(liked)}") { outfit { likes } } }`;
-    const written = await send(near, mutation, undefined, agent, headers);
-    const own = `{ outfit(databaseId: ${liked}) { viewerHasLiked } }`;
-    const read = await send(far, own, undefined, agent, headers);
-    if (written.status === 200 && written.body.includes('"likes"') && read.status === 200) {
-      ownReads++;
-      if (JSON.parse(read.body).data?.outfit?.viewerHasLiked !== viewerHasLiked) wrong.push(read);
-    } else if (!isFailingOver) {
-      await sleep(500);
-      wrong.push({ written, read });
-    }
-    await sleep(20);
   }
 }
 
@@ -141,38 +109,18 @@ const untilRead = async (share: number) => {
   while (reads < leastReads * share) await sleep(5);
 };
 
-async function readMetrics(server: ReturnType<typeof runServer>): Promise<string[]> {
-  const [, address = ''] = await server.until(/Metrics: +(http:[^\s"]+)/);
-  const text = await (await fetch(address)).text();
-  return text.split('\n').filter((line) => /^gateway_(standby|primary)_/.test(line));
-}
-
-const standbyReads = (metrics: readonly string[]) =>
-  metrics
-    .filter((line) => line.startsWith('gateway_standby_reads_total'))
-    .map((line) => Number(line.split(' ')[1]));
-
 /** A standby may cancel this, too. */
 async function execute(url: string, statement: string): Promise<void> {
-  const writer = openWriter(url);
-  while (!(await writer.write(statement)));
-  await writer.close();
+  const write = openWriter(url);
+  while (!(await write(statement)));
 }
 
 test(`none of ${leastReads} reads is stale, lost or refused but at the failover`, async () => {
   // A standby does not wait with what it replays: it cancels reads that are in its way.
-  const primary = await startEmbeddedPostgres(['-c', 'max_standby_streaming_delay=0']);
+  const primary = await startDemoPostgres(['-c', 'max_standby_streaming_delay=0']);
   const network = await openNetwork(primary.port);
-  const route = new URL(primary.url);
-  route.port = String(network.port);
-  expect(await run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL: route.href }).ended).toBe(
-    0,
-  );
-  const seeding = runServer({ DATABASE_URL: route.href, SEED: 'demo' });
-  await baseOf(seeding);
-  seeding.child.kill('SIGKILL');
-  await seeding.ended;
-  await execute(route.href, `UPDATE outfit_like_counts SET likes = 1000000 WHERE id IN (${ids})`);
+  const DATABASE_URL = throughPort(primary.url, network.port);
+  await execute(DATABASE_URL, `UPDATE outfit_like_counts SET likes = 1000000 WHERE id IN (${ids})`);
   const first = await primary.addStandby(network.port);
   const second = await primary.addStandby(network.port);
   onTestFinished(async () => {
@@ -180,55 +128,58 @@ test(`none of ${leastReads} reads is stale, lost or refused but at the failover`
     network.close();
     await Promise.all([primary, first, second].map((server) => server.close()));
   });
-  const servers = [1, 2].map(() =>
-    runServer({
-      DATABASE_URL: route.href,
-      DATABASE_READ_URLS: `${first.url},${second.url}`,
-      AUTH_JWT_SECRET: secret,
-      METRICS_PORT: '0',
-      RATE_LIMIT: '100000000/hour',
+  const gateways = await Promise.all(
+    [1, 2].map(async () => {
+      const METRICS_PORT = String(await findFreePort());
+      const DATABASE_READ_URLS = `${first.url},${second.url}`;
+      const settings = { RATE_LIMIT: '100000000/hour', METRICS_PORT };
+      const base = await baseOf(runServer({ DATABASE_URL, DATABASE_READ_URLS, ...settings }));
+      /** How often the first and the second standby were read from. */
+      const standbyReads = async () => {
+        const text = await (await fetch(`http://localhost:${METRICS_PORT}/metrics`)).text();
+        const series = text.matchAll(/^gateway_standby_reads_total\{.*\} (\d+)$/gm);
+        return [...series].map(([, count]) => Number(count));
+      };
+      return { base, standbyReads };
     }),
   );
-  const bases = await Promise.all(servers.map(baseOf));
+  const bases = gateways.map(({ base }) => base);
+  /** Until each gateway has read so much more from those standbys. */
+  const untilReadFrom = async (standbys: readonly number[]) => {
+    for (const { standbyReads } of gateways) {
+      const before = await standbyReads();
+      const least = async () => {
+        const now = await standbyReads();
+        return Math.min(...standbys.map((index) => (now[index] ?? 0) - (before[index] ?? 0)));
+      };
+      await expect.poll(least, { timeout }).toBeGreaterThan(leastReads / 200);
+    }
+  };
 
   const readers = Array.from({ length: 16 }, async (_, reader) => {
-    for (let turn = reader; !isOver; turn += 7) {
-      await readOnce(bases[reader % 2] ?? '', turn);
-    }
+    for (let turn = reader; !isOver; turn += 7) await readOnce(bases[reader % 2] ?? '', turn);
   });
-  const writers = ids.map((id) => writeLikes(route.href, id));
+  const writers = ids.map((id) => writeLikes(DATABASE_URL, id));
   const cleaner = (async () => {
-    const writer = openWriter(route.href);
-    while (!isOver) {
-      await writer.write('VACUUM outfits');
-      await sleep(100);
-    }
-    await writer.close();
+    const write = openWriter(DATABASE_URL);
+    for (; !isOver; await sleep(100)) await write('VACUUM outfits');
   })();
-  const viewer = likeAndRead(bases);
 
-  await untilRead(0.08);
-  await first.stop();
-  await untilRead(0.14);
-  await first.start();
-  await untilRead(0.2);
-  second.freeze();
-  await untilRead(0.26);
-  second.thaw();
-  await untilRead(0.32);
-  await second.crash();
-  await untilRead(0.36);
-  await second.start();
-  await untilRead(0.42);
-  await execute(first.url, 'SELECT pg_wal_replay_pause()');
-  await untilRead(0.48);
-  await execute(first.url, 'SELECT pg_wal_replay_resume()');
-  await untilRead(0.55);
-  // Or else it proves nothing: each gateway reads from both.
-  for (const server of servers) {
-    const least = async () => Math.min(...standbyReads(await readMetrics(server)));
-    await expect.poll(least, { timeout: pollTimeout }).toBeGreaterThan(leastReads / 200);
+  for (const [share, change] of [
+    [0.08, () => first.stop()],
+    [0.14, () => first.start()],
+    [0.2, () => second.freeze()],
+    [0.26, () => second.thaw()],
+    [0.32, () => second.crash()],
+    [0.36, () => second.start()],
+    [0.42, () => execute(first.url, 'SELECT pg_wal_replay_pause()')],
+    [0.48, () => execute(first.url, 'SELECT pg_wal_replay_resume()')],
+  ] as const) {
+    await untilRead(share);
+    await change();
   }
+  // Both are back: each gateway reads from each.
+  await untilReadFrom([0, 1]);
   // Nothing that was acknowledged is lost: both have all of it when it has stopped.
   isFailingOver = true;
   await primary.stop();
@@ -240,35 +191,23 @@ test(`none of ${leastReads} reads is stale, lost or refused but at the failover`
   }
   await sleep(500);
   isFailingOver = false;
-  const before = await Promise.all(servers.map(readMetrics));
+  const before = await Promise.all(gateways.map(({ standbyReads }) => standbyReads()));
   await untilRead(0.75);
   second.freeze();
   await untilRead(0.8);
   second.thaw();
   await untilRead(1);
   // The one that is left follows the new primary, and is read from again.
-  for (const [index, server] of servers.entries()) {
-    const [, remainingBefore = 0] = standbyReads(before[index] ?? []);
-    const remaining = async () => standbyReads(await readMetrics(server))[1];
-    const enough = remainingBefore + leastReads / 200;
-    await expect.poll(remaining, { timeout: pollTimeout }).toBeGreaterThan(enough);
-  }
+  await untilReadFrom([1]);
   isOver = true;
-  await Promise.all([...readers, ...writers, cleaner, viewer]);
+  await Promise.all([...readers, ...writers, cleaner]);
 
-  const after = await Promise.all(servers.map(readMetrics));
-  const writes = [...tracked.values()].map(({ acknowledged }) => acknowledged - 1e6);
-  if (process.env['SHOW_FIGURES']) {
-    console.info({ reads, refused, ownReads, writes, wrong: wrong.length, before, after });
-  }
   expect(wrong.slice(0, 10)).toEqual([]);
   // Lost would be what was acknowledged and is not there.
   for (const base of bases) await Promise.all([0, 1, 2].map((turn) => readOnce(base, turn + 5)));
   expect(wrong).toEqual([]);
   // A primary is no standby.
-  for (const [index, metrics] of after.entries()) {
-    expect(standbyReads(metrics)[0]).toBe(standbyReads(before[index] ?? [])[0]);
-  }
+  const after = await Promise.all(gateways.map(({ standbyReads }) => standbyReads()));
+  expect(after.map(([ofPrimary]) => ofPrimary)).toEqual(before.map(([ofPrimary]) => ofPrimary));
   expect(refused).toBeLessThan(leastReads / 5);
-  expect(ownReads).toBeGreaterThan(10);
 });

@@ -15,34 +15,24 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { migrate } from '../../src/database/migrations.ts';
 import { Replicas } from '../../src/database/standby/replicas.ts';
-import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { baseOf, failure, listing, runServer, stop } from '../support/cli/process.ts';
 import { connectForTest, connectTo } from '../support/databases/connections.ts';
-import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
+import { startDemoPostgres } from '../support/databases/demo-postgres.ts';
 import { databaseKinds, openGateway, outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
-const rows = [...generateOutfits({ outfits: 45, users: 9 })];
-const [{ id, userId } = { id: 0, userId: 0 }] = rows;
+const [id, userId] = [1, 1];
 const document = `{ outfit(databaseId: ${id}) { likes } outfits { results { id: databaseId likes } } }`;
 
-/** For what takes a moment, also on a machine that does other things. */
-const pollOptions = { timeout: 20_000 };
-
-type Postgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
+type Postgres = Awaited<ReturnType<typeof startDemoPostgres>>;
 let primary: Postgres;
 let standby: Awaited<ReturnType<Postgres['addStandby']>>;
 let outside: pg.Client;
 let inside: pg.Client;
 
 beforeAll(async () => {
-  primary = await startEmbeddedPostgres();
-  const database = await openDatabase(readConfig({ DATABASE_URL: primary.url }));
-  await migrate(database.pool, () => {});
-  await saveOutfits(database.pool, rows);
-  await database.close();
+  primary = await startDemoPostgres();
   standby = await primary.addStandby();
   outside = await connectTo(primary.url);
 });
@@ -80,23 +70,27 @@ async function open(environment: Record<string, string> = {}): Promise<Opened> {
   return { app, replicas, told, reads: () => [...replicas.reads.values()].reduce((a, b) => a + b) };
 }
 
-async function ask({ app }: Opened, query = document, headers = {}) {
-  const response = await app.inject({
-    method: 'POST',
-    url: '/graphql',
-    headers,
-    payload: { query },
-  });
+const send = ({ app }: Opened, query: string, headers = {}) =>
+  app.inject({ method: 'POST', url: '/graphql', headers, payload: { query } });
+
+async function ask(opened: Opened, query = document, headers = {}) {
+  const response = await send(opened, query, headers);
   expect(response.statusCode).toBe(200);
   return response.json().data;
 }
 
-/** Writes beside the gateway, and expects that to be read at once. */
-async function seeWrite(opened: Opened): Promise<void> {
-  const written = await outside.query<{ likes: number }>(
+/** Writes beside the gateway: likes of the outfit. */
+async function addLike(): Promise<number> {
+  const { rows } = await outside.query(
     `UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${id} RETURNING likes`,
   );
-  expect((await ask(opened)).outfit.likes).toBe(written.rows[0]?.likes);
+  return rows[0].likes;
+}
+
+/** Writes beside the gateway, and expects that to be read at once. */
+async function seeWrite(opened: Opened): Promise<void> {
+  const likes = await addLike();
+  expect((await ask(opened)).outfit.likes).toBe(likes);
 }
 
 /** Until a write has been read from the standby. */
@@ -106,7 +100,7 @@ async function untilRead(opened: Opened): Promise<void> {
     await seeWrite(opened);
     return opened.reads();
   };
-  await expect.poll(readNext, pollOptions).toBeGreaterThan(before);
+  await expect.poll(readNext).toBeGreaterThan(before);
 }
 
 /** Until the test has ended: the standby holds this lock too, and reads wait there. */
@@ -119,7 +113,7 @@ async function lockOutfits(): Promise<void> {
   // Or else the lock is sent when something is committed.
   await outside.query('CHECKPOINT');
   const locks = `SELECT FROM pg_locks WHERE relation = 'outfits'::regclass AND mode = 'AccessExclusiveLock'`;
-  await expect.poll(async () => (await inside.query(locks)).rowCount, pollOptions).toBe(1);
+  await expect.poll(async () => (await inside.query(locks)).rowCount).toBe(1);
 }
 
 describe.each(['64MiB', '0'])('with CACHE_MAX_SIZE=%s', (CACHE_MAX_SIZE) => {
@@ -156,7 +150,7 @@ test('a list that was too expensive for the standby is not read once more from t
   const { failed } = opened.replicas.primaryReads;
   await lockOutfits();
   const query = '{ outfits(filter: { hasVideo: true }) { count } }';
-  const answer = await opened.app.inject({ method: 'POST', url: '/graphql', payload: { query } });
+  const answer = await send(opened, query);
   expect(answer.json().errors[0].extensions.code).toBe('TIMEOUT');
   expect(opened.replicas.primaryReads.failed).toBe(failed);
 });
@@ -168,36 +162,12 @@ test.each(['pg_cancel_backend', 'pg_terminate_backend'])(
     await untilRead(opened);
     await lockOutfits();
     const asked = ask(opened, `{ outfits(page: 2) { results { likes } } }`);
-    const endWaiting = async () => {
-      const { rowCount } = await inside.query(
-        `SELECT ${end}(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`,
-      );
-      return rowCount;
-    };
-    await expect.poll(endWaiting, pollOptions).toBe(1);
-    await expect.poll(() => opened.replicas.primaryReads.failed, pollOptions).toBe(1);
+    const waiting = `SELECT ${end}(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await inside.query(waiting)).rowCount).toBe(1);
+    await expect.poll(() => opened.replicas.primaryReads.failed).toBe(1);
     await outside.query('ROLLBACK');
     expect((await asked).outfits.results).toHaveLength(20);
     await untilRead(opened);
-  },
-);
-
-test.each([
-  ['is stopped', () => standby.stop(), () => standby.start()],
-  ['crashes', () => standby.crash(), () => standby.start()],
-  ['is frozen', () => standby.freeze(), () => standby.thaw()],
-] as const)(
-  'a standby that %s is left out, and used again when it is back',
-  async (_, begin, end) => {
-    const opened = await open();
-    await untilRead(opened);
-    await begin();
-    for (let round = 0; round < 5; round++) await seeWrite(opened);
-    await expect.poll(() => opened.told.at(-1), pollOptions).toMatch(/^cannot be read from/);
-    await seeWrite(opened);
-    await end();
-    await untilRead(opened);
-    expect(opened.told.at(-1)).toBeUndefined();
   },
 );
 
@@ -213,12 +183,12 @@ describe('at start', () => {
     expect(server.output()).toMatch(/is no standby, or not any more: it is not read from/);
     expect(server.output()).not.toContain('postgres:postgres');
     const readNext = async () => {
-      await outside.query(`UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${id}`);
+      await addLike();
       await listing(base);
       return (await fetch(metrics)).text();
     };
     const read = `gateway_standby_reads_total{standby="127.0.0.1:${standby.port}"}`;
-    await expect.poll(readNext, pollOptions).toMatch(new RegExp(`^${read} [1-9]`, 'm'));
+    await expect.poll(readNext).toMatch(new RegExp(`^${read} [1-9]`, 'm'));
     const text = await readNext();
     expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${standby.port}"} 1`);
     expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${primary.port}"} 0`);
@@ -233,37 +203,34 @@ describe('at start', () => {
 
   test('the gateway does not wait for a standby that is away', async () => {
     const server = start('postgresql://127.0.0.1:1/outfits');
-    expect((await listing(await baseOf(server))).count).toBe(rows.length);
+    expect((await listing(await baseOf(server))).count).toBe(2_400);
     expect(server.output()).toMatch(
       /cannot be read from \(.*ECONNREFUSED.*\): it is not read from/,
     );
   });
 });
 
-describe.each(databaseKinds)('READ_MAX_STALENESS on %s', (kind) => {
-  test('gives what was shown a while ago, but not to a viewer', async () => {
-    const environment = { READ_MAX_STALENESS: '600000ms', AUTH_JWT_SECRET: secret };
+test.each(databaseKinds)(
+  'READ_MAX_STALENESS gives what was shown a while ago, but not to a viewer, nor for longer: on %s',
+  async (kind) => {
+    const rows = [...generateOutfits({ outfits: 45, users: 9 })];
+    const environment = { READ_MAX_STALENESS: '5s', AUTH_JWT_SECRET: secret };
     const { app, database, close } = await openGateway(kind, rows, environment);
     onTestFinished(close);
-    const headers = await signIn(userId);
+    const headers = await signIn(rows[0]?.userId ?? 0);
     const read = async (by = {}) => (await app.inject({ url: '/api/outfits/', headers: by })).body;
+    const write = () => database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     const first = await read();
-    await database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
+    await write();
     expect(await read()).toBe(first);
     const second = await read(headers);
     expect(second).not.toBe(first);
     expect(await read()).toBe(second);
-  });
-
-  test('ends', async () => {
-    const { app, database, close } = await openGateway(kind, rows, { READ_MAX_STALENESS: '50ms' });
-    onTestFinished(close);
-    const read = async () => (await app.inject('/api/outfits/')).body;
-    const first = await read();
-    await database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-    await expect.poll(read, pollOptions).not.toBe(first);
-  });
-});
+    await write();
+    expect(await read()).toBe(second);
+    await expect.poll(read).not.toBe(second);
+  },
+);
 
 test('with READ_MAX_STALENESS, a standby may lack what a viewer is told', async () => {
   const opened = await open({ READ_MAX_STALENESS: '600000ms' });
@@ -272,19 +239,17 @@ test('with READ_MAX_STALENESS, a standby may lack what a viewer is told', async 
     await ask(opened, `{ a${turn++}: outfits { count } }`);
     return opened.reads();
   };
-  await expect.poll(readNext, pollOptions).toBe(1);
+  await expect.poll(readNext).toBe(1);
   await inside.query('SELECT pg_wal_replay_pause()');
   onTestFinished(async () => {
     await inside.query('SELECT pg_wal_replay_resume()');
   });
-  const { rows: written } = await outside.query(
-    `UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${id} RETURNING likes`,
-  );
+  const likes = await addLike();
   const reads = opened.reads();
   const query = `{ outfit(databaseId: ${id}) { likes id } }`;
-  expect((await ask(opened, query)).outfit.likes).toBe(written[0].likes - 1);
+  expect((await ask(opened, query)).outfit.likes).toBe(likes - 1);
   expect(opened.reads()).toBe(reads + 1);
-  expect((await ask(opened, query, await signIn(userId))).outfit.likes).toBe(written[0].likes);
+  expect((await ask(opened, query, await signIn(userId))).outfit.likes).toBe(likes);
 });
 
 // The last one: the standby is none any more.
@@ -294,7 +259,7 @@ test('a standby that is promoted is not read from', async () => {
   await inside.query('SELECT pg_promote()');
   await inside.query(`UPDATE outfit_like_counts SET likes = 7 WHERE id = ${id}`);
   for (let round = 0; round < 10; round++) await seeWrite(opened);
-  await expect.poll(() => opened.told.at(-1), pollOptions).toBe('is no standby, or not any more');
+  await expect.poll(() => opened.told.at(-1)).toBe('is no standby, or not any more');
   const reads = opened.reads();
   for (let round = 0; round < 10; round++) await seeWrite(opened);
   expect(opened.reads()).toBe(reads);
