@@ -121,8 +121,10 @@ test.each([
 
 test.each([
   ['search', 'ab', 'Give words of three characters or more'],
+  ['search', 'x'.repeat(101), 'at most 100 characters'],
   ['search', '\0', 'Null characters are not allowed'],
   ['likes_from', 'many', 'A valid integer is required'],
+  ['likes_from', '-1', 'must be 0 or more'],
   ['created_from', '2024-02-30', 'RFC 3339'],
   ['video', 'perhaps', 'Must be a valid boolean'],
   ['hashtag', ' ', 'is no hashtag'],

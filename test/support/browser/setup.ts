@@ -1,12 +1,10 @@
 // One Chromium and one gateway with the demonstration set, for all tests of the lane.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type BrowserServer, chromium } from 'playwright-core';
 import type { TestProject } from 'vitest/node';
+import { baseOf, clearAway, runServer } from '../cli/process.ts';
 import { secret } from '../http/tokens.ts';
 
 declare module 'vitest' {
@@ -50,36 +48,14 @@ async function launch(): Promise<BrowserServer> {
 }
 
 /** The built gateway with default settings, and a secret, so that viewers can sign in. */
-async function startGateway(): Promise<{ readonly base: string; stop(): Promise<void> }> {
+async function startGateway() {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-browser-'));
-  const child = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('../../../dist/server.js', import.meta.url))],
-    {
-      // Not where a developer's .env may be.
-      cwd: folder,
-      env: { PATH: process.env['PATH'], PORT: '0', DATA_DIR: folder, AUTH_JWT_SECRET: secret },
-      stdio: ['ignore', 'pipe', 'pipe'],
+  const server = runServer({ DATA_DIR: folder, AUTH_JWT_SECRET: secret });
+  return {
+    base: await baseOf(server),
+    stop: async () => {
+      await clearAway();
+      rmSync(folder, { recursive: true, force: true });
     },
-  );
-  const stop = async () => {
-    child.kill('SIGKILL');
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-    rmSync(folder, { recursive: true, force: true });
   };
-  let output = '';
-  const base = await new Promise<string>((settle, reject) => {
-    const read = (chunk: Buffer) => {
-      output += chunk;
-      const [, found] = /(http:\/\/[^/\s"]+)\/graphql/.exec(output) ?? [];
-      if (found) settle(found);
-    };
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    child.once('exit', () => reject(new Error(`The gateway has ended: ${output}`)));
-  }).catch(async (error) => {
-    await stop();
-    throw error;
-  });
-  return { base, stop };
 }
