@@ -1,9 +1,8 @@
 // HTTP_PROXY, HTTPS_PROXY and NO_PROXY, for whatever verify, replay, import and the key set ask.
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
+import { closeServer, listen } from '../support/http/listen.ts';
 
 const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
 beforeEach(() => {
@@ -23,9 +22,9 @@ async function startProxy() {
     asked.push(`CONNECT ${url}`);
     socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close());
-  return { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  const port = await listen(server);
+  onTestFinished(() => closeServer(server));
+  return { base: `http://127.0.0.1:${port}`, asked };
 }
 
 function ask(origin: string) {

@@ -12,8 +12,6 @@ describe.each(laneKinds)('conditional requests on %s', (kind) => {
 
   const head = (url: string, headers: Record<string, string> = {}) =>
     gateway.app.inject({ method: 'HEAD', url, headers: { host: 'shop.test', ...headers } });
-  const tagOf = async (url: string, headers: Record<string, string> = {}) =>
-    String((await gateway.get(url, headers)).headers.etag);
 
   describe.each([
     ['REST', '/api/outfits/?page=2', 'Accept'],
@@ -44,12 +42,8 @@ describe.each(laneKinds)('conditional requests on %s', (kind) => {
       for (const response of [await gateway.get(url, headers), await head(url, headers)]) {
         expect(response.statusCode).toBe(304);
         expect(response.rawPayload).toHaveLength(0);
-        const { etag, vary, 'cache-control': cacheControl } = response.headers;
-        expect({ etag, vary, cacheControl }).toEqual({
-          etag: full.headers.etag,
-          vary: varies,
-          cacheControl: 'no-cache',
-        });
+        const { etag } = full.headers;
+        expect(response.headers).toMatchObject({ etag, vary: varies, 'cache-control': 'no-cache' });
         expect(response.headers).not.toHaveProperty('content-type');
         // Nothing, or what the full answer has: another number would be a lie.
         expect([undefined, full.headers['content-length']]).toContain(
@@ -74,7 +68,7 @@ describe.each(laneKinds)('conditional requests on %s', (kind) => {
 
     test('the tag changes with the data, and only then', async () => {
       const { pool } = gateway.database;
-      const before = await tagOf(url);
+      const before = String((await gateway.get(url)).headers.etag);
       // A commit that changes nothing that is shown: read anew, with the same bytes.
       await pool.query(`CREATE TABLE IF NOT EXISTS unrelated (id int)`);
       expect((await gateway.get(url, { 'if-none-match': before })).statusCode).toBe(304);
@@ -87,31 +81,20 @@ describe.each(laneKinds)('conditional requests on %s', (kind) => {
     });
   });
 
-  test('the same records with other links are another answer, with another tag', async () => {
-    const url = '/api/outfits/?page=2';
-    const variants = [
-      await tagOf(url),
-      await tagOf(`${url}&a=1`),
-      await tagOf(`${url}&a=2`),
-      await tagOf(url, { host: 'other.test' }),
-    ];
-    expect(new Set(variants).size).toBe(4);
-    // And each stays what it was, also after the others were asked for.
-    expect(await tagOf(url)).toBe(variants[0]);
-    expect(await tagOf(url, { host: 'other.test' })).toBe(variants[3]);
-  });
-
   test('the tags are those of the bytes, also for answers that share records', async () => {
     const bodies = new Map<string, string>();
     for (let round = 0; round < 2; round++) {
-      for (const query of ['', 'page=2', 'page=2&a=1', 'ordering=id', 'ordering=-created&page=1']) {
-        const response = await gateway.get(`/api/outfits/?${query}`);
+      for (const [query, host = 'shop.test'] of [
+        ...[[''], ['page=2'], ['page=2', 'other.test'], ['page=2&a=1'], ['page=2&a=2']],
+        ...[['ordering=id'], ['ordering=-created&page=1']],
+      ]) {
+        const response = await gateway.get(`/api/outfits/?${query}`, { host });
         const tag = String(response.headers.etag);
         expect(bodies.get(tag) ?? response.body).toBe(response.body);
         bodies.set(tag, response.body);
       }
     }
-    expect(bodies.size).toBe(5);
+    expect(bodies.size).toBe(7);
   });
 
   test('an error is an error, whatever the client says to have', async () => {

@@ -1,7 +1,7 @@
 // Which pages of other origins may read answers.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 5, users: 2 })];
 const listed = 'https://app.example.com';
@@ -29,65 +29,58 @@ describe('without CORS_ORIGINS', () => {
 });
 
 describe('with CORS_ORIGINS', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    const CORS_ORIGINS = `${listed}, http://localhost:5173`;
-    gateway = await openGateway('PostgreSQL', rows, { CORS_ORIGINS });
-  });
-  afterAll(() => gateway.close());
+  const CORS_ORIGINS = `${listed}, http://localhost:5173`;
+  const gateway = useGateway('PostgreSQL', rows, { CORS_ORIGINS });
 
-  test.each([listed, 'http://localhost:5173'])(
-    'a page of %s may read every answer, errors too, without cookies',
-    async (origin) => {
+  test.each<[string | undefined, boolean]>([
+    [listed, true],
+    ['http://localhost:5173', true],
+    ['https://evil.example.com', false],
+    [`${listed}.evil.test`, false],
+    [`${listed}:8443`, false],
+    ['http://app.example.com', false],
+    ['HTTPS://APP.EXAMPLE.COM', false],
+    ['null', false],
+    ['', false],
+    [undefined, false],
+  ])(
+    'a page of %s may read every answer, errors and unchanged ones too: %s',
+    async (origin, may) => {
+      const allowed = {
+        'access-control-allow-origin': origin,
+        'access-control-expose-headers':
+          'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id',
+      };
       for (const url of paths) {
-        const response = await gateway.get(url, { origin });
-        expect(corsHeaders(response.headers)).toEqual({
-          'access-control-allow-origin': origin,
-          'access-control-expose-headers':
-            'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id',
-        });
-        expect(response.headers.vary).toMatch(/^(Accept, (Accept-Encoding, )?)?Origin$/);
+        for (const known of ['"other"', '*']) {
+          const sent = origin === undefined ? {} : { origin };
+          const { headers } = await gateway.get(url, { ...sent, 'if-none-match': known });
+          expect(corsHeaders(headers)).toEqual(may ? allowed : {});
+          expect(headers.vary).toMatch(/^(Accept, (Accept-Encoding, )?)?Origin$/);
+        }
       }
     },
   );
 
-  test.each([
-    'https://evil.example.com',
-    `${listed}.evil.test`,
-    `${listed}:8443`,
-    'http://app.example.com',
-    'HTTPS://APP.EXAMPLE.COM',
-    'null',
-    '',
-    undefined,
-  ])('an answer to the origin %s has no header for it, but varies', async (origin) => {
-    for (const url of paths) {
-      const response = await gateway.get(url, origin === undefined ? {} : { origin });
-      expect(corsHeaders(response.headers)).toEqual({});
-      expect(response.headers.vary).toMatch(/^(Accept, (Accept-Encoding, )?)?Origin$/);
-    }
-  });
-
-  test.each([
-    'authorization,content-type,idempotency-key,x-request-id',
-    'apollographql-client-name, if-none-match, traceparent',
-    undefined,
-  ])('a preflight is answered for a request with the headers %s', async (asked) => {
-    for (const url of ['/api/outfits/', '/graphql']) {
-      const more = asked === undefined ? {} : { 'access-control-request-headers': asked };
-      const headers = { origin: listed, ...preflight, ...more };
-      const response = await gateway.app.inject({ method: 'OPTIONS', url, headers });
-      expect(response.statusCode).toBe(204);
-      expect(response.body).toBe('');
-      expect(corsHeaders(response.headers)).toEqual({
-        'access-control-allow-origin': listed,
-        'access-control-allow-methods': 'GET, HEAD, POST',
-        ...(asked === undefined ? {} : { 'access-control-allow-headers': asked }),
-        'access-control-max-age': '600',
-      });
-      expect(response.headers.vary).toBe('Access-Control-Request-Headers, Origin');
-    }
-  });
+  test.each(['authorization, content-type,if-none-match', undefined])(
+    'a preflight is answered for a request with the headers %s',
+    async (asked) => {
+      for (const url of ['/api/outfits/', '/graphql']) {
+        const more = asked === undefined ? {} : { 'access-control-request-headers': asked };
+        const headers = { origin: listed, ...preflight, ...more };
+        const response = await gateway.app.inject({ method: 'OPTIONS', url, headers });
+        expect(response.statusCode).toBe(204);
+        expect(response.body).toBe('');
+        expect(corsHeaders(response.headers)).toEqual({
+          'access-control-allow-origin': listed,
+          'access-control-allow-methods': 'GET, HEAD, POST',
+          ...(asked === undefined ? {} : { 'access-control-allow-headers': asked }),
+          'access-control-max-age': '600',
+        });
+        expect(response.headers.vary).toBe('Access-Control-Request-Headers, Origin');
+      }
+    },
+  );
 
   test('OPTIONS that is no preflight of a listed origin is what it is without', async () => {
     for (const headers of [{}, { origin: listed }, { origin: 'https://evil.test', ...preflight }]) {
@@ -100,14 +93,30 @@ describe('with CORS_ORIGINS', () => {
       });
     }
   });
+});
 
-  test('an answer that has not changed may be read too', async () => {
-    const { etag } = (await gateway.get('/api/outfits/')).headers;
-    const headers = { origin: listed, 'if-none-match': String(etag) };
-    const response = await gateway.get('/api/outfits/', headers);
-    expect(response.statusCode).toBe(304);
-    expect(response.headers['access-control-allow-origin']).toBe(listed);
-    expect(response.headers.vary).toBe('Accept, Origin');
+/** No request of these tests has a credential, so none is asked about. */
+const cookies = { AUTH_WEBHOOK_URL: 'http://127.0.0.1:9/whoami/', AUTH_COOKIES: 'sessionid' };
+
+describe('with AUTH_COOKIES', () => {
+  const gateway = useGateway('PostgreSQL', rows, { CORS_ORIGINS: listed, ...cookies });
+
+  test('pages of origins that are named may send cookies, with the headers of clients of Django', async () => {
+    const send = async (origin: string) => {
+      const headers = { origin, ...preflight, 'access-control-request-headers': 'x-anything' };
+      const request = { method: 'OPTIONS', url: '/api/outfits/', headers } as const;
+      return [await gateway.app.inject(request), await gateway.get('/api/outfits/', { origin })];
+    };
+    const [asked, read] = (await send(listed)).map(({ headers }) => corsHeaders(headers));
+    expect(asked).toMatchObject({
+      'access-control-allow-credentials': 'true',
+      'access-control-allow-headers': expect.stringMatching(/\bContent-Type\b.*\bX-CSRFToken\b/),
+    });
+    expect(asked?.['access-control-allow-headers']).not.toContain('anything');
+    expect(read).toHaveProperty('access-control-allow-credentials', 'true');
+    for (const { headers } of [...(await send('null')), ...(await send('*'))]) {
+      expect(corsHeaders(headers)).toEqual({});
+    }
   });
 });
 
@@ -117,8 +126,7 @@ describe('as django-cors-headers can be set', () => {
     CORS_ALLOW_HEADERS: 'authorization, x-app-version',
     CORS_EXPOSE_HEADERS: 'X-Total-Count',
     CORS_MAX_AGE: '86400s',
-    AUTH_WEBHOOK_URL: 'http://127.0.0.1:9/whoami/',
-    AUTH_COOKIES: 'sessionid',
+    ...cookies,
   });
 
   test.each([

@@ -1,11 +1,9 @@
 // The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, requests
 // that a page of another site can send, and bytes that are hardly HTTP.
-import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -26,7 +24,8 @@ function expectRefused(response: LightMyRequestResponse, status: number): void {
   expect(response.json()).not.toHaveProperty('data');
 }
 
-// Its other checks are those of limits.test.ts and graphql-http.test.ts: aliases, directives, repeated fields, batches, mutations by GET.
+// Its other checks are those of limits.test.ts, http.test.ts and graphiql.test.ts: aliases, directives, repeated fields,
+// batches, mutations by GET, GraphiQL.
 describe('the checks of graphql-cop', () => {
   test('circular query by introspection: lists of types in lists of types are refused', async () => {
     const query =
@@ -34,44 +33,27 @@ describe('the checks of graphql-cop', () => {
     expect((await cop(open, query)).json()).not.toHaveProperty('data');
   });
 
-  const suggestive = 'query cop { __schema { directive } outfit { count } }';
-  test('field suggestions: there are some while the schema can be read anyway, and none otherwise', async () => {
-    expect((await cop(open, suggestive)).body).toContain('Did you mean');
-    for (const query of [
-      suggestive,
-      'query cop { outfit(idd: 1) { titel } }',
-      'query cop { outfits(ordering: CREATED_DES) { count } }',
-      'query cop { ...F } fragment F on Quer { __typename }',
-    ]) {
-      const { body } = await cop(closed, query);
-      expect(body).toContain('errors');
-      expect(body).not.toContain('Did you mean');
-    }
-    const variables = { ordering: 'CREATED_DES' };
-    const query = 'query ($ordering: OutfitOrdering) { outfits(ordering: $ordering) { count } }';
-    expect((await post(open, { query, variables })).body).toContain('Did you mean');
-    expect((await post(closed, { query, variables })).body).toMatch(/errors(?!.*Did you mean)/);
-  });
-
-  test('GraphiQL: it is a page where it is on, and nothing where it is off', async () => {
-    const page = (gateway: TestGateway, accept: string) => gateway.get('/graphql', { accept });
-    expect((await page(open, 'text/html')).body).toContain('GraphiQL');
-    for (const accept of ['text/html', 'text/html,application/xhtml+xml,*/*;q=0.8']) {
-      const response = await page(closed, accept);
-      expect([400, 406]).toContain(response.statusCode);
-      expect(response.headers['content-type']).toMatch(/^application\/json/);
-      expect(response.body).not.toMatch(/graphiql|playground/i);
-    }
-  });
+  test.each<[string, object?]>([
+    ['{ __schema { directive } outfit { count } }'],
+    ['{ outfit(idd: 1) { titel } }'],
+    ['{ outfits(ordering: CREATED_DES) { count } }'],
+    ['{ ...F } fragment F on Quer { __typename }'],
+    ['query ($by: OutfitOrdering) { outfits(ordering: $by) { count } }', { by: 'CREATED_DES' }],
+  ])(
+    'suggestions are there while the schema can be read anyway, and not otherwise: %s',
+    async (query, variables = {}) => {
+      expect((await post(open, { query, variables })).body).toContain('Did you mean');
+      expect((await post(closed, { query, variables })).body).toMatch(/errors(?!.*Did you mean)/);
+    },
+  );
 
   test('introspection: it answers where it is on, and discloses nothing where it is off', async () => {
-    const query = 'query cop { __schema { types { name fields { name } } } }';
-    expect((await cop(open, query)).json().data.__schema.types.length).toBeGreaterThan(5);
     for (const document of [
-      query,
+      'query cop { __schema { types { name fields { name } } } }',
       'query cop { __type(name: "Outfit") { name } }',
       'query cop { ...F } fragment F on Query { outfits { count } a: __type(name: "User") { name } }',
     ]) {
+      expect((await cop(open, document)).json()).toHaveProperty('data');
       for (let round = 0; round < 5; round++) {
         const response = await cop(closed, document);
         expect(response.json()).not.toHaveProperty('data');
@@ -83,19 +65,6 @@ describe('the checks of graphql-cop', () => {
 });
 
 describe('what OWASP asks of a GraphQL service', () => {
-  test.each([
-    ['a number that is none', '{ outfits(page: "1; DROP TABLE outfits") { count } }'],
-    ['a number past 32 bits', '{ outfits(page: 2147483648) { count } }'],
-    ['an enum value that is none', '{ outfits(ordering: DROP) { count } }'],
-    ['a cursor that is none', `{ outfitConnection(after: "' OR 1=1 --") { totalCount } }`],
-    ['more than a page may have', '{ outfitConnection(first: 100000) { totalCount } }'],
-  ])('input is checked: %s', async (_name, query) => {
-    const { data, errors } = (await post(open, { query })).json();
-    expect(data?.outfitConnection ?? null).toBeNull();
-    expect(data?.outfits ?? null).toBeNull();
-    expect(errors[0].message).not.toMatch(/internal/i);
-  });
-
   test('text is never a part of SQL', async () => {
     const query = 'query ($username: String) { user(username: $username) { id } }';
     for (const username of ["' OR '1'='1", '\\', '$1', '\u0000', '%', '"; DROP TABLE users; --']) {
@@ -110,7 +79,6 @@ describe('what OWASP asks of a GraphQL service', () => {
       '{ nope }',
       '{ outfits(page: -1) { count } }',
       '\u0000',
-      '{ outfit }',
       'qwerty cop { abc }',
     ]) {
       const { body } = await post(open, { query });
@@ -124,14 +92,12 @@ describe('what OWASP asks of a GraphQL service', () => {
 describe('a page of another site', () => {
   const payload = JSON.stringify({ query: '{ __typename }' });
 
+  // Others are those of limits.test.ts.
   test.each([
-    'text/plain',
     'text/plain;application/json',
     'text/plain; charset=application/json',
     'application/x-www-form-urlencoded',
-    'application/x-www-form-urlencoded; application/json',
     'multipart/form-data; boundary=x',
-    'application/graphql',
     'application/graphql+json',
     'application/jsonp',
     'text/plain, application/json',
@@ -141,14 +107,6 @@ describe('a page of another site', () => {
     expectRefused(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
   });
 
-  test.each(['application/json', 'Application/JSON; charset=utf-8', 'application/json; foo'])(
-    'needs a preflight for %s, which is taken',
-    async (type) => {
-      const response = await send({ method: 'POST', headers: { 'content-type': type }, payload });
-      expect(response.json()).toEqual({ data: { __typename: 'Query' } });
-    },
-  );
-
   test('cannot hide behind a second Content-Type, or behind none', async () => {
     const sendLines = (lines: string[]) => {
       const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
@@ -156,7 +114,8 @@ describe('a page of another site', () => {
       return sendRaw(open.app, [...head, length, '', payload].join('\r\n'));
     };
     const type = (value: string) => `Content-Type: ${value}`;
-    expect(await sendLines([type('application/json')])).toMatch(/^HTTP\/1.1 200 /);
+    // What needs a preflight.
+    expect(await sendLines([type('Application/JSON; foo')])).toMatch(/^HTTP\/1.1 200 /);
     for (const lines of [[], [type('')], [type('text/plain'), type('application/json')]]) {
       expect(await sendLines(lines)).toMatch(/^HTTP\/1.1 4(00|15) /);
     }
@@ -170,27 +129,22 @@ describe('every answer has the security headers', () => {
     'referrer-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
   };
+  const json = { 'content-type': 'application/json' };
   test.each<[string, InjectOptions, number]>([
     ['a page of the listing', { url: '/api/outfits/' }, 200],
-    ['its metadata', { url: '/api/outfits/', method: 'OPTIONS' }, 200],
-    ['a page that there is not', { url: '/api/outfits/?page=0' }, 404],
+    ['an error of the listing', { url: '/api/outfits/?page=0' }, 404],
     ['a redirect', { url: '/api/outfits' }, 301],
     ['an unknown path', { url: '/nope' }, 404],
     [
       'an unknown path with a body',
-      {
-        url: '/nope',
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        payload: '{',
-      },
+      { url: '/nope', method: 'POST', headers: json, payload: '{' },
       404,
     ],
     ['a path that cannot be decoded', { url: '/%zz' }, 404],
-    ['another method', { url: '/api/outfits/', method: 'DELETE' }, 405],
     ['an answer of GraphQL', { url: '/graphql?query={__typename}' }, 200],
     ['an error of GraphQL', { url: '/graphql' }, 400],
     ['GraphiQL', { url: '/graphql', headers: { accept: 'text/html' } }, 200],
+    ['nothing new', { url: '/graphql?query={__typename}', headers: { 'if-none-match': '*' } }, 304],
   ])('%s', async (_name, options, status) => {
     const response = await open.app.inject(options);
     expect(response.statusCode).toBe(status);
@@ -205,38 +159,17 @@ describe('every answer has the security headers', () => {
     }
   });
 
-  test('also one that says that nothing has changed', async () => {
-    for (const url of ['/api/outfits/', '/graphql?query={__typename}']) {
-      const { etag } = (await open.get(url)).headers;
-      const response = await open.get(url, { 'if-none-match': String(etag) });
-      expect(response.statusCode).toBe(304);
-      expect(response.headers).toMatchObject(expected);
-    }
-  });
-
-  test('also one to bytes that are no request', async () => {
-    await closed.app.listen({ port: 0, host: '127.0.0.1' });
-    const { port } = closed.app.server.address() as AddressInfo;
-    for (const text of ['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`]) {
-      const answer = await new Promise<string>((settle) => {
-        const socket = connect(port, '127.0.0.1', () => socket.write(text));
-        socket.once('data', (chunk) => settle(String(chunk)));
-      });
+  test.each(['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`])(
+    'also one to bytes that are no request',
+    async (bytes) => {
+      const answer = await sendRaw(closed.app, bytes);
       expect(answer).toMatch(/^HTTP\/1.1 4(00|31) /);
       for (const [name, value] of Object.entries(expected)) {
         expect(answer).toContain(`\r\n${name}: ${value}\r\n`);
       }
       expect(answer).toMatch(/"detail":"The request/);
-    }
-  });
-
-  test('and GraphiQL may run nothing but its own script', async () => {
-    const { headers } = await open.get('/graphql', { accept: 'text/html' });
-    expect(headers['content-security-policy']).toMatch(
-      /^default-src 'none'; script-src 'sha256-[\w+/]{43}='; /,
-    );
-    expect(headers['content-security-policy']).toContain("connect-src 'self'");
-  });
+    },
+  );
 });
 
 describe('more than 2,000 header lines', () => {
@@ -252,19 +185,13 @@ describe('more than 2,000 header lines', () => {
   });
 
   test('hide no sender from the rate limit', async () => {
-    const gateway = await openGateway('PostgreSQL', rows, {
-      RATE_LIMIT: '2/hour',
-      TRUST_PROXY: '127.0.0.1',
-    });
-    try {
-      const ask = () => sendRaw(gateway.app, `${head}X-Forwarded-For: 192.0.2.1\r\n\r\n`);
-      for (const status of [200, 200, 429]) {
-        expect(await ask()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-      }
-      expect(await sendRaw(gateway.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
-    } finally {
-      await gateway.close();
+    const settings = { RATE_LIMIT: '2/hour', TRUST_PROXY: '127.0.0.1' };
+    const gateway = await openForTest('PostgreSQL', rows, settings);
+    const ask = () => sendRaw(gateway.app, `${head}X-Forwarded-For: 192.0.2.1\r\n\r\n`);
+    for (const status of [200, 200, 429]) {
+      expect(await ask()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     }
+    expect(await sendRaw(gateway.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   });
 });
 

@@ -1,20 +1,19 @@
 // localhost has two addresses, and each is a server of its own: all rules hold on both.
-import { type AddressInfo, connect } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect } from 'node:net';
+import { beforeAll, expect, test } from 'vitest';
 import { listen } from '../../src/http/server/server.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
+import { portOf } from '../support/http/listen.ts';
 
 const hosts = ['127.0.0.1', '::1'];
-let gateway: TestGateway;
+const gateway = useGateway('PostgreSQL');
 let port: number;
 beforeAll(async () => {
-  gateway = await openGateway('PostgreSQL');
   // The addresses of localhost on this machine.
   const addresses = hosts.map((address, index) => ({ address, family: 4 + 2 * index }));
   await listen(gateway.app, { host: 'localhost', port: 0 }, async () => addresses);
-  port = (gateway.app.server.address() as AddressInfo).port;
+  port = portOf(gateway.app.server);
 });
-afterAll(() => gateway.close());
 
 /** All that is answered; nothing without a listener. */
 async function send(host: string, text: string): Promise<string> {
