@@ -1,6 +1,4 @@
 // What becomes of query parameters that no stored document reads.
-import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
-import { parse } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
@@ -8,14 +6,12 @@ import type { Config } from '../../src/config.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
 import { keepLog, useGateway } from '../support/gateway.ts';
+import { documentOf } from '../support/graphql/schema-extension.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
 const [first] = rows;
 const gateway = useGateway('PostgreSQL', rows);
 const listing = '/api/outfits/';
-
-const documentOf = <Data>(text: string) =>
-  parse(text) as unknown as TypedDocumentNode<Data, Record<string, unknown>>;
 
 /** Routes that only a test has: their parameters are known by their documents. */
 const described = { name: 'Test', description: 'Of a test.' };

@@ -1,19 +1,12 @@
 // The viewer of the REST API at /api/docs: from this process alone, and it asks for real.
 import { describe, expect, test } from 'vitest';
-import {
-  findBarriers,
-  findOverhang,
-  lookNames,
-  openPage,
-  savePicture,
-} from '../support/browser/browser.ts';
+import { findBarriers, findOverhang, lookNames, openPage } from '../support/browser/browser.ts';
 
 test.each(lookNames)('it shows the paths, and fits the screen: %s', async (look) => {
   const { page } = await openPage('/api/docs', { look });
   await page.getByText('/api/outfits/', { exact: true }).first().waitFor();
   expect(await findOverhang(page)).toBeLessThanOrEqual(0);
   expect(await findBarriers(page)).toEqual([]);
-  await savePicture(page, 'api-docs', look);
 });
 
 describe.each(lookNames)('nothing in it keeps people out: %s', (look) => {

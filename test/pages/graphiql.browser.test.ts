@@ -6,7 +6,7 @@ import {
   findOverhang,
   lookNames,
   openPage,
-  savePicture,
+  updateImage,
 } from '../support/browser/browser.ts';
 import { signIn } from '../support/http/tokens.ts';
 
@@ -37,7 +37,7 @@ test.each(lookNames)('nothing in it keeps people out, whatever is open: %s', asy
   await page.click(play);
   await expect.poll(() => answerOf(page)).toContain('"count": 2400');
   expect(await findOverhang(page)).toBeLessThanOrEqual(0);
-  await savePicture(page, 'graphiql', look);
+  await updateImage(page, 'graphiql', look);
   if (look === 'phone') await expectRoom(page);
   expect(await findBarriers(page)).toEqual([]);
   await choose(page, 'Search');

@@ -3,13 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  findBarriers,
-  findOverhang,
-  lookNames,
-  openPage,
-  savePicture,
-} from '../support/browser/browser.ts';
+import { findBarriers, findOverhang, lookNames, openPage } from '../support/browser/browser.ts';
 import { baseOf, clearAway, dist, run, runServer } from '../support/cli/process.ts';
 import { type LegacyRecord, makeLegacyRecord } from '../support/legacy/legacy-service.ts';
 
@@ -74,7 +68,6 @@ describe.each(lookNames)('%s', (look) => {
       `Array.from(document.querySelectorAll('article'), (card) => card.offsetHeight)`,
     );
     expect(Math.max(...heights)).toBeLessThan(1_700);
-    await savePicture(page, 'hostile', look);
     // With all folds open, too.
     expect(await findBarriers(page)).toEqual([]);
     expect(await findOverhang(page)).toBeLessThanOrEqual(0);

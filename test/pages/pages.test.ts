@@ -1,16 +1,14 @@
 // BROWSABLE: pages for people at the front door, and the same bytes as ever for everyone else.
 import { createHash } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import fc from 'fast-check';
 import type { LightMyRequestResponse } from 'fastify';
-import { parse } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import type { Route } from '../../src/rest/routes.ts';
 import { openForTest, useGateway } from '../support/gateway.ts';
-import { extend } from '../support/graphql/schema-extension.ts';
+import { documentOf, extend } from '../support/graphql/schema-extension.ts';
 import { accept, argumentsOf, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { makeLegacyRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
@@ -501,8 +499,6 @@ test('any path of the table is a page, of other things than outfits too', async 
       'Told.count': (told) => (told as { count: number }).count,
     },
   );
-  const documentOf = <Data>(text: string) =>
-    parse(text) as unknown as TypedDocumentNode<Data, Record<string, unknown>>;
   const described = { name: 'Told', description: 'What was said.' };
   const routes: readonly Route[] = [
     {

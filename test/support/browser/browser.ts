@@ -1,11 +1,9 @@
 // Pages of the gateway in a real browser, and what must hold of each: no error in the console, nothing asked
 // of other hosts.
-import { mkdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
-import { type BrowserContextOptions, chromium, type Page, type Response } from 'playwright-core';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect, inject, onTestFinished } from 'vitest';
 
 const laptop = { width: 1280, height: 800 };
@@ -23,11 +21,6 @@ export const looks = {
 } as const satisfies Record<string, BrowserContextOptions>;
 export type Look = keyof typeof looks;
 export const lookNames = Object.keys(looks) as Look[];
-
-export interface Opened {
-  readonly page: Page;
-  readonly response: Response;
-}
 
 export interface Visit {
   readonly look?: Look;
@@ -53,7 +46,7 @@ export async function openPage(
     base = inject('base'),
     isWithoutPictures = false,
   }: Visit = {},
-): Promise<Opened> {
+) {
   const browser = await chromium.connect(inject('browser'));
   const context = await browser.newContext({ ...looks[look], javaScriptEnabled: javaScript });
   const page = await context.newPage();
@@ -85,7 +78,7 @@ export async function openPage(
   });
   const response = await page.goto(`${base}${path}`);
   expect(response?.status()).toBe(status);
-  return { page, response: response ?? expect.fail() };
+  return { page };
 }
 
 /**
@@ -108,17 +101,9 @@ export function findOverhang(page: Page): Promise<number> {
   return page.evaluate('document.scrollingElement.scrollWidth - innerWidth');
 }
 
-/** The pictures that the documents show. */
-const documented = ['gallery', 'graphiql'];
-
-/** Keeps a screenshot, and with UPDATE_IMAGES=1 for the documents. */
-export async function savePicture(page: Page, name: string, look: Look): Promise<void> {
-  const isDocumented = look === 'light' && documented.includes(name);
-  const folder =
-    isDocumented && process.env['UPDATE_IMAGES'] === '1'
-      ? fileURLToPath(new URL('../../../docs/images/', import.meta.url))
-      : join(tmpdir(), 'outfit-gateway-pictures');
-  mkdirSync(folder, { recursive: true });
-  const file = look === 'light' ? `${name}.png` : `${name}-${look}.png`;
-  await page.screenshot({ path: join(folder, file), animations: 'disabled' });
+/** With UPDATE_IMAGES=1, the light page is the picture of the documents. */
+export async function updateImage(page: Page, name: string, look: Look): Promise<void> {
+  if (process.env['UPDATE_IMAGES'] !== '1' || look !== 'light') return;
+  const folder = fileURLToPath(new URL('../../../docs/images/', import.meta.url));
+  await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled' });
 }
