@@ -97,7 +97,7 @@ describe.each(laneKinds)('on %s', (kind) => {
             await expectList('viewer', found.filter(isLiked));
           },
         ),
-        { numRuns: 80 },
+        { numRuns: amount(80, 30) },
       );
     }, 120_000);
 

@@ -77,17 +77,12 @@ function connectionOf(ids: readonly number[], { first, last, after, before }: Ra
   };
 }
 
+const range = 'first: $first, last: $last, after: $after, before: $before';
+const connection = `totalCount nodes { databaseId } edges { cursor node { databaseId } }
+  pageInfo { hasNextPage hasPreviousPage startCursor endCursor }`;
 const everything = `query ($users: [ID!]!, $first: Int, $last: Int, $after: String, $before: String) {
-  outfits(ordering: ID_ASC, pageSize: 20) {
-    results { databaseId likers(first: $first, last: $last, after: $after, before: $before) {
-      totalCount nodes { databaseId } edges { cursor node { databaseId } }
-      pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }
-  }
-  nodes(ids: $users) {
-    ... on User { likedOutfits(ordering: ID_ASC, first: $first, last: $last, after: $after, before: $before) {
-      totalCount nodes { databaseId } edges { cursor node { databaseId } }
-      pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }
-  }
+  outfits(ordering: ID_ASC, pageSize: 20) { results { databaseId likers(${range}) { ${connection} } } }
+  nodes(ids: $users) { ... on User { likedOutfits(ordering: ID_ASC, ${range}) { ${connection} } } }
 }`;
 
 describe.each(laneKinds)('likes on %s', (kind) => {
@@ -187,23 +182,12 @@ describe.each(laneKinds)('likes on %s', (kind) => {
     );
   });
 
-  test('of hidden outfits and with a wrong cursor give what those of none give', async () => {
-    const query = `query ($id: Int!, $after: String) {
-      outfit(databaseId: $id) { likers(after: $after) { totalCount } }
-      user(databaseId: 2) { likedOutfits(after: $after, ordering: ID_ASC) { totalCount } } }`;
-    for (const setting of settings) {
-      const seen = new Set<string>();
-      for (const likes of [[], everyLike]) {
-        await store(likes.filter((like) => !seesLike(setting, 5, like)));
-        for (const { id } of rows.filter((row) => !seesOutfit(setting, 5, row.id))) {
-          seen.add(await ask(setting, 5, query, { id, after: null }));
-        }
-        seen.add(await ask(setting, 5, query, { id: 9999, after: null }));
-      }
-      expect(seen.size).toBe(1);
-    }
+  test('with a wrong cursor are null, with an error that says so', async () => {
+    const query = `query ($id: Int!) {
+      outfit(databaseId: $id) { likers(after: "x") { totalCount } }
+      user(databaseId: 2) { likedOutfits(after: "x", ordering: ID_ASC) { totalCount } } }`;
     const [setting = expect.fail()] = settings;
-    const answer = await ask(setting, 1, query, { id: rows[0]?.id, after: 'x' });
+    const answer = await ask(setting, 1, query, { id: rows[0]?.id });
     expect(JSON.parse(answer)).toMatchObject({
       data: { outfit: { likers: null }, user: { likedOutfits: null } },
       errors: ['outfit', 'user'].map(() => ({ message: 'after is not a cursor of this list.' })),
