@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
-import { preferredType, prefersHtml } from '../http/content-negotiation.ts';
+import { memoizeHeader, preferredType, prefersHtml } from '../http/content-negotiation.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
 import type { DocumentReference } from './documents.ts';
@@ -36,7 +36,7 @@ export interface AcceptedEvents {
 
 export type AnswerType = 'application/json' | 'application/graphql-response+json';
 
-/** Bytes of the cache of parsed requests at most, with their texts. */
+/** Bytes of the cache of parsed requests, without events, at most, with their texts. */
 const maxBytes = 8_388_608;
 /** Bytes of one of them at most: apps send hundreds of characters. */
 const maxBytesOfText = 262_144;
@@ -48,7 +48,7 @@ const bytesPerCharacter = 16;
  * @returns a function that throws HttpError 405, 406, 415 or 400, in this order
  */
 export function createRequestReader(): (request: FastifyRequest) => GraphQLRequest {
-  const cache = new LRUCache<string, ParsedRequest>({
+  const cache = new LRUCache<string, GraphQLRequest>({
     maxSize: maxBytes,
     maxEntrySize: maxBytesOfText,
     sizeCalculation: (_parsed, key) => bytesPerCharacter * key.length,
@@ -57,9 +57,9 @@ export function createRequestReader(): (request: FastifyRequest) => GraphQLReque
   return (request) => {
     const isGet = isRead(request);
     if (!isGet && request.method !== 'POST') throw methodNotAllowed(request.method, allow);
-    const { accept } = request.headers;
-    const events = request.method === 'HEAD' ? undefined : eventsFor(accept);
-    const answerType = chooseType(accept) ?? (events && 'application/json');
+    const accepted = readAccept(request.headers.accept ?? '');
+    const events = request.method === 'HEAD' ? undefined : accepted.events;
+    const answerType = accepted.type ?? (events && 'application/json');
     if (!answerType) throw notAcceptable();
     try {
       const text = isGet ? queryStringOf(request) : bodyOf(request);
@@ -68,18 +68,15 @@ export function createRequestReader(): (request: FastifyRequest) => GraphQLReque
       let parsed = cache.get(key);
       if (!parsed) {
         const parameters = isGet ? readQueryString(text) : readBody(text);
-        parsed = { ...checkParameters(parameters), answerType, key };
+        parsed = { ...checkParameters(parameters), answerType, key, events: undefined };
         cache.set(key, parsed);
       }
-      return { ...parsed, events };
+      return events ? { ...parsed, events } : parsed;
     } catch (error) {
       throw error instanceof JsonInputError ? badRequest(error.message) : error;
     }
   };
 }
-
-/** The part of a request that its text determines. Cached: it must not be modified. */
-type ParsedRequest = Omit<GraphQLRequest, 'events'>;
 
 export function isRead({ method }: FastifyRequest): boolean {
   return method === 'GET' || method === 'HEAD';
@@ -90,7 +87,12 @@ const eventStream = 'text/event-stream';
 /** Stands for `multipart/mixed;subscriptionSpec=1.0`: without that parameter the type means incremental delivery. */
 const subscriptionParts = 'multipart/subscription';
 
-function eventsFor(accept = ''): AcceptedEvents | undefined {
+const readAccept = memoizeHeader((accept) => ({
+  events: eventsFor(accept),
+  type: chooseType(accept),
+}));
+
+function eventsFor(accept: string): AcceptedEvents | undefined {
   if (!/text\/event-stream|subscriptionspec/i.test(accept)) return undefined;
   const ranges = accept.toLowerCase().split(',').map(nameSubscriptionParts).join();
   // Only types that are named: a stream is no answer to `*/*`.

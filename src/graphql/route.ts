@@ -75,7 +75,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     url: path,
     // Before the body is read, which may be large and slow.
     onRequest: async (request, reply) => {
-      reply.header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
+      reply.header('vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
       request.viewer = await admit(request, reply);
     },
     handler: (request, reply) => endpoint.handle(request, reply),

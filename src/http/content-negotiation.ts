@@ -1,9 +1,22 @@
 // Content negotiation by the headers Accept and Accept-Encoding.
+import { LRUCache } from 'lru-cache';
 
 interface Range {
   /** Ends with a semicolon when the range has parameters other than `q`. */
   readonly name: string;
   readonly weight: number;
+}
+
+/** Caches what `parse` returns for a header: clients send the same one with each request. */
+export function memoizeHeader<Parsed extends object>(parse: (header: string) => Parsed) {
+  const cache = new LRUCache<string, Parsed>({ max: 100 });
+  return (header: string): Parsed => {
+    const cached = cache.get(header);
+    if (cached) return cached;
+    const parsed = parse(header);
+    if (header.length <= 200) cache.set(header, parsed);
+    return parsed;
+  };
 }
 
 /** Ranges with their weights. @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2 */

@@ -3,8 +3,7 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { LRUCache } from 'lru-cache';
-import { parseRanges } from './content-negotiation.ts';
+import { memoizeHeader, parseRanges } from './content-negotiation.ts';
 
 type Encoding = 'br' | 'gzip';
 
@@ -67,25 +66,23 @@ export async function sendRepresentation(
   const { bytes, encoding } = compresses
     ? await selectRepresentation(answer, headers['accept-encoding']?.toString())
     : { bytes: answer.body, encoding: undefined };
+  // Names in lower case, as Fastify keeps them: others are converted, and looked up, for each answer.
   if (tag) {
-    reply.header('Cache-Control', shareable ? 'no-cache' : 'private, no-cache');
-    reply.header('ETag', codedTag(tag, encoding));
+    reply.header('cache-control', shareable ? 'no-cache' : 'private, no-cache');
+    reply.header('etag', codedTag(tag, encoding));
     if (matchesIfNoneMatch(headers['if-none-match'], tag)) return reply.code(304).send();
   }
-  if (encoding) reply.header('Content-Encoding', encoding);
-  return reply.header('Content-Type', contentType).send(bytes);
+  if (encoding) reply.header('content-encoding', encoding);
+  return reply.header('content-type', contentType).send(bytes);
 }
 
-function selectRepresentation(answer: Compressible, acceptEncoding: string | undefined) {
+function selectRepresentation(answer: Compressible, acceptEncoding?: string) {
   answer.representations ??= new Representations(answer);
   return answer.representations.select(acceptEncoding);
 }
 
 /** Compresses in this turn, and the first time already: for an answer that took longer to build than to compress. */
-export function selectAtOnce(
-  answer: Compressible,
-  acceptEncoding: string | undefined,
-): Representation {
+export function selectAtOnce(answer: Compressible, acceptEncoding?: string): Representation {
   answer.representations ??= new Representations(answer);
   return answer.representations.selectAtOnce(acceptEncoding);
 }
@@ -168,15 +165,7 @@ class Representations {
   }
 }
 
-const parsedHeaders = new LRUCache<string, ReturnType<typeof parseAccepted>>({ max: 100 });
-
-function readAccepted(header: string) {
-  const cached = parsedHeaders.get(header);
-  if (cached) return cached;
-  const accepted = parseAccepted(header);
-  if (header.length <= 200) parsedHeaders.set(header, accepted);
-  return accepted;
-}
+const readAccepted = memoizeHeader(parseAccepted);
 
 /** By weight; of equals brotli: it is smaller, and its cost is paid once. */
 function parseAccepted(header: string) {

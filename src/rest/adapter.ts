@@ -92,7 +92,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
     config: { knownParameters: knownParametersOf(route), hasPath: createPathTest(schema, route) },
     // Before the body is read: the error of the method has precedence.
     onRequest: async (request, reply) => {
-      reply.header('Allow', allow).header('Vary', vary);
+      reply.header('allow', allow).header('vary', vary);
       const base = readBaseUrl(request, config.publicUrl);
       if (!acceptsJson(request.headers.accept)) throw notAcceptable();
       const isCreate = create !== undefined && request.method === 'POST';

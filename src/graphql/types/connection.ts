@@ -50,10 +50,9 @@ export function defineConnection<Row extends object>(
         description: 'The items of this range, for clients that need no cursors of single items.',
         resolve: ({ edges }) => edges.map(({ node }) => node),
       }),
-      pageInfo: t.field({
+      pageInfo: t.expose('pageInfo', {
         type: builder.pageInfoRef(),
         description: 'Where this range begins and ends.',
-        resolve: ({ pageInfo }) => pageInfo,
       }),
       totalCount: t.int({
         description: `Items in the whole list: all ${names} of it that the viewer may see.`,

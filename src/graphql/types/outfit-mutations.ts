@@ -38,16 +38,14 @@ const payload = (name: string, description: string) =>
   builder.objectRef<Written>(name).implement({
     description,
     fields: (t) => ({
-      outfit: t.field({
+      outfit: t.expose('outfit', {
         type: Outfit,
         nullable: true,
         description: 'The outfit as it was written; null when nothing was.',
-        resolve: ({ outfit }) => outfit,
       }),
-      errors: t.field({
+      errors: t.expose('errors', {
         type: [InputErrorRef],
         description: 'What was wrong with the input, field by field; empty when nothing was.',
-        resolve: ({ errors }) => errors,
       }),
     }),
   });
@@ -104,17 +102,18 @@ builder.mutationField('updateOutfit', (t) =>
   }),
 );
 
-const DeleteOutfitPayload = builder.objectRef<{ id: number }>('DeleteOutfitPayload').implement({
-  description: 'What was deleted.',
-  fields: (t) => ({
-    // Not "id": the normalized caches of clients would take this payload for the outfit.
-    deletedOutfitId: t.id({
-      nullable: true,
-      description: 'Global identifier of the deleted outfit.',
-      resolve: ({ id }) => globalIdOf('Outfit', id),
+const DeleteOutfitPayload = builder
+  .objectRef<{ deletedOutfitId: string }>('DeleteOutfitPayload')
+  .implement({
+    description: 'What was deleted.',
+    fields: (t) => ({
+      // Not "id": the normalized caches of clients would take this payload for the outfit.
+      deletedOutfitId: t.exposeID('deletedOutfitId', {
+        nullable: true,
+        description: 'Global identifier of the deleted outfit.',
+      }),
     }),
-  }),
-});
+  });
 
 builder.mutationField('deleteOutfit', (t) =>
   t.field({
@@ -129,7 +128,7 @@ builder.mutationField('deleteOutfit', (t) =>
       const own = { id, userId, isStaff };
       const deleting = deleteOutfit(context.read, own, context.visibility);
       logStaff(context, 'deleted', id, (await mapErrors(deleting)).ownerId);
-      return { id };
+      return { deletedOutfitId: globalIdOf('Outfit', id) };
     },
   }),
 );
@@ -137,11 +136,7 @@ builder.mutationField('deleteOutfit', (t) =>
 const LikePayload = builder.objectRef<{ outfit: OutfitRow }>('LikePayload').implement({
   description: 'An outfit and its likes after a like was given or taken back.',
   fields: (t) => ({
-    outfit: t.field({
-      type: Outfit,
-      description: 'The outfit as it is now.',
-      resolve: ({ outfit }) => outfit,
-    }),
+    outfit: t.expose('outfit', { type: Outfit, description: 'The outfit as it is now.' }),
   }),
 });
 
