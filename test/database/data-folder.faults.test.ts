@@ -1,14 +1,27 @@
 // The folder of the embedded database: when it goes away, lacks a part, or holds what is left of others.
 import { cpSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { newEnvironment } from '../support/cli/first-start.ts';
 import { baseOf, failure, listing, publish, runServer, stop } from '../support/cli/process.ts';
+import { makeDatabaseFolder } from '../support/databases/database-folder.js';
+
+/** A folder with the demonstration set, to be copied. */
+let prepared: string;
+
+beforeAll(async () => {
+  prepared = makeDatabaseFolder('prepared');
+  const server = runServer({ DATA_DIR: prepared });
+  await baseOf(server);
+  expect(await stop(server)).toBe(0);
+});
+afterAll(() => rmSync(prepared, { recursive: true }));
 
 /** A gateway on an embedded database of its own. */
-async function runPrepared() {
-  const environment = await newEnvironment('embedded');
+async function runPrepared(settings: Record<string, string> = {}) {
+  const environment = { ...(await newEnvironment('embedded')), ...settings };
   const folder = environment['DATA_DIR'] ?? '';
+  cpSync(prepared, folder, { recursive: true });
   const server = runServer(environment);
   return { environment, folder, server, base: await baseOf(server) };
 }
@@ -73,10 +86,7 @@ describe('the folder of the embedded database', () => {
     const living = await runPrepared();
     const TMPDIR = living.environment['TMPDIR'] ?? '';
     const [own = ''] = readdirSync(TMPDIR);
-    const killed = await newEnvironment('embedded');
-    const environment: Record<string, string> = { ...killed, TMPDIR };
-    const server = runServer(environment);
-    await baseOf(server);
+    const { environment, server } = await runPrepared({ TMPDIR });
     server.child.kill('SIGKILL');
     await server.ended;
     const [dead = ''] = readdirSync(TMPDIR).filter((name) => name !== own);

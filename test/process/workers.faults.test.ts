@@ -137,43 +137,17 @@ test('a worker that hangs is replaced, and does not hold up the end', { timeout 
     .toEqual([]);
 });
 
-/** A file of trusted documents, which a test may break. */
-function makeDocuments(): string {
+test('new workers that cannot serve leave the old ones; with fewer than half of its workers it is not ready, until there are others', {
+  timeout,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'documents.json');
-  writeFileSync(file, '{"first":"{ __typename }"}');
-  return file;
-}
-
-test('a restart that cannot succeed leaves the old workers, and the next one replaces them', {
-  timeout,
-}, async () => {
-  const TRUSTED_DOCUMENTS = makeDocuments();
-  const { server, base, workers } = await startDemo({ TRUSTED_DOCUMENTS });
-  writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
-  server.child.kill('SIGHUP');
-  await server.until(/a new worker cannot serve: the old ones stay/);
-  expect(server.output()).toContain('TRUSTED_DOCUMENTS is ');
-  expect(workers.filter(isAlive)).toEqual(workers);
-  await listing(base);
-  writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
-  server.child.kill('SIGHUP');
-  await expect.poll(() => workers.filter(isAlive), { timeout: pollTimeout }).toEqual([]);
-  await listing(base);
-  expect(await stop(server)).toBe(0);
-});
-
-test('with fewer than half of its workers it is not ready, until there are others, and metrics say how many there are', {
-  timeout,
-}, async () => {
-  const TRUSTED_DOCUMENTS = makeDocuments();
+  const TRUSTED_DOCUMENTS = join(folder, 'documents.json');
+  const mend = () => writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+  mend();
   const METRICS_PORT = String(await findFreePort());
-  const { server, base, workers } = await startDemo({
-    WORKERS: '4',
-    TRUSTED_DOCUMENTS,
-    METRICS_PORT,
-  });
+  const settings = { WORKERS: '4', TRUSTED_DOCUMENTS, METRICS_PORT };
+  const { server, base, workers } = await startDemo(settings);
   const ready = async () => (await fetch(`${base}/health/ready`)).status;
   const measured = () =>
     Promise.all(
@@ -181,8 +155,14 @@ test('with fewer than half of its workers it is not ready, until there are other
     );
   expect(await ready()).toBe(200);
   expect(await measured()).toEqual([4, 4]);
-  // No other one can start.
+
   writeFileSync(TRUSTED_DOCUMENTS, 'nonsense');
+  server.child.kill('SIGHUP');
+  await server.until(/a new worker cannot serve: the old ones stay/);
+  expect(server.output()).toContain('TRUSTED_DOCUMENTS is ');
+  expect(workers.filter(isAlive)).toEqual(workers);
+  await listing(base);
+
   for (const worker of workers.slice(0, 2)) process.kill(worker, 'SIGKILL');
   await expect.poll(measured, { timeout: pollTimeout }).toEqual([2, 4]);
   expect(await ready()).toBe(200);
@@ -195,9 +175,13 @@ test('with fewer than half of its workers it is not ready, until there are other
   });
   expect(await measured()).toEqual([1, 4]);
   await listing(base);
-  writeFileSync(TRUSTED_DOCUMENTS, '{"first":"{ __typename }"}');
+
+  mend();
   await expect.poll(ready, { timeout: pollTimeout }).toBe(200);
   await expect.poll(measured, { timeout: pollTimeout }).toEqual([4, 4]);
+  server.child.kill('SIGHUP');
+  await expect.poll(() => workers.filter(isAlive), { timeout: pollTimeout }).toEqual([]);
+  await listing(base);
   expect(await stop(server)).toBe(0);
 });
 
