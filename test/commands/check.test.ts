@@ -1,11 +1,9 @@
 // outfit-gateway check: a line for each thing that the settings name, and nothing is changed.
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import * as check from '../../src/commands/check.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import {
@@ -15,6 +13,8 @@ import {
   runServer,
   stop,
 } from '../support/cli/process.ts';
+import { execute } from '../support/databases/connections.ts';
+import { listen } from '../support/http/listen.ts';
 import { sendJson, startWebhook } from '../support/http/webhook.ts';
 import { makeRecords, serveListing } from '../support/legacy/listing.ts';
 
@@ -25,18 +25,14 @@ const call = async (environment: Record<string, string>) => {
   return { code, lines: lines.filter((line) => !line.startsWith('ok: settings: ')) };
 };
 
-function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-check-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
+const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-check-'));
+afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 test('the embedded database is not made, nor opened beside the process that uses it', async () => {
-  const folder = makeFolder();
-  const DATA_DIR = join(folder, 'new', 'data');
+  const DATA_DIR = join(place, 'new', 'data');
   const isMade = `ok: DATA_DIR: the start makes the embedded database in ${DATA_DIR}`;
   expect(await call({ DATA_DIR })).toEqual({ code: 0, lines: [isMade] });
-  expect(readdirSync(folder)).toEqual([]);
+  expect(readdirSync(place)).toEqual([]);
 
   const environment = await migratedEnvironmentOf('embedded');
   const database = `the embedded database in ${environment['DATA_DIR']}`;
@@ -49,42 +45,37 @@ test('the embedded database is not made, nor opened beside the process that uses
   expect(await stop(server)).toBe(0);
 
   rmSync(join(environment['DATA_DIR'] ?? '', 'pgdata', 'base'), { recursive: true });
-  const { code, lines } = await call(environment);
-  expect({ code, lines }).toEqual({
-    code: 1,
-    lines: [expect.stringMatching(/^wrong: DATA_DIR: .*is not whole \(base missing\)/)],
-  });
+  const broken = expect.stringMatching(/^wrong: DATA_DIR: .*is not whole \(base missing\)/);
+  expect(await call(environment)).toEqual({ code: 1, lines: [broken] });
 });
 
 test('PostgreSQL, the key set, the webhook, the old service and the documents are tried', async () => {
   const { DATABASE_URL = '' } = await migratedEnvironmentOf('PostgreSQL');
   let keys: unknown = { keys: [{ kty: 'oct', k: 'a2V5' }] };
   const keyServer = createServer((_request, response) => sendJson(response, 200, keys));
-  keyServer.listen(0, '127.0.0.1');
   const webhook = await startWebhook();
   const listing = await serveListing(makeRecords(3));
   onTestFinished(async () => {
     keyServer.close();
     await webhook.close();
   });
-  const TRUSTED_DOCUMENTS = join(makeFolder(), 'documents.json');
+  const TRUSTED_DOCUMENTS = join(place, 'documents.json');
   writeFileSync(TRUSTED_DOCUMENTS, JSON.stringify({ one: '{ outfits { count } }' }));
+  const keyUrl = `http://127.0.0.1:${await listen(keyServer)}`;
   const environment = {
     DATABASE_URL,
     DATABASE_READ_URLS: DATABASE_URL,
-    AUTH_JWKS_URL: `http://127.0.0.1:${(keyServer.address() as AddressInfo).port}/keys`,
+    AUTH_JWKS_URL: `${keyUrl}/keys`,
     AUTH_WEBHOOK_URL: webhook.url,
     LEGACY_URL: new URL(listing.url).origin,
     TRUSTED_DOCUMENTS,
   };
   const found = await call(environment);
+  const database = /^ok: DATABASE_URL: PostgreSQL database .*, version \d.*, has all migrations$/;
+  const standby = /^wrong: DATABASE_READ_URLS: the standby .* is no standby, or not any more$/;
   expect(found.lines).toEqual([
-    expect.stringMatching(
-      /^ok: DATABASE_URL: PostgreSQL database .*, version \d.*, has all migrations$/,
-    ),
-    expect.stringMatching(
-      /^wrong: DATABASE_READ_URLS: the standby .* is no standby, or not any more$/,
-    ),
+    expect.stringMatching(database),
+    expect.stringMatching(standby),
     'ok: AUTH_JWKS_URL: 1 key(s)',
     'ok: AUTH_WEBHOOK_URL: an invented credential is refused, as it must be',
     'ok: LEGACY_URL: 3 outfits',
@@ -97,7 +88,7 @@ test('PostgreSQL, the key set, the webhook, the old service and the documents ar
   keys = { nothing: [] };
   webhook.answer = (response) => sendJson(response, 200, { id: 7 });
   writeFileSync(TRUSTED_DOCUMENTS, JSON.stringify({ one: '{ nothing }' }));
-  const { lines, code } = await call({ ...right, LEGACY_URL: new URL(right.AUTH_JWKS_URL).origin });
+  const { lines, code } = await call({ ...right, LEGACY_URL: keyUrl });
   expect(lines.slice(1)).toEqual([
     expect.stringMatching(/^wrong: AUTH_JWKS_URL: \S/),
     'wrong: AUTH_WEBHOOK_URL: an invented credential is accepted, as user 7',
@@ -109,15 +100,11 @@ test('PostgreSQL, the key set, the webhook, the old service and the documents ar
 
 test('a database that lacks migrations is left as it is', async () => {
   const environment = await environmentOf('PostgreSQL');
-  expect(await call(environment)).toEqual({
-    code: 1,
-    lines: [expect.stringMatching(/^wrong: DATABASE_URL: .* lacks \d+ migration\(s\) .*migrate/)],
+  const lacking = /^wrong: DATABASE_URL: .* lacks \d+ migration\(s\) .*migrate/;
+  const lines = [expect.stringMatching(lacking)];
+  expect(await call(environment)).toEqual({ code: 1, lines });
+  const relations = `SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace`;
+  expect(await execute(environment['DATABASE_URL'] ?? '', relations)).toMatchObject({
+    rowCount: 0,
   });
-  const client = new pg.Client(environment['DATABASE_URL']);
-  await client.connect();
-  const { rows } = await client.query(
-    `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace`,
-  );
-  await client.end();
-  expect(rows).toEqual([]);
 });

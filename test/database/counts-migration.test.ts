@@ -1,23 +1,16 @@
 // Counts that were restored in another cluster, and counts beside transactions that stay under way: the snapshot of
 // their snapshot says which changes they hold.
 import type pg from 'pg';
-import { afterEach, expect, test } from 'vitest';
-import { connectTo } from '../support/databases/connections.ts';
+import { expect, test } from 'vitest';
+import { migratedEnvironmentOf } from '../support/cli/process.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { lowerSplitThreshold } from '../support/databases/low-split-threshold.ts';
-import type { TestDatabase } from '../support/databases/test-database.ts';
-import { makeMigratedDatabase } from '../support/gateway.ts';
 
-let testDatabase: TestDatabase;
-const clients: pg.Client[] = [];
-afterEach(async () => {
-  await Promise.all(clients.splice(0).map((client) => client.end()));
-  await testDatabase.remove();
-});
-
-async function connect(): Promise<pg.Client> {
-  const client = await connectTo(testDatabase.environment['DATABASE_URL']);
-  clients.push(client);
-  return client;
+/** A migrated database, and connections to it for the test. */
+async function openMigrated() {
+  const { DATABASE_URL = '' } = await migratedEnvironmentOf('PostgreSQL');
+  const connect = () => connectForTest(DATABASE_URL);
+  return { client: await connect(), connect };
 }
 
 const addOutfits = (count: number) => `
@@ -57,27 +50,25 @@ async function applyAll(client: pg.Client, batch = 100_000): Promise<number> {
 test.each([1, 100_000])(
   'counts that come from a cluster with later transactions are right from the first write on, with batches of %i',
   async (batch) => {
-    testDatabase = await makeMigratedDatabase('PostgreSQL');
-    const client = await connect();
+    const { client, connect } = await openMigrated();
     await client.query(addOutfits(1_000));
     await applyAll(client);
     await client.query(addOutfits(100));
     // As a dump brings it: all that this cluster numbers from now on had ended in the other one, and what
     // was pending there has a number that has yet to come here.
+    const setSnapshot = `UPDATE outfit_counts_state SET snapshot = '4000000000:4000000005:4000000003'`;
     await client.query(`
       UPDATE outfit_changes SET xid = '4000000010' WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_counts_state);
-      UPDATE outfit_counts_state SET snapshot = '4000000000:4000000005:4000000003', prune_snapshot = '4000000000:4000000000:', oldest_kept_xid = '4000000000'`);
+      ${setSnapshot}, prune_snapshot = '4000000000:4000000000:', oldest_kept_xid = '4000000000'`);
     await compare(client);
     const others = await Promise.all([connect(), connect(), connect()]);
     await Promise.all(others.map((other) => other.query(`BEGIN; ${addOutfits(10)}; COMMIT`)));
     await compare(client);
     expect(await applyAll(client, batch)).toBeGreaterThan(0);
     // Of likes alone, and one that is under way when the first write meets the snapshot.
-    const [open] = others as [pg.Client, pg.Client, pg.Client];
+    const open = others[0] as pg.Client;
     await open.query('BEGIN; UPDATE outfit_like_counts SET likes = 77 WHERE id % 50 = 0');
-    await client.query(
-      `UPDATE outfit_counts_state SET snapshot = '4000000000:4000000005:4000000003'`,
-    );
+    await client.query(setSnapshot);
     await compare(client);
     await client.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id % 50 = 1');
     await compare(client);
@@ -85,9 +76,7 @@ test.each([1, 100_000])(
     await open.query('COMMIT');
     await compare(client);
     await applyAll(client, batch);
-    await client.query(
-      `UPDATE outfit_counts_state SET snapshot = '4000000000:4000000005:4000000003'`,
-    );
+    await client.query(setSnapshot);
     await applyAll(client, batch);
     await client.query(addOutfits(10));
     await compare(client);
@@ -95,8 +84,7 @@ test.each([1, 100_000])(
 );
 
 test('transactions that stay under way, are prepared, or end out of order are counted when they have ended, whatever the batch', async () => {
-  testDatabase = await makeMigratedDatabase('PostgreSQL');
-  const client = await connect();
+  const { client, connect } = await openMigrated();
   await lowerSplitThreshold(client, { splitThreshold: 10, walk: 5 });
   await client.query(addOutfits(300));
   await applyAll(client, 7);
@@ -111,9 +99,8 @@ test('transactions that stay under way, are prepared, or end out of order are co
     );
   }
   // The first one, which all later ones make wait, goes on to the end; others end in the middle.
-  const [first, second, third, fourth, fifth, sixth] = others as [
-    ...[pg.Client, pg.Client, pg.Client, pg.Client, pg.Client, pg.Client],
-  ];
+  type Six = [pg.Client, pg.Client, pg.Client, pg.Client, pg.Client, pg.Client];
+  const [first, second, third, fourth, fifth, sixth] = others as Six;
   const { rows } = await client.query(
     `SELECT current_setting('max_prepared_transactions')::int AS most`,
   );
@@ -125,11 +112,9 @@ test('transactions that stay under way, are prepared, or end out of order are co
   await compare(client);
   await second.query('COMMIT');
   await compare(client);
-  const applyOne = async () =>
-    (await client.query('SELECT applied::int FROM apply_pending_outfit_changes(1)')).rows[0]
-      .applied;
   // The earlier one first, without what it was built on: numbers below zero are in the counts for a while.
-  expect(await applyOne()).toBeGreaterThan(0);
+  const one = await client.query('SELECT applied::int FROM apply_pending_outfit_changes(1)');
+  expect(one.rows[0].applied).toBeGreaterThan(0);
   await compare(client);
   await sixth.query('ROLLBACK');
   await fifth.query(canPrepare ? `PREPARE TRANSACTION 'fifth'` : 'SELECT');
@@ -153,8 +138,7 @@ test('transactions that stay under way, are prepared, or end out of order are co
 });
 
 test('what fires no triggers is not counted, and all else that a copy of tables does is', async () => {
-  testDatabase = await makeMigratedDatabase('PostgreSQL');
-  const client = await connect();
+  const { client } = await openMigrated();
   await client.query(addOutfits(1_100));
   await applyAll(client);
   // As a subscriber applies it, row by row, the likes before or behind their outfits.

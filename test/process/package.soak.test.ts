@@ -1,14 +1,13 @@
 // npm pack and npm run package: what they make runs with Node.js alone, where no other package is.
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { baseOf, run, stop } from '../support/cli/process.ts';
 import { deadLinks, root } from '../support/documents/page.ts';
+import { listen } from '../support/http/listen.ts';
 import { secret } from '../support/http/tokens.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-package-'));
@@ -135,9 +134,8 @@ test('it is audited by what it bundles', async () => {
     const status = method === 'GET' ? 404 : advisories ? 200 : 405;
     response.writeHead(status, { 'Content-Type': 'application/json' });
     response.end(JSON.stringify(advisories ?? {}));
-  }).listen(0, '127.0.0.1');
-  await once(registry, 'listening');
-  const { port } = registry.address() as AddressInfo;
+  });
+  const port = await listen(registry);
   const audit = async (...packages: string[]) => {
     const advisory = { id: 1, url: 'https://a.test/1', title: 'Bad', severity: 'high' };
     const found = packages.map((name) => [name, [{ ...advisory, vulnerable_versions: '*' }]]);

@@ -1,7 +1,6 @@
 // The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
@@ -18,6 +17,7 @@ import {
   stop,
 } from '../support/cli/process.ts';
 import { migrationList } from '../support/databases/schema-engine.ts';
+import { listen } from '../support/http/listen.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const migrations = migrationList().migrationDirectories.map(({ path }) => path);
@@ -92,10 +92,9 @@ test.each<[string, (port: string) => Record<string, string>, RegExp, number]>([
   ],
 ])('%s is named before a first database is made', async (_what, settings, sentence, code) => {
   const environment = await environmentOf('embedded');
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
+  const other = createServer();
   onTestFinished(() => void other.close());
-  const port = String((other.address() as AddressInfo).port);
+  const port = String(await listen(other));
   const server = runServer({ ...environment, HOST: '127.0.0.1', ...settings(port) });
   expect(await failure(server, code)).toMatch(sentence);
   expect(readdirSync(environment['DATA_DIR'] ?? '')).toEqual([]);
