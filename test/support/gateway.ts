@@ -9,12 +9,11 @@ import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
 import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
-import { migrate } from '../../src/database/migrations.ts';
 import { createLog } from '../../src/observability/log.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { raiseSequences, saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { makeDatabaseFolder } from './databases/database-folder.js';
-import { makeDatabase, type TestDatabase } from './databases/test-database.ts';
+import { makeDatabase, migrateDatabase, type TestDatabase } from './databases/test-database.ts';
 
 export const databaseKinds = ['PostgreSQL', 'embedded'] as const;
 export type DatabaseKind = (typeof databaseKinds)[number];
@@ -54,9 +53,7 @@ export async function makeMigratedDatabase(
     await copyEmbedded(inject('embeddedTemplate'), testDatabase);
     return testDatabase;
   }
-  const database = await openDatabase(readConfig(testDatabase.environment));
-  await migrate(database.pool, () => {});
-  await database.close();
+  await migrateDatabase(testDatabase.environment);
   return testDatabase;
 }
 

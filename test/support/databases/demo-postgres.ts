@@ -1,9 +1,7 @@
 // A PostgreSQL of a test alone, which it may stop, freeze and copy.
-import { readConfig } from '../../../src/config.ts';
-import { openDatabase } from '../../../src/database/database.ts';
-import { migrate } from '../../../src/database/migrations.ts';
 import { seedDemo } from '../../../src/process/seed.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
+import { migrateDatabase } from './test-database.ts';
 
 /**
  * Starts one with the demonstration set.
@@ -11,10 +9,7 @@ import { startEmbeddedPostgres } from './embedded-postgres.js';
  */
 export async function startDemoPostgres(flags: readonly string[] = []) {
   const postgres = await startEmbeddedPostgres(flags);
-  const database = await openDatabase(readConfig({ DATABASE_URL: postgres.url }));
-  await migrate(database.pool, () => {});
-  await seedDemo(database.pool, () => {});
-  await database.close();
+  await migrateDatabase({ DATABASE_URL: postgres.url }, (pool) => seedDemo(pool, () => {}));
   return postgres;
 }
 

@@ -5,13 +5,10 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import type { TestProject } from 'vitest/node';
-import { readConfig } from '../../../src/config.ts';
-import { openDatabase } from '../../../src/database/database.ts';
-import { migrate } from '../../../src/database/migrations.ts';
 import { seedDemo } from '../../../src/process/seed.ts';
 import { makeDatabaseFolder } from './database-folder.js';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
-import { makeDatabase } from './test-database.ts';
+import { makeDatabase, migrateDatabase } from './test-database.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -48,9 +45,7 @@ async function startPostgres(project: TestProject): Promise<() => Promise<void>>
   const url = given || (postgres?.url ?? '');
   const remove = await providePostgres(project, url);
   const demo = await makeDatabase(url, project.getProvidedContext().postgresTemplate);
-  const opened = await openDatabase(readConfig(demo.environment));
-  await seedDemo(opened.pool, () => {});
-  await opened.close();
+  await migrateDatabase(demo.environment, (pool) => seedDemo(pool, () => {}));
   project.provide('postgresDemo', demo.name);
   return async () => {
     await demo.remove();
@@ -65,9 +60,7 @@ export async function providePostgres(
   server: string,
 ): Promise<() => Promise<void>> {
   const testDatabase = await makeDatabase(server);
-  const opened = await openDatabase(readConfig(testDatabase.environment));
-  await migrate(opened.pool, () => {});
-  await opened.close();
+  await migrateDatabase(testDatabase.environment);
   project.provide('postgresUrl', server);
   project.provide('postgresTemplate', testDatabase.name);
   return testDatabase.remove;
@@ -82,7 +75,5 @@ async function makeTemplates(folder: string): Promise<void> {
   await made.query('DROP DATABASE template1');
   await made.close();
   cpSync(join(folder, 'pgdata'), join(folder, 'empty'), { recursive: true });
-  const opened = await openDatabase(readConfig({ DATA_DIR: folder }));
-  await migrate(opened.pool, () => {});
-  await opened.close();
+  await migrateDatabase({ DATA_DIR: folder });
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { findFreePort } from '../cli/process.ts';
+import { throughPort } from './demo-postgres.ts';
 
 const program = '/usr/sbin/pgbouncer';
 
@@ -46,8 +47,6 @@ ${settings}
   // It does not run as root.
   const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
   const child = spawn(program, [...user, file], { stdio: 'ignore' });
-  const url = new URL(database);
-  url.port = String(own);
   await vi.waitFor(async () => {
     const socket = connect(own, '127.0.0.1');
     await once(socket, 'connect');
@@ -55,7 +54,7 @@ ${settings}
   }, 20_000);
   return {
     /** The URL of the database, by way of the pooler. */
-    url: url.href,
+    url: throughPort(database, own),
     async close() {
       child.kill('SIGKILL');
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');

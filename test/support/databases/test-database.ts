@@ -1,6 +1,9 @@
 // A database of its own for a test, on a PostgreSQL server.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { readConfig } from '../../../src/config.ts';
+import { openDatabase } from '../../../src/database/database.ts';
+import { migrate } from '../../../src/database/migrations.ts';
 
 /** A database of its own, or an empty folder for one; the environment is what a gateway needs to open it. */
 export interface TestDatabase {
@@ -25,6 +28,17 @@ export async function makeDatabase(
     environment: { DATABASE_URL: url.href },
     remove: () => administer(server, `DROP DATABASE ${name} WITH (FORCE)`),
   };
+}
+
+/** Brings a database to the last migration, and fills it if that is wanted. */
+export async function migrateDatabase(
+  environment: TestDatabase['environment'],
+  fill: (pool: pg.Pool) => Promise<unknown> = async () => {},
+): Promise<void> {
+  const database = await openDatabase(readConfig(environment));
+  await migrate(database.pool, () => {});
+  await fill(database.pool);
+  await database.close();
 }
 
 async function administer(server: string, statement: string): Promise<void> {
