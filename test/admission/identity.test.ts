@@ -1,16 +1,10 @@
 // Who is asking: bearer tokens by secret or by key set, over REST and GraphQL, and npm run token.
-import {
-  createHmac,
-  createSign,
-  generateKeyPairSync,
-  type KeyObject,
-  randomBytes,
-} from 'node:crypto';
+import { createHmac, createSign, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
 import fc from 'fast-check';
 import type { FastifyInstance, InjectOptions } from 'fastify';
-import { type JWTHeaderParameters, SignJWT } from 'jose';
+import { decodeJwt, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
@@ -18,6 +12,7 @@ import * as tokenCommand from '../../src/commands/token.ts';
 import { readConfig } from '../../src/config.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { useGateway } from '../support/gateway.ts';
+import { closeServer, listen } from '../support/http/listen.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 
 const secret = 'a secret of this test, long enough';
@@ -25,7 +20,7 @@ const secret = 'a secret of this test, long enough';
 // Every viewer is counted, and so known by what was counted.
 const owner = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
 
-async function open(environment: Record<string, string>): Promise<FastifyInstance> {
+async function open(environment: object): Promise<FastifyInstance> {
   await owner.database.pool.query('TRUNCATE rate_limits');
   const config = readConfig({ RATE_LIMIT: '1000000/day', ...environment });
   const app = await buildApp(config, owner.database);
@@ -40,46 +35,32 @@ async function senders(): Promise<string[]> {
 }
 
 const ask = (app: FastifyInstance, authorization: string, more: InjectOptions = {}) =>
-  app.inject({
-    method: 'GET',
-    url: '/api/outfits/',
-    ...more,
-    headers: { authorization, ...more.headers },
-  });
+  app.inject({ url: '/api/outfits/', ...more, headers: { authorization, ...more.headers } });
 
 /** The same request over REST and GraphQL. */
-const doors = [
-  ['REST', {}],
-  ['GraphQL', { method: 'POST', url: '/graphql', payload: { query: '{ __typename }' } }],
-] as [string, InjectOptions][];
+const doors: InjectOptions[] = [
+  {},
+  { method: 'POST', url: '/graphql', payload: { query: '{ __typename }' } },
+];
 
-/** What a bearer token comes to at both doors: one status. */
-async function statusOf(app: FastifyInstance, token: string): Promise<number> {
-  const statuses: number[] = [];
-  for (const [, request] of doors) {
-    statuses.push((await ask(app, `Bearer ${token}`, request)).statusCode);
-  }
-  expect(new Set(statuses).size).toBe(1);
-  return statuses[0] ?? 0;
+/** What a credential comes to at both doors: one status. */
+async function statusWith(app: FastifyInstance, authorization: string): Promise<number> {
+  const answers = await Promise.all(doors.map((door) => ask(app, authorization, door)));
+  const [status = 0, ...others] = new Set(answers.map(({ statusCode }) => statusCode));
+  expect(others).toEqual([]);
+  return status;
 }
+const statusOf = (app: FastifyInstance, token: string) => statusWith(app, `Bearer ${token}`);
 
 const now = () => Math.floor(Date.now() / 1000);
 
-const settings = {
-  AUTH_JWT_SECRET: secret,
-  AUTH_ISSUER: 'https://auth.test',
-  AUTH_AUDIENCE: 'shop',
-};
+const both = { AUTH_ISSUER: 'https://auth.test', AUTH_AUDIENCE: 'shop' };
+const settings = { AUTH_JWT_SECRET: secret, ...both };
 
-interface Signing {
-  readonly alg?: string;
-  readonly key?: KeyObject | Uint8Array;
-  readonly header?: Partial<JWTHeaderParameters>;
-}
+type Key = KeyObject | Uint8Array;
 
-function sign(claims: object, { alg = 'HS256', key = encode(secret), header }: Signing = {}) {
-  return new SignJWT({ ...claims }).setProtectedHeader({ ...header, alg }).sign(key);
-}
+const sign = (claims: object, alg = 'HS256', key: Key = encode(secret), header: object = {}) =>
+  new SignJWT({ ...claims }).setProtectedHeader({ ...header, alg }).sign(key);
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -104,67 +85,68 @@ afterAll(() => app.close());
 describe('with a secret', () => {
   test.each(['HS256', 'HS384', 'HS512'])('a token by %s names the viewer', async (alg) => {
     const fresh = await open({ AUTH_JWT_SECRET: secret });
-    expect(await statusOf(fresh, await sign({ sub: '7' }, { alg }))).toBe(200);
+    expect(await statusOf(fresh, await sign({ sub: '7' }, alg))).toBe(200);
     expect(await senders()).toEqual(['user 7']);
   });
 
-  test.each([
-    ['text', '2147483647', 'user 2147483647'],
-    ['a number', 12, 'user 12'],
-  ])('the sub may be %s', async (_name, sub, sender) => {
-    const fresh = await open({ AUTH_JWT_SECRET: secret });
-    const token = signByHand({ alg: 'HS256' }, { sub });
-    expect(await statusOf(fresh, token)).toBe(200);
-    expect(await senders()).toEqual([sender]);
-  });
-
-  test.each([
-    ['user_id', { user_id: 7, sub: '8' }],
-    ['user_id', { user_id: '7', token_type: 'access' }],
-    ['user.id', { user: { id: 7 } }],
-    ['a.b.c', { 'a.b': { c: 7 }, a: { b: {} } }],
-    ['https://shop.test/claims.user.id', { 'https://shop.test/claims': { user: { id: '7' } } }],
-    ['https://shop.test/user_id', { 'https://shop.test/user_id': 7 }],
-  ])('AUTH_USER_CLAIM=%s names the user in %j', async (name, claims) => {
-    const fresh = await open({ AUTH_JWT_SECRET: secret, AUTH_USER_CLAIM: name });
-    expect(await statusOf(fresh, await sign(claims))).toBe(200);
-    expect(await senders()).toEqual(['user 7']);
-  });
-
-  test.each([
-    ['user_id', { sub: '7' }],
-    ['user.id', { user: [7] }],
-    ['user.length', { user: 'seven' }],
-    ['constructor.length', {}],
-    ['__proto__.id', {}],
-    ['user.id', { user: { id: { id: 7 } } }],
-    ['sub', { sub: '7', token_type: 'refresh' }],
-    ['sub', { sub: '7', token_type: 'sliding' }],
-    ['sub', { sub: '7', token_type: null }],
+  const right = { sub: '7', iss: 'https://auth.test', aud: 'shop' };
+  test.each<[environment: object, accepted: [claims: object, user: number][], refused: object[]]>([
+    [
+      {},
+      [
+        [{ sub: '2147483647' }, 2147483647],
+        [{ sub: 12, iss: 'anyone', aud: 'anything' }, 12],
+        [{ sub: '7', token_type: 'access' }, 7],
+      ],
+      [
+        ...[undefined, '', 'anna', '2147483648', '-2147483649', 7.5].map((sub) => ({ sub })),
+        ...['1e1', '07', '+7', ' 7', '٧', ['7']].map((sub) => ({ sub })),
+        ...['refresh', null].map((type) => ({ sub: '7', token_type: type })),
+        { sub: '7', exp: '9999999999' },
+      ],
+    ],
+    [{ AUTH_USER_CLAIM: 'user_id' }, [[{ user_id: 7, sub: '8' }, 7]], [{ sub: '7' }]],
+    [{ AUTH_USER_CLAIM: 'a.b.c' }, [[{ 'a.b': { c: 7 }, a: { b: {} } }, 7]], [{ a: [7] }]],
+    [{ AUTH_USER_CLAIM: 'https://a.test/b.c' }, [[{ 'https://a.test/b': { c: '7' } }, 7]], []],
+    [{ AUTH_USER_CLAIM: 'user.length' }, [], [{ user: 'seven' }]],
+    [{ AUTH_USER_CLAIM: 'constructor.length' }, [], [{}]],
+    [
+      both,
+      [[{ ...right, aud: ['other', 'shop'] }, 7]],
+      [
+        ...['other', undefined].map((aud) => ({ ...right, aud })),
+        ...['https://auth.test/', undefined].map((iss) => ({ ...right, iss })),
+      ],
+    ],
   ])(
-    'a token without AUTH_USER_CLAIM=%s, or that is no access token, is a 401: %j',
-    async (name, claims) => {
-      const fresh = await open({ AUTH_JWT_SECRET: secret, AUTH_USER_CLAIM: name });
-      expect(await statusOf(fresh, await sign(claims))).toBe(401);
+    'with %j a user is named by the claims %j, and by none of %j',
+    async (environment, accepted, refused) => {
+      const fresh = await open({ AUTH_JWT_SECRET: secret, ...environment });
+      const statusFor = (claims: object) => statusOf(fresh, signByHand({ alg: 'HS256' }, claims));
+      for (const [claims] of accepted) expect(await statusFor(claims)).toBe(200);
+      expect(await senders()).toEqual(accepted.map(([, user]) => `user ${user}`).toSorted());
+      for (const claims of refused) {
+        expect(await statusFor(claims), JSON.stringify(claims)).toBe(401);
+      }
     },
   );
 
   test('the scheme has no case, and ends with any white space that HTTP allows', async () => {
     const fresh = await open({ AUTH_JWT_SECRET: secret });
     const token = await sign({ sub: '7' });
-    const schemes = ['Bearer', 'bearer', 'BEARER', 'bEARER'];
-    for (const [index, space] of [' ', '\t', ' \t', '\t \t '].entries()) {
-      const scheme = schemes[index];
-      const statuses = async (sent: string) =>
-        (
-          await sendRaw(
-            fresh,
-            `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\nAuthorization:${space}${scheme}${space}${sent}${space}\r\nConnection: close\r\n\r\n`,
-          )
-        ).slice(9, 12);
-      expect(await statuses(token)).toBe('200');
-      expect(await statuses('nonsense')).toBe('401');
-      expect(await statuses(`${token}${space}${token}`)).toBe('401');
+    for (const [scheme, space] of [
+      ['Bearer', ' '],
+      ['bearer', '\t'],
+      ['bEARER', '\t \t '],
+    ]) {
+      const statusSending = async (sent: string) => {
+        const lines = `Authorization:${space}${scheme}${space}${sent}${space}\r\nConnection: close`;
+        const head = `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
+        return (await sendRaw(fresh, head)).slice(9, 12);
+      };
+      expect(await statusSending(token)).toBe('200');
+      expect(await statusSending('nonsense')).toBe('401');
+      expect(await statusSending(`${token}${space}${token}`)).toBe('401');
     }
     expect(await senders()).toContain('user 7');
   });
@@ -173,9 +155,7 @@ describe('with a secret', () => {
     'without a bearer token the request is anonymous: %j',
     async (authorization) => {
       const fresh = await open({ AUTH_JWT_SECRET: secret });
-      for (const [, request] of doors) {
-        expect((await ask(fresh, authorization, request)).statusCode).toBe(200);
-      }
+      expect(await statusWith(fresh, authorization)).toBe(200);
       expect(await senders()).toEqual(['address 127.0.0.1']);
     },
   );
@@ -198,17 +178,13 @@ describe('with a secret', () => {
 
   test.each<[string, string | Promise<string>]>([
     ['without a signature', `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`],
-    ['with "none" and a signature', signByHand({ alg: 'none' }, { sub: '7' })],
-    ['with "None"', `${base64({ alg: 'None' })}.${base64({ sub: '7' })}.`],
     ['without an algorithm', signByHand({ typ: 'JWT' }, { sub: '7' })],
-    ['with another secret', sign({ sub: '7' }, { key: encode(`${secret}!`) })],
-    ['with a private key', sign({ sub: '7' }, { alg: 'RS256', key: rsa.privateKey })],
+    ['with another secret', sign({ sub: '7' }, 'HS256', encode(`${secret}!`))],
+    ['with a private key', sign({ sub: '7' }, 'RS256', rsa.privateKey)],
     ['with its signature under another name', signByHand({ alg: 'HS512' }, { sub: '7' })],
     ['with an unknown crit', signByHand({ alg: 'HS256', crit: ['x'], x: 1 }, { sub: '7' })],
-    ['with an exp that is text', signByHand({ alg: 'HS256' }, { sub: '7', exp: '9999999999' })],
     ['whose payload is an array', signByHand({ alg: 'HS256' }, ['7'])],
     ['that is encrypted', `${base64({ alg: 'dir', enc: 'A256GCM' })}..${base64('iv')}.x.y`],
-    ['of one part', 'token'],
     ['of two parts', 'a.b'],
     ['of a megabyte', `${base64({ alg: 'HS256' })}.${'A'.repeat(2 ** 20)}.AAAA`],
     ['of 100,000 parts', '.'.repeat(100_000)],
@@ -216,126 +192,47 @@ describe('with a secret', () => {
     expect(await statusOf(app, await token)).toBe(401);
   });
 
-  test.each<[string, unknown]>([
-    ['missing', undefined],
-    ['null', null],
-    ['empty', ''],
-    ['a name', 'anna'],
-    ['2^31', '2147483648'],
-    ['2^31 as a number', 2_147_483_648],
-    ['below -2^31', '-2147483649'],
-    ['a fraction', 7.5],
-    ['in exponents', '1e1'],
-    ['hexadecimal', '0x7'],
-    ['padded', '07'],
-    ['signed', '+7'],
-    ['with white space', ' 7'],
-    ['of other digits', '٧'],
-    ['an array', ['7']],
-  ])('a sub that is %s names no user: 401', async (_name, sub) => {
-    expect(await statusOf(app, signByHand({ alg: 'HS256' }, { sub }))).toBe(401);
-  });
-
-  test('a token that was changed anywhere is refused', async () => {
-    const token = await sign({ sub: '7', exp: now() + 600 });
-    const [header = '', , signature = ''] = token.split('.');
-    const other = base64({ sub: '8', exp: now() + 600 });
-    expect(await statusOf(app, `${header}.${other}.${signature}`)).toBe(401);
-    // The last character of a part may hold bits that do not count.
-    for (let place = 0; place < token.length; place += 7) {
-      const changed = token[place] === 'A' ? 'B' : 'A';
-      if (/^\.|^.(\.|$)/.test(token.slice(place))) continue;
-      const forged = `${token.slice(0, place)}${changed}${token.slice(place + 1)}`;
-      expect(await statusOf(app, forged), forged).toBe(401);
-    }
-  });
-
   test('no token is refused, and more than one, also if each holds', async () => {
     const token = await sign({ sub: '7' });
-    const two = [`Bearer ${token} ${token}`, `Bearer ${token}, Bearer ${token}`];
-    for (const sent of ['Bearer', 'bearer    ', ...two]) {
-      for (const [, request] of doors) expect((await ask(app, sent, request)).statusCode).toBe(401);
+    for (const sent of ['Bearer', 'bearer    ', `Bearer ${token}, Bearer ${token}`]) {
+      expect(await statusWith(app, sent)).toBe(401);
     }
   });
 
-  test('any text in the header is answered: 200 as anonymous, or 401', async () => {
-    const headers = fc.oneof(fc.json(), fc.constant('{"alg":"HS256"}'), fc.string());
-    const part = fc.oneof(
-      headers.map((text) => Buffer.from(text).toString('base64url')),
-      fc.string(),
-    );
-    const token = fc.array(part, { maxLength: 5 }).map((parts) => parts.join('.'));
-    const signed = fc
-      .tuple(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue())
-      .map(([header, payload]) => signByHand({ ...header, alg: 'HS256' }, payload));
+  test('whatever is signed is answered: 200 or 401', async () => {
+    const anything = fc.dictionary(fc.string(), fc.jsonValue());
     await fc.assert(
-      fc.asyncProperty(fc.oneof(token, signed), fc.boolean(), async (text, isBearer) => {
-        const { statusCode } = await ask(app, `${isBearer ? 'Bearer ' : ''}${text}`);
-        expect(isBearer ? [401] : [200, 401]).toContain(statusCode);
+      fc.asyncProperty(anything, fc.jsonValue(), async (header, payload) => {
+        const token = signByHand({ ...header, alg: 'HS256' }, payload);
+        expect([200, 401]).toContain((await ask(app, `Bearer ${token}`)).statusCode);
       }),
-      { numRuns: 1000 },
+      { numRuns: 500 },
     );
   });
-});
-
-test('two Authorization lines are 401, as it is not known who is meant', async () => {
-  const app = await open({ AUTH_JWT_SECRET: secret });
-  const token = await sign({ sub: '7' });
-  for (const path of ['/api/outfits/', '/graphql?query={__typename}']) {
-    const ask = (...values: string[]) => {
-      const lines = values.map((value) => `authorization: ${value}\r\n`).join('');
-      return sendRaw(app, `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${lines}\r\n`);
-    };
-    expect(await ask(`Bearer ${token}`)).toMatch(/^HTTP\/1.1 200 /);
-    for (const first of [`Bearer ${token}`, 'Basic YTpi']) {
-      const answer = await ask(first, `Bearer ${token}`);
-      expect(answer).toMatch(/^HTTP\/1.1 401 [\s\S]*"Invalid token\."/);
-      expect(answer).toMatch(/\r\nwww-authenticate: Bearer error="invalid_token"\r\n/i);
-    }
-  }
 });
 
 describe('a token that does not hold', () => {
   const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-  test.each(methods)(
-    'is a 401 to %s of the listing, before the method and the body',
-    async (method) => {
-      const payload = method === 'POST' || method === 'PUT' ? { payload: '{' } : {};
-      const headers = { 'content-type': 'application/json' };
-      const answer = await ask(app, 'Bearer nonsense', { method, headers, ...payload });
-      expect(answer.statusCode).toBe(401);
-      expect(answer.headers).toMatchObject({
-        'www-authenticate': 'Bearer error="invalid_token"',
-        'content-type': 'application/json',
-      });
-      if (method !== 'HEAD') expect(answer.body).toBe('{"detail":"Invalid token."}');
-    },
-  );
-
-  test.each(methods)('is a 401 to %s of /graphql, in its form', async (method) => {
-    const answer = await ask(app, 'Bearer nonsense', {
+  test.each(methods)('is a 401 to %s, before method, parameters and body', async (method) => {
+    const url = '?page=0&query={__typename}';
+    const request = {
       method,
-      url: '/graphql?query={__typename}',
-      ...(method === 'POST' ? { payload: { query: '{ __typename }' } } : {}),
-    });
-    expect(answer.statusCode).toBe(401);
-    expect(answer.headers['www-authenticate']).toBe('Bearer error="invalid_token"');
+      headers: { 'content-type': 'application/json' },
+      ...(method === 'POST' || method === 'PUT' ? { payload: '{' } : {}),
+    };
+    const rest = await ask(app, 'Bearer nonsense', { ...request, url: `/api/outfits/${url}` });
+    const graphql = await ask(app, 'Bearer nonsense', { ...request, url: `/graphql${url}` });
+    for (const { statusCode, headers } of [rest, graphql]) {
+      expect(statusCode).toBe(401);
+      expect(headers['www-authenticate']).toBe('Bearer error="invalid_token"');
+    }
+    expect(rest.headers['content-type']).toBe('application/json');
     if (method === 'HEAD') return;
-    expect(answer.json()).toEqual({
+    expect(rest.body).toBe('{"detail":"Invalid token."}');
+    expect(graphql.json()).toEqual({
       errors: [{ message: 'Invalid token.', extensions: { code: 'UNAUTHENTICATED' } }],
     });
-  });
-
-  test('comes after host, path and Accept, before the page', async () => {
-    const statusWith = async (more: InjectOptions) =>
-      (await ask(app, 'Bearer nonsense', more)).statusCode;
-    expect(await statusWith({ headers: { host: 'b@d' } })).toBe(400);
-    expect(await statusWith({ url: '/api/nothing/' })).toBe(404);
-    expect(await statusWith({ url: '/nothing' })).toBe(404);
-    expect(await statusWith({ headers: { accept: 'image/png' } })).toBe(406);
-    expect(await statusWith({ url: '/api/outfits/?page=0' })).toBe(401);
-    expect(await statusWith({ url: '/api/outfits/?ordering=nothing' })).toBe(401);
   });
 
   test('is refused too where an answer is known', async () => {
@@ -354,54 +251,17 @@ describe('a token that does not hold', () => {
   });
 });
 
-describe('issuer and audience', () => {
-  const right = { sub: '7', iss: 'https://auth.test', aud: 'shop' };
-
-  test.each<[string, object, number]>([
-    ['as they are set', {}, 200],
-    ['with one more audience', { aud: ['other', 'shop'] }, 200],
-    ['with another audience', { aud: 'other' }, 401],
-    ['with an audience that begins like it', { aud: 'shop2' }, 401],
-    ['with no audience', { aud: undefined }, 401],
-    ['with an empty audience', { aud: [] }, 401],
-    ['with another issuer', { iss: 'https://auth.test/' }, 401],
-    ['with no issuer', { iss: undefined }, 401],
-    ['with a list of issuers', { iss: ['https://auth.test'] }, 401],
-  ])('%s', async (_name, claims, status) => {
-    const app = await open(settings);
-    expect(await statusOf(app, signByHand({ alg: 'HS256' }, { ...right, ...claims }))).toBe(status);
-  });
-
-  test('may be anything where they are not set', async () => {
-    const app = await open({ AUTH_JWT_SECRET: secret });
-    expect(await statusOf(app, await sign({ sub: '7', iss: 'anyone', aud: 'anything' }))).toBe(200);
-  });
-});
-
-interface KeyServer {
-  readonly url: string;
-  /** The keys that it gives. */
-  keys: object[];
-  fetches: number;
-  /** What it does instead of giving them. */
-  instead: RequestListener | undefined;
-}
-
-async function openKeyServer(...keys: object[]): Promise<KeyServer> {
+async function openKeyServer(...keys: object[]) {
+  const state = { url: '', keys, fetches: 0, instead: undefined as RequestListener | undefined };
   const server = createServer((request, response) => {
-    keyServer.fetches++;
-    if (keyServer.instead) return keyServer.instead(request, response);
+    state.fetches++;
+    if (state.instead) return state.instead(request, response);
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ keys: keyServer.keys }));
+    response.end(JSON.stringify({ keys: state.keys }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`;
-  const keyServer: KeyServer = { url, keys, fetches: 0, instead: undefined };
-  return keyServer;
+  state.url = `http://127.0.0.1:${await listen(server)}/jwks.json`;
+  onTestFinished(() => closeServer(server));
+  return state;
 }
 
 const publish = ({ publicKey }: { publicKey: KeyObject }, more: object = {}) => ({
@@ -420,8 +280,15 @@ function holdDate(): (seconds: number) => void {
 }
 
 describe('with a key set', () => {
-  const signBy = (key: KeyObject, alg: string, header = {}) =>
-    sign({ sub: '7' }, { alg, key, header });
+  const openWithKeys = async (...keys: object[]) => {
+    const server = await openKeyServer(...keys);
+    return { server, app: await open({ AUTH_JWKS_URL: server.url }) };
+  };
+  const signBy = (key: KeyObject, alg: string, header = {}) => sign({ sub: '7' }, alg, key, header);
+  const one = publish(rsa, { kid: 'one' });
+  const byOne = () => signBy(rsa.privateKey, 'RS256', { kid: 'one' });
+  const two = publish(ec, { kid: 'two' });
+  const byTwo = () => signBy(ec.privateKey, 'ES256', { kid: 'two' });
 
   test.each([
     ['RS256', rsa],
@@ -430,37 +297,33 @@ describe('with a key set', () => {
     ['ES256', ec],
     ['EdDSA', ed],
   ] as const)('a token by %s names the viewer', async (alg, pair) => {
-    const server = await openKeyServer(publish(pair, { kid: 'one' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { app } = await openWithKeys(publish(pair, { kid: 'one' }));
     expect(await statusOf(app, await signBy(pair.privateKey, alg, { kid: 'one' }))).toBe(200);
     expect(await senders()).toEqual(['user 7']);
   });
 
   test('the keys are fetched once, when the first token comes', async () => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { server, app } = await openWithKeys(one);
     expect((await ask(app, '')).statusCode).toBe(200);
     expect(server.fetches).toBe(0);
-    const token = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
+    const token = await byOne();
     const statuses = await Promise.all(Array.from({ length: 50 }, () => statusOf(app, token)));
     expect(new Set(statuses)).toEqual(new Set([200]));
     expect(server.fetches).toBe(1);
   });
 
-  test('a public key is no secret', async () => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+  test('a public key is no secret, and a secret in the key set is none', async () => {
     const { publicKey } = rsa;
-    for (const key of [
-      publicKey.export({ format: 'pem', type: 'spki' }),
-      publicKey.export({ format: 'pem', type: 'pkcs1' }),
-      publicKey.export({ format: 'der', type: 'spki' }),
-      Buffer.from(JSON.stringify(publicKey.export({ format: 'jwk' }))),
-      Buffer.from(publicKey.export({ format: 'jwk' }).n ?? '', 'base64url'),
-    ]) {
-      expect(await statusOf(app, signByHand({ alg: 'HS256', kid: 'one' }, { sub: '7' }, key))).toBe(
-        401,
-      );
+    const k = Buffer.alloc(32, 'k');
+    const published = { kty: 'oct', kid: 'two', k: k.toString('base64url') };
+    const { app } = await openWithKeys(one, published);
+    for (const [kid, key] of [
+      ['one', publicKey.export({ format: 'pem', type: 'spki' })],
+      ['one', publicKey.export({ format: 'der', type: 'spki' })],
+      ['one', Buffer.from(JSON.stringify(publicKey.export({ format: 'jwk' })))],
+      ['two', k],
+    ] as const) {
+      expect(await statusOf(app, signByHand({ alg: 'HS256', kid }, { sub: '7' }, key))).toBe(401);
     }
     expect(await statusOf(app, `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`)).toBe(401);
   });
@@ -470,8 +333,7 @@ describe('with a key set', () => {
     ['no point of its curve', { ...publish(ec, { kid: 'bad' }), y: 'AAAA' }, ec.privateKey],
     ['private', { ...ec.privateKey.export({ format: 'jwk' }), kid: 'bad' }, ec.privateKey],
   ])('a token by a published key that is %s is refused', async (_name, published, key) => {
-    const server = await openKeyServer(published, publish(rsa, { kid: 'one' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { app } = await openWithKeys(published, one);
     const alg = key === weak.privateKey ? 'RS256' : 'ES256';
     const header = { alg, kid: 'bad' };
     const signed = `${base64(header)}.${base64({ sub: '7' })}`;
@@ -480,30 +342,16 @@ describe('with a key set', () => {
     const token = `${signed}.${signature.toString('base64url')}`;
     expect(await statusOf(app, token)).toBe(401);
     // The key set is not taken to be away.
-    expect(await statusOf(app, token)).toBe(401);
-    const held = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
-    expect(await statusOf(app, held)).toBe(200);
-  });
-
-  test('a secret in the key set is not taken', async () => {
-    const k = randomBytes(32);
-    const server = await openKeyServer({ kty: 'oct', kid: 'one', k: k.toString('base64url') });
-    const app = await open({ AUTH_JWKS_URL: server.url });
-    expect(await statusOf(app, signByHand({ alg: 'HS256', kid: 'one' }, { sub: '7' }, k))).toBe(
-      401,
-    );
+    expect(await statusOf(app, await byOne())).toBe(200);
   });
 
   test('keys and addresses that a token brings are not taken', async () => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
-    const other = await openKeyServer(publish(ec, { kid: 'two' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { app } = await openWithKeys(one);
+    const other = await openKeyServer(two);
     for (const header of [
       { kid: 'two', jku: other.url },
       { kid: 'two', jwk: publish(ec) },
       { jwk: publish(ec) },
-      { kid: '../../etc/passwd' },
-      { kid: "' OR 1=1 --" },
       { kid: '__proto__' },
     ]) {
       expect(await statusOf(app, await signBy(ec.privateKey, 'ES256', header))).toBe(401);
@@ -515,41 +363,34 @@ describe('with a key set', () => {
     const server = await openKeyServer(publish(ec));
     const app = await open({ AUTH_JWKS_URL: server.url, AUTH_ISSUER: 'me', AUTH_AUDIENCE: 'shop' });
     const right = { sub: '7', iss: 'me', aud: 'shop' };
-    const by = { alg: 'ES256', key: ec.privateKey };
-    expect(await statusOf(app, await sign(right, by))).toBe(200);
-    for (const wrong of [
-      { exp: now() - 1 },
-      { nbf: now() + 60 },
-      { iss: 'you' },
-      { aud: 'x' },
-      { sub: 'x' },
-    ]) {
-      expect(await statusOf(app, await sign({ ...right, ...wrong }, by))).toBe(401);
+    const statusFor = async (claims: object) =>
+      statusOf(app, await sign(claims, 'ES256', ec.privateKey));
+    expect(await statusFor(right)).toBe(200);
+    for (const wrong of [{ exp: now() - 1 }, { nbf: now() + 60 }, { iss: 'you' }, { aud: 'x' }]) {
+      expect(await statusFor({ ...right, ...wrong })).toBe(401);
     }
   });
 
   test('a new key is picked up, and one that is gone is refused', async () => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { server, app } = await openWithKeys(one);
     const pass = holdDate();
-    const first = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
-    const second = await signBy(ec.privateKey, 'ES256', { kid: 'two' });
+    const first = await byOne();
+    const second = await byTwo();
     expect(await statusOf(app, first)).toBe(200);
 
-    server.keys = [publish(rsa, { kid: 'one' }), publish(ec, { kid: 'two' })];
+    server.keys = [one, two];
     pass(2);
     expect(await statusOf(app, second)).toBe(200);
     expect(await statusOf(app, first)).toBe(200);
 
-    server.keys = [publish(ec, { kid: 'two' })];
+    server.keys = [two];
     pass(11 * 60);
     expect(await statusOf(app, first)).toBe(401);
     expect(await statusOf(app, second)).toBe(200);
   });
 
   test('tokens with unknown keys do not send a fetch each', async () => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { server, app } = await openWithKeys(one);
     const pass = holdDate();
     for (const fetches of [1, 2, 3]) {
       for (let index = 0; index < 10; index++) {
@@ -563,32 +404,25 @@ describe('with a key set', () => {
 
   test('a token need not say which of several keys it is signed with', async () => {
     const pairs = [1, 2, 3].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
-    const server = await openKeyServer(...pairs.map((pair) => publish(pair)));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { app } = await openWithKeys(...pairs.map((pair) => publish(pair)));
     for (const { privateKey } of pairs) {
       expect(await statusOf(app, await signBy(privateKey, 'ES256'))).toBe(200);
       const expired = { sub: '7', exp: now() - 1 };
-      expect(await statusOf(app, await sign(expired, { alg: 'ES256', key: privateKey }))).toBe(401);
+      expect(await statusOf(app, await sign(expired, 'ES256', privateKey))).toBe(401);
     }
     expect(await statusOf(app, await signBy(ec.privateKey, 'ES256'))).toBe(401);
   });
 
   test.each<[string, RequestListener]>([
-    ['fails', (_request, response) => response.writeHead(500).end('broken')],
-    [
-      'leads elsewhere',
-      (_request, response) => response.writeHead(302, { location: '/other' }).end(),
-    ],
+    ['leads away', (_request, response) => response.writeHead(302, { location: '/a' }).end()],
     ['gives no JSON', (_request, response) => response.end('<html>')],
     ['gives other JSON', (_request, response) => response.end('{"keys":"none"}')],
-    ['hangs', () => {}],
     ['hangs in the middle', (_request, response) => response.writeHead(200).write('{"keys":[')],
   ])('a server that %s is a 503 within 2 seconds, until it is back', async (_name, instead) => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
+    const { server, app } = await openWithKeys(one);
     server.instead = instead;
-    const app = await open({ AUTH_JWKS_URL: server.url });
-    const token = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
-    for (const [, request] of doors) {
+    const token = await byOne();
+    for (const request of doors) {
       const start = performance.now();
       const answer = await ask(app, `Bearer ${token}`, request);
       // Room for a busy machine, but less than the 5 s that are usual without a limit.
@@ -606,41 +440,32 @@ describe('with a key set', () => {
   });
 
   test('a key set without end is given up after a megabyte', async () => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
+    const { server, app } = await openWithKeys(one);
+    const stopped: Promise<unknown>[] = [];
     let sent = 0;
-    const closed = new Promise<void>((resolve) => {
-      server.instead = (_request, response) => {
-        const piece = Buffer.alloc(65_536, ' ');
-        const send = () => {
-          while (response.writable) {
-            sent += piece.length;
-            if (!response.write(piece)) return;
-          }
-        };
-        response.on('drain', send).on('close', resolve);
-        send();
-      };
-    });
-    const app = await open({ AUTH_JWKS_URL: server.url });
-    const token = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
-    expect(await statusOf(app, token)).toBe(503);
-    await closed;
+    function* spaces() {
+      for (;;) {
+        sent += 65_536;
+        yield Buffer.alloc(65_536, ' ');
+      }
+    }
+    server.instead = (_request, response) => {
+      stopped.push(expect(pipeline(spaces, response)).rejects.toThrow('Premature close'));
+    };
+    expect(await statusOf(app, await byOne())).toBe(503);
+    await Promise.all(stopped);
     // What is on the way between them included.
-    expect(sent).toBeLessThan(32 * 1_048_576);
-    server.instead = undefined;
-    expect(await statusOf(app, token)).toBe(200);
+    expect(sent).toBeLessThan(64 * 1_048_576);
   });
 
   test.each<[string, RequestListener]>([
     ['breaks off', (request) => request.socket.destroy()],
-    ['gives other JSON', (_request, response) => response.end('{"keys":"none"}')],
     ['hangs', () => {}],
   ])('known keys go on while the server %s, also when they are old', async (_name, instead) => {
-    const server = await openKeyServer(publish(rsa, { kid: 'one' }));
-    const app = await open({ AUTH_JWKS_URL: server.url });
+    const { server, app } = await openWithKeys(one);
     const pass = holdDate();
-    const known = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
-    const unknown = await signBy(ec.privateKey, 'ES256', { kid: 'two' });
+    const known = await byOne();
+    const unknown = await byTwo();
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const forged = await signBy(privateKey, 'RS256', { kid: 'one' });
     expect(await statusOf(app, known)).toBe(200);
@@ -658,38 +483,27 @@ describe('with a key set', () => {
     expect(server.fetches).toBe(fetches);
   });
 
-  describe('when the server is back, keys that are gone are refused', () => {
-    async function openAfterOutage(secondsLater: number) {
-      const server = await openKeyServer(publish(rsa, { kid: 'one' }));
-      const app = await open({ AUTH_JWKS_URL: server.url });
-      const pass = holdDate();
-      const token = await signBy(rsa.privateKey, 'RS256', { kid: 'one' });
-      expect(await statusOf(app, token)).toBe(200);
-      server.instead = (request) => request.socket.destroy();
-      pass(11 * 60);
-      expect(await statusOf(app, token)).toBe(200);
-      server.instead = undefined;
-      server.keys = [publish(ec, { kid: 'two' })];
-      pass(secondsLater);
-      return { app, token };
-    }
-
-    test('soon', async () => {
-      const { app, token } = await openAfterOutage(2);
-      await expect.poll(() => statusOf(app, token)).toBe(401);
-      expect(await statusOf(app, token)).toBe(401);
-    });
-
-    test('at once after a pause', async () => {
-      const { app, token } = await openAfterOutage(3600);
-      expect(await statusOf(app, token)).toBe(401);
-    });
+  test.each([
+    ['soon', 2],
+    ['at once after a pause', 3600],
+  ])('when the server is back, keys that are gone are refused %s', async (_name, seconds) => {
+    const { server, app } = await openWithKeys(one);
+    const pass = holdDate();
+    const token = await byOne();
+    expect(await statusOf(app, token)).toBe(200);
+    server.instead = (request) => request.socket.destroy();
+    pass(11 * 60);
+    expect(await statusOf(app, token)).toBe(200);
+    server.instead = undefined;
+    server.keys = [two];
+    pass(seconds);
+    if (seconds < 60) await expect.poll(() => statusOf(app, token)).toBe(401);
+    expect(await statusOf(app, token)).toBe(401);
   });
 
   test('a bad token is a 401 while the keys are away, if that needs no key', async () => {
-    const server = await openKeyServer();
+    const { server, app } = await openWithKeys();
     server.instead = (request) => request.socket.destroy();
-    const app = await open({ AUTH_JWKS_URL: server.url });
     for (const token of ['nonsense', 'a.b.c', await sign({ sub: '7' })]) {
       expect(await statusOf(app, token)).toBe(401);
     }
@@ -698,45 +512,30 @@ describe('with a key set', () => {
 });
 
 describe('npm run token', () => {
-  const token = (env: Record<string, string>, ...options: string[]) =>
-    callCommand(tokenCommand, options, env);
-  async function printToken(environment: Record<string, string>, ...options: string[]) {
-    const printed = await token(environment, ...options);
-    expect(printed).toMatchObject({ code: 0, stderr: '' });
-    expect(printed.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
-    return printed.stdout.trim();
-  }
-
   test('prints a token that the gateway takes, for as long as it says', async () => {
     const app = await open(settings);
-    const day = await printToken(settings, '--user', '42');
-    expect(await statusOf(app, day)).toBe(200);
+    for (const [options, hours] of [
+      [['--user', '42'], 24],
+      [['--user=42', '--hours=1'], 1],
+    ] as const) {
+      const printed = await callCommand(tokenCommand, options, settings);
+      expect(printed).toEqual({ code: 0, stderr: '', stdout: expect.stringMatching(/^\S+\n$/) });
+      const token = printed.stdout.trim();
+      expect(await statusOf(app, token)).toBe(200);
+      const { iat = 0, exp = 0 } = decodeJwt(token);
+      expect(exp - iat).toBe(hours * 3600);
+    }
     expect(await senders()).toEqual(['user 42']);
-    const readClaims = (text: string) =>
-      JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString());
-    const { iat, exp } = readClaims(day);
-    expect(exp - iat).toBe(24 * 3600);
-    const short = readClaims(await printToken(settings, '--user=42', '--hours=1'));
-    expect(short.exp - short.iat).toBe(3600);
   });
 
   test.each<[string, string[], Record<string, string>, RegExp]>([
     ['no secret', ['--user', '1'], {}, /^AUTH_JWT_SECRET is not set, so .*\.\n$/],
-    ['a key set', ['--user', '1'], { AUTH_JWKS_URL: 'https://a.test/' }, /^AUTH_JWT_SECRET/],
     ['a short one', ['--user', '1'], { AUTH_JWT_SECRET: 'short-one' }, /SECRET is not valid/],
-    [
-      'a short secret as option',
-      ['--user', '1', '--auth-jwt-secret=short-one'],
-      {},
-      /^--auth-jwt-secret is not valid/,
-    ],
-    ['no user', [], settings, /^Required option '--user <ID>' not specified: see --help\.\n$/],
-    ['a user that is no number', ['--user', 'anna'], settings, /^--user is "anna", but it may be/],
     ['user 0', ['--user', '0'], settings, /^--user is "0", but/],
     ['user 2^31', ['--user', '2147483648'], settings, /^--user is "2147483648", but/],
     ['no time', ['--user', '1', '--hours', '0'], settings, /^--hours is "0", but/],
   ])('refuses %s in one line', async (_name, options, environment, sentence) => {
-    const printed = await token(environment, ...options);
+    const printed = await callCommand(tokenCommand, options, environment);
     expect(printed).toMatchObject({ code: 2, stdout: '' });
     expect(printed.stderr).toMatch(sentence);
     expect(printed.stderr).toMatch(/^[^\n]+\n$/);
