@@ -13,16 +13,18 @@ import {
   vi,
 } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { Webhook } from '../../src/admission/webhook.ts';
 import { buildApp } from '../../src/app.ts';
-import { ConfigError, readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
+import { HttpClient } from '../../src/http/client.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { keepLog, outfitId, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { sendJson, startWebhook, type Webhook } from '../support/http/webhook.ts';
+import { sendJson, startWebhook, type Webhook as TestWebhook } from '../support/http/webhook.ts';
 
 const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
-let webhook: Webhook;
+let webhook: TestWebhook;
 beforeAll(async () => {
   webhook = await startWebhook();
 });
@@ -77,17 +79,13 @@ describe('a credential', () => {
     ['a JWT without keys', 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.abc'],
   ])('of another form is asked about: %s', async (_name, authorization) => {
     const app = await open();
-    expect((await read(app, { authorization })).statusCode).toBe(401);
-    expect(await viewerOf(app, { authorization })).toBe(401);
+    webhook.users.set(authorization, 1);
+    expect((await read(app, { authorization })).statusCode).toBe(200);
+    expect(await viewerOf(app, { authorization })).toBe(1);
+    expect((await create(app, { authorization })).json()).toMatchObject({ user: { id: 1 } });
     expect(webhook.asked).toMatchObject([
       { method: 'GET', target: '/whoami/?from=gateway', headers: { authorization } },
     ]);
-    webhook.users.set(authorization, 1);
-    const other = await open();
-    expect((await read(other, { authorization })).statusCode).toBe(200);
-    expect(await viewerOf(other, { authorization })).toBe(1);
-    expect((await create(other, { authorization })).json()).toMatchObject({ user: { id: 1 } });
-    expect(webhook.asked).toHaveLength(2);
   });
 
   test('is asked about with the cookies that AUTH_COOKIES names, and nothing else of the request', async () => {
@@ -109,14 +107,8 @@ describe('a credential', () => {
 
   test('without which nothing is asked', async () => {
     const app = await open();
-    for (const headers of [
-      {},
-      { cookie: 'csrftoken=1' },
-      { cookie: 'sessionid=' },
-      { authorization: '' },
-    ]) {
-      expect((await read(app, headers)).statusCode).toBe(200);
-    }
+    const others = [{}, { cookie: 'csrftoken=1' }, { cookie: 'sessionid=' }, { authorization: '' }];
+    for (const headers of others) expect((await read(app, headers)).statusCode).toBe(200);
     expect((await create(app, {})).statusCode).toBe(401);
     expect(webhook.asked).toEqual([]);
   });
@@ -148,21 +140,18 @@ describe('a credential', () => {
     const log = keepLog('debug');
     const app = await open({}, log.logger);
     webhook.answer = (response) => response.end('{"id": "top secret"');
-    expect(
-      (await read(app, { ...token('hidden-token'), ...session('hidden-session') })).statusCode,
-    ).toBe(503);
-    await vi.waitFor(() => expect(log.text()).toContain('Service temporarily unavailable'));
+    const credentials = { ...token('hidden-token'), ...session('hidden-session') };
+    expect((await read(app, credentials)).statusCode).toBe(503);
+    await expect.poll(log.text).toContain('Service temporarily unavailable');
     expect(log.text()).not.toMatch(/hidden|secret/);
   });
 });
 
 describe('a refusal', () => {
-  test.each([401, 403])('with %i is a 401', async (status) => {
+  test('is a 401, with 403 too', async () => {
     const app = await open();
-    webhook.answer = (response) => sendJson(response, status, { id: 1 });
-    const answer = await read(app, token('abc'));
-    expect(answer.statusCode).toBe(401);
-    expect(answer.json()).toEqual({ detail: 'Invalid token.' });
+    webhook.answer = (response) => sendJson(response, 403, { id: 1 });
+    expect((await read(app, token('abc'))).json()).toEqual({ detail: 'Invalid token.' });
     expect((await create(app, token('abc'))).statusCode).toBe(401);
     expect(await viewerOf(app, token('abc'))).toBe(401);
   });
@@ -181,40 +170,20 @@ describe('a refusal', () => {
 describe('anything else that the webhook does', () => {
   const answers: [string, (response: ServerResponse) => void][] = [
     ['a redirect', (response) => response.writeHead(302, { location: webhook.url }).end()],
-    [
-      'a redirect to itself with a body',
-      (response) => response.writeHead(307, { location: '/' }).end('{"id":1}'),
-    ],
     ['an error', (response) => sendJson(response, 500, { id: 1 })],
-    ['a limit', (response) => sendJson(response, 429, { id: 1 })],
     ['nothing there', (response) => sendJson(response, 404, { id: 1 })],
     ['another success', (response) => sendJson(response, 201, { id: 1 })],
-    ['no content', (response) => response.writeHead(204).end()],
     ['an empty body', (response) => response.end()],
     ['a page', (response) => response.end('<h1>Sign in</h1>')],
     ['no object', (response) => sendJson(response, 200, [{ id: 1 }])],
     ['null', (response) => sendJson(response, 200, null)],
-    ['no id', (response) => sendJson(response, 200, { user: 1 })],
     ['no user', (response) => sendJson(response, 200, { id: null })],
-    ['true', (response) => sendJson(response, 200, { id: true })],
     ['half an id', (response) => sendJson(response, 200, { id: 1.5 })],
-    ['an id that is too large', (response) => sendJson(response, 200, { id: 2 ** 31 })],
-    ['a list as id', (response) => sendJson(response, 200, { id: ['1'] })],
-    [
-      'invalid UTF-8',
-      (response) => response.end(Buffer.from('{"id":1,"username":"\xff"}', 'latin1')),
-    ],
+    ['invalid UTF-8', (response) => response.end(Buffer.from('{"id":1,"a":"\xff"}', 'latin1'))],
     ['a body without end', (response) => void response.write(' '.repeat(100_000))],
     ['a large body', (response) => response.end(`{"id":1,"a":"${'a'.repeat(70_000)}"}`)],
     ['large headers', (response) => response.setHeader('x-a', 'a'.repeat(20_000)).end('{"id":1}')],
     ['a broken connection', (response) => response.socket?.destroy()],
-    [
-      'half an answer',
-      (response) =>
-        response
-          .writeHead(200, { 'content-length': '20' })
-          .write('{"id":1}', () => response.destroy()),
-    ],
     ['broken gzip', (response) => response.setHeader('content-encoding', 'gzip').end('{"id":1}')],
   ];
 
@@ -223,14 +192,9 @@ describe('anything else that the webhook does', () => {
     async (_name, answer) => {
       const app = await open();
       webhook.answer = answer;
-      for (const request of [
-        read(app, token('abc')),
-        read(app, session('a')),
-        create(app, token('b')),
-      ]) {
+      for (const request of [read(app, token('abc')), read(app, session('a'))]) {
         const { statusCode, headers, json } = await request;
-        expect(statusCode).toBe(503);
-        expect(headers['retry-after']).toBe('1');
+        expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
         expect(json()).toEqual({ detail: 'Service temporarily unavailable, try again later.' });
       }
       expect(await viewerOf(app, token('abc'))).toBe(503);
@@ -242,17 +206,17 @@ describe('anything else that the webhook does', () => {
     },
   );
 
-  test('a service that is not there is the same', async () => {
-    const app = await open({ AUTH_WEBHOOK_URL: 'http://127.0.0.1:9/' });
-    expect((await read(app, token('abc'))).statusCode).toBe(503);
-    expect((await read(app, {})).statusCode).toBe(200);
-  });
-
-  test('one that hangs costs half of REQUEST_TIMEOUT, and delays no other request', async () => {
-    const app = await open({ REQUEST_TIMEOUT: '2s' });
+  test('one that hangs is asked 32 questions at a time, costs half of REQUEST_TIMEOUT, and delays no other request', async () => {
+    const app = await open({ REQUEST_TIMEOUT: '2s', TRUST_PROXY: '127.0.0.1' });
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => warnings.push(warning);
+    process.on('warning', warn);
+    onTestFinished(() => void process.off('warning', warn));
     webhook.answer = () => {};
     const begun = performance.now();
-    const waiting = Array.from({ length: 200 }, (_, index) => read(app, token(String(index))));
+    const waiting = Array.from({ length: 200 }, (_, index) =>
+      read(app, { ...token(String(index)), 'x-forwarded-for': `10.0.0.${index}` }),
+    );
     for (let index = 0; index < 20; index += 1) {
       expect((await read(app, {})).statusCode).toBe(200);
     }
@@ -260,22 +224,6 @@ describe('anything else that the webhook does', () => {
     const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode);
     expect(new Set(statuses)).toEqual(new Set([503]));
     expect(performance.now() - begun).toBeLessThan(3_500);
-    // One sender.
-    expect(webhook.underWay.most).toBe(8);
-  });
-
-  test('one that hangs is asked 32 questions at a time by all, without a warning of Node.js', async () => {
-    const app = await open({ REQUEST_TIMEOUT: '2s', TRUST_PROXY: '127.0.0.1' });
-    const warnings: Error[] = [];
-    const warn = (warning: Error) => warnings.push(warning);
-    process.on('warning', warn);
-    onTestFinished(() => void process.off('warning', warn));
-    webhook.answer = () => {};
-    const answers = Array.from({ length: 100 }, (_, index) =>
-      read(app, { ...token(String(index)), 'x-forwarded-for': `10.0.0.${index}` }),
-    );
-    const statuses = (await Promise.all(answers)).map(({ statusCode }) => statusCode);
-    expect(new Set(statuses)).toEqual(new Set([503]));
     expect(webhook.underWay.most).toBe(32);
     expect(warnings).toEqual([]);
   });
@@ -292,15 +240,11 @@ describe('anything else that the webhook does', () => {
     webhook.answer = () => {};
     await read(app, token('late'));
     const { text } = await metrics.print();
-    const counts = text.matchAll(
-      /^gateway_auth_webhook_duration_seconds_count\{outcome="(\w+)"\} (\d+)$/gm,
-    );
-    expect(Object.fromEntries([...counts].map(([, outcome, count]) => [outcome, count]))).toEqual({
-      accepted: '1',
-      refused: '1',
-      failed: '1',
-      timeout: '1',
-    });
+    for (const outcome of ['accepted', 'refused', 'failed', 'timeout']) {
+      expect(text).toContain(
+        `\ngateway_auth_webhook_duration_seconds_count{outcome="${outcome}"} 1\n`,
+      );
+    }
     const [, late] = /_seconds_sum\{outcome="timeout"\} (\S+)/.exec(text) ?? [];
     expect(Number(late)).toBeGreaterThan(0.4);
   });
@@ -312,23 +256,14 @@ describe('anything else that the webhook does', () => {
       const app = await open({ LEGACY_URL, LEGACY_HOST });
       expect((await read(app, token('a'))).statusCode).toBe(200);
     }
-    expect(webhook.asked.map(({ headers }) => headers.host)).toEqual([
-      LEGACY_HOST,
-      new URL(webhook.url).host,
-    ]);
+    const hosts = webhook.asked.map(({ headers }) => headers.host);
+    expect(hosts).toEqual([LEGACY_HOST, new URL(webhook.url).host]);
   });
 
   test('a kept connection that ends as it is used again is no failure', async () => {
     const app = await open();
-    webhook.users.set('Token abc', 1);
-    const answers = [
-      undefined,
-      (response: ServerResponse) => response.socket?.destroy(),
-      undefined,
-    ];
     webhook.answer = (response) => {
-      const next = answers.shift();
-      if (next) next(response);
+      if (webhook.asked.length === 2) response.socket?.destroy();
       else sendJson(response, 200, { id: 1 });
     };
     expect(await viewerOf(app, token('a'))).toBe(1);
@@ -388,11 +323,9 @@ describe('what was answered', () => {
 describe('RATE_LIMIT', () => {
   const used = async () => {
     const { rows } = await gateway.database.pool.query(
-      'SELECT sender, used FROM rate_limits ORDER BY sender',
+      `SELECT regexp_replace(sender, '^\\S+ ', '') || ': ' || used AS line FROM rate_limits ORDER BY 1`,
     );
-    return rows.map(
-      ({ sender, used: times }) => `${sender.slice(sender.indexOf(' ') + 1)}: ${times}`,
-    );
+    return rows.map(({ line }) => line);
   };
 
   test('counts a request once, before it is asked about: for its address, later for its user', async () => {
@@ -445,20 +378,28 @@ describe('a flood', () => {
     expect(webhook.underWay.most).toBeLessThanOrEqual(9);
   });
 
-  test('of refused credentials evicts no accepted one', { timeout: 120_000 }, async () => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '600s' });
-    webhook.users.set('Token a', 1);
-    expect(await viewerOf(app, token('a'))).toBe(1);
+  test('of refused credentials evicts no accepted one', async () => {
+    // 21,000 questions would take a minute to send.
+    const questions = vi.spyOn(HttpClient.prototype, 'ask');
+    onTestFinished(() => questions.mockRestore());
+    questions.mockImplementation(async (_origin, { headers }) => ({
+      status: headers['authorization'] === 'Token a' ? 200 : 401,
+      headers: {},
+      body: Buffer.from('{"id":1}'),
+    }));
+    const asking = new Webhook('http://old.test/', readConfig({}), undefined, undefined);
+    const userOf = async (name: string) => {
+      const credential = { ...token(name), cookie: undefined };
+      return (await asking.authenticate(credential, () => 'one sender'))?.userId;
+    };
+    expect(await userOf('a')).toBe(1);
     for (let round = 0; round < 21; round += 1) {
-      await Promise.all(
-        Array.from({ length: 1_000 }, (_, index) =>
-          app.inject({ method: 'OPTIONS', url: '/graphql', headers: token(`${round}-${index}`) }),
-        ),
-      );
+      const flood = Array.from({ length: 1_000 }, (_, index) => userOf(`${round}-${index}`));
+      expect(new Set(await Promise.all(flood))).toEqual(new Set([undefined]));
     }
-    const before = webhook.asked.length;
-    expect(await viewerOf(app, token('a'))).toBe(1);
-    expect(webhook.asked).toHaveLength(before);
+    expect(questions).toHaveBeenCalledTimes(21_001);
+    expect(await userOf('a')).toBe(1);
+    expect(questions).toHaveBeenCalledTimes(21_001);
   });
 });
 
@@ -472,15 +413,13 @@ describe('a cookie', () => {
     ['one that looks alike', 'https://shop.test.evil.test', 403],
     ['another scheme', 'http://shop.test', 403],
     ['another port', 'https://shop.test:8443', 403],
-    ['another case', 'HTTPS://SHOP.TEST', 403],
     ['null', 'null', 403],
     ['a star', '*', 403],
-    ['nothing', '', 403],
     ['no Origin', undefined, 403],
     ['two of them', 'https://shop.test, https://evil.test', 403],
     ['the host of the request', 'http://localhost', 403],
   ])('authorises a write only from an origin that is named: %s', async (_name, origin, status) => {
-    const app = await open({ CORS_ORIGINS: 'https://app.test,https://two.test' });
+    const app = await open({ CORS_ORIGINS: '*,https://app.test' });
     webhook.users.set('sessionid=a', 1);
     const headers = { ...session('a'), ...(origin === undefined ? {} : { origin }) };
     const created = await create(app, headers);
@@ -495,31 +434,20 @@ describe('a cookie', () => {
     if (status === 403) expect(created.json().detail).toMatch(/^CSRF Failed: /);
     // It reads for its user all the same: no page of another origin can read the answer.
     expect(await viewerOf(app, headers)).toBe(1);
-    const form = { 'content-type': 'application/x-www-form-urlencoded' };
-    const posted = await app.inject({
-      method: 'POST',
-      url: '/api/outfits/',
-      headers: { ...headers, ...form },
-      payload: `image_key=${encodeURIComponent(image)}`,
-    });
-    expect(posted.statusCode).toBe(status === 200 ? 201 : 403);
   });
 
-  test.each(['http://shop.example', 'http://shop.example:80'])(
-    'takes the host of the request for the own origin without PUBLIC_URL: %s',
-    async (base) => {
-      const app = await open({ PUBLIC_URL: '' });
-      webhook.users.set('sessionid=a', 1);
-      const { host } = new URL(base);
-      for (const [origin, status] of [
-        ['http://shop.example', 201],
-        ['https://shop.example', 403],
-        ['http://shop.example:4000', 403],
-      ] as const) {
-        expect((await create(app, { ...session('a'), host, origin })).statusCode).toBe(status);
-      }
-    },
-  );
+  test('takes the host of the request for the own origin without PUBLIC_URL', async () => {
+    const app = await open({ PUBLIC_URL: '' });
+    webhook.users.set('sessionid=a', 1);
+    for (const [origin, status] of [
+      ['http://shop.example', 201],
+      ['https://shop.example', 403],
+      ['http://shop.example:4000', 403],
+    ] as const) {
+      const headers = { ...session('a'), host: 'shop.example', origin };
+      expect((await create(app, headers)).statusCode).toBe(status);
+    }
+  });
 
   test('beside an Authorization that the webhook takes is not needed, and from another page is not sent', async () => {
     const app = await open();
@@ -571,209 +499,112 @@ describe('a cookie', () => {
       expect(other.headers.vary ?? '').not.toContain('Cookie');
     }
   });
+});
 
-  test('leaves the contract as it is where it is not sent', async () => {
-    const app = await open();
-    const answer = await read(app, { cookie: 'csrftoken=1' });
-    expect(answer.headers.vary).toBe('Accept');
-    expect(answer.headers['cache-control']).toBe('no-cache');
-  });
-
-  test('shows private outfits to its user only', async () => {
-    await gateway.database.pool.query('UPDATE outfits SET private = true WHERE id = 1');
-    const { rows } = await gateway.database.pool.query('SELECT user_id FROM outfits WHERE id = 1');
-    const app = await open({ PRIVATE_OUTFITS: 'owner' });
-    webhook.users.set('sessionid=a', rows[0].user_id);
-    const countOf = async (headers: Record<string, string>) =>
-      (await read(app, headers)).json().count;
-    const all = await countOf(session('a'));
-    for (let round = 0; round < 3; round += 1) {
-      expect(await countOf({})).toBe(all - 1);
-      expect(await countOf(session('a'))).toBe(all);
-      expect(await countOf(session('refused'))).toBe(all - 1);
-    }
-    await gateway.database.pool.query('UPDATE outfits SET private = false WHERE id = 1');
-  });
+test('without a credential the contract is as it is', async () => {
+  const { headers } = await read(await open(), { cookie: 'csrftoken=1' });
+  expect(headers).toMatchObject({ vary: 'Accept', 'cache-control': 'no-cache' });
 });
 
 test('the OpenAPI document names what is accepted', async () => {
   const app = await open({ AUTH_COOKIES: 'sessionid' });
-  const document = (await read(app, {}, { url: '/api/openapi.json' })).json();
-  expect(document.paths['/api/outfits/'].post.security).toEqual([
-    { bearer: [] },
-    { authorization: [] },
-    { cookie_sessionid: [] },
-  ]);
-  expect(document.components.securitySchemes.cookie_sessionid).toMatchObject({
-    in: 'cookie',
-    name: 'sessionid',
-  });
-});
-
-describe('CORS', () => {
-  test('lets pages of the origins that are named ask with credentials, and no others', async () => {
-    const app = await open({ CORS_ORIGINS: 'https://app.test' });
-    const preflight = (origin: string) =>
-      app.inject({
-        method: 'OPTIONS',
-        url: '/api/outfits/',
-        headers: {
-          origin,
-          'access-control-request-method': 'POST',
-          'access-control-request-headers': 'content-type,x-anything',
-        },
-      });
-    const allowed = await preflight('https://app.test');
-    expect(allowed.headers).toMatchObject({
-      'access-control-allow-origin': 'https://app.test',
-      'access-control-allow-credentials': 'true',
-    });
-    expect(allowed.headers['access-control-allow-headers']).toMatch(
-      /\bContent-Type\b.*\bX-CSRFToken\b/,
-    );
-    expect(allowed.headers['access-control-allow-headers']).not.toContain('anything');
-    for (const origin of ['https://evil.test', 'null', '*']) {
-      const { headers } = await preflight(origin);
-      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
-      const answer = await read(app, { origin, ...session('a') });
-      expect(
-        Object.keys(answer.headers).filter((name) => name.startsWith('access-control')),
-      ).toEqual([]);
-    }
-    const answer = await read(app, { origin: 'https://app.test', ...session('a') });
-    expect(answer.headers['access-control-allow-credentials']).toBe('true');
-  });
-
-  test('with any origin allowed, lets none but those that are named use cookies', async () => {
-    const app = await open({ CORS_ORIGINS: '*,https://app.test' });
-    webhook.users.set('sessionid=a', 1);
-    for (const origin of ['https://evil.test', 'null', '*']) {
-      const headers = { origin, ...session('a') };
-      const answer = await read(app, headers);
-      expect(answer.headers['access-control-allow-origin']).toBe('*');
-      expect(answer.headers['access-control-allow-credentials']).toBeUndefined();
-      expect((await create(app, headers)).statusCode).toBe(403);
-    }
-    const headers = { origin: 'https://app.test', ...session('a') };
-    expect((await read(app, headers)).headers).toMatchObject({
-      'access-control-allow-origin': 'https://app.test',
-      'access-control-allow-credentials': 'true',
-    });
-    expect((await create(app, headers)).statusCode).toBe(201);
-  });
-
-  test('says nothing of credentials without AUTH_COOKIES', async () => {
-    const app = await open({ CORS_ORIGINS: 'https://app.test', AUTH_COOKIES: '' });
-    const answer = await read(app, { origin: 'https://app.test' });
-    expect(answer.headers['access-control-allow-credentials']).toBeUndefined();
-  });
+  const { paths, components } = (await read(app, {}, { url: '/api/openapi.json' })).json();
+  const schemes = [{ bearer: [] }, { authorization: [] }, { cookie_sessionid: [] }];
+  expect(paths['/api/outfits/'].post.security).toEqual(schemes);
+  const cookie = { in: 'cookie', name: 'sessionid' };
+  expect(components.securitySchemes.cookie_sessionid).toMatchObject(cookie);
 });
 
 describe('a stream', () => {
   const count = 'subscription { outfits { count } }';
-  const follow = async (headers: Record<string, string>, settings = {}) => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '1s', PRIVATE_OUTFITS: 'owner', ...settings });
-    const stream = await openStream(await baseOfApp(app), count, { headers });
-    await stream.next();
-    return stream;
-  };
-  const secondsUntil = async (ended: Promise<boolean>) => {
+  /** A stream of user 1, whom a webhook of its own knows. */
+  const follow = async (period: string) => {
+    const asking = await startWebhook();
+    onTestFinished(() => asking.close());
+    asking.users.set('Token a', 1);
+    const app = await open({ AUTH_WEBHOOK_URL: asking.url, AUTH_WEBHOOK_TTL: period });
+    const stream = await openStream(await baseOfApp(app), count, { headers: token('a') });
     const begun = performance.now();
-    await ended;
-    return (performance.now() - begun) / 1000;
+    await stream.next();
+    const isOpen = async () => (await Promise.race([stream.ended, 'open'])) === 'open';
+    const seconds = () => (performance.now() - begun) / 1000;
+    return { asking, stream, isOpen, seconds };
   };
 
-  test.each([
-    ['a token', token('a')],
-    ['a cookie', { ...session('a'), origin: own }],
-  ])('is renewed as often as its answer ends: by %s', async (_name, headers) => {
-    webhook.users.set('Token a', 1).set('sessionid=a', 1);
-    const stream = await follow(headers);
-    await sleep(4_500);
-    expect(webhook.asked.length).toBeGreaterThanOrEqual(3);
-    expect(webhook.asked.length).toBeLessThanOrEqual(6);
-    expect(await Promise.race([stream.ended, 'open'])).toBe('open');
+  test('is renewed as often as its answer ends, until it is refused', async () => {
+    const { asking, stream, isOpen, seconds } = await follow('1s');
+    await expect.poll(() => asking.asked.length).toBe(3);
+    expect(seconds()).toBeGreaterThan(1.5);
+    expect(await isOpen()).toBe(true);
     // Anyone can see when it was refused last.
-    webhook.users.clear();
-    expect(await secondsUntil(stream.ended)).toBeLessThan(3.5);
-    const [refusal, end] = stream.events().slice(-2);
-    expect(refusal).toMatchObject({
-      data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] },
-    });
-    expect(end).toMatchObject({ name: 'complete' });
+    asking.users.clear();
+    const refused = seconds();
+    await stream.ended;
+    expect(seconds() - refused).toBeLessThan(3.5);
+    expect(stream.events().slice(-2)).toMatchObject([
+      { data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } },
+      { name: 'complete' },
+    ]);
   });
 
   test('ends when its credential is another user by now', async () => {
-    webhook.users.set('Token a', 1);
-    const stream = await follow(token('a'));
-    webhook.users.set('Token a', 2);
-    expect(await secondsUntil(stream.ended)).toBeLessThan(3.5);
+    const { asking, stream, seconds } = await follow('1s');
+    asking.users.set('Token a', 2);
+    await stream.ended;
+    expect(seconds()).toBeLessThan(3.5);
   });
 
-  test.each<[string, (response: ServerResponse) => void]>([
-    ['fails', (response) => sendJson(response, 500, {})],
-    ['hangs', () => {}],
-    ['is gone', (response) => response.socket?.destroy()],
-  ])('outlives a webhook that %s by one more period', async (_name, answer) => {
-    webhook.users.set('Token a', 1);
-    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '2s' });
-    webhook.answer = answer;
-    const seconds = await secondsUntil(stream.ended);
-    expect(seconds).toBeGreaterThan(3);
-    expect(seconds).toBeLessThan(6);
-    expect(stream.text()).not.toContain('UNAUTHENTICATED');
+  test('outlives a webhook that fails, hangs or is gone by one more period, and goes on if it answers in that', async () => {
+    const faults: TestWebhook['answer'][] = [
+      (response) => sendJson(response, 500, {}),
+      () => {},
+      (response) => response.socket?.destroy(),
+    ];
+    const lost = faults.map(async (answer) => {
+      const { asking, stream, seconds } = await follow('2s');
+      asking.answer = answer;
+      await stream.ended;
+      expect(seconds()).toBeGreaterThan(3);
+      expect(seconds()).toBeLessThan(6);
+      expect(stream.text()).not.toContain('UNAUTHENTICATED');
+    });
+    const { asking, isOpen } = await follow('2s');
+    asking.answer = (response) => sendJson(response, 503, {});
+    await expect.poll(() => asking.asked.length).toBe(2);
+    asking.answer = undefined;
+    await Promise.all(lost);
+    await sleep(500);
+    expect(await isOpen()).toBe(true);
   });
 
-  test('goes on when the webhook answers again in that period', async () => {
-    webhook.users.set('Token a', 1);
-    const stream = await follow(token('a'), { AUTH_WEBHOOK_TTL: '3s' });
-    webhook.answer = (response) => sendJson(response, 503, {});
-    await sleep(4_000);
-    webhook.answer = undefined;
-    await sleep(3_500);
-    expect(await Promise.race([stream.ended, 'open'])).toBe('open');
-    stream.close();
-  });
-
-  test('of thousands do not hold up requests, and ask once for a credential', {
-    timeout: 60_000,
-  }, async () => {
-    webhook.users.set('Token a', 1);
-    for (let index = 0; index < 300; index += 1) webhook.users.set(`Token ${index}`, 2);
+  test('of hundreds do not hold up requests, and ask once for a credential', async () => {
+    for (let index = 0; index < 150; index += 1) webhook.users.set(`Token ${index}`, 2);
     const app = await open({ AUTH_WEBHOOK_TTL: '1s', TRUST_PROXY: '127.0.0.1' });
     const base = await baseOfApp(app);
-    const streams = await Promise.all(
-      Array.from({ length: 600 }, (_, index) =>
-        openStream(base, count, {
-          headers: { ...token(String(index % 300)), 'x-forwarded-for': `10.0.0.${index % 250}` },
-        }),
-      ),
-    );
+    const opening = Array.from({ length: 300 }, (_, index) => {
+      const headers = { ...token(String(index % 150)), 'x-forwarded-for': `10.0.0.${index % 250}` };
+      return openStream(base, count, { headers });
+    });
+    const streams = await Promise.all(opening);
     webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 2 }), 20);
-    await sleep(2_000);
+    await expect.poll(() => webhook.asked.length).toBeGreaterThan(300);
     webhook.underWay.most = 0;
     const before = webhook.asked.length;
     const begun = performance.now();
     expect((await read(app, token('a'))).statusCode).toBe(200);
     expect(performance.now() - begun).toBeLessThan(1_000);
     await sleep(2_000);
-    // 300 credentials, though 600 streams: at most once a period, of two and some.
-    expect(webhook.asked.length - before).toBeLessThanOrEqual(1_000);
+    // 150 credentials, though 300 streams: at most once a period, of two and some.
+    expect(webhook.asked.length - before).toBeLessThanOrEqual(500);
     expect(webhook.underWay.most).toBeLessThanOrEqual(9);
     for (const stream of streams) stream.close();
   });
 });
 
 test.each([
-  [{ AUTH_COOKIES: 'sessionid' }, /^AUTH_COOKIES is set, but AUTH_WEBHOOK_URL is not/],
-  [
-    { AUTH_WEBHOOK_URL: 'https://user:secret@old.test/' },
-    /^AUTH_WEBHOOK_URL is not valid, but it may be/,
-  ],
-  [{ AUTH_WEBHOOK_URL: 'ftp://old.test/' }, /^AUTH_WEBHOOK_URL is not valid/],
+  [{ AUTH_WEBHOOK_URL: 'https://user:secret@old.test/' }, /^AUTH_WEBHOOK_URL is not valid, but/],
   [{ AUTH_WEBHOOK_URL: 'https://old.test/', AUTH_COOKIES: 'a b' }, /^AUTH_COOKIES is "a b"/],
   [{ AUTH_WEBHOOK_TTL: '0' }, /^AUTH_WEBHOOK_TTL is "0"/],
 ])('settings that cannot be meant are refused: %j', (environment, sentence) => {
-  expect(() => readConfig(environment)).toThrow(ConfigError);
   expect(() => readConfig(environment)).toThrow(sentence);
 });
