@@ -1,14 +1,21 @@
 // Who takes a place, and who waits for one: what has left, is not there yet or reads nothing holds none.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { baseOf, type Run, runServer } from '../support/cli/process.ts';
-import { addressOf, lockOutfits, readNothing, sendPart } from '../support/faults/clients.ts';
+import {
+  addressOf,
+  countBlocked,
+  lockOutfits,
+  readNothing,
+  sendPart,
+} from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
 import { makeOutfits } from '../support/faults/outfits.ts';
+import { closeServer, listen } from '../support/http/listen.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 let environment: Record<string, string>;
@@ -17,87 +24,60 @@ beforeEach(async () => {
   environment = await makeOutfits();
 });
 
-describe('a place is not held', () => {
-  const startSmall = (settings = {}) =>
-    baseOf(
-      runServer({
-        ...environment,
-        MAX_CONCURRENT_REQUESTS: '2',
-        PAGE_SIZE: '1000',
-        ...settings,
-      }),
-    );
-  const expectRoom = async (base: string) => {
+test('a place is not held by who sends or reads nothing more, who has left, or by made-up tokens', async () => {
+  const keys = createServer(() => {});
+  const port = await listen(keys);
+  onTestFinished(() => closeServer(keys));
+  const base = await baseOf(
+    runServer({
+      ...environment,
+      AUTH_JWKS_URL: `http://127.0.0.1:${port}/`,
+      MAX_CONCURRENT_REQUESTS: '2',
+      PAGE_SIZE: '1000',
+    }),
+  );
+  const address = addressOf(base);
+  const sockets: Socket[] = [];
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const expectRoom = async () => {
+    await sleep(300);
     for (let time = 0; time < 3; time += 1) {
-      const response = await fetch(`${base}/api/outfits/?ordering=id&time=${time}`);
+      const response = await fetch(
+        `${base}/api/outfits/?ordering=id&time=${sockets.length}${time}`,
+      );
       expect(response.status).toBe(200);
       await response.arrayBuffer();
     }
   };
+  /** Five times each. */
+  const sendParts = async (...texts: string[]) => {
+    const sending = Array.from({ length: 5 }, () => texts.map((text) => sendPart(address, text)));
+    sockets.push(...(await Promise.all(sending.flat())));
+  };
 
-  test('by uploads that do not end', async () => {
-    const base = await startSmall();
-    const head =
-      'HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{';
-    const sockets = await Promise.all([
-      ...Array.from({ length: 5 }, () => sendPart(addressOf(base), `POST /graphql ${head}`)),
-      ...Array.from({ length: 5 }, () => sendPart(addressOf(base), `POST /api/outfits/ ${head}`)),
-    ]);
-    await sleep(300);
-    await expectRoom(base);
-    for (const socket of sockets) socket.destroy();
-  });
+  const host = 'HTTP/1.1\r\nHost: shop.test\r\n';
+  const half = `${host}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`;
+  await sendParts(`POST /graphql ${half}`, `POST /api/outfits/ ${half}`);
+  await expectRoom();
 
-  test('by clients that read nothing', async () => {
-    const base = await startSmall();
-    const sockets = await Promise.all(
-      Array.from({ length: 5 }, () => readNothing(addressOf(base))),
-    );
-    await sleep(500);
-    await expectRoom(base);
-    for (const socket of sockets) socket.destroy();
-  });
+  sockets.push(...(await Promise.all([1, 2, 3, 4, 5].map(() => readNothing(address)))));
+  await expectRoom();
 
-  test('by clients that have left', async () => {
-    const base = await startSmall();
-    for (let time = 0; time < 20; time += 1) {
-      for (const target of [
-        '/api/outfits/',
-        '/graphql?query={outfits{count}}',
-        '/graphql?query={',
-      ]) {
-        const text = `GET ${target} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
-        (await sendPart(addressOf(base), text)).destroy();
-      }
+  for (let time = 0; time < 20; time += 1) {
+    for (const target of ['/api/outfits/', '/graphql?query={outfits{count}}', '/graphql?query={']) {
+      (await sendPart(address, `GET ${target} ${host}\r\n`)).destroy();
     }
-    await sleep(500);
-    await expectRoom(base);
-  });
+  }
+  await expectRoom();
 
-  test('by made-up tokens while the keys are fetched', async () => {
-    const keys = createServer(() => {}).listen(0, '127.0.0.1');
-    onTestFinished(() => {
-      keys.closeAllConnections();
-      keys.close();
-    });
-    await once(keys, 'listening');
-    const { port } = keys.address() as AddressInfo;
-    const base = await startSmall({ AUTH_JWKS_URL: `http://127.0.0.1:${port}/` });
-    const header = Buffer.from('{"alg":"RS256","kid":"made-up"}').toString('base64url');
-    const head = `HTTP/1.1\r\nHost: shop.test\r\nAuthorization: Bearer ${header}.e30.AAAA\r\n`;
-    const body = '{"query":"{ __typename }"}';
-    const withBody = `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    for (const text of [`GET /api/outfits/ ${head}\r\n`, `POST /graphql ${withBody}`]) {
-      const sockets = await Promise.all(
-        Array.from({ length: 5 }, () => sendPart(addressOf(base), text)),
-      );
-      await sleep(200);
-      await expectRoom(base);
-      for (const socket of sockets) socket.destroy();
-      // Until the keys are given up.
-      await sleep(1_500);
-    }
-  });
+  const header = Buffer.from('{"alg":"RS256","kid":"made-up"}').toString('base64url');
+  const head = `${host}Authorization: Bearer ${header}.e30.AAAA\r\n`;
+  const body = '{"query":"{ __typename }"}';
+  const length = `Content-Type: application/json\r\nContent-Length: ${body.length}`;
+  await sendParts(`GET /api/outfits/ ${head}\r\n`, `POST /graphql ${head}${length}\r\n\r\n${body}`);
+  await expectRoom();
 });
 
 describe('with one place, which is taken', () => {
@@ -125,15 +105,7 @@ describe('with one place, which is taken', () => {
     await watcher.end();
   });
 
-  /** Statements of the gateway that wait for the lock. */
-  const countWorkedOn = async () => {
-    const { rows } = await watcher.query(
-      `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database()
-         AND application_name = 'outfit-gateway' AND state = 'active' AND wait_event_type = 'Lock'`,
-    );
-    return rows[0].count;
-  };
-  const untilTaken = () => expect.poll(countWorkedOn).toBe(1);
+  const untilTaken = () => expect.poll(() => countBlocked(watcher)).toBe(1);
   const read = async (signal?: AbortSignal) => {
     const response = await fetch(`${base}/api/outfits/`, signal ? { signal } : {});
     await response.arrayBuffer();
@@ -141,24 +113,44 @@ describe('with one place, which is taken', () => {
   };
 
   test.each([
-    [
-      '/api/outfits/',
-      { title: 'New', image_key: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' },
-    ],
+    ['/api/outfits/', { image_key: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' }],
     ['/graphql', { query: '{ outfits { count } }' }],
   ])(
-    'a POST to %s holds it while it is worked on, and others wait their turn',
+    'a POST to %s holds it while it is worked on: others wait their turn, or are told that it is in vain',
     async (path, content) => {
       const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
       const body = JSON.stringify(content);
       const running = fetch(`${base}${path}`, { method: 'POST', headers, body });
       await untilTaken();
-      const waiting = Promise.all([read(), read(), read()]);
+      const waiting = Promise.all(Array.from({ length: 8 }, () => read()));
       await sleep(500);
-      expect(await countWorkedOn()).toBe(1);
+      expect(await countBlocked(watcher)).toBe(1);
+
+      const message = 'The service is busy, try again later.';
+      const rest = await fetch(`${base}/api/outfits/`);
+      expect(rest.status).toBe(503);
+      expect(await rest.json()).toEqual({ detail: message });
+      expect(Object.fromEntries(rest.headers)).toMatchObject({
+        allow: 'GET, POST, HEAD, OPTIONS',
+        vary: 'Accept',
+        'content-type': 'application/json',
+        'retry-after': '1',
+        'x-request-id': expect.any(String),
+      });
+      const graphql = await send(base, '{ outfits { count } }');
+      expect(graphql).toMatchObject({ status: 503, retryAfter: '1' });
+      expect(JSON.parse(graphql.body)).toEqual({
+        errors: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE' } }],
+      });
+      expect((await fetch(`${base}/health/live`)).status).toBe(200);
+      for (const free of ['/api/outfits/', '/graphql']) {
+        expect((await fetch(`${base}${free}`, { method: 'OPTIONS' })).ok).toBe(true);
+      }
+
       await unlock();
       expect((await running).ok).toBe(true);
-      expect(await waiting).toEqual([200, 200, 200]);
+      expect(new Set(await waiting)).toEqual(new Set([200]));
+      expect(await read()).toBe(200);
     },
   );
 
@@ -183,41 +175,6 @@ describe('with one place, which is taken', () => {
     await unlock();
     expect(await running).toBe(200);
     expect(await waiting).toBe(200);
-  });
-
-  test('what would wait in vain is told so in the form of REST and of GraphQL, and not by health', async () => {
-    const running = [read()];
-    await untilTaken();
-    running.push(...Array.from({ length: 8 }, () => read()));
-    await sleep(500);
-    const rest = await fetch(`${base}/api/outfits/`);
-    expect(rest.status).toBe(503);
-    expect(await rest.json()).toEqual({ detail: 'The service is busy, try again later.' });
-    expect(Object.fromEntries(rest.headers)).toMatchObject({
-      allow: 'GET, POST, HEAD, OPTIONS',
-      vary: 'Accept',
-      'content-type': 'application/json',
-      'retry-after': '1',
-      'x-request-id': expect.any(String),
-    });
-    const graphql = await fetch(`${base}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{"query":"{ outfits { count } }"}',
-    });
-    expect(graphql.status).toBe(503);
-    expect(graphql.headers.get('retry-after')).toBe('1');
-    const message = 'The service is busy, try again later.';
-    expect(await graphql.json()).toEqual({
-      errors: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE' } }],
-    });
-    expect((await fetch(`${base}/health/live`)).status).toBe(200);
-    for (const path of ['/api/outfits/', '/graphql']) {
-      expect((await fetch(`${base}${path}`, { method: 'OPTIONS' })).ok).toBe(true);
-    }
-    await unlock();
-    expect(new Set(await Promise.all(running))).toEqual(new Set([200]));
-    expect(await read()).toBe(200);
   });
 });
 
