@@ -1,5 +1,6 @@
-// The comparison of two answers: one known change to a random page is reported as its kind and
-// nothing else, and no change as nothing.
+// The comparison of two answers: one known change to a random page, or to headers that apps see, is reported as
+// its kind and nothing else, and no change as nothing.
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Answer } from '../../src/http/client.ts';
@@ -69,38 +70,28 @@ function served(theirs: Page): Page {
 
 const first = ({ results }: Page) => results[0] as LegacyRecord;
 const reversed = (object: object) => Object.fromEntries(Object.entries(object).reverse());
-const set = (found: Page, changes: object) => ({
+const setFirst = (found: Page, record: object): Page => ({
   ...found,
-  results: [{ ...first(found), ...changes }, ...found.results.slice(1)],
+  results: [record as LegacyRecord, ...found.results.slice(1)],
 });
+const set = (found: Page, changes: object) => setFirst(found, { ...first(found), ...changes });
+
+/** The bytes of a page whose records have an integer and a device, with one text in the place of another. */
+const respelled = (text: string, other: string) => (ours: Page) =>
+  JSON.stringify(set(ours, { likes: 5 })).replace(text, other);
 
 /** Each changes our page, or its bytes, in one way. */
 const mutations: readonly (readonly [Kind, string, (ours: Page) => unknown])[] = [
   ['count', 'another count', (ours) => ({ ...ours, count: ours.count + 1 })],
   ['count', 'a count as text', (ours) => ({ ...ours, count: String(ours.count) })],
   ['next', 'no next', (ours) => ({ ...ours, next: null })],
-  ['next', 'next without base', (ours) => ({ ...ours, next: ours.next?.replace(bases.ours, '') })],
-  [
-    'next',
-    'next on the old side',
-    (ours) => ({ ...ours, next: ours.next?.replace(bases.ours, bases.theirs) }),
-  ],
+  ['next', 'without base', (ours) => ({ ...ours, next: ours.next?.replace(bases.ours, '') })],
+  ['next', 'next of the old side', (ours) => ({ ...ours, next: `${bases.theirs}/api/outfits/` })],
   ['previous', 'another previous', (ours) => ({ ...ours, previous: `${ours.previous}&z=1` })],
   ['previous', 'no previous', ({ previous: _, ...ours }) => ours],
   ['key-order', 'keys of the page', reversed],
-  [
-    'key-order',
-    'keys of a record',
-    (ours) => ({ ...ours, results: [reversed(first(ours)), ...ours.results.slice(1)] }),
-  ],
-  [
-    'key-order',
-    'keys of all users',
-    (ours) => ({
-      ...ours,
-      results: ours.results.map((one) => ({ ...one, user: reversed(one.user) })),
-    }),
-  ],
+  ['key-order', 'keys of a record', (ours) => setFirst(ours, reversed(first(ours)))],
+  ['key-order', 'keys of a user', (ours) => set(ours, { user: reversed(first(ours).user) })],
   ['missing-field', 'a field', (ours) => set(ours, { title: undefined })],
   ['missing-field', 'a field of the page', ({ results: _, ...ours }) => ours],
   ['extra-field', 'a field', (ours) => set(ours, { extra: 1 })],
@@ -108,7 +99,7 @@ const mutations: readonly (readonly [Kind, string, (ours: Page) => unknown])[] =
   ['value', 'a type', (ours) => set(ours, { likes: String(first(ours).likes) })],
   ['value', 'null', (ours) => set(ours, { user: null })],
   ['value', 'a moment', (ours) => set(ours, { created: '2200-01-01T00:00:00.000001Z' })],
-  ['record-order', 'reversed', (ours) => ({ ...ours, results: [...ours.results].reverse() })],
+  ['record-order', 'reversed', (ours) => ({ ...ours, results: ours.results.toReversed() })],
   ['record-number', 'one lost', (ours) => ({ ...ours, results: ours.results.slice(1) })],
   [
     'record-number',
@@ -116,24 +107,11 @@ const mutations: readonly (readonly [Kind, string, (ours: Page) => unknown])[] =
     (ours) => ({ ...ours, results: [...ours.results, { ...first(ours), id: 2 ** 40 }] }),
   ],
   ['bytes-only', 'indented', (ours) => JSON.stringify(ours, undefined, 1)],
-  ['bytes-only', 'a line at the end', (ours) => `${JSON.stringify(ours)}\n`],
-  ['bytes-only', 'an escaped letter', (ours) => JSON.stringify(ours).replace('ios', '\\u0069os')],
-  [
-    'bytes-only',
-    'an escaped key',
-    (ours) => JSON.stringify(ours).replace('"count"', '"c\\u006funt"'),
-  ],
-  ['bytes-only', 'an escaped link', (ours) => JSON.stringify(ours).replace('/api/', '\\/api\\/')],
-  [
-    'bytes-only',
-    'a number with a fraction',
-    (ours) => JSON.stringify(set(ours, { likes: 5 })).replace('"likes":5', '"likes":5.0'),
-  ],
-  [
-    'bytes-only',
-    'a key twice',
-    (ours) => JSON.stringify(ours).replace('"count":', '"count":0,"count":'),
-  ],
+  ['bytes-only', 'an escaped letter', respelled('ios', '\\u0069os')],
+  ['bytes-only', 'an escaped key', respelled('"count"', '"c\\u006funt"')],
+  ['bytes-only', 'an escaped link', respelled('/api/', '\\/api\\/')],
+  ['bytes-only', 'a number with a fraction', respelled('"likes":5', '"likes":5.0')],
+  ['bytes-only', 'a key twice', respelled('"count":', '"count":0,"count":')],
   ['not-json', 'cut short', (ours) => JSON.stringify(ours).slice(0, -1)],
 ];
 
@@ -259,20 +237,6 @@ describe('beside the body', () => {
     expect(kindsOf(answer({}), ours)).toEqual(['status']);
   });
 
-  test.each(['content-type', 'vary', 'allow', 'www-authenticate', 'content-encoding'])(
-    'the header %s counts',
-    (name) => {
-      const other = { ...headers, [name]: 'other' };
-      const found = compareAnswers(question, answer('{}', { headers: other }), answer('{}'), bases);
-      expect(found).toMatchObject([{ kind: 'header', where: name }]);
-    },
-  );
-
-  test('headers that each service has of its own do not', () => {
-    const other = { ...headers, date: 'now', server: 'old', via: 'old', 'x-request-id': '1' };
-    expect(kindsOf(answer('{}', { headers: other }), answer('{}'))).toEqual([]);
-  });
-
   test('a redirect is compared by where it leads, with or without base', () => {
     const redirect = (location: string) => answer('', { status: 301, headers: { location } });
     const there = redirect(`${bases.theirs}/api/outfits/?a=1`);
@@ -345,5 +309,123 @@ describe('any bytes', () => {
   test('that are nested too deeply are only told apart', () => {
     const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
     expect(kindsOf(answer(deep(100_000)), answer(deep(99_999)))).toEqual(['value']);
+  });
+});
+
+const origin = 'https://app.test';
+type Headers = Readonly<Record<string, string>>;
+const fromPage = { method: 'GET', target: '/api/outfits/', headers: { origin } };
+const preflight = {
+  method: 'OPTIONS',
+  target: '/api/outfits/',
+  headers: {
+    origin,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'authorization,x-app',
+  },
+};
+const headed = (headers: Headers = {}, body: string | Buffer = '{}', status = 200): Answer =>
+  answer('', { status, headers, body: Buffer.from(body as string) });
+const foundIn = (theirs: Answer, ours: Answer, asked = fromPage) =>
+  compareAnswers(asked, theirs, ours, bases).map(({ kind, where }) => `${kind}:${where}`);
+
+describe('headers', () => {
+  test.each<[string, Headers, Headers]>([
+    ['content-type', { 'content-type': 'text/html' }, { 'content-type': 'application/json' }],
+    ['vary', { vary: 'Accept, Cookie' }, { vary: 'Accept' }],
+    ['allow', { allow: 'GET, POST' }, { allow: 'GET' }],
+    ['www-authenticate', { 'www-authenticate': 'Token' }, {}],
+    ['content-encoding', { 'content-encoding': 'gzip' }, {}],
+    ['set-cookie', { 'set-cookie': 'a=1; Path=/; HttpOnly' }, {}],
+    ['set-cookie', { 'set-cookie': 'a=1; Path=/; HttpOnly' }, { 'set-cookie': 'a=1; Path=/' }],
+    ['cache-control', { 'cache-control': 'max-age=60' }, { 'cache-control': 'no-cache' }],
+    ['cache-control', {}, { 'cache-control': 'public, max-age=60' }],
+    ['etag', { etag: '"a"' }, {}],
+    ['etag', { etag: 'W/"a"' }, { etag: '"a"' }],
+    ['link', { link: '<https://old.test/?page=2>; rel="next"' }, {}],
+    ['x-total-count', { 'x-total-count': '5' }, { 'x-total-count': '6' }],
+    ['content-language', { 'content-language': 'en' }, {}],
+    ['last-modified', { 'last-modified': 'Mon, 01 Jan 2024 00:00:00 GMT' }, {}],
+    ['access-control-allow-origin', { 'access-control-allow-origin': origin }, {}],
+    ['access-control-allow-origin', {}, { 'access-control-allow-origin': '*' }],
+    [
+      'access-control-allow-credentials',
+      { 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' },
+      { 'access-control-allow-origin': origin },
+    ],
+    [
+      'access-control-expose-headers',
+      { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'X-Total-Count' },
+      { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'ETag' },
+    ],
+  ])('%s is told: %j, %j here', (name, theirs, ours) => {
+    expect(foundIn(headed(theirs), headed(ours))).toEqual([`header:${name}`]);
+  });
+
+  test.each<[Headers, Headers]>([
+    [{ date: 'a', server: 'b', via: 'c', 'x-request-id': 'd', connection: 'close' }, {}],
+    [{ 'x-frame-options': 'DENY' }, { 'x-served-by': 'gateway' }],
+    [{}, { etag: '"a"', 'cache-control': 'private, no-cache' }],
+    [{ etag: '"a"' }, { etag: '"b"' }],
+    [{ vary: 'Accept, origin' }, { vary: 'Origin, Accept' }],
+    [
+      { 'set-cookie': 'a=1; Expires=Wed, 01 Jan 2031 00:00:00 GMT; Path=/, b=2' },
+      { 'set-cookie': 'b=3, a=4; path=/; expires=Thu, 02 Jan 2031 00:00:00 GMT' },
+    ],
+    [
+      { link: '<https://old.test/?page=2>; rel="next"' },
+      { link: '<http://localhost:4000/?page=2>; rel="next"' },
+    ],
+    [{ 'access-control-allow-origin': '*' }, { 'access-control-allow-origin': origin }],
+    [{ 'content-length': '2' }, { 'content-length': '3' }],
+  ])('%j is as good as %j', (theirs, ours) => {
+    expect(foundIn(headed(theirs), headed(ours))).toEqual([]);
+  });
+
+  test('a sentence on cookies holds no value', () => {
+    const theirs = headed({ 'set-cookie': 's=secret' });
+    expect(compareAnswers(fromPage, theirs, headed(), bases)[0]?.sentence).not.toContain('secret');
+  });
+});
+
+describe('preflights', () => {
+  const allowed = {
+    'access-control-allow-origin': origin,
+    'access-control-allow-methods': 'DELETE, GET, OPTIONS, PATCH, POST, PUT',
+    'access-control-allow-headers': 'accept, Authorization, x-app',
+    'access-control-max-age': '600',
+  };
+
+  test('another 2xx, body and what was not asked for are no difference', () => {
+    const ours = {
+      ...allowed,
+      'access-control-allow-methods': 'GET, HEAD, POST',
+      'access-control-allow-headers': 'authorization,x-app',
+    };
+    expect(foundIn(headed(allowed), headed(ours, '', 204), preflight)).toEqual([]);
+  });
+
+  test.each<[string, Headers]>([
+    ['access-control-max-age', { 'access-control-max-age': '5' }],
+    ['access-control-allow-headers', { 'access-control-allow-headers': 'authorization' }],
+    ['access-control-allow-headers', { 'access-control-allow-headers': 'x-app, accept' }],
+    ['access-control-allow-methods', { 'access-control-allow-methods': 'GET' }],
+    ['access-control-allow-origin', { 'access-control-allow-origin': 'https://two.test' }],
+  ])('%s is told: %j', (name, changes) => {
+    const ours = headed({ ...allowed, ...changes }, '', 204);
+    expect(foundIn(headed(allowed), ours, preflight)).toEqual([`header:${name}`]);
+  });
+});
+
+describe('bodies that are no JSON by one flaw are named', () => {
+  const text = '{"title":"é"}';
+  test.each<[string, Buffer]>([
+    ['byte-order-mark', Buffer.from(`\ufeff${text}`)],
+    ['not-utf-8', Buffer.from(text, 'latin1')],
+    ['trailing-bytes', Buffer.from(`${text}<!-- 3 ms -->`)],
+    ['not-json', gzipSync(text)],
+  ])('%s', (kind, body) => {
+    expect(kindsOf(headed({}, body), headed({}, text))).toEqual([kind]);
+    expect(kindsOf(headed({}, text), headed({}, body))).toEqual([kind]);
   });
 });

@@ -5,7 +5,7 @@ import * as importCommand from '../../src/commands/import.ts';
 import * as verifyCommand from '../../src/commands/verify.ts';
 import * as whoami from '../../src/commands/whoami.ts';
 import { callCommand } from '../support/cli/commands.ts';
-import { makeMigratedDatabase, openGateway, type TestGateway } from '../support/gateway.ts';
+import { makeMigratedDatabase, openForTest, type TestGateway } from '../support/gateway.ts';
 import { secret } from '../support/http/tokens.ts';
 import { hasDjango, startDjango } from '../support/legacy/django.ts';
 import { accept, decided } from '../support/legacy/reports.ts';
@@ -26,15 +26,12 @@ const settingsOf = ({ base }: Django) => ({
   AUTH_USER_CLAIM: 'user_id',
 });
 
-async function open(settings: Record<string, string>): Promise<TestGateway> {
-  const gateway = await openGateway('PostgreSQL', [], {
+const open = (settings: Record<string, string>) =>
+  openForTest('PostgreSQL', [], {
     ...settingsOf(django),
     PUBLIC_URL: 'https://shop.test',
     ...settings,
   });
-  onTestFinished(() => gateway.close());
-  return gateway;
-}
 
 const image = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
 

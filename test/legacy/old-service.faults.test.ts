@@ -40,7 +40,6 @@ const isLegacyPath = ({ what }: Answered) => what.startsWith('/api/');
 
 test.each([
   ['mirror', [200]],
-  ['canary:100', [200]],
   // The old one has fewer pages: 404 is its own answer.
   ['shadow', [200, 404, 502, 504]],
 ])('in %s', async (mode, allowed) => {

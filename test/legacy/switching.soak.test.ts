@@ -2,7 +2,7 @@
 // processes of their own. Each step is what an owner types. Replays and exports have tests of their own.
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
@@ -11,6 +11,7 @@ import { baseOf, dist, findFreePort, run, runServer, stop } from '../support/cli
 import type { TestDatabase } from '../support/databases/test-database.ts';
 import { makeMigratedDatabase } from '../support/gateway.ts';
 import { hasOpenSsl, makeCertificate } from '../support/http/certificates.ts';
+import { portOf } from '../support/http/listen.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import {
   type LegacyService,
@@ -172,7 +173,7 @@ test.skipIf(!hasOpenSsl)('over TLS with an authority of its own', async () => {
   );
   onTestFinished(() => void front.close());
   await once(front.listen(0), 'listening');
-  const { port } = front.address() as AddressInfo;
+  const port = portOf(front);
   // The certificate is that of the name in LEGACY_URL; an address has none, so there it is LEGACY_HOST.
   for (const [address, LEGACY_HOST, name] of [
     ['localhost', 'public.example.com', 'localhost'],

@@ -1,5 +1,5 @@
 // Commands called as functions, with what they print.
-import { Readable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { type Command, runCommand } from '../../../src/commands/command.ts';
 
 export interface CommandRun {
@@ -8,10 +8,11 @@ export interface CommandRun {
   readonly stderr: string;
 }
 
-class Printed {
+class Printed extends Writable {
   text = '';
-  write(text: string): void {
-    this.text += text;
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk;
+    done();
   }
   /** Resolves when it matches so many times. */
   async until(pattern: RegExp, times = 1): Promise<void> {
