@@ -14,9 +14,14 @@ import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
-import { makeMigratedDatabase, openGateway, outfitId } from '../support/gateway.ts';
+import {
+  type DatabaseKind,
+  makeMigratedDatabase,
+  openForTest,
+  outfitId,
+} from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { laneKinds } from '../support/lane.ts';
+import { describeOnce, laneKinds } from '../support/lane.ts';
 import { makeRecord, makeUser, serveListing, toLines } from '../support/legacy/listing.ts';
 
 let folder: string;
@@ -54,7 +59,8 @@ const likesOf = async (userId: number, id: number) =>
 const like = (userId: number, id: number, name = 'likeOutfit') =>
   ask(userId, `mutation { ${name}(id: "${outfitId(id)}") { outfit { likes } } }`);
 
-describe.each(laneKinds)('on %s', (kind) => {
+/** Three outfits with one, two and three likes, before each test of a group; what is counted is right after it. */
+function useOutfits(kind: DatabaseKind): void {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'outfit-people-test-'));
     testDatabase = await makeMigratedDatabase(kind);
@@ -69,43 +75,35 @@ describe.each(laneKinds)('on %s', (kind) => {
     rmSync(folder, { recursive: true, force: true });
     expect(checked).toMatchObject({ code: 0 });
   });
+}
+
+describe.each(laneKinds)('on %s', (kind) => {
+  useOutfits(kind);
 
   test('likes are rows that the numbers include, once, however often they are imported', async () => {
     const users = save('users.ndjson', toLines([8, 9].map((id) => makeUser(id))));
-    expect(await runImport('--users', users)).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(
-        /^2 users read in .+: 2 created, 0 updated, 0 unchanged, 0 broken\.\n$/,
-      ),
-    });
-    const likes = save(
-      'likes.ndjson',
-      `${toLines([
-        { outfit: 1, user: 8 },
-        { outfit_id: 2, user_id: 8, created: '2024-01-01' },
-        { outfit: { id: 2 }, user: makeUser(9) },
-        { outfit: 3, user: 8 },
-        { outfit: 3, user: 8 },
-      ])}`,
+    expect((await runImport('--users', users)).stdout).toMatch(
+      /^2 users read in .+: 2 created, 0 updated, 0 unchanged, 0 broken\.\n$/,
     );
+    const rows = [
+      { outfit: 1, user: 8 },
+      { outfit_id: 2, user_id: 8, created: '2024-01-01' },
+      { outfit: { id: 2 }, user: makeUser(9) },
+      { outfit: 3, user: 8 },
+      { outfit: 3, user: 8 },
+    ];
+    const likes = save('likes.ndjson', toLines(rows));
     const dry = await runImport('--likes', likes, '--dry-run');
-    expect(dry).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(
-        /nothing is saved: 4 created, 0 updated, 1 unchanged, 0 broken\.\n$/,
-      ),
-    });
+    expect(dry.stdout).toMatch(
+      /nothing is saved: 4 created, 0 updated, 1 unchanged, 0 broken\.\n$/,
+    );
     expect(await likesOf(8, 1)).toEqual({ likes: 1, viewerHasLiked: false });
     const first = await runImport('--likes', likes);
     expect(first.stdout).toMatch(
-      /^5 likes read .+: 4 created, 0 updated, 1 unchanged, 0 broken\.\n/,
+      /^5 likes read .+: 4 created, 0 updated, 1 unchanged, 0 broken\.\n1 outfit \(3\): the number of likes is 2 above their rows; who gave these likes did not come\.\n$/,
     );
-    expect(first.stdout).toMatch(
-      /\n1 outfit \(3\): the number of likes is 2 above their rows; who gave these likes did not come\.\n$/,
-    );
-    expect((await runImport('--likes', likes)).stdout).toContain(
-      '0 created, 0 updated, 5 unchanged',
-    );
+    const again = await runImport('--likes', likes);
+    expect(again.stdout).toContain('0 created, 0 updated, 5 unchanged');
     expect(await likesOf(8, 3)).toEqual({ likes: 3, viewerHasLiked: true });
     await like(8, 3);
     expect(await likesOf(8, 3)).toEqual({ likes: 3, viewerHasLiked: true });
@@ -115,6 +113,10 @@ describe.each(laneKinds)('on %s', (kind) => {
     expect(outfits.stdout).toContain('0 created, 1 updated, 2 unchanged');
     expect(await likesOf(9, 2)).toEqual({ likes: 2, viewerHasLiked: true });
   });
+});
+
+describeOnce('beside outfits', () => {
+  useOutfits('PostgreSQL');
 
   test('a like that was given here and there counts once, in both orders of the imports', async () => {
     await runImport('--users', save('users.ndjson', toLines([makeUser(8)])));
@@ -125,9 +127,8 @@ describe.each(laneKinds)('on %s', (kind) => {
     const outfits = save('again.ndjson', toLines([makeRecord(1, { likes: 2, private: false })]));
     await runImport(outfits);
     expect(await likesOf(8, 1)).toEqual({ likes: 3, viewerHasLiked: true });
-    expect((await runImport('--likes', likes)).stdout).toContain(
-      '0 created, 1 updated, 0 unchanged',
-    );
+    const imported = await runImport('--likes', likes);
+    expect(imported.stdout).toContain('0 created, 1 updated, 0 unchanged');
     expect(await likesOf(8, 1)).toEqual({ likes: 2, viewerHasLiked: true });
     expect((await runImport(outfits)).stdout).toContain('1 unchanged');
     expect(await likesOf(8, 2)).toEqual({ likes: 3, viewerHasLiked: true });
@@ -139,19 +140,15 @@ describe.each(laneKinds)('on %s', (kind) => {
   });
 
   test('what cannot be saved is named, and the rest is saved', async () => {
-    const likes = save(
-      'likes.ndjson',
-      `{"user": 1\n\n${toLines([
+    const rows = [
+      ...[
         { outfit: 1, user: 2 },
         { outfit: 99, user: 2 },
         { outfit: 1, user: 99 },
-        { outfit: '1', user: 2 },
-        { outfit: 1 },
-        'x',
-        null,
-        { outfit: 2 ** 40, user: 2 },
-      ])}[[[[[[1]]]]]]\n`,
-    );
+      ],
+      ...[{ outfit: '1', user: 2 }, { outfit: 1 }, 'x', null, { outfit: 2 ** 40, user: 2 }],
+    ];
+    const likes = save('likes.ndjson', `{"user": 1\n\n${toLines(rows)}[[[[[[1]]]]]]\n`);
     const { code, stdout, stderr } = await runImport('--likes', likes);
     expect(code).toBe(1);
     expect(stdout).toMatch(/^10 likes read .+: 1 created, 0 updated, 0 unchanged, 9 broken\.\n/);
@@ -169,11 +166,8 @@ describe.each(laneKinds)('on %s', (kind) => {
 
   test('names and avatars of users follow a listing of users, round by round', async () => {
     const listing = await serveListing([makeUser(2), makeUser(9)] as never);
-    const { stdout, ended, stop } = startCommand(
-      importCommand,
-      ['--users', listing.url, '--follow', '1s'],
-      environment,
-    );
+    const args = ['--users', listing.url, '--follow', '1s'];
+    const { stdout, ended, stop } = startCommand(importCommand, args, environment);
     onTestFinished(stop);
     await stdout.until(/1 created, 0 updated, 1 unchanged/);
     listing.records = [makeUser(2, { first_name: 'Anna' }), makeUser(9)] as never;
@@ -187,23 +181,22 @@ describe.each(laneKinds)('on %s', (kind) => {
   test('an export carries likes and users, and importing it gives the same export', async () => {
     const users = save('users.ndjson', toLines([2, 3, 4, 8].map((id) => makeUser(id))));
     const rows = [
-      { outfit: 1, user: 8 },
-      { outfit: 2, user: 3 },
-      { outfit: 2, user: 8 },
-    ];
+      [1, 8],
+      [2, 3],
+      [2, 8],
+    ].map(([outfit, user]) => ({ outfit, user }));
     const likes = save('likes.ndjson', toLines(rows));
     await runImport('--users', users);
     await runImport('--likes', likes);
-    const target = (name: string) => join(folder, `exported-${name}.ndjson`);
-    for (const name of ['users', 'likes']) {
-      expect((await call(exportCommand, [target(name), `--${name}`])).code).toBe(0);
+    for (const [option, file] of [
+      ['--users', users],
+      ['--likes', likes],
+    ] as const) {
+      const { code, stdout } = await call(exportCommand, ['-', option]);
+      expect([code, stdout]).toEqual([0, readFileSync(file, 'utf8')]);
     }
-    expect(readFileSync(target('users'), 'utf8')).toBe(readFileSync(users, 'utf8'));
-    expect(readFileSync(target('likes'), 'utf8')).toBe(readFileSync(likes, 'utf8'));
-    expect(await call(exportCommand, ['pages', '--likes'])).toMatchObject({
-      code: 2,
-      stderr: '--likes needs lines, such as likes.ndjson.\n',
-    });
+    const stderr = '--likes needs lines, such as likes.ndjson.\n';
+    expect(await call(exportCommand, ['pages', '--likes'])).toMatchObject({ code: 2, stderr });
   });
 
   test('a person is erased with everything, and the counts stay exact', async () => {
@@ -213,11 +206,9 @@ describe.each(laneKinds)('on %s', (kind) => {
     await like(8, 2);
     await like(3, 2);
     const asked = await call(forgetCommand, ['--user', '8']);
-    expect(asked).toMatchObject({
-      code: 1,
-      stdout:
-        'User 8 (ann_8): 0 outfits, 3 likes, 0 stored answers, 0 rate limits found; nothing is erased without --yes.\n',
-    });
+    const found = 'User 8 (ann_8): 0 outfits, 3 likes, 0 stored answers, 0 rate limits found';
+    const stdout = `${found}; nothing is erased without --yes.\n`;
+    expect(asked).toMatchObject({ code: 1, stdout });
     expect(await likesOf(8, 1)).toEqual({ likes: 2, viewerHasLiked: true });
     const erased = await call(forgetCommand, ['--user', '8', '--yes']);
     expect(erased).toMatchObject({ code: 0, stdout: expect.stringMatching(/ erased\.\n$/) });
@@ -227,18 +218,16 @@ describe.each(laneKinds)('on %s', (kind) => {
     expect(await ask(8, '{ user(databaseId: 8) { username } }')).toEqual({ user: null });
     await call(forgetCommand, ['--user', '3', '--yes']);
     expect(await ask(4, `{ outfits { count } }`)).toEqual({ outfits: { count: 2 } });
-    expect((await call(forgetCommand, ['--user', '3', '--yes'])).stdout).toBe(
-      'There is nothing of user 3.\n',
-    );
+    const gone = await call(forgetCommand, ['--user', '3', '--yes']);
+    expect(gone.stdout).toBe('There is nothing of user 3.\n');
   });
 });
 
 test('a person is erased from memory and from every table while a gateway serves', async () => {
-  const gateway = await openGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })], {
+  const gateway = await openForTest('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })], {
     AUTH_JWT_SECRET: secret,
     RATE_LIMIT: '1000/hour',
   });
-  onTestFinished(() => gateway.close());
   const { app, config, database } = gateway;
   const { pool } = database;
   await pool.query(
@@ -264,19 +253,14 @@ test('a person is erased from memory and from every table while a gateway serves
   const erased = await callCommand(forgetCommand, ['--user', '77', '--yes'], {
     DATABASE_URL: config.databaseUrl ?? '',
   });
-  expect(erased).toMatchObject({
-    code: 0,
-    stdout: 'User 77 (zelda): 1 outfits, 1 likes, 1 stored answers, 1 rate limits erased.\n',
-  });
+  expect(erased.stdout).toBe(
+    'User 77 (zelda): 1 outfits, 1 likes, 1 stored answers, 1 rate limits erased.\n',
+  );
   const after = await read();
   expect(JSON.stringify(after)).not.toMatch(/zelda|000000000077/);
   const { likes } = before.data['liked'] as { likes: number };
-  expect(after.data).toMatchObject({
-    user: null,
-    outfit: null,
-    liked: { likes: likes - 1 },
-    outfits: { count: 5 },
-  });
+  const expected = { user: null, outfit: null, liked: { likes: likes - 1 }, outfits: { count: 5 } };
+  expect(after.data).toMatchObject(expected);
   const { rows: tables } = await pool.query<{ name: string }>(
     `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public'`,
   );

@@ -68,48 +68,30 @@ export interface Listing {
 
 /** A listing as the legacy service serves it; its links name another host, as behind a proxy. */
 export async function serveListing(records: ListedRecord[]): Promise<Listing> {
-  const server = createServer(({ url: target = '', method, headers }, response) => {
+  const server = createServer(({ url: target = '', headers }, response) => {
     const url = new URL(target, 'http://behind-a-proxy.internal');
-    const sorted = [...listing.records];
-    const { pageSize } = listing;
-    const last = Math.max(1, Math.ceil(sorted.length / pageSize));
-    const number = url.searchParams.getAll('page').at(-1) || '1';
-    const page = number === 'last' ? last : /^\d+$/.test(number) ? Number(number) : 0;
+    const { pageSize, records } = listing;
+    const last = Math.max(1, Math.ceil(records.length / pageSize));
+    const page = Number(url.searchParams.get('page') ?? 1);
     listing.requests.push(target);
     listing.asked.push(page);
     if (listing.intercept({ page, url: target, headers }, response)) return;
     response.setHeader('content-type', 'application/json');
-    response.setHeader('vary', 'Accept').setHeader('allow', 'GET, POST, HEAD, OPTIONS');
     if (!url.pathname.endsWith('/')) {
       return response.writeHead(301, { location: `${url.pathname}/${url.search}` }).end();
     }
-    if (!/^$|json|\*\/\*/.test(headers.accept ?? '')) {
-      const detail = 'Could not satisfy the request Accept header.';
-      return response.writeHead(406).end(JSON.stringify({ detail }));
-    }
-    const described = { name: '', description: '', renders: [], parses: [] };
-    if (method === 'OPTIONS') return response.end(JSON.stringify(described));
-    if (method !== 'GET' && method !== 'HEAD') {
-      response.statusCode = 405;
-      return response.end(`{"detail":"Method \\"${method}\\" not allowed."}`);
-    }
     if (page < 1 || page > last) {
       return response.writeHead(404).end('{"detail":"Invalid page."}');
-    }
-    const ordering = url.searchParams.get('ordering') ?? '';
-    if (/^-?like_count$/.test(ordering)) {
-      const sign = ordering.startsWith('-') ? -1 : 1;
-      sorted.sort((a, b) => sign * (a.likes - b.likes));
     }
     const link = (other: number) => {
       url.searchParams.set('page', String(other));
       return url.href;
     };
     const body = {
-      count: sorted.length + listing.uncounted,
+      count: records.length + listing.uncounted,
       next: page < last ? link(page + 1) : null,
       previous: page > 1 ? link(page - 1) : null,
-      results: sorted.slice((page - 1) * pageSize, page * pageSize),
+      results: records.slice((page - 1) * pageSize, page * pageSize),
     };
     response.end(JSON.stringify(body));
     return listing.afterPage(page);
