@@ -3,11 +3,11 @@
 import {
   type GraphQLArgument,
   type GraphQLInputField,
-  type GraphQLInputObjectType,
   type GraphQLInputType,
   type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
+  getNullableType,
   isEnumType,
   isInputObjectType,
   isLeafType,
@@ -15,7 +15,9 @@ import {
   isNonNullType,
   isObjectType,
   parse,
+  parseValue,
   validate,
+  valueFromASTUntyped,
 } from 'graphql';
 
 export interface RandomDocument {
@@ -56,30 +58,29 @@ export function generateDocument(
 interface Variable {
   readonly name: string;
   readonly type: GraphQLInputType;
+  readonly isRequired: boolean;
   readonly fallback: string | undefined;
 }
 
 class Writer {
-  readonly #schema: GraphQLSchema;
-  readonly #random: () => number;
-  readonly #values: Values;
   readonly #variables: Variable[] = [];
   readonly #fragments = new Map<string, string>();
   readonly #fragmentsOf = new Map<string, string[]>();
   #fieldsLeft = 40;
 
-  constructor(schema: GraphQLSchema, random: () => number, values: Values) {
-    this.#schema = schema;
-    this.#random = random;
-    this.#values = values;
-  }
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly random: () => number,
+    private readonly values: Values,
+  ) {}
 
   write(): RandomDocument {
-    const query = this.#schema.getQueryType();
+    const query = this.schema.getQueryType();
     if (!query) throw new Error('The schema has no queries.');
     const set = this.#selectionSet(query, 0);
     const declared = this.#variables.map(
-      ({ name, type, fallback }) => `$${name}: ${type}${fallback ? ` = ${fallback}` : ''}`,
+      ({ name, type, isRequired, fallback }) =>
+        `$${name}: ${type}${isRequired ? '!' : ''}${fallback ? ` = ${fallback}` : ''}`,
     );
     const head = declared.length > 0 ? `query Random(${declared.join(', ')})` : 'query Random';
     const text = [`${head} ${set}`, ...this.#fragments.values()].join('\n');
@@ -87,22 +88,19 @@ class Writer {
   }
 
   #chance(probability: number): boolean {
-    return this.#random() < probability;
+    return this.random() < probability;
   }
 
   #pick<Item>(items: readonly Item[]): Item {
-    return items[Math.floor(this.#random() * items.length)] as Item;
+    return items[Math.floor(this.random() * items.length)] as Item;
   }
 
   #selectionSet(type: GraphQLObjectType, depth: number): string {
-    const selections: string[] = [];
-    const count = 1 + Math.floor(this.#random() * 5);
-    for (let index = 0; index < count; index++) {
-      const kind = this.#random();
-      if (kind < 0.12 && depth < 5) selections.push(this.#inlineFragment(type, depth));
-      else if (kind < 0.3 && depth < 5) selections.push(this.#spread(type, depth));
-      else selections.push(this.#field(type, depth));
-    }
+    const selections = Array.from({ length: 1 + Math.floor(this.random() * 5) }, () => {
+      const kind = this.random();
+      if (kind < 0.12 && depth < 5) return this.#inlineFragment(type, depth);
+      return kind < 0.3 && depth < 5 ? this.#spread(type, depth) : this.#field(type, depth);
+    });
     return `{ ${selections.join(' ')} }`;
   }
 
@@ -125,8 +123,8 @@ class Writer {
   }
 
   #spread(type: GraphQLObjectType, depth: number): string {
-    const known = this.#fragmentsOf.get(type.name) ?? [];
-    let name = known.length > 0 && this.#chance(0.6) ? this.#pick(known) : undefined;
+    const written = this.#fragmentsOf.get(type.name) ?? [];
+    let name = written.length > 0 && this.#chance(0.6) ? this.#pick(written) : undefined;
     if (!name) {
       name = `${type.name}${this.#fragments.size}`;
       // Reserved first, so that names stay apart; usable once it is written, so that none is in itself.
@@ -141,35 +139,34 @@ class Writer {
   #condition(): string {
     if (!this.#chance(0.15)) return '';
     const directive = this.#pick(['include', 'skip']);
-    const boolean = this.#schema.getType('Boolean') as GraphQLInputType;
+    const boolean = this.schema.getType('Boolean') as GraphQLInputType;
+    const literal = () => String(this.#chance(0.5));
     const value = this.#chance(0.4)
-      ? String(this.#chance(0.5))
-      : this.#variable(boolean, this.#chance(0.5) ? String(this.#chance(0.5)) : undefined, true);
+      ? literal()
+      : this.#variable(boolean, this.#chance(0.5) ? literal() : undefined, true);
     return ` @${directive}(if: ${value})`;
   }
 
   #arguments(args: readonly GraphQLArgument[]): string {
-    const given = args.flatMap(({ name, type }) => {
-      if (!isNonNullType(type) && this.#chance(0.6)) return [];
-      return [`${name}: ${this.#argument(type)}`];
-    });
-    return given.length > 0 ? `(${given.join(', ')})` : '';
+    const given = args.filter(({ type }) => isNonNullType(type) || this.#chance(0.4));
+    return given.length > 0 ? `(${given.map((one) => this.#argument(one)).join(', ')})` : '';
   }
 
-  #argument(type: GraphQLInputType): string {
+  /** An argument, or a field of an input: a variable or a literal. */
+  #argument({ name, type }: GraphQLArgument | GraphQLInputField): string {
     const isRequired = isNonNullType(type);
     if (this.#chance(0.5)) {
       const fallback = this.#chance(0.4) ? this.#literal(type, true) : undefined;
-      return this.#variable(getNamedType(type) as GraphQLInputType, fallback, isRequired);
+      return `${name}: ${this.#variable(type, fallback, isRequired)}`;
     }
-    return !isRequired && this.#chance(0.15) ? 'null' : this.#literal(type);
+    return `${name}: ${!isRequired && this.#chance(0.15) ? 'null' : this.#literal(type)}`;
   }
 
   /** A variable of its own: nullable with a default where null is not allowed, too. */
-  #variable(type: GraphQLInputType, fallback: string | undefined, isRequired: boolean): string {
+  #variable(type: GraphQLInputType, fallback: string | undefined, isNonNull: boolean): string {
     const name = `v${this.#variables.length}`;
-    const declared = isRequired && fallback === undefined ? `${type}!` : `${type}`;
-    this.#variables.push({ name, type: declared as unknown as GraphQLInputType, fallback });
+    const isRequired = isNonNull && fallback === undefined;
+    this.#variables.push({ name, type: getNullableType(type), isRequired, fallback });
     return `$${name}`;
   }
 
@@ -177,66 +174,36 @@ class Writer {
   #literal(type: GraphQLInputType, isConstant = false): string {
     if (isNonNullType(type)) return this.#literal(type.ofType, isConstant);
     if (isListType(type)) {
-      return `[${this.#chance(0.8) ? this.#literal(type.ofType, isConstant) : ''}]`;
+      const item = this.#literal(type.ofType, isConstant);
+      // One value stands for a list of it.
+      return this.#pick([item, `[${item}]`, `[${item}]`, '[]']);
     }
-    const named = getNamedType(type);
-    if (isInputObjectType(named)) {
-      const given = this.#inputFields(named).map((field) => {
-        const isVariable = !isConstant && this.#chance(0.5);
-        const fallback = this.#chance(0.3) ? this.#literal(field.type, true) : undefined;
-        const value = isVariable
-          ? this.#variable(field.type, fallback, isNonNullType(field.type))
-          : this.#literal(field.type, isConstant);
-        return `${field.name}: ${value}`;
-      });
-      return `{ ${given.join(', ')} }`;
+    if (isInputObjectType(type)) {
+      // One condition: more at a time let nothing through.
+      const field = this.#pick(Object.values(type.getFields()));
+      if (this.#chance(0.3)) return '{}';
+      const constant = () => `${field.name}: ${this.#literal(field.type, true)}`;
+      return `{ ${isConstant ? constant() : this.#argument(field)} }`;
     }
-    if (isEnumType(named)) return this.#pick(named.getValues()).name;
-    switch (named.name) {
-      case 'Int':
-        return String(this.#pick(this.#values.Int));
-      case 'Boolean':
-        return String(this.#chance(0.5));
-      default:
-        return JSON.stringify(this.#pick(this.#values.String));
-    }
-  }
-
-  /** One condition or two of an input: more at a time let nothing through. */
-  #inputFields(type: GraphQLInputObjectType): GraphQLInputField[] {
-    const fields = Object.values(type.getFields());
-    return this.#chance(0.7) ? [this.#pick(fields)] : [];
+    if (isEnumType(type)) return this.#pick(type.getValues()).name;
+    if (type.name === 'Int') return String(this.#pick(this.values.Int));
+    return type.name === 'Boolean'
+      ? String(this.#chance(0.5))
+      : JSON.stringify(this.#pick(this.values.String));
   }
 
   #variableValues(): Record<string, unknown> {
     const values: Record<string, unknown> = {};
-    for (const { name, type } of this.#variables) {
-      const kind = this.#random();
+    for (const { name, type, isRequired } of this.#variables) {
+      const kind = this.random();
       // What must be there is left out or null now and then only, or else nothing is answered.
-      const rare = String(type).endsWith('!') ? 0.2 : 1;
+      const rare = isRequired ? 0.2 : 1;
       if (kind < 0.12 * rare) continue;
       if (kind < 0.27 * rare) values[name] = null;
       else if (kind < 0.27 * rare + 0.02)
         values[name] = this.#pick(['nonsense', 1.5, [], {}, 2 ** 31]);
-      else values[name] = this.#value(String(type).replace('!', ''));
+      else values[name] = valueFromASTUntyped(parseValue(this.#literal(type, true)));
     }
     return values;
-  }
-
-  #value(type: string): unknown {
-    // One value stands for a list of it.
-    const [, item] = /^\[(\w+)/.exec(type) ?? [];
-    if (item !== undefined) return this.#chance(0.8) ? [this.#value(item)] : this.#value(item);
-    const named = this.#schema.getType(type);
-    if (isEnumType(named)) return this.#pick(named.getValues()).name;
-    if (isInputObjectType(named)) {
-      const given = this.#inputFields(named).map(({ name, type }) => {
-        const value = this.#value(getNamedType(type).name);
-        return [name, isListType(type) ? [value] : value];
-      });
-      return Object.fromEntries(given);
-    }
-    if (type === 'Int') return this.#pick(this.#values.Int);
-    return type === 'Boolean' ? this.#chance(0.5) : this.#pick(this.#values.String);
   }
 }
