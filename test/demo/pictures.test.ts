@@ -33,21 +33,18 @@ describe('a picture', () => {
   });
 
   test('is light, is made of shapes that mean something, and differs from most others', async () => {
-    const rows = [...generateOutfits({ outfits: 200 })];
-    const keys = rows.flatMap(({ imageKey, videoKey, user }) => [
-      imageKey,
-      ...(videoKey ? [videoKey] : []),
-      ...(user.avatarKey ? [user.avatarKey] : []),
-    ]);
-    const drawn = new Map<string, string>();
-    for (const key of keys) {
-      const { body } = await gateway.get(`/media/${key}`);
-      expect(body.length).toBeLessThan(4_096);
-      expect(body).not.toMatch(/undefined|NaN|<script|href="http|on\w+=/);
-      drawn.set(key, body);
+    const drawn = new Set<string>();
+    for (const { imageKey, videoKey, user } of generateOutfits({ outfits: 200 })) {
+      const [image, ...others] = [imageKey, videoKey, user.avatarKey].flatMap((key) =>
+        key ? pictureOf(key) : [],
+      );
+      for (const picture of [image, ...others]) {
+        expect(picture?.length).toBeLessThan(4_096);
+        expect(picture).not.toMatch(/undefined|NaN|<script|href="http|on\w+=/);
+      }
+      drawn.add(image ?? '');
     }
-    const outfits = rows.map(({ imageKey }) => drawn.get(imageKey));
-    expect(new Set(outfits).size).toBe(200);
+    expect(drawn.size).toBe(200);
   });
 
   test('depends on its key alone, and is the same on every machine', async () => {
@@ -84,8 +81,7 @@ describe('a picture', () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'] as const) {
       const url = `/media/outfits/${uuid}.jpeg`;
       const response = await gateway.app.inject({ method, url, payload: 'x' });
-      expect(response.statusCode).toBe(405);
-      expect(response.headers['allow']).toBe('GET, HEAD');
+      expect(response).toMatchObject({ statusCode: 405, headers: { allow: 'GET, HEAD' } });
       expect(response.json()).toEqual({ detail: `Method "${method}" not allowed.` });
     }
   });

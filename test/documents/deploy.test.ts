@@ -34,6 +34,7 @@ const only = (kind: string, name?: string): Manifest => {
   return found[0];
 };
 const [compose] = readYaml('compose.yaml');
+const services = manifests.filter(({ kind }) => kind === 'Service');
 const deployment = only('Deployment');
 const pod = deployment.spec.template;
 const [gateway] = pod.spec.containers;
@@ -75,10 +76,8 @@ test('every port is one that the gateway listens on, and is the same everywhere'
   expect(valuesOf(image, 'EXPOSE')).toEqual([`${ports.http} ${ports.metrics}`]);
   const named = gateway.ports.map(({ name, containerPort }: Manifest) => [name, containerPort]);
   expect(Object.fromEntries(named)).toEqual(ports);
-  const targets = manifests
-    .filter(({ kind }) => kind === 'Service')
-    .flatMap(({ spec }) => spec.ports.map(({ targetPort }: Manifest) => targetPort));
-  expect(targets).toEqual(['http', 'metrics']);
+  const targets = services.flatMap(({ spec }) => spec.ports);
+  expect(targets).toMatchObject([{ targetPort: 'http' }, { targetPort: 'metrics' }]);
   for (const probe of probes) expect(gateway[probe].httpGet.port).toBe('http');
   const { PORT, METRICS_PORT } = compose.services.gateway.environment;
   const published = compose.services.gateway.ports.map((port: string) => port.split(':').at(-1));
@@ -108,26 +107,24 @@ test('selectors select what they are meant for', () => {
     deployment.spec.selector.matchLabels,
     pod.spec.topologySpreadConstraints[0].labelSelector.matchLabels,
     only('PodDisruptionBudget').spec.selector.matchLabels,
-    ...manifests.filter(({ kind }) => kind === 'Service').map(({ spec }) => spec.selector),
+    ...services.map(({ spec }) => spec.selector),
   ];
   for (const selector of selectors) {
     expect(labels).toMatchObject(selector);
     expect(job.metadata.labels).not.toMatchObject(selector);
   }
-  const monitor = only('ServiceMonitor').spec;
-  const scraped = manifests.filter(
-    ({ kind, metadata }) =>
-      kind === 'Service' &&
-      Object.entries(monitor.selector.matchLabels).every(
-        ([key, value]) => metadata.labels[key] === value,
-      ),
+  const { selector, endpoints, jobLabel } = only('ServiceMonitor').spec;
+  const scraped = services.filter(({ metadata }) =>
+    Object.entries(selector.matchLabels).every(([key, value]) => metadata.labels[key] === value),
   );
-  expect(scraped.map(({ metadata }) => metadata.name)).toEqual(['outfit-gateway-metrics']);
-  expect(scraped[0].spec.ports.map(({ name }: Manifest) => name)).toEqual([
-    monitor.endpoints[0].port,
+  expect(scraped).toMatchObject([
+    {
+      metadata: { name: 'outfit-gateway-metrics' },
+      spec: { ports: [{ name: endpoints[0].port }] },
+    },
   ]);
   // The rules and the dashboard go by this name of the job.
-  expect(scraped[0].metadata.labels[monitor.jobLabel]).toBe('outfit-gateway');
+  expect(scraped[0].metadata.labels[jobLabel]).toBe('outfit-gateway');
   expect(read('docs/alerts.yaml')).toContain('job="outfit-gateway"');
 });
 

@@ -28,20 +28,6 @@ interface Outfit extends OutfitKeys {
   readonly title: string;
 }
 
-interface Reading {
-  readonly visibility: Visibility;
-  readonly filter: OutfitFilter;
-  /** Whose outfits; undefined: those of everyone. */
-  readonly owner: number | undefined;
-  readonly ordering: Ordering;
-  readonly kind: 'count' | 'page' | 'range' | 'beyond' | 'record';
-  readonly page: number;
-  readonly limit: number;
-  readonly from: 'start' | 'end';
-  readonly after: SortKey | undefined;
-  readonly before: SortKey | undefined;
-}
-
 /** The outfits of a moment, by their ids, and the names of users. */
 interface Data {
   readonly outfits: ReadonlyMap<number, Outfit>;
@@ -87,21 +73,24 @@ const filters: fc.Arbitrary<OutfitFilter> = fc.oneof(
   fc.record({ quality: fc.array(small, { minLength: 1, maxLength: 3 }) }),
   fc.record({ quality: fc.constant([1, 2]), likesFrom: small }),
 );
-const readings: fc.Arbitrary<Reading> = fc.record({
+const readings = fc.record({
   visibility: fc.constantFrom<Visibility>({ private: 'all' }, { private: 'none' }),
   filter: filters,
+  /** Whose outfits; undefined: those of everyone. */
   owner: fc.option(users, { nil: undefined }),
   ordering: fc.record({
     field: fc.constantFrom(...(['created', 'id', 'likes', 'modified'] as const)),
     direction: fc.constantFrom(...(['asc', 'desc'] as const)),
   }),
-  kind: fc.constantFrom('count', 'page', 'range', 'beyond', 'record'),
+  kind: fc.constantFrom(...(['count', 'page', 'range', 'beyond', 'record'] as const)),
   page: fc.integer({ min: 1, max: 4 }),
   limit: fc.integer({ min: 1, max: 3 }),
-  from: fc.constantFrom('start', 'end'),
+  from: fc.constantFrom(...(['start', 'end'] as const)),
   after: keys,
   before: keys,
 });
+type Reading = typeof readings extends fc.Arbitrary<infer Value> ? Value : never;
+
 /** One field at a time, as most statements do. */
 const changes = fc.oneof(
   ...Object.entries(fields).map(([name, values]) =>
