@@ -84,7 +84,7 @@ const readings = fc.record({
   }),
   kind: fc.constantFrom(...(['count', 'page', 'range', 'beyond', 'record'] as const)),
   page: fc.integer({ min: 1, max: 4 }),
-  limit: fc.integer({ min: 1, max: 3 }),
+  limit: fc.integer({ min: 1, max: 4 }),
   from: fc.constantFrom(...(['start', 'end'] as const)),
   after: keys,
   before: keys,
@@ -99,7 +99,7 @@ const changes = fc.oneof(
 );
 const steps: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ renamed: users }),
-  { weight: 2, arbitrary: fc.record({ saved: outfits }) },
+  { weight: 5, arbitrary: fc.record({ saved: outfits }) },
   { weight: 6, arbitrary: fc.record({ id: ids, change: changes }) },
   fc.record({ id: ids, change: fc.constant(undefined) }),
 );
