@@ -1,14 +1,14 @@
 // What a range, a page and a count cost at 120,000 outfits: seeks in an index, whatever plan PostgreSQL takes.
-import { SignJWT } from 'jose';
-import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
+import type { Config } from '../../src/config.ts';
 import { formatCursor } from '../../src/outfits/ordering.ts';
-import { blocksOf, capture, explain, nodesOf, type PlanNode } from '../support/databases/plans.ts';
+import { applyAll } from '../support/databases/low-split-threshold.ts';
+import { blocksOf, nodesOf, type PlanNode, plansOf } from '../support/databases/plans.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { orderings } from '../support/models/orderings.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+import { type Ordering, orderings } from '../support/models/orderings.ts';
 
-const modes = ['force_custom_plan', 'force_generic_plan'] as const;
 const tables = ['outfits', 'outfit_like_counts'] as const;
 type Table = (typeof tables)[number];
 
@@ -34,7 +34,10 @@ describe('at 120,000 outfits', () => {
   // Old outfits come first in the table, and only old ones are private, as in a list that has grown:
   // a plan that counts on an even mix reads half the table.
   beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL');
+    gateway = await openGateway('PostgreSQL', [], {
+      AUTH_JWT_SECRET: secret,
+      REQUEST_TIMEOUT: '60s',
+    });
     await gateway.database.pool.query(`
       SET LOCAL statement_timeout = 0;
       INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
@@ -49,76 +52,74 @@ describe('at 120,000 outfits', () => {
       INSERT INTO outfit_like_counts SELECT id, private, user_id, (id * 7919) % 997 / 10 FROM o;
       ANALYZE users, outfits, outfit_like_counts;
     `);
+    await applyAll(gateway.database.pool);
   });
   afterAll(() => gateway.close());
 
-  const lists = orderings.map(({ enum: name, field }) => [name, field] as const);
+  async function cursorAt({ field }: Ordering, offset: number): Promise<string> {
+    const { rows } = await gateway.database.pool.query(
+      `SELECT ${field} AS value, id FROM outfits JOIN outfit_like_counts USING (id)
+       ORDER BY ${field}, id OFFSET ${offset} LIMIT 1`,
+    );
+    return formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
+  }
 
-  describe.each(lists)('a range by %s from the middle of the list', (ordering, field) => {
+  /** The plans of each statement that a gateway with these settings sends for a query. */
+  async function plansWith(settings: Partial<Config>, query: string, viewer?: number) {
+    const app = await buildApp({ ...gateway.config, ...settings }, gateway.database);
+    onTestFinished(() => app.close());
+    const headers = await signIn(viewer);
+    return plansOf(gateway, query, async (text) => {
+      const payload = { query: text };
+      return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
+    });
+  }
+
+  // Forward in one direction of an ordering is backward in the other.
+  const ascending = orderings.filter(({ sign }) => sign === 1);
+  describe.each(ascending)('a range by $field from the middle of the list', (ordering) => {
     test.each([
       ['forward', (cursor: string) => `first: ${size}, after: "${cursor}"`],
       ['backward', (cursor: string) => `last: ${size}, before: "${cursor}"`],
     ])('%s is read by index seeks alone', async (_direction, range) => {
-      const { rows } = await gateway.database.pool.query(
-        `SELECT ${field} AS value, id FROM outfits JOIN outfit_like_counts USING (id) ORDER BY ${field}, id OFFSET 60000 LIMIT 1`,
-      );
-      const cursor = formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
-
-      const statements = await capture(
-        gateway,
-        `{ outfitConnection(ordering: ${ordering}, ${range(cursor)}) {
-             edges { cursor node { id: databaseId title user { username } } }
-             pageInfo { hasNextPage hasPreviousPage } } }`,
-      );
-      expect(statements).toHaveLength(2);
-
-      for (const statement of statements) {
-        for (const mode of modes) {
-          const plan = await explain(gateway, statement, mode);
-          // A seek that begins at the end of its range reads few rows, but many pages of the index.
-          expect(blocksOf(plan)).toBeLessThan(300);
-          const reads = readsOf(plan);
-          expect(reads.length).toBeGreaterThan(0);
-          for (const read of reads) expect(read['Node Type']).toMatch(/^Index (Only )?Scan$/);
-          // Both segments of the list, public and private, can give all rows of a range.
-          expect(countReads(plan)).toBeLessThanOrEqual(2 * (size + 1));
-          for (const sort of nodesOf(plan).filter((node) => node['Node Type'].includes('Sort'))) {
-            // What the two segments gave is put in order, and nothing else.
-            const [input] = sort.Plans ?? [];
-            expect(input?.['Actual Rows']).toBeLessThanOrEqual(2 * (size + 1));
-          }
+      const cursor = await cursorAt(ordering, 60_000);
+      const query = `{ outfitConnection(ordering: ${ordering.enum}, ${range(cursor)}) {
+        edges { cursor node { id: databaseId title user { username } } }
+        pageInfo { hasNextPage hasPreviousPage } } }`;
+      const plans = await plansOf(gateway, query);
+      expect(plans.map(({ length }) => length)).toEqual([2, 2]);
+      for (const plan of plans.flat()) {
+        // A seek that begins at the end of its range reads few rows, but many pages of the index.
+        expect(blocksOf(plan)).toBeLessThan(300);
+        const reads = readsOf(plan);
+        expect(reads.length).toBeGreaterThan(0);
+        for (const read of reads) expect(read['Node Type']).toMatch(/^Index (Only )?Scan$/);
+        // Both segments of the list, public and private, can give all rows of a range.
+        expect(countReads(plan)).toBeLessThanOrEqual(2 * (size + 1));
+        for (const sort of nodesOf(plan).filter((node) => node['Node Type'].includes('Sort'))) {
+          // What the two segments gave is put in order, and nothing else.
+          const [input] = sort.Plans ?? [];
+          expect(input?.['Actual Rows']).toBeLessThanOrEqual(2 * (size + 1));
         }
       }
     });
   });
 
   describe.each([
-    { pageSize: 22, limit: 101 },
     { pageSize: 100, limit: 101 },
     { pageSize: 1000, limit: 1000 },
   ])('page 1 of $pageSize', ({ pageSize, limit }) => {
-    let app: Awaited<ReturnType<typeof buildApp>>;
-    beforeAll(async () => {
-      const config = { ...gateway.config, pageSize, graphqlMaxCost: 1_000_000 };
-      app = await buildApp(config, gateway.database);
-    });
-    afterAll(() => app.close());
-
-    test.each(lists)('by %s is read from the beginning of the indexes', async (ordering, field) => {
-      const query = `{ outfits(ordering: ${ordering}) { count results { id: databaseId } } }`;
-      const [statement, ...others] = await capture(gateway, query, async (payload) =>
-        (await app.inject({ method: 'POST', url: '/graphql', payload: { query: payload } })).json(),
-      );
-      expect(others).toEqual([]);
-      for (const mode of modes) {
-        const plan = await explain(gateway, statement as pg.QueryConfig, mode);
+    test.each(orderings)('by $enum is read from the beginning of the indexes', async (ordering) => {
+      const query = `{ outfits(ordering: ${ordering.enum}) { count results { id: databaseId } } }`;
+      const plans = await plansWith({ pageSize, graphqlMaxCost: 1_000_000 }, query);
+      expect(plans.map(({ length }) => length)).toEqual([2]);
+      for (const plan of plans.flat()) {
         expect(nodesOf(plan).map((node) => node['Node Type'])).not.toContain('Function Scan');
-        const [list, joined]: [Table, Table] =
-          field === 'likes' ? ['outfit_like_counts', 'outfits'] : ['outfits', 'outfit_like_counts'];
-        for (const read of readsOf(plan, [list]))
+        const [list, joined] = ordering.field === 'likes' ? tables.toReversed() : tables;
+        for (const read of readsOf(plan, [list as Table]))
           expect(read['Node Type']).toMatch(/^Index (Only )?Scan$/);
-        expect(countReads(plan, [list])).toBeLessThanOrEqual(2 * limit);
-        for (const read of readsOf(plan, [joined])) {
+        expect(countReads(plan, [list as Table])).toBeLessThanOrEqual(2 * limit);
+        for (const read of readsOf(plan, [joined as Table])) {
           // To read all likes is right only where it is fewer blocks than to seek those of each outfit.
           if (read['Node Type'] === 'Seq Scan') expect(blocksOf(read)).toBeLessThan(2 * limit);
           else expect(read['Node Type']).toBe('Index Scan');
@@ -130,9 +131,6 @@ describe('at 120,000 outfits', () => {
   describe('where private outfits are for their owners', () => {
     const viewer = 11;
     let owned: number;
-    const secret = 'a secret of this test alone';
-    let app: Awaited<ReturnType<typeof buildApp>>;
-    let ask: TestGateway['post'];
     // The viewer's outfits are the newest, behind the private ones of everyone else: a plan that
     // looks for them in the order of the list reads all of those.
     beforeAll(async () => {
@@ -142,49 +140,32 @@ describe('at 120,000 outfits', () => {
         UPDATE outfits SET private = true WHERE id <= 60000 AND user_id <> ${viewer};
         ANALYZE outfits, outfit_like_counts;
       `);
+      await applyAll(gateway.database.pool);
       const { rows } = await gateway.database.pool.query(
         `SELECT count(*)::int AS owned FROM outfits WHERE user_id = ${viewer}`,
       );
       owned = rows[0].owned;
-      const config = { ...gateway.config, privateOutfits: 'owner', authJwtSecret: secret } as const;
-      app = await buildApp(config, gateway.database);
-      const token = await new SignJWT()
-        .setProtectedHeader({ alg: 'HS256' })
-        .setSubject(String(viewer))
-        .sign(new TextEncoder().encode(secret));
-      const headers = { authorization: `Bearer ${token}` };
-      ask = async (query) => {
-        const payload = { query };
-        return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
-      };
     });
-    afterAll(() => app.close());
 
-    test.each(lists)(
-      "by %s, a viewer's list costs no more than seeks and what the viewer owns",
-      async (ordering, field) => {
-        const { rows } = await gateway.database.pool.query(
-          `SELECT ${field} AS value, id FROM outfits JOIN outfit_like_counts USING (id) ORDER BY ${field}, id OFFSET 20000 LIMIT 1`,
-        );
-        const cursor = formatCursor(field, { value: BigInt(rows[0].value), id: rows[0].id });
-        const range = `outfitConnection(ordering: ${ordering}, first: ${size}, after: "${cursor}")`;
-        const statements = await capture(
-          gateway,
+    test.each(orderings)(
+      "by $enum, a viewer's list costs no more than seeks and what the viewer owns",
+      async (ordering) => {
+        const cursor = await cursorAt(ordering, 20_000);
+        const range = `outfitConnection(ordering: ${ordering.enum}, first: ${size}, after: "${cursor}")`;
+        const plans = await plansWith(
+          { privateOutfits: 'owner' },
           `{ ${range} { totalCount edges { cursor } pageInfo { hasPreviousPage } }
-             outfits(ordering: ${ordering}, page: 2000) { count results { id: databaseId } } }`,
-          ask,
+             outfits(ordering: ${ordering.enum}, page: 2000) { count results { id: databaseId } } }`,
+          viewer,
         );
         // A range, whether there is more before it, its count, and a page.
-        expect(statements).toHaveLength(4);
-        for (const statement of statements) {
-          for (const mode of modes) {
-            const plan = await explain(gateway, statement, mode);
-            for (const read of readsOf(plan)) {
-              expect(read['Node Type']).toMatch(/^(Index (Only )?|Bitmap Heap )Scan$/);
-            }
-            // What the viewer owns, as many public ones, and the rows of a page or range.
-            expect(countReads(plan)).toBeLessThanOrEqual(2 * owned + 2 * (size + 1));
+        expect(plans.map(({ length }) => length)).toEqual([2, 2, 2, 2]);
+        for (const plan of plans.flat()) {
+          for (const read of readsOf(plan)) {
+            expect(read['Node Type']).toMatch(/^(Index (Only )?|Bitmap Heap )Scan$/);
           }
+          // What the viewer owns, as many public ones, and the rows of a page or range.
+          expect(countReads(plan)).toBeLessThanOrEqual(2 * owned + 2 * (size + 1));
         }
       },
     );

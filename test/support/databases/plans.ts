@@ -22,42 +22,50 @@ export const nodesOf = (plan: PlanNode): PlanNode[] => [
 
 export const blocksOf = (plan: PlanNode) => plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
 
-/** The statements that the service sends for a query, as they are. */
-export async function capture(
+/** How the statements that the service sends for a query are run: each for its values, and if it is named, for any. */
+export async function plansOf(
   { database, post }: TestGateway,
   query: string,
   ask: TestGateway['post'] = post,
-): Promise<pg.QueryConfig[]> {
-  const sent = vi.spyOn(database.pool, 'query');
-  try {
-    expect(await ask(query)).not.toHaveProperty('errors');
-    return sent.mock.calls.map(([statement]) => statement as unknown as pg.QueryConfig);
-  } finally {
-    sent.mockRestore();
-  }
-}
-
-/** The plan of a prepared statement: one for these values, or one for any. */
-export async function explain(
-  { database }: TestGateway,
-  { text, values = [] }: pg.QueryConfig,
-  mode: 'force_custom_plan' | 'force_generic_plan' = 'force_custom_plan',
-): Promise<PlanNode> {
+): Promise<PlanNode[][]> {
+  const { pool } = database;
+  const sent = [vi.spyOn(pool, 'query'), vi.spyOn(pool, 'queryInLane')];
+  expect(await ask(query)).not.toHaveProperty('errors');
+  const calls = sent.flatMap(({ mock }) => mock.calls as unknown as [pg.QueryConfig][]);
+  // What needs no lane is then sent by query, too.
+  const statements = new Set(calls.map(([statement]) => statement));
+  for (const spy of sent) spy.mockRestore();
   const client = await connectTo(database.pool.options.connectionString);
   try {
-    await client.query(`SET plan_cache_mode = ${mode}`);
-    await client.query(`PREPARE explained AS ${text}`);
-    const literals = values.map((value) =>
-      value === null
-        ? 'NULL'
-        : pg.escapeLiteral(Array.isArray(value) ? `{${value.join()}}` : String(value)),
-    );
-    const execute = `EXECUTE explained${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
-    // What a session reads of the catalog is read once only.
-    await client.query(execute);
-    const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${execute}`);
-    return rows[0]['QUERY PLAN'][0].Plan;
+    const plans: PlanNode[][] = [];
+    for (const statement of statements) {
+      const modes = statement.name
+        ? ['force_custom_plan', 'force_generic_plan']
+        : ['force_custom_plan'];
+      plans.push([]);
+      for (const mode of modes) plans.at(-1)?.push(await explain(client, statement, mode));
+    }
+    return plans;
   } finally {
     await client.end();
   }
+}
+
+async function explain(
+  client: pg.Client,
+  { text, values = [] }: pg.QueryConfig,
+  mode: string,
+): Promise<PlanNode> {
+  await client.query(`SET plan_cache_mode = ${mode}; DEALLOCATE ALL`);
+  await client.query(`PREPARE explained AS ${text}`);
+  const literals = values.map((value) =>
+    value === null
+      ? 'NULL'
+      : pg.escapeLiteral(Array.isArray(value) ? `{${value.join()}}` : String(value)),
+  );
+  const execute = `EXECUTE explained${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
+  // What a session reads of the catalog is read once only.
+  await client.query(execute);
+  const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${execute}`);
+  return rows[0]['QUERY PLAN'][0].Plan;
 }
