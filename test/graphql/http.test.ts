@@ -107,15 +107,13 @@ describe('bodies', () => {
     },
   );
 
-  test.each(['gzip', 'br', 'GZIP, identity'])('in the encoding %s are 415', async (encoding) => {
-    const response = await post({ query }, { 'content-encoding': encoding });
-    expectErrors(response, 415);
-    expect(response.json().errors[0].message).toContain(`Content-Encoding is "${encoding}"`);
-  });
-
-  test('in the encoding identity are as they are', async () => {
-    const response = await post({ query }, { 'content-encoding': 'Identity' });
-    expect(response.statusCode).toBe(200);
+  test('in any encoding but identity are 415', async () => {
+    for (const encoding of ['gzip', 'br', 'GZIP, identity']) {
+      const response = await post({ query }, { 'content-encoding': encoding });
+      expectErrors(response, 415);
+      expect(response.json().errors[0].message).toContain(`Content-Encoding is "${encoding}"`);
+    }
+    expect((await post({ query }, { 'content-encoding': 'Identity' })).statusCode).toBe(200);
   });
 
   test('over the limit of 1 MiB are 413, whatever their type', async () => {

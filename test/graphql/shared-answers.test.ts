@@ -1,9 +1,9 @@
 // An answer that is given to others depends on nothing of the viewer, whatever a field's author does.
-import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
+import { getGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
 
@@ -29,39 +29,27 @@ const schema = extend(
   },
 );
 
-const documents = {
-  'a field': ['{ me }', (id: number | undefined) => ({ me: id ?? null })],
-  'a text': [
-    '{ greeting }',
-    (id: number | undefined) => ({ greeting: `Hello, ${id ?? 'nobody'}` }),
-  ],
+const newestFirst = rows.toSorted((a, b) => Number(b.created - a.created)).slice(0, 20);
+
+type Answer = (viewer: number | undefined) => object;
+const documents: Record<string, [query: string, answer: Answer]> = {
+  'a field': ['{ me }', (id) => ({ me: id ?? null })],
+  'a text': ['{ greeting }', (id) => ({ greeting: `Hello, ${id ?? 'nobody'}` })],
   'a field of each outfit': [
-    '{ outfits { results { userId: user { id: databaseId } mine } } }',
-    (id: number | undefined) => ({
-      outfits: {
-        results: rows
-          .toSorted((a, b) => (a.created < b.created ? 1 : -1))
-          .slice(0, 20)
-          .map(({ userId }) => ({ userId: { id: userId }, mine: userId === id })),
-      },
+    '{ outfits { results { id: databaseId mine } } }',
+    (viewer) => ({
+      outfits: { results: newestFirst.map(({ id, userId }) => ({ id, mine: userId === viewer })) },
     }),
   ],
-} as const;
+};
 
 describe.each(laneKinds)('on %s', (kind) => {
   const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret }, { schema });
 
   const viewers = [undefined, rows[0]?.userId, rows[1]?.userId, undefined, rows[0]?.userId];
 
-  const ask = async (
-    query: string,
-    viewer: number | undefined,
-    headers: Record<string, string> = {},
-  ): Promise<LightMyRequestResponse> =>
-    gateway.get(`/graphql?${new URLSearchParams({ query })}`, {
-      ...(await signIn(viewer)),
-      ...headers,
-    });
+  const ask = async (query: string, viewer: number | undefined, headers = {}) =>
+    getGraphql(gateway.app, { query }, { ...(await signIn(viewer)), ...headers });
 
   test.each(Object.entries(documents))(
     'what asks for the viewer is answered for each viewer alone: %s',
