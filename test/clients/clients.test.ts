@@ -1,15 +1,26 @@
 // The clients that apps use, with the code of docs/clients.md, against a gateway that listens.
 import { readFileSync } from 'node:fs';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { ApolloClient, ObservableQuery } from '@apollo/client';
 import type { Client, OperationResult } from '@urql/core';
 import { type DocumentNode, parse } from 'graphql';
 import type { Environment } from 'relay-runtime';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { run } from '../support/cli/process.ts';
 import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { baseOfApp } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { type ClientApp, load as loadPackage, makeClientApp } from './app.ts';
 
@@ -53,17 +64,14 @@ interface Listening extends TestGateway {
 }
 
 async function listen(environment: Record<string, string> = {}): Promise<Listening> {
-  const gateway = await openGateway('PostgreSQL', rows, {
-    AUTH_JWT_SECRET: secret,
-    ...environment,
-  });
-  await gateway.app.listen({ port: 0, host: '127.0.0.1' });
+  const settings = { AUTH_JWT_SECRET: secret, ...environment };
+  const gateway = await openGateway('PostgreSQL', rows, settings);
+  const url = `${await baseOfApp(gateway.app)}/graphql`;
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   gateway.app.server.on('connection', (socket) => sockets.add(socket));
   gateway.app.server.on('request', ({ method }) => requests.push(String(method)));
-  const { port } = gateway.app.server.address() as AddressInfo;
-  return { ...gateway, requests, sockets, url: `http://127.0.0.1:${port}/graphql` };
+  return { ...gateway, requests, sockets, url };
 }
 
 let gateway: Listening;
@@ -94,25 +102,68 @@ const idsOf = (data: Outfits | undefined) => nodesOf(data).map(({ id }) => id);
 
 /** Somebody else likes an outfit. */
 async function likeAsAnother(id: string): Promise<void> {
-  const query = 'mutation($id: ID!) { likeOutfit(id: $id) { outfit { likes } } }';
-  const payload = { query, variables: { id } };
-  const headers = await signIn(2);
-  const response = await gateway.app.inject({ method: 'POST', url: '/graphql', payload, headers });
-  expect(response.json()).not.toHaveProperty('errors');
+  const mutation = `mutation { likeOutfit(id: "${id}") { outfit { likes } } }`;
+  expect(await gateway.post(mutation, {}, await signIn(2))).not.toHaveProperty('errors');
 }
 
-describe('Apollo Client', () => {
-  interface ApolloModule {
-    createApollo(url: string, token?: string): ApolloClient;
-    watchOutfits(client: ApolloClient, first: number): ObservableQuery<Outfits>;
-    loadMore(client: ApolloClient, list: ObservableQuery<Outfits>): Promise<void>;
-    like(client: ApolloClient, id: string): Promise<void>;
-  }
-  const load = async () => (await app.load('src/apollo.ts')) as unknown as ApolloModule;
-  const documents = async () => (await app.load('src/documents.ts')) as Record<string, never>;
+interface ApolloModule {
+  createApollo(url: string, token?: string): ApolloClient;
+  watchOutfits(client: ApolloClient, first: number): ObservableQuery<Outfits>;
+  loadMore(client: ApolloClient, list: ObservableQuery<Outfits>): Promise<void>;
+  like(client: ApolloClient, id: string): Promise<void>;
+}
+interface UrqlModule {
+  createUrql(url: string, token?: string): Client;
+  like(client: Client, id: string): Promise<void>;
+}
+const loadApollo = async () => (await app.load('src/apollo.ts')) as unknown as ApolloModule;
+const loadUrql = async () => (await app.load('src/urql.ts')) as unknown as UrqlModule;
+const documents = async () => (await app.load('src/documents.ts')) as Record<string, never>;
 
+type Ask = (query: DocumentNode, variables?: object) => Promise<Record<string, unknown>>;
+const stores: Record<string, () => Promise<Ask>> = {
+  'Apollo Client': async () => {
+    const client = (await loadApollo()).createApollo(gateway.url, token);
+    return async (query, variables = {}) =>
+      (await client.query<Record<string, unknown>>({ query, variables })).data ?? expect.fail();
+  },
+  'urql with graphcache': async () => {
+    const client = (await loadUrql()).createUrql(gateway.url, token);
+    return async (query, variables = {}) => (await client.query(query, variables).toPromise()).data;
+  },
+};
+
+describe.each(Object.entries(stores))('the store of %s', (_name, open) => {
+  test('has an outfit that a list has brought, and is asked once for another', async () => {
+    const ask = await open();
+    const { outfitsDocument = expect.fail(), outfitDocument = expect.fail() } = await documents();
+    await ask(outfitsDocument, { first: 3 });
+    const asked = gateway.requests.length;
+    expect(await ask(outfitDocument, { id: ids[2] })).toMatchObject({ outfit: { id: ids[2] } });
+    expect(gateway.requests.length).toBe(asked);
+    for (let time = 0; time < 2; time += 1) {
+      expect(await ask(outfitDocument, { id: outfitId(99) })).toMatchObject({ outfit: null });
+      const numbered = { outfit: { id: outfitId(3) } };
+      expect(await ask(byNumber, { number: 3 })).toMatchObject(numbered);
+      expect(gateway.requests.length).toBe(asked + 2);
+    }
+  });
+
+  test('keeps numbered pages, and all that is asked of the viewer', async () => {
+    const ask = await open();
+    for (const query of otherDocuments) await ask(query);
+    const asked = gateway.requests.length;
+    for (const query of otherDocuments) {
+      const { viewer, outfits } = await ask(query);
+      expect(viewer ?? outfits).toBeTruthy();
+    }
+    expect(gateway.requests.length).toBe(asked);
+  });
+});
+
+describe('Apollo Client', () => {
   test('joins the ranges of a list, and a like updates the list and the heart', async () => {
-    const { createApollo, watchOutfits, loadMore, like } = await load();
+    const { createApollo, watchOutfits, loadMore, like } = await loadApollo();
     const client = createApollo(gateway.url, token);
     const list = watchOutfits(client, 5);
     let shown: Outfits | undefined;
@@ -135,43 +186,6 @@ describe('Apollo Client', () => {
     expect(idsOf(shown)).toEqual(ids);
     expect(gateway.requests.length).toBe(asked + 1);
     subscription.unsubscribe();
-  });
-
-  test('takes an outfit that a list has brought from its store, and asks once for another', async () => {
-    const { createApollo, watchOutfits } = await load();
-    const { outfitDocument = expect.fail() } = await documents();
-    const client = createApollo(gateway.url, token);
-    const { query, variables } = watchOutfits(client, 3).options;
-    await client.query({ query, variables: variables as object });
-    const asked = gateway.requests.length;
-    const { data } = await client.query<{ outfit: Outfit }>({
-      query: outfitDocument,
-      variables: { id: ids[2] },
-    });
-    expect(data?.outfit.id).toBe(ids[2]);
-    expect(gateway.requests.length).toBe(asked);
-
-    const ask = async (query: DocumentNode, variables: object) =>
-      (await client.query<{ outfit: Outfit | null }>({ query, variables })).data?.outfit;
-    for (let time = 0; time < 2; time += 1) {
-      expect(await ask(outfitDocument, { id: outfitId(99) })).toBeNull();
-      expect((await ask(byNumber, { number: 3 }))?.id).toBe(outfitId(3));
-      expect(gateway.requests.length).toBe(asked + 2);
-    }
-  });
-
-  test('keeps numbered pages, and all that is asked of the viewer', async () => {
-    const { createApollo } = await load();
-    const client = createApollo(gateway.url, token);
-    for (const query of otherDocuments) {
-      await client.query({ query, fetchPolicy: 'network-only' });
-    }
-    const asked = gateway.requests.length;
-    for (const query of otherDocuments) {
-      const { data } = await client.query<{ outfits?: object; viewer?: object }>({ query });
-      expect(data?.viewer ?? data?.outfits).toBeTruthy();
-    }
-    expect(gateway.requests.length).toBe(asked);
   });
 
   test('registers a query by its hash, and then asks by GET', async () => {
@@ -198,36 +212,21 @@ describe('Apollo Client', () => {
       TRUSTED_DOCUMENTS: join(app.folder, 'src/gql/persisted-documents.json'),
       TRUSTED_DOCUMENTS_ONLY: 'on',
     });
-    try {
-      const { outfitsDocument = expect.fail() } = await documents();
-      const client = createApolloWithTrustedDocuments(trusted.url);
-      const { data } = await client.query<Outfits>({
-        query: outfitsDocument,
-        variables: { first: 4 },
-      });
-      expect(idsOf(data)).toEqual(ids.slice(0, 4));
-      expect(trusted.requests).toEqual(['POST']);
-      // The stored documents ask for __typename, or else nothing would be known by its id.
-      expect(client.cache.extract()).toHaveProperty([`Outfit:${ids[0]}`]);
-      const other = { query: '{ outfits { count } }' };
-      const refused = await trusted.app.inject({ method: 'POST', url: '/graphql', payload: other });
-      expect(refused.statusCode).toBe(403);
-    } finally {
-      await trusted.close();
-    }
+    onTestFinished(() => trusted.close());
+    const { outfitsDocument = expect.fail() } = await documents();
+    const client = createApolloWithTrustedDocuments(trusted.url);
+    const variables = { first: 4 };
+    const { data } = await client.query<Outfits>({ query: outfitsDocument, variables });
+    expect(idsOf(data)).toEqual(ids.slice(0, 4));
+    expect(trusted.requests).toEqual(['POST']);
+    // The stored documents ask for __typename, or else nothing would be known by its id.
+    expect(client.cache.extract()).toHaveProperty([`Outfit:${ids[0]}`]);
   });
 });
 
 describe('urql with graphcache', () => {
-  interface UrqlModule {
-    createUrql(url: string, token?: string): Client;
-    like(client: Client, id: string): Promise<void>;
-  }
-  const load = async () => (await app.load('src/urql.ts')) as unknown as UrqlModule;
-  const documents = async () => (await app.load('src/documents.ts')) as Record<string, never>;
-
   test('joins the ranges of a list, and a like updates the list and the heart', async () => {
-    const { createUrql, like } = await load();
+    const { createUrql, like } = await loadUrql();
     const { outfitsDocument = expect.fail() } = await documents();
     const client = createUrql(gateway.url, token);
     const first = await client.query<Outfits>(outfitsDocument, { first: 5 }).toPromise();
@@ -252,39 +251,8 @@ describe('urql with graphcache', () => {
     subscription.unsubscribe();
   });
 
-  test('takes an outfit that a list has brought from its store, and asks once for another', async () => {
-    const { createUrql } = await load();
-    const { outfitsDocument = expect.fail(), outfitDocument = expect.fail() } = await documents();
-    const client = createUrql(gateway.url, token);
-    await client.query(outfitsDocument, { first: 3 }).toPromise();
-    const asked = gateway.requests.length;
-    const { data } = await client.query(outfitDocument, { id: ids[2] }).toPromise();
-    expect((data as unknown as { outfit: Outfit }).outfit.id).toBe(ids[2]);
-    expect(gateway.requests.length).toBe(asked);
-
-    const ask = async (query: DocumentNode, variables: object) =>
-      (await client.query<{ outfit: Outfit | null }>(query, variables).toPromise()).data?.outfit;
-    for (let time = 0; time < 2; time += 1) {
-      expect(await ask(outfitDocument, { id: outfitId(99) })).toBeNull();
-      expect((await ask(byNumber, { number: 3 }))?.id).toBe(outfitId(3));
-      expect(gateway.requests.length).toBe(asked + 2);
-    }
-  });
-});
-
-describe('urql with graphcache, of what has no id', () => {
-  test('keeps numbered pages, the viewer, and what is wrong with an input', async () => {
-    const { createUrql } = (await app.load('src/urql.ts')) as {
-      createUrql(url: string, token?: string): Client;
-    };
-    const client = createUrql(gateway.url, token);
-    for (const query of otherDocuments) await client.query(query, {}).toPromise();
-    const asked = gateway.requests.length;
-    for (const query of otherDocuments) {
-      const { data } = await client.query(query, {}).toPromise();
-      expect(data?.viewer ?? data?.outfits).toBeTruthy();
-    }
-    expect(gateway.requests.length).toBe(asked);
+  test('is told what is wrong with an input', async () => {
+    const client = (await loadUrql()).createUrql(gateway.url, token);
     const wrong =
       'mutation { createOutfit(input: {}) { outfit { id } errors { field messages } } }';
     const { data } = await client.mutation(wrong, {}).toPromise();
@@ -365,18 +333,15 @@ describe('Relay', () => {
   test('runs its persisted queries where only trusted documents are run', async () => {
     const file = join(app.folder, 'persisted-queries.json');
     const trusted = await listen({ TRUSTED_DOCUMENTS: file, TRUSTED_DOCUMENTS_ONLY: 'on' });
-    try {
-      const relay = await load();
-      const environment = relay.createRelay(trusted.url, token);
-      const query = (await app.load('src/__persisted__/relayListQuery.graphql.ts'))['default'];
-      const operation = createOperationDescriptor(getRequest(query as never), {});
-      environment.retain(operation);
-      await fetchQuery(environment, query as never, {}).toPromise();
-      expect(read(environment, relay).ids).toEqual(ids.slice(0, 2));
-      expect(Object.keys(JSON.parse(readFileSync(file, 'utf8')))).toHaveLength(4);
-    } finally {
-      await trusted.close();
-    }
+    onTestFinished(() => trusted.close());
+    const relay = await load();
+    const environment = relay.createRelay(trusted.url, token);
+    const query = (await app.load('src/__persisted__/relayListQuery.graphql.ts'))['default'];
+    const operation = createOperationDescriptor(getRequest(query as never), {});
+    environment.retain(operation);
+    await fetchQuery(environment, query as never, {}).toPromise();
+    expect(read(environment, relay).ids).toEqual(ids.slice(0, 2));
+    expect(Object.keys(JSON.parse(readFileSync(file, 'utf8')))).toHaveLength(4);
   });
 });
 
