@@ -1,17 +1,7 @@
 // Live answers while the database goes away and comes back, and when the process goes.
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient } from 'graphql-sse';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import {
-  baseOf,
-  dist,
-  findFreePort,
-  type Run,
-  run,
-  runServer,
-  stop,
-} from '../support/cli/process.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { baseOf, dist, type Run, run, runServer, stop } from '../support/cli/process.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { faultsOf } from '../support/faults/database-faults.ts';
 import { type Network, openNetwork } from '../support/faults/network.ts';
@@ -98,20 +88,4 @@ test('a process that gets SIGTERM ends its streams without complete, also those 
   expect(code).toBe(0);
   expect(await stream.ended).toBe(true);
   expect(stream.events().map((event) => event.name)).toEqual(['next']);
-});
-
-test('graphql-sse goes on with another process', async () => {
-  await retitle('First');
-  const port = await findFreePort();
-  const start = () => runServer({ ...environment(), PORT: String(port) });
-  const first = start();
-  const url = `${await baseOf(first)}/graphql`;
-  const client = createClient({ url, retryAttempts: 60, retry: () => sleep(200) });
-  onTestFinished(() => client.dispose());
-  const answers = client.iterate<{ outfit: { title: string } }>({ query: one });
-  expect((await answers.next()).value.data.outfit.title).toBe('First');
-  expect(await stop(first)).toBe(0);
-  await retitle('Second');
-  await baseOf(start());
-  expect((await answers.next()).value.data.outfit.title).toBe('Second');
 });
