@@ -392,6 +392,9 @@ test('only the owner sees a private outfit, and that page is kept by no one', as
     expect(headers).not.toHaveProperty('content-encoding');
     expect(headers['vary']).toMatch(/^Accept, (?:Authorization, )?Accept-Encoding$/);
   }
+  const statusFor = async (headers: object) =>
+    (await other.get('/outfits/1', { accept, ...headers })).statusCode;
+  expect(await Promise.all([owner, {}].map(statusFor))).toEqual([200, 404]);
   // The first page is the same for all.
   for (const headers of [{}, owner]) {
     const home = await pageOf('/', other, headers);
