@@ -1,9 +1,9 @@
 // Thousands of streams on few lists: a change reaches them all, and delays nobody else.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { baseOf, demoEnvironment, findFreePort, runServer, stop } from '../support/cli/process.ts';
+import { execute } from '../support/databases/connections.ts';
 import { openAcknowledged } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -14,11 +14,9 @@ async function start(settings: Record<string, string>) {
   const environment = await demoEnvironment();
   const server = runServer({ ...environment, HOST: '127.0.0.1', ...settings });
   const base = await baseOf(server);
-  const client = new pg.Client(environment['DATABASE_URL']);
-  await client.connect();
-  onTestFinished(() => client.end());
+  const { DATABASE_URL = '' } = environment;
   const commit = (round: number) =>
-    client.query('UPDATE outfits SET title = $1', [`Round ${round}`]);
+    execute(DATABASE_URL, `UPDATE outfits SET title = 'Round ${round}'`);
   return { server, base, port: Number(new URL(base).port), commit };
 }
 
