@@ -1,9 +1,10 @@
 // Answers from memory: never stale after a commit of any client; bounded; one read of a key at a time. What ends them is
 // in invalidation.test.ts.
 import { setTimeout } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { isSnapshot, statementsOf, textOf } from '../support/databases/statements.ts';
 import { type DatabaseKind, openGateway, type TestGateway } from '../support/gateway.ts';
@@ -31,12 +32,8 @@ async function open(
 }
 
 /** A connection that does not go through the gateway. */
-async function connect({ database }: TestGateway): Promise<pg.Client> {
-  const client = new pg.Client(database.pool.options.connectionString);
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
-}
+const connect = ({ database }: TestGateway) =>
+  connectForTest(database.pool.options.connectionString);
 
 const post = ({ app }: TestGateway, query: string, more: object = {}) =>
   postGraphql(app, { query, ...more });

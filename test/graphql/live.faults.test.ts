@@ -1,7 +1,8 @@
 // Live answers while the database goes away and comes back, and when the process goes.
-import pg from 'pg';
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { baseOf, dist, type Run, run, runServer, stop } from '../support/cli/process.ts';
+import { execute } from '../support/databases/connections.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { faultsOf } from '../support/faults/database-faults.ts';
 import { type Network, openNetwork } from '../support/faults/network.ts';
@@ -39,10 +40,7 @@ beforeEach(async () => {
 
 /** Writes beside the gateway. */
 async function retitle(title: string): Promise<void> {
-  const client = new pg.Client(postgres.url);
-  await client.connect();
-  await client.query('UPDATE outfits SET title = $1 WHERE id = 1', [title]);
-  await client.end();
+  await execute(postgres.url, `UPDATE outfits SET title = '${title}' WHERE id = 1`);
 }
 
 const titleOf = ({ data }: Awaited<ReturnType<Stream['next']>>) => data.data.outfit.title;

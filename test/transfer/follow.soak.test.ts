@@ -11,6 +11,7 @@ import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import { dist, migratedEnvironmentOf, run } from '../support/cli/process.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { openNetwork } from '../support/faults/network.ts';
 import {
   type ListedRecord,
@@ -158,9 +159,7 @@ describe('following', () => {
   test('outlives a database that is away for some rounds', async () => {
     const { environment, follow } = await begin(5);
     const name = new URL(environment['DATABASE_URL'] ?? '').pathname.slice(1);
-    const server = new pg.Client(inject('postgresUrl'));
-    await server.connect();
-    onTestFinished(() => server.end());
+    const server = await connectForTest(inject('postgresUrl'));
     const { stdout, stderr } = follow();
     await stdout.until(round);
     await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
