@@ -1,10 +1,11 @@
 // A statement is cancelled when it takes too long, or when all its clients have left.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { baseOf, demoEnvironment, runServer } from '../support/cli/process.ts';
+import { connectTo } from '../support/databases/connections.ts';
 import { countBlocked } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
 import { openForTest } from '../support/gateway.ts';
@@ -24,8 +25,7 @@ let blocker: pg.Client;
 
 beforeEach(async () => {
   environment = await demoEnvironment();
-  blocker = new pg.Client(environment['DATABASE_URL']);
-  await blocker.connect();
+  blocker = await connectTo(environment['DATABASE_URL']);
 });
 
 afterEach(async () => {

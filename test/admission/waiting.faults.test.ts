@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { baseOf, type Run, runServer } from '../support/cli/process.ts';
+import { connectTo } from '../support/databases/connections.ts';
 import {
   addressOf,
   countBlocked,
@@ -87,8 +88,7 @@ describe('with one place, which is taken', () => {
   let watcher: pg.Client;
 
   beforeEach(async () => {
-    watcher = new pg.Client(environment['DATABASE_URL']);
-    await watcher.connect();
+    watcher = await connectTo(environment['DATABASE_URL']);
     const settings = {
       AUTH_JWT_SECRET: secret,
       CACHE_MAX_SIZE: '0',

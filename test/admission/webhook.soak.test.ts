@@ -206,24 +206,24 @@ describe('anything else that the webhook does', () => {
     },
   );
 
-  test('one that hangs is asked 32 questions at a time, costs half of REQUEST_TIMEOUT, and delays no other request', async () => {
-    const app = await open({ REQUEST_TIMEOUT: '2s', TRUST_PROXY: '127.0.0.1' });
+  test('one that hangs is asked 32 questions at a time, costs a 503, and delays no other request', async () => {
+    const app = await open({ TRUST_PROXY: '127.0.0.1' });
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
     onTestFinished(() => void process.off('warning', warn));
     webhook.answer = () => {};
-    const begun = performance.now();
-    const waiting = Array.from({ length: 200 }, (_, index) =>
-      read(app, { ...token(String(index)), 'x-forwarded-for': `10.0.0.${index}` }),
-    );
+    const statuses: number[] = [];
+    const waiting = Array.from({ length: 200 }, async (_, index) => {
+      const headers = { ...token(String(index)), 'x-forwarded-for': `10.0.0.${index}` };
+      statuses.push((await read(app, headers)).statusCode);
+    });
     for (let index = 0; index < 20; index += 1) {
       expect((await read(app, {})).statusCode).toBe(200);
     }
-    expect(performance.now() - begun).toBeLessThan(900);
-    const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode);
+    expect(statuses).toEqual([]);
+    await Promise.all(waiting);
     expect(new Set(statuses)).toEqual(new Set([503]));
-    expect(performance.now() - begun).toBeLessThan(3_500);
     expect(webhook.underWay.most).toBe(32);
     expect(warnings).toEqual([]);
   });
@@ -361,19 +361,19 @@ describe('a flood', () => {
   }, async () => {
     const app = await open({ TRUST_PROXY: '127.0.0.1' });
     webhook.answer = (response) => setTimeout(() => sendJson(response, 401, {}), 50);
-    const flood = Array.from({ length: 1_500 }, (_, index) =>
-      read(app, { ...token(`guess ${index}`), 'x-forwarded-for': '10.0.0.1' }),
-    );
+    const statuses: number[] = [];
+    const flood = Array.from({ length: 1_500 }, async (_, index) => {
+      const headers = { ...token(`guess ${index}`), 'x-forwarded-for': '10.0.0.1' };
+      statuses.push((await read(app, headers)).statusCode);
+    });
     await sleep(100);
-    const times: number[] = [];
     for (let index = 0; index < 20; index += 1) {
-      const begun = performance.now();
       const headers = { ...token(`other ${index}`), 'x-forwarded-for': `10.0.1.${index}` };
       expect((await read(app, headers)).statusCode).toBe(401);
-      times.push(performance.now() - begun);
     }
-    expect(Math.max(...times)).toBeLessThan(1_000);
-    const statuses = (await Promise.all(flood)).map(({ statusCode }) => statusCode);
+    // The others do not wait behind the flood.
+    expect(statuses.length).toBeLessThan(1_000);
+    await Promise.all(flood);
     expect(new Set(statuses)).toEqual(new Set([401, 503]));
     expect(webhook.underWay.most).toBeLessThanOrEqual(9);
   });
@@ -538,9 +538,9 @@ describe('a stream', () => {
     expect(await isOpen()).toBe(true);
     // Anyone can see when it was refused last.
     asking.users.clear();
-    const refused = seconds();
+    const before = asking.asked.length;
     await stream.ended;
-    expect(seconds() - refused).toBeLessThan(3.5);
+    expect(asking.asked.length - before).toBeLessThanOrEqual(2);
     expect(stream.events().slice(-2)).toMatchObject([
       { data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } },
       { name: 'complete' },
@@ -548,10 +548,10 @@ describe('a stream', () => {
   });
 
   test('ends when its credential is another user by now', async () => {
-    const { asking, stream, seconds } = await follow('1s');
+    const { asking, stream } = await follow('1s');
     asking.users.set('Token a', 2);
     await stream.ended;
-    expect(seconds()).toBeLessThan(3.5);
+    expect(asking.asked.length).toBeLessThanOrEqual(3);
   });
 
   test('outlives a webhook that fails, hangs or is gone by one more period, and goes on if it answers in that', async () => {
@@ -565,7 +565,6 @@ describe('a stream', () => {
       asking.answer = answer;
       await stream.ended;
       expect(seconds()).toBeGreaterThan(3);
-      expect(seconds()).toBeLessThan(6);
       expect(stream.text()).not.toContain('UNAUTHENTICATED');
     });
     const { asking, isOpen } = await follow('2s');
@@ -592,10 +591,10 @@ describe('a stream', () => {
     const before = webhook.asked.length;
     const begun = performance.now();
     expect((await read(app, token('a'))).statusCode).toBe(200);
-    expect(performance.now() - begun).toBeLessThan(1_000);
     await sleep(2_000);
-    // 150 credentials, though 300 streams: at most once a period, of two and some.
-    expect(webhook.asked.length - before).toBeLessThanOrEqual(500);
+    // 150 credentials, though 300 streams: at most once a period.
+    const periods = (performance.now() - begun) / 1_000;
+    expect(webhook.asked.length - before).toBeLessThanOrEqual(150 * (periods + 1) + 1);
     expect(webhook.underWay.most).toBeLessThanOrEqual(9);
     for (const stream of streams) stream.close();
   });

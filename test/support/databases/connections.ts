@@ -1,6 +1,8 @@
-// Connections to a PostgreSQL of the tests, past any gateway.
+// Connections to the databases of the tests, past any gateway.
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
+import { readConfig } from '../../../src/config.ts';
+import { type Database, openDatabase } from '../../../src/database/database.ts';
 
 /** Ends by itself when its server or database goes. */
 export async function connectTo(url = ''): Promise<pg.Client> {
@@ -24,5 +26,18 @@ export async function execute(url: string, statements: string): Promise<pg.Query
     return await client.query(statements);
   } finally {
     await client.end();
+  }
+}
+
+/** Opens the database of an environment, of either kind, for as long as `work` takes. */
+export async function withDatabase<Result>(
+  environment: Readonly<Record<string, string>>,
+  work: (database: Database) => Promise<Result>,
+): Promise<Result> {
+  const database = await openDatabase(readConfig(environment));
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
   }
 }

@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
+import { connectTo } from '../databases/connections.ts';
 
 export interface Address {
   readonly port: number;
@@ -39,8 +40,7 @@ export async function readNothing(address: Address): Promise<Socket> {
  * @returns what lets them go on
  */
 export async function lockOutfits(databaseUrl: string): Promise<() => Promise<void>> {
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
+  const client = await connectTo(databaseUrl);
   await client.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
   return () => client.end();
 }
