@@ -11,23 +11,30 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { findFreePort } from '../support/cli/process.ts';
 import { Shell } from '../support/cli/shell.ts';
+import { makeDatabase } from '../support/databases/test-database.ts';
 import { isPrinted, notRun, pages, readPage, root, type Step } from '../support/documents/page.ts';
-import { type DatabaseKind, makeEmptyDatabase } from '../support/gateway.ts';
 import {
   type LegacyService,
   makeLegacyRecords,
   startLegacyService,
 } from '../support/legacy/legacy-service.ts';
 
-/** Pages that need PostgreSQL from their first line. */
-const onPostgres = new Set([
+/** Pages that begin with an empty PostgreSQL database. */
+const empty = new Set([
   'docs/counting.md',
   'docs/importing.md',
   'docs/switching.md',
   'docs/upgrading.md',
+]);
+/** Pages about the embedded database. All others begin with the demonstration set in PostgreSQL, which starts faster. */
+const embedded = new Set([
+  'README.md',
+  'docs/from-before-1.0.md',
+  'docs/running.md',
+  'docs/scaling.md',
 ]);
 
 const scratch = mkdtempSync(join(tmpdir(), 'outfit-docs-test-'));
@@ -127,13 +134,15 @@ async function readHere(name: string, databaseUrl: string) {
 
 describe('what a page says to type prints what it says', () => {
   test.each(pages)('%s', { timeout: 300_000 }, async (name) => {
-    const kind: DatabaseKind = onPostgres.has(name) ? 'PostgreSQL' : 'embedded';
-    const testDatabase = await makeEmptyDatabase('PostgreSQL');
+    const [isEmpty, isEmbedded] = [empty.has(name), embedded.has(name)];
+    const template = isEmpty || isEmbedded ? undefined : inject('postgresDemo');
+    const testDatabase = await makeDatabase(inject('postgresUrl'), template);
     const databaseUrl = testDatabase.environment['DATABASE_URL'] ?? '';
     const { page, port } = await readHere(name, databaseUrl);
     const env = {
       PORT: port,
-      ...(kind === 'PostgreSQL' ? { DATABASE_URL: databaseUrl, MEDIA_URL } : {}),
+      ...(isEmbedded ? {} : { DATABASE_URL: databaseUrl, SEED: 'demo' }),
+      ...(isEmpty ? { MEDIA_URL, SEED: 'none' } : {}),
     };
     const { folder, shell } = openCheckout(name.replaceAll('/', '-'), env);
     let server: Awaited<ReturnType<Shell['start']>> | undefined;
@@ -146,7 +155,7 @@ describe('what a page says to type prints what it says', () => {
       const steps = page.steps.filter((step) => !notRun.some(([line]) => line.test(step.command)));
       if (steps.length === 0) return;
       cpSync(join(scratch, 'data'), join(folder, '.data'), { recursive: true });
-      if (kind === 'PostgreSQL') await shell.run('npm run migrate');
+      if (isEmpty) await shell.run('npm run migrate');
       if (!isServer.test(steps[0]?.command ?? '')) await start('npm start');
       for (const step of steps) {
         if (isServer.test(step.command)) {

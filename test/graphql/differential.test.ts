@@ -22,7 +22,7 @@ const values = { Int: [-1, 0, 1, 1, 2, 3, ...ids], String: ['', 'x', ...names, .
 // Thousands of errors are expected, and no message has their location.
 const { stackTraceLimit } = Error;
 
-const documents = amount(60, 1_000);
+const documents = amount(60, 400);
 /** How often each document is sent: a query is compiled for the fourth time. */
 const rounds = 5;
 /** Each waits for its database most of the time. */

@@ -1,10 +1,11 @@
 // Answers from memory while all kinds of writes go past the gateway: none is another than one made anew.
 // That none is stale while others write, at any moment, is in answer-cache.test.ts.
 import { setTimeout } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { statementsOf } from '../support/databases/statements.ts';
 import { type DatabaseKind, openGateway } from '../support/gateway.ts';
@@ -83,14 +84,11 @@ async function open(kind: DatabaseKind, mode: string) {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const { pool } = database;
   const makeWriter = async () => {
-    const client = new pg.Client(pool.options.connectionString);
-    if (kind === 'PostgreSQL') {
-      await client.connect();
-      onTestFinished(() => client.end());
-    }
+    const client =
+      kind === 'PostgreSQL' ? await connectForTest(pool.options.connectionString) : undefined;
     return async (write: Write) => {
       // The embedded database has one session: nothing else may come between.
-      const used = kind === 'embedded' ? await pool.connect() : client;
+      const used = client ?? (await pool.connect());
       try {
         await send(used, write, () => setTimeout(pick(3)));
       } catch (error) {
@@ -116,9 +114,9 @@ async function open(kind: DatabaseKind, mode: string) {
 const meetings = new Set(['40001', '40P01', '23505', '42P07', '42P01', '42710', '55P02']);
 
 const amounts = [
-  ['PostgreSQL', 'listed', amount(0, 1_250)],
-  ['PostgreSQL', 'owner', amount(0, 1_000)],
-  ['embedded', 'listed', amount(0, 500)],
+  ['PostgreSQL', 'listed', amount(0, 600)],
+  ['PostgreSQL', 'owner', amount(0, 400)],
+  ['embedded', 'listed', amount(0, 250)],
 ] as const;
 
 describe.each(amounts)('on %s, private outfits %s', (kind, mode, leastCompared) => {

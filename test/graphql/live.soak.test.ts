@@ -57,7 +57,7 @@ async function openMany<Opened>(count: number, open: (index: number) => Promise<
   return opened;
 }
 
-const viewers = 1_000;
+const viewers = 500;
 test(`a change reaches ${viewers} viewers with answers of their own, and delays no other client`, async () => {
   const { server, base, port, commit } = await start({ AUTH_JWT_SECRET: secret });
   const own = await openMany(viewers, async (index) =>
@@ -67,7 +67,7 @@ test(`a change reaches ${viewers} viewers with answers of their own, and delays 
   const shared = await Promise.all(
     Array.from({ length: lists }, (_, page) => subscribe(port, page + 1)),
   );
-  for (let round = 1; round <= 3; round++) {
+  for (let round = 1; round <= 2; round++) {
     await commit(round);
     const late = (readers: readonly Reader[]) =>
       readers.filter(({ text }) => !text.includes(`Round ${round}`)).length;
@@ -86,7 +86,7 @@ test(`a change reaches ${viewers} viewers with answers of their own, and delays 
   expect(await stop(server)).toBe(0);
 }, 300_000);
 
-const perTransport = 1_000;
+const perTransport = 400;
 test(`${3 * perTransport} subscriptions over three transports: none gets what is older, none misses the last, none is left`, async () => {
   const metricsPort = await findFreePort();
   const settings = { WORKERS: '2', METRICS_PORT: String(metricsPort) };

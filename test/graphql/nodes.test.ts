@@ -5,7 +5,6 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { statementsOf } from '../support/databases/statements.ts';
 import { outfitId, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { laneKinds } from '../support/lane.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 9 })];
 const hidden = rows.find((row) => row.private) ?? rows[0];
@@ -15,8 +14,11 @@ const outfitIdOf = (text: string) => Buffer.from(`Outfit:${text}`).toString('bas
 const isNoNumber = (text: string) => !/^-?\d+$/.test(text);
 const userId = (id: number) => Buffer.from(`User:${id}`).toString('base64');
 
-describe.each(laneKinds)('on %s', (kind) => {
-  const gateway = useGateway(kind, rows, { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret });
+describe('on PostgreSQL', () => {
+  const gateway = useGateway('PostgreSQL', rows, {
+    PRIVATE_OUTFITS: 'owner',
+    AUTH_JWT_SECRET: secret,
+  });
 
   // biome-ignore lint/suspicious/noExplicitAny: the documents of this file give many shapes
   const ask = async (query: string, variables = {}, headers = {}): Promise<any> =>

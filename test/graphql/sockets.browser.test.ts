@@ -7,7 +7,7 @@ import { signIn } from '../support/http/tokens.ts';
 
 test('ten subscriptions, a mutation and a fetch share one WebSocket and one connection', async () => {
   // JSON, without the policy of pages that would keep the script out; its icon is missing.
-  const { page } = await openPage('/health/live', { mayGet: 404 });
+  const page = await openPage('/health/live', { mayGet: 404 });
   const sockets: string[] = [];
   page.on('websocket', (socket) => sockets.push(socket.url()));
   const { outputFiles } = await build({

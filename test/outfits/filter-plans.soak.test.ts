@@ -8,7 +8,7 @@ import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount } from '../support/lane.ts';
 
-const outfits = amount(0, 250_000);
+const outfits = amount(0, 120_000);
 let gateway: TestGateway;
 
 beforeAll(async () => {

@@ -57,16 +57,6 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
     afterAll(() => gateway.close());
 
-    test.each(viewerNames)('%s finds a visible outfit by its id, and no other', async (viewer) => {
-      const question = 'query ($id: Int!) { outfit(databaseId: $id) { id: databaseId } }';
-      const answers = [];
-      for (const { id } of rows) answers.push((await post(viewer, question, { id })).data);
-      const visible = new Set(visibleTo(viewer));
-      expect(answers).toEqual(
-        rows.map((row) => ({ outfit: visible.has(row) ? { id: row.id } : null })),
-      );
-    });
-
     test.each(viewerNames)(
       '%s learns nothing of hidden outfits from what writes answer',
       async (viewer) => {

@@ -33,7 +33,7 @@ const write = (page: Page, name: keyof typeof editors, text: string): Promise<vo
   page.evaluate(`${modelIn(name)}.setValue(${JSON.stringify(text)})`);
 
 test.each(lookNames)('nothing in it keeps people out, whatever is open: %s', async (look) => {
-  const { page } = await openPage('/graphql', { look });
+  const page = await openPage('/graphql', { look });
   await page.click(play);
   await expect.poll(() => answerOf(page)).toContain('"count": 2400');
   expect(await findOverhang(page)).toBeLessThanOrEqual(0);
@@ -73,7 +73,7 @@ async function expectRoom(page: Page): Promise<void> {
 }
 
 test('the panel that has been closed stays closed', async () => {
-  const { page } = await openPage('/graphql');
+  const page = await openPage('/graphql');
   const panel = page.getByText('Start here');
   await panel.waitFor();
   await page.getByRole('button', { name: /Hide Documentation Explorer/ }).click();
@@ -89,7 +89,7 @@ test('a shared link brings query, variables, and the operation that Ctrl-Enter a
 query Second($page: Int) { outfits(page: $page) { page } }`;
   const variables = '{ "page": 7 }';
   const search = new URLSearchParams({ query, variables, operationName: 'Second' });
-  const { page } = await openPage(`/graphql?${search}`);
+  const page = await openPage(`/graphql?${search}`);
   await expect.poll(() => textIn(page, 'query')).toBe(query);
   await expect.poll(() => page.locator('.graphiql-tab').last().innerText()).toBe('Second');
   expect(new URL(page.url()).searchParams.get('operationName')).toBe('Second');
@@ -112,7 +112,7 @@ async function choose(page: Page, name: string): Promise<void> {
 }
 
 test('every example can be chosen and run, or says that it needs a token', async () => {
-  const { page } = await openPage('/graphql', { mayGet: 401 });
+  const page = await openPage('/graphql', { mayGet: 401 });
   await page.waitForSelector(play);
   const [, ...names] = await page.locator(`${examples} option`).allInnerTexts();
   expect(names.length).toBeGreaterThan(3);
@@ -126,7 +126,7 @@ test('every example can be chosen and run, or says that it needs a token', async
 });
 
 test('the time and the cost of an answer are told', async () => {
-  const { page } = await openPage('/graphql');
+  const page = await openPage('/graphql');
   await page.click(play);
   await expect
     .poll(() => page.locator('#gateway-status').innerText())
@@ -134,7 +134,7 @@ test('the time and the cost of an answer are told', async () => {
 });
 
 test('a token serves the viewer, and is kept nowhere', async () => {
-  const { page } = await openPage('/graphql');
+  const page = await openPage('/graphql');
   const headers = JSON.stringify(await signIn(1));
   await page.waitForSelector(play);
   await write(page, 'headers', headers);
@@ -151,7 +151,7 @@ test('a token serves the viewer, and is kept nowhere', async () => {
 });
 
 test('the schema is there to be downloaded', async () => {
-  const { page } = await openPage('/graphql');
+  const page = await openPage('/graphql');
   const started = page.waitForEvent('download');
   await page.click('#gateway-schema');
   const download = await started;

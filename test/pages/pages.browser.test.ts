@@ -26,7 +26,7 @@ describe.each(lookNames)('%s', (look) => {
     [400, `${list}?ordering=nope`],
     [404, '/api/nothing/'],
   ])('the page with status %i at %s has no barriers, and fits the screen', async (status, path) => {
-    const { page } = await openPage(path, { look, status });
+    const page = await openPage(path, { look, status });
     expect(await heading(page).count()).toBe(1);
     expect(await findBarriers(page)).toEqual([]);
     expect(await findOverhang(page)).toBeLessThanOrEqual(0);
@@ -38,7 +38,7 @@ describe.each(lookNames)('%s', (look) => {
   });
 
   test('all pictures of the listing are there to see', async () => {
-    const { page } = await openPage(list, { look });
+    const page = await openPage(list, { look });
     const images = page.getByRole('article').locator('.picture img');
     for (const image of await images.all()) await image.scrollIntoViewIfNeeded();
     const widths = () =>
@@ -59,7 +59,7 @@ describe('without JavaScript', () => {
   const step = (page: Page, name: string) => page.getByRole('link', { name, exact: true }).first();
 
   test('pages are turned by links, and the order is chosen from a menu', async () => {
-    const { page } = await openPage(`${list}?ordering=id`, { javaScript: false });
+    const page = await openPage(`${list}?ordering=id`, { javaScript: false });
     await follow(page, step(page, 'Next'), `${inject('base')}${list}?ordering=id&page=2`);
     await follow(page, step(page, 'Last'), `${inject('base')}${list}?ordering=id&page=last`);
     expect(await step(page, 'Next').count()).toBe(0);
@@ -71,7 +71,7 @@ describe('without JavaScript', () => {
   });
 
   test('outfits are searched, filtered, and turned over by number; a card leads on', async () => {
-    const { page } = await openPage('/outfits/', { javaScript: false });
+    const page = await openPage('/outfits/', { javaScript: false });
     await page.getByLabel('Words').fill('coat');
     await page.getByText('Filters').click();
     await page.getByLabel('Video').selectOption('false');
@@ -95,7 +95,7 @@ describe('without JavaScript', () => {
   });
 
   test('the JSON can be unfolded, and its links followed', async () => {
-    const { page } = await openPage(`${list}?page=2`, { javaScript: false });
+    const page = await openPage(`${list}?page=2`, { javaScript: false });
     await page.getByText('JSON', { exact: true }).click();
     const link = page.getByRole('link', { name: /\/api\/outfits\/\?page=3"$/ });
     await follow(page, link, `${inject('base')}${list}?page=3`);
@@ -103,7 +103,7 @@ describe('without JavaScript', () => {
 });
 
 test('the way is found with the keyboard alone', async () => {
-  const { page } = await openPage(list);
+  const page = await openPage(list);
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await page.keyboard.press('Tab');
@@ -114,7 +114,7 @@ test('the way is found with the keyboard alone', async () => {
 });
 
 test('outfits are searched and opened with the keyboard alone', async () => {
-  const { page } = await openPage('/outfits/');
+  const page = await openPage('/outfits/');
   const tabTo = async (isThere: string) => {
     for (let tabs = 0; tabs < 40; tabs++) {
       await page.keyboard.press('Tab');

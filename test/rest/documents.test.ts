@@ -1,12 +1,10 @@
 // REST is data: documents that only a test has, with variables of every type, become legacy paths.
-import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { parse } from 'graphql';
 import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { Route } from '../../src/rest/routes.ts';
 import { keepLog, openGateway, useGateway } from '../support/gateway.ts';
-import { extend } from '../support/graphql/schema-extension.ts';
+import { documentOf, extend } from '../support/graphql/schema-extension.ts';
 import { createChecker } from '../support/http/openapi-answers.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })];
@@ -31,8 +29,6 @@ const schema = extend(
   },
 );
 
-const documentOf = <Data>(text: string) =>
-  parse(text) as unknown as TypedDocumentNode<Data, Record<string, unknown>>;
 const listOf = (path: string, text: string): Route => ({
   path,
   name: 'Test',

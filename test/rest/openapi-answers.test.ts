@@ -10,7 +10,6 @@ import { extend, type Resolver } from '../support/graphql/schema-extension.ts';
 import { createChecker } from '../support/http/openapi-answers.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { laneKinds } from '../support/lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const path = '/api/outfits/';
@@ -85,6 +84,11 @@ const cases = table.flatMap(([url, method, named]) =>
 );
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS', 'DELETE'];
 
+const deprecated = {
+  deprecation: '@1769817600',
+  sunset: 'Sun, 31 Jan 2027 00:00:00 GMT',
+  link: '</graphql>; rel="successor-version"',
+};
 const many = {
   COMPRESSION: 'all',
   CORS_ORIGINS: origin,
@@ -126,7 +130,7 @@ async function askRaw(app: FastifyInstance, method: string, ...parts: string[]) 
   };
 }
 
-describe.each(laneKinds)('on %s', (kind) => {
+describe('on PostgreSQL', () => {
   describe.each([
     ['few settings', {}],
     ['many settings', many],
@@ -142,7 +146,7 @@ describe.each(laneKinds)('on %s', (kind) => {
         'Mutation.createOutfit': fallible('Mutation', 'createOutfit'),
       });
       const environment = { AUTH_JWT_SECRET: secret, CACHE_MAX_SIZE: '0', ...settings };
-      gateway = await openGateway(kind, rows, environment, { schema });
+      gateway = await openGateway('PostgreSQL', rows, environment, { schema });
       await gateway.app.listen({ port: 0, host: '127.0.0.1' });
       check = createChecker((await gateway.get('/api/openapi.json')).json());
       signedIn = await signIn(rows[0]?.userId);
@@ -170,6 +174,8 @@ describe.each(laneKinds)('on %s', (kind) => {
       });
       expect([method, path, response.statusCode]).toEqual([method, path, status]);
       check(method, path, response);
+      const { deprecation, sunset, link } = response.headers;
+      expect({ deprecation, sunset, link }).toEqual(hasMany && status !== 204 ? deprecated : {});
       return response;
     };
 

@@ -6,7 +6,6 @@ import { routes as ownRoutes } from '../../src/rest/routes.ts';
 import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { createChecker, type Json } from '../support/http/openapi-answers.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { laneKinds } from '../support/lane.ts';
 import { startLegacyService } from '../support/legacy/legacy-service.ts';
 import { openBefore } from '../support/legacy/two-services.ts';
 
@@ -23,8 +22,8 @@ const documentOf = async (gateway: TestGateway, headers = {}): Promise<Json> => 
 const open = (environment: Record<string, string>, options = {}) =>
   openForTest('PostgreSQL', rows, environment, options);
 
-describe.each(laneKinds)('the document on %s', (kind) => {
-  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret });
+describe('the document on PostgreSQL', () => {
+  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
   let document: Json;
   let signedIn: Record<string, string>;
   beforeAll(async () => {

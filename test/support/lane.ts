@@ -1,5 +1,5 @@
 // How long tests may take: npm test is quick, npm run test:soak is thorough. The same tests run in both.
-import { describe, inject } from 'vitest';
+import { describe, inject, test } from 'vitest';
 import type { DatabaseKind } from './gateway.ts';
 
 declare module 'vitest' {
@@ -27,6 +27,7 @@ export const laneKinds: readonly DatabaseKind[] =
 
 /** What needs no twin: where npm test and soak run the same file, npm test alone runs it. */
 export const describeOnce = describe.runIf(inject('lane') === 'fast');
+export const testOnce = test.runIf(inject('lane') === 'fast');
 
 /** What takes long and breaks seldom: soak alone runs it. */
 export const describeInSoak = describe.runIf(inject('lane') === 'soak');

@@ -6,10 +6,8 @@ const files = [
   ...['graphql/answer-cache', 'graphql/differential', 'http/fuzz'],
   ...['outfits/counts', 'outfits/dependencies', 'legacy/verify'],
   // Their twins on the embedded database.
-  ...['admission/rate-limit', 'database/migrations', 'graphql/nodes', 'graphql/shared-answers'],
-  ...['http/conditional', 'transfer/export', 'transfer/import', 'transfer/likes-and-users'],
-  ...['outfits/filters', 'outfits/likers', 'outfits/statements', 'outfits/timestamps'],
-  ...['outfits/users', 'outfits/visibility', 'outfits/walks'],
+  ...['admission/rate-limit', 'database/migrations', 'outfits/filters', 'outfits/likers'],
+  ...['outfits/visibility', 'transfer/export', 'transfer/import'],
 ];
 
 export default mergeConfig(
@@ -22,8 +20,6 @@ export default mergeConfig(
         'test/**/*.soak.test.ts',
       ],
       provide: { lane: 'soak' },
-      // Two cores: one file more than in npm test, since more of it waits.
-      maxWorkers: 5,
       testTimeout: 600_000 * Number(process.env['SOAK_TIMES'] ?? 1),
     },
   }),

@@ -151,7 +151,7 @@ describe('traces', () => {
   });
 
   test('tell an answer from memory, an error by its code, and unknown methods under one name', async () => {
-    const { base, collector } = await startTraced('embedded');
+    const { base, collector } = await startTraced('PostgreSQL');
     for (let time = 0; time < 2; time += 1) await listing(base);
     const hits = { 'graphql.operation.name': 'ListOutfits', 'gateway.cache': 'hit' };
     const [hit] = await collector.find(hits);
@@ -231,7 +231,7 @@ describe('traces', () => {
   });
 
   test('are sent at the end, obey the environment, name log lines, and have no health probes', async () => {
-    const { base, collector, server } = await startTraced('embedded', () => ({
+    const { base, collector, server } = await startTraced('PostgreSQL', () => ({
       LOG_LEVEL: 'debug',
       OTEL_BSP_SCHEDULE_DELAY: '60000',
       OTEL_SERVICE_NAME: 'shop',
@@ -257,7 +257,7 @@ describe('traces', () => {
 
   test('go on in the old service, which gets traceparent of this gateway instead of the client’s', async () => {
     const { legacy, settings } = await startLegacy();
-    const { base, collector } = await startTraced('embedded', () => settings);
+    const { base, collector } = await startTraced('PostgreSQL', () => settings);
     await listing(base);
     const headers = { traceparent, tracestate: 'shop=1', 'x-request-id': 'passed' };
     await (await fetch(`${base}/api/outfits/`, { headers })).bytes();
@@ -274,7 +274,7 @@ describe('traces', () => {
 
   test('go to the address of OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and on by OTEL_PROPAGATORS', async () => {
     const { legacy, settings } = await startLegacy();
-    const { base, collector, server } = await startTraced('embedded', (endpoint) => ({
+    const { base, collector, server } = await startTraced('PostgreSQL', (endpoint) => ({
       ...settings,
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${endpoint}/all?of=them`,
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
@@ -295,7 +295,7 @@ describe('traces', () => {
 
   test('that the collector does not take cost one line, and nothing else', async () => {
     const server = runServer({
-      ...(await migratedEnvironmentOf('embedded')),
+      ...(await demoEnvironment()),
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await findFreePort()}`,
       OTEL_EXPORTER_OTLP_TIMEOUT: '200',
       OTEL_BSP_SCHEDULE_DELAY: '20',
@@ -315,7 +315,7 @@ describe('switched off', () => {
     new URL('../support/tracing/forbid-opentelemetry.js', import.meta.url),
   );
   const start = async (settings: Record<string, string>) => {
-    const environment = { PORT: '0', ...(await migratedEnvironmentOf('embedded')), ...settings };
+    const environment = { PORT: '0', ...(await demoEnvironment()), ...settings };
     return run(['--import', forbid, `${dist}server.js`], environment);
   };
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };

@@ -1,29 +1,22 @@
 // `npm run export`: what it writes is what the listing serves, and what the import takes back.
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import * as exportCommand from '../../src/commands/export.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import { readConfig } from '../../src/config.ts';
-import { type Database, openDatabase } from '../../src/database/database.ts';
+import type { Database } from '../../src/database/database.ts';
 import { readOneSnapshot } from '../../src/database/transaction.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { parseTimestamp } from '../../src/outfits/timestamps.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { readRecords } from '../../src/transfer/export/records.ts';
 import { callCommand } from '../support/cli/commands.ts';
+import { useFolder } from '../support/cli/folder.ts';
 import { dist, migratedEnvironmentOf, run } from '../support/cli/process.ts';
+import { withDatabase } from '../support/databases/connections.ts';
 import { describeOnce, laneKinds } from '../support/lane.ts';
 import { makeRecord, uuid } from '../support/legacy/listing.ts';
 import { rowsOf } from '../support/legacy/two-services.ts';
@@ -74,23 +67,7 @@ const rows = [
   }),
 ];
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'outfit-export-test-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
-async function withDatabase<Result>(
-  environment: Environment,
-  work: (database: Database) => Promise<Result>,
-): Promise<Result> {
-  const database = await openDatabase(readConfig(environment));
-  try {
-    return await work(database);
-  } finally {
-    await database.close();
-  }
-}
+const folder = useFolder();
 
 async function fill(environment: Environment, outfits: readonly OutfitRow[]): Promise<void> {
   await withDatabase(environment, ({ pool }) => saveOutfits(pool, outfits));
@@ -138,7 +115,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     const pages = served.newest;
     expect(pages.length).toBeGreaterThan(10);
 
-    const lines = join(folder, 'all.ndjson.gz');
+    const lines = folder.at('all.ndjson.gz');
     const told = await exportTo(environment, lines);
     expect(told).toMatchObject({ code: 0, stderr: '' });
     expect(told.stdout).toContain(`236 records written to ${lines} in `);
@@ -149,7 +126,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     const streamed = await exportTo(environment, '-');
     expect(readLines(streamed.stdout)).toEqual(written);
 
-    const saved = join(folder, 'pages');
+    const saved = folder.at('pages');
     expect(await exportTo(environment, saved, ...base)).toMatchObject({ code: 0 });
     const files = readdirSync(saved).sort();
     expect([files[0], files.at(-1)]).toEqual(['page-01.json', 'page-12.json']);
@@ -161,17 +138,17 @@ describe.each(laneKinds)('on %s', (kind) => {
       expect(imported).toMatchObject({ code: 0, stderr: '' });
       expect(await readPages(other)).toEqual(served);
     }
-    expect(readdirSync(folder).sort()).toEqual(['all.ndjson.gz', 'pages']);
+    expect(readdirSync(folder.at()).sort()).toEqual(['all.ndjson.gz', 'pages']);
   });
 });
 
 describeOnce('an export', () => {
   test('of an empty listing is an empty file, or its one page', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
-    const lines = join(folder, 'none.jsonl');
+    const lines = folder.at('none.jsonl');
     expect(await exportTo(environment, lines)).toMatchObject({ code: 0 });
     expect(readFileSync(lines, 'utf8')).toBe('');
-    const pages = join(folder, 'none');
+    const pages = folder.at('none');
     const publicUrl = { ...environment, PUBLIC_URL: 'https://shop.test/x' };
     expect(await exportTo(publicUrl, pages)).toMatchObject({ code: 0 });
     const page = readFileSync(join(pages, 'page-1.json'), 'utf8');
@@ -222,9 +199,8 @@ describeOnce('an export', () => {
 
   test('replaces nothing, unless it is told to, and then only what an export has written', async () => {
     const environment = await filled([makeRow(1)]);
-    const file = join(folder, 'all.ndjson');
-    const pages = join(folder, 'pages');
-    writeFileSync(file, 'mine');
+    const file = folder.save('all.ndjson', 'mine');
+    const pages = folder.at('pages');
     mkdirSync(pages);
     expect(await exportTo(environment, pages, ...base)).toMatchObject({ code: 0 });
     for (const target of [[file], [pages, ...base]]) {
@@ -243,11 +219,11 @@ describeOnce('an export', () => {
     expect(readLines(readFileSync(file))).toHaveLength(2);
     expect(readFileSync(join(pages, 'page-1.json'), 'utf8')).toContain('{"count":2,');
 
-    writeFileSync(join(pages, 'letter.txt'), 'mine');
+    folder.save('pages/letter.txt', 'mine');
     const foreign = await exportTo(environment, pages, ...base, '--overwrite');
     expect(foreign).toMatchObject({ code: 1 });
     expect(foreign.stderr).toContain('holds "letter.txt", which no export has written');
-    expect(readdirSync(folder).sort()).toEqual(['all.ndjson', 'pages']);
+    expect(readdirSync(folder.at()).sort()).toEqual(['all.ndjson', 'pages']);
   });
 
   test.each([
@@ -260,9 +236,9 @@ describeOnce('an export', () => {
       try {
         // So that it waits in the middle of its work for as long as it takes to be interrupted.
         await client.query('BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE');
-        const args = [`${dist}commands/cli.js`, 'export', join(folder, target), ...options];
+        const args = [`${dist}commands/cli.js`, 'export', folder.at(target), ...options];
         const exporting = run(args, environment);
-        await expect.poll(() => readdirSync(folder)).not.toEqual([]);
+        await expect.poll(() => readdirSync(folder.at())).not.toEqual([]);
         exporting.child.kill('SIGINT');
         expect(await exporting.ended).toBe(130);
         expect(exporting.errors()).toBe('Interrupted.\n');
@@ -270,7 +246,7 @@ describeOnce('an export', () => {
         client.release(true);
       }
     });
-    expect(readdirSync(folder)).toEqual([]);
+    expect(readdirSync(folder.at())).toEqual([]);
   });
 
   test('whose counts are wrong writes no pages, and says what to do', async () => {
@@ -279,12 +255,12 @@ describeOnce('an export', () => {
       await pool.query('SELECT apply_pending_outfit_changes()');
       await pool.query('DELETE FROM outfit_bucket_counts');
     });
-    const result = await exportTo(environment, join(folder, 'pages'), ...base);
+    const result = await exportTo(environment, folder.at('pages'), ...base);
     expect(result).toMatchObject({ code: 1 });
     expect(result.stderr).toContain(
       'counts 0 outfits, but holds 1: run "outfit-gateway counts rebuild"',
     );
-    expect(readdirSync(folder)).toEqual([]);
+    expect(readdirSync(folder.at())).toEqual([]);
   });
 
   test.each([

@@ -1,17 +1,14 @@
 // Keeping up with a live listing: `npm run import` with --follow, --pause and --prune, and FIRST_ID.
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import * as importCommand from '../../src/commands/import.ts';
 import * as migrateCommand from '../../src/commands/migrate.ts';
-import { readConfig } from '../../src/config.ts';
-import { openDatabase } from '../../src/database/database.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
+import { useFolder } from '../support/cli/folder.ts';
 import { dist, migratedEnvironmentOf, run } from '../support/cli/process.ts';
-import { connectForTest } from '../support/databases/connections.ts';
+import { connectForTest, withDatabase } from '../support/databases/connections.ts';
 import { openNetwork } from '../support/faults/network.ts';
 import {
   type ListedRecord,
@@ -30,11 +27,7 @@ const refuseThird: Listing['intercept'] = (asked, response) =>
   asked.page === 3 && refuse(asked, response);
 const refuseNone = () => false;
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'outfit-follow-test-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+const folder = useFolder();
 
 function start(environment: Record<string, string>, ...args: string[]) {
   const started = startCommand(importCommand, args, environment);
@@ -49,14 +42,9 @@ function start(environment: Record<string, string>, ...args: string[]) {
 async function begin(records: number | ListedRecord[]) {
   const listing = await serveListing(typeof records === 'number' ? makeRecords(records) : records);
   const database = await migratedEnvironmentOf('PostgreSQL');
-  const environment: Record<string, string> = { DATA_DIR: join(folder, 'data'), ...database };
-  const query = async (sql: string) => {
-    const opened = await openDatabase(readConfig(environment));
-    return opened.pool
-      .query(sql)
-      .then(({ rows }) => rows)
-      .finally(() => opened.close());
-  };
+  const environment: Record<string, string> = { DATA_DIR: folder.at('data'), ...database };
+  const query = (sql: string) =>
+    withDatabase(environment, async ({ pool }) => (await pool.query(sql)).rows);
   return {
     listing,
     environment,
@@ -138,7 +126,7 @@ describe('following', () => {
     listing.intercept = ({ page }) => page === 4;
     const command = [`${dist}commands/cli.js`, 'import', listing.url, '--follow', '600s'];
     const killed = run(command, environment);
-    const saved = join(folder, 'data/.import');
+    const saved = folder.at('data/.import');
     await expect
       .poll(() => existsSync(saved) && readdirSync(saved).some((name) => name.endsWith('.json')))
       .toBe(true);
@@ -413,7 +401,7 @@ describe('pruning', () => {
       "Option '--replace' cannot be used with option '--follow",
     ],
   ])('and following with the words %j are refused in a sentence', async (words, sentence) => {
-    const result = await callCommand(importCommand, words, { DATA_DIR: join(folder, 'data') });
+    const result = await callCommand(importCommand, words, { DATA_DIR: folder.at('data') });
     expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
   });
 });
@@ -442,8 +430,7 @@ describe('FIRST_ID', () => {
     const { listing, ids, call, create } = await begin([six, five]);
     await call([], at(1_000));
     await create(1_000);
-    const backup = join(folder, 'backup.ndjson');
-    writeFileSync(backup, toLines([makeRecord(1_000), six, five]));
+    const backup = folder.save('backup.ndjson', toLines([makeRecord(1_000), six, five]));
     expect(await call(['--replace'], {}, backup)).toMatchObject({ code: 0 });
     expect(await ids()).toEqual([5, 6, 1_000]);
     listing.records = [six];

@@ -1,18 +1,16 @@
 // `npm run import`, on real databases and a real HTTP server. What is about the process (signals) runs as one;
 // all else is called as a function.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as importCommand from '../../src/commands/import.ts';
-import { readConfig } from '../../src/config.ts';
-import { openDatabase } from '../../src/database/database.ts';
 import { formatNumber } from '../../src/transfer/reporter.ts';
 import { createFetchPage } from '../../src/transfer/source/fetch-page.ts';
 import { callCommand } from '../support/cli/commands.ts';
+import { useFolder } from '../support/cli/folder.ts';
 import { dist, run } from '../support/cli/process.ts';
+import { withDatabase } from '../support/databases/connections.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../support/gateway.ts';
 import { describeInSoak, describeOnce, laneKinds } from '../support/lane.ts';
@@ -28,27 +26,17 @@ import {
 /** Records of a file whose import takes some seconds. */
 const many = 12_000;
 
-let folder: string;
+const folder = useFolder();
+const { save } = folder;
 let testDatabase: TestDatabase;
 /** One for all tests on PostgreSQL, emptied before each: making it takes longer than most of them. */
 let shared: TestDatabase | undefined;
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'outfit-import-test-'));
-  await openTestDatabase('PostgreSQL');
-});
+beforeEach(() => openTestDatabase('PostgreSQL'));
 afterEach(async () => {
   if (testDatabase !== shared) await testDatabase.remove();
-  rmSync(folder, { recursive: true, force: true });
 });
 afterAll(() => shared?.remove());
-
-function save(name: string, content: string | Buffer): string {
-  const path = join(folder, name);
-  mkdirSync(join(path, '..'), { recursive: true });
-  writeFileSync(path, content);
-  return path;
-}
 
 async function openTestDatabase(kind: DatabaseKind): Promise<void> {
   if (kind === 'embedded') {
@@ -60,21 +48,11 @@ async function openTestDatabase(kind: DatabaseKind): Promise<void> {
   await query('TRUNCATE users, outfits, outfit_likes, idempotency_keys RESTART IDENTITY');
 }
 
-type Pool = Awaited<ReturnType<typeof openDatabase>>['pool'];
-
-async function withPool<Result>(work: (pool: Pool) => Promise<Result>): Promise<Result> {
-  const database = await openDatabase(readConfig(testDatabase.environment));
-  try {
-    return await work(database.pool);
-  } finally {
-    await database.close();
-  }
-}
-
-const query = (sql: string) => withPool(async (pool) => (await pool.query(sql)).rows);
+const query = (sql: string) =>
+  withDatabase(testDatabase.environment, async ({ pool }) => (await pool.query(sql)).rows);
 
 const environmentOf = () => ({
-  DATA_DIR: join(folder, 'data'),
+  DATA_DIR: folder.at('data'),
   PAGE_SIZE: '10',
   ...testDatabase.environment,
 });
@@ -150,7 +128,7 @@ describeOnce('files', () => {
       save(`pages/page${number + 1}.json.gz`, gzipSync(page(number + 1)));
     }
     save('pages/README', 'not a page');
-    const result = await runImport([join(folder, 'pages')]);
+    const result = await runImport([folder.at('pages')]);
     expect(result.stdout).toContain('120 created');
     expect(result.stderr).toContain('left out');
   });
@@ -349,7 +327,7 @@ describeOnce('a live listing', () => {
 describeInSoak('a file', () => {
   test('is resumed where a kill, Ctrl-C or a lost database ended the import, and read anew once it was changed', async () => {
     const source = save('records.ndjson', toLines(makeRecords(many)));
-    await withPool(async (pool) => {
+    await withDatabase(testDatabase.environment, async ({ pool }) => {
       const countSaved = async () => (await pool.query('SELECT FROM outfits')).rowCount ?? 0;
       /** Starts an import, and resolves once it has saved so many records. */
       const startUntil = async (saved: number) => {

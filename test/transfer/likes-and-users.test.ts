@@ -1,7 +1,5 @@
 // Likes and users beside the outfits: `import --likes` and `--users`, over the command line and GraphQL.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
@@ -11,48 +9,34 @@ import * as exportCommand from '../../src/commands/export.ts';
 import * as forgetCommand from '../../src/commands/forget.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import { readConfig } from '../../src/config.ts';
-import { openDatabase } from '../../src/database/database.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
+import { useFolder } from '../support/cli/folder.ts';
+import { withDatabase } from '../support/databases/connections.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
-import {
-  type DatabaseKind,
-  makeMigratedDatabase,
-  openForTest,
-  outfitId,
-} from '../support/gateway.ts';
+import { makeMigratedDatabase, openForTest, outfitId } from '../support/gateway.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { describeOnce, laneKinds } from '../support/lane.ts';
 import { makeRecord, makeUser, serveListing, toLines } from '../support/legacy/listing.ts';
 
-let folder: string;
+const folder = useFolder();
+const { save } = folder;
 let testDatabase: TestDatabase;
 let environment: Record<string, string>;
-
-const save = (name: string, content: string) => {
-  const path = join(folder, name);
-  writeFileSync(path, content);
-  return path;
-};
 
 const call = (command: Command, args: readonly string[]) => callCommand(command, args, environment);
 const runImport = (...args: string[]) => call(importCommand, args);
 
 /** What GraphQL answers to a user, by a gateway that is open for as long. */
-async function ask(userId: number, query: string): Promise<Record<string, unknown>> {
-  const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret });
-  const database = await openDatabase(config);
-  const app = await buildApp(config, database, {});
-  try {
+const ask = (userId: number, query: string) =>
+  withDatabase(environment, async (database) => {
+    const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret });
+    const app = await buildApp(config, database);
     const headers = await signIn(userId);
-    const request = { method: 'POST', url: '/graphql', headers, payload: { query } } as const;
-    const { data, errors } = (await app.inject(request)).json();
-    expect(errors).toBeUndefined();
-    return data;
-  } finally {
+    const { data, errors } = (await postGraphql(app, { query }, headers)).json();
     await app.close();
-    await database.close();
-  }
-}
+    expect(errors).toBeUndefined();
+    return data as Record<string, unknown>;
+  });
 
 const likesOf = async (userId: number, id: number) =>
   (await ask(userId, `{ outfit(id: "${outfitId(id)}") { likes viewerHasLiked } }`))['outfit'];
@@ -60,11 +44,10 @@ const like = (userId: number, id: number, name = 'likeOutfit') =>
   ask(userId, `mutation { ${name}(id: "${outfitId(id)}") { outfit { likes } } }`);
 
 /** Three outfits with one, two and three likes, before each test of a group; what is counted is right after it. */
-function useOutfits(kind: DatabaseKind): void {
+function useOutfits(): void {
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'outfit-people-test-'));
-    testDatabase = await makeMigratedDatabase(kind);
-    environment = { DATA_DIR: join(folder, 'data'), ...testDatabase.environment };
+    testDatabase = await makeMigratedDatabase('PostgreSQL');
+    environment = { DATA_DIR: folder.at('data'), ...testDatabase.environment };
     const records = [1, 2, 3].map((id) => makeRecord(id, { likes: id, private: false }));
     const { code } = await runImport(save('outfits.ndjson', toLines(records)));
     expect(code).toBe(0);
@@ -72,13 +55,12 @@ function useOutfits(kind: DatabaseKind): void {
   afterEach(async () => {
     const checked = await call(countsCommand, ['check']);
     await testDatabase.remove();
-    rmSync(folder, { recursive: true, force: true });
     expect(checked).toMatchObject({ code: 0 });
   });
 }
 
-describe.each(laneKinds)('on %s', (kind) => {
-  useOutfits(kind);
+describe('on PostgreSQL', () => {
+  useOutfits();
 
   test('likes are rows that the numbers include, once, however often they are imported', async () => {
     const users = save('users.ndjson', toLines([8, 9].map((id) => makeUser(id))));
@@ -109,14 +91,14 @@ describe.each(laneKinds)('on %s', (kind) => {
     expect(await likesOf(8, 3)).toEqual({ likes: 3, viewerHasLiked: true });
     await like(8, 3, 'unlikeOutfit');
     expect(await likesOf(8, 3)).toEqual({ likes: 2, viewerHasLiked: false });
-    const outfits = await runImport(join(folder, 'outfits.ndjson'));
+    const outfits = await runImport(folder.at('outfits.ndjson'));
     expect(outfits.stdout).toContain('0 created, 1 updated, 2 unchanged');
     expect(await likesOf(9, 2)).toEqual({ likes: 2, viewerHasLiked: true });
   });
 });
 
-describeOnce('beside outfits', () => {
-  useOutfits('PostgreSQL');
+describe('beside outfits', () => {
+  useOutfits();
 
   test('a like that was given here and there counts once, in both orders of the imports', async () => {
     await runImport('--users', save('users.ndjson', toLines([makeUser(8)])));

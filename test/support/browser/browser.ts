@@ -78,7 +78,7 @@ export async function openPage(
   });
   const response = await page.goto(`${base}${path}`);
   expect(response?.status()).toBe(status);
-  return { page };
+  return page;
 }
 
 /**

@@ -27,13 +27,13 @@ export async function startDjango(secret: string) {
     DATABASE: join(folder, 'db.sqlite3'),
     PYTHONDONTWRITEBYTECODE: '1',
   };
-  const manage = (name: string) =>
-    execFileSync('/usr/bin/python3', ['app.py', name], { cwd: app, env, encoding: 'utf8' });
-  const users: Readonly<Record<'ann' | 'bob', DjangoUser>> = JSON.parse(manage('setup'));
+  const options = { cwd: app, env, encoding: 'utf8' } as const;
+  const printed = execFileSync('/usr/bin/python3', ['app.py', 'setup'], options);
+  const users: Readonly<Record<'ann' | 'bob', DjangoUser>> = JSON.parse(printed);
   const port = await findFreePort();
   // Longer than the pauses of a test on a busy machine: a connection that ends meanwhile fails the next request.
-  const options = ['-b', `127.0.0.1:${port}`, '--threads', '4', '--keep-alive', '60'];
-  const args = ['-m', 'gunicorn', ...options, 'app:application'];
+  const listening = ['-b', `127.0.0.1:${port}`, '--threads', '4', '--keep-alive', '60'];
+  const args = ['-m', 'gunicorn', ...listening, 'app:application'];
   const server = spawn('/usr/bin/python3', args, { cwd: app, env, stdio: 'ignore' });
   const base = `http://127.0.0.1:${port}`;
   const answer = () => fetch(`${base}/api/outfits/`);
@@ -41,8 +41,6 @@ export async function startDjango(secret: string) {
   return {
     base,
     users,
-    /** Ends the token and the session of ann, and makes her inactive. */
-    revoke: () => void manage('revoke'),
     async close() {
       const ended = once(server, 'exit');
       server.kill('SIGTERM');

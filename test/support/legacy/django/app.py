@@ -1,6 +1,6 @@
 """An old service by Django REST Framework: the listing, tokens, sessions, and JWTs in the form of simplejwt.
 
-`python3 app.py setup` makes outfits and users and prints their credentials, `python3 app.py revoke` ends those of "ann".
+`python3 app.py setup` makes outfits and users and prints their credentials.
 """
 import datetime
 import json
@@ -191,17 +191,5 @@ def setup():
     print(json.dumps(credentials))
 
 
-def revoke():
-    from django.contrib.sessions.models import Session
-
-    ann = User.objects.get(username="ann")
-    ann.auth_token.delete()
-    for session in Session.objects.all():
-        if session.get_decoded().get("_auth_user_id") == str(ann.pk):
-            session.delete()
-    ann.is_active = False
-    ann.save()
-
-
 if __name__ == "__main__":
-    {"setup": setup, "revoke": revoke}[sys.argv[1]]()
+    setup()
