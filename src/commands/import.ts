@@ -93,7 +93,7 @@ function addLiveOptions(line: Command): Command {
     .option('--pause <DURATION>', 'wait so long between two pages', as(duration('0', '10m')))
     .option(
       '--follow <DURATION>',
-      'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. A source that is away is tried again in the next round',
+      'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. An unavailable source is tried again in the next round',
       as(duration('1s', '7d')),
     )
     .option(

@@ -79,7 +79,7 @@ async function askLegacy(
       return { result: 'refused', sentence: `refused (status ${status})` };
     }
     if (status !== 200) throw new Error(`OPTIONS was answered with status ${status}`);
-    if (!mayPost(theirs.body)) return { result: 'anonymous', sentence: 'nobody' };
+    if (!mayPost(theirs.body)) return { result: 'anonymous', sentence: 'anonymous' };
     return mayPost(anonymous.body)
       ? { result: 'unknown', sentence: 'not known, since everyone may write there' }
       : { result: 'accepted', sentence: 'a user who may write' };
@@ -114,7 +114,7 @@ async function askOwn(
     const viewer = await credentials.authenticate(request, () => 'whoami');
     return viewer
       ? { result: 'accepted', sentence: `user ${viewer.userId}` }
-      : { result: 'anonymous', sentence: `nobody${hint}` };
+      : { result: 'anonymous', sentence: `anonymous${hint}` };
   } catch (error) {
     if (!(error instanceof HttpError)) throw error;
     if (error.status === 401) return { result: 'refused', sentence: `refused${hint}` };

@@ -33,20 +33,20 @@ export const builder = new SchemaBuilder<{
     endCursorFieldOptions: { description: 'Cursor of the last edge; null when there is none.' },
     edgesFieldOptions: { description: 'The items of this range, each with its cursor.' },
     pageInfoFieldOptions: { description: 'Where this range begins and ends.' },
-    cursorFieldOptions: { description: 'Opaque mark of this place in the list.' },
+    cursorFieldOptions: { description: 'Opaque cursor of this position in the list.' },
     nodeFieldOptions: { description: 'The item.' },
-    firstArgOptions: { description: 'How many to give from the start of the range.' },
-    afterArgOptions: { description: 'Cursor that the range begins after.' },
-    lastArgOptions: { description: 'How many to give from the end of the range.' },
-    beforeArgOptions: { description: 'Cursor that the range ends before.' },
+    firstArgOptions: { description: 'Number of items from the start of the range.' },
+    afterArgOptions: { description: 'Cursor after which the range begins.' },
+    lastArgOptions: { description: 'Number of items from the end of the range.' },
+    beforeArgOptions: { description: 'Cursor before which the range ends.' },
   },
 });
 
-builder.queryType({ description: 'Everything that can be read.' });
+builder.queryType({ description: 'Entry points for reading.' });
 
 export const DateTime = builder.scalarType('DateTime', {
   description:
-    'A moment as RFC 3339 says. Answers are in UTC, with six digits of fraction and a trailing `Z`, such as `2024-05-01T09:30:00.000000Z`. Arguments may have another offset, and up to six digits of fraction.',
+    'A point in time in RFC 3339 format. Answers are in UTC, with six digits of fraction and a trailing `Z`, such as `2024-05-01T09:30:00.000000Z`. Arguments may have another offset, and up to six digits of fraction.',
   specifiedByURL: 'https://scalars.graphql.org/chillicream/date-time.html',
   serialize: (micros) => formatTimestamp(micros),
   parseValue: (value) => {

@@ -19,7 +19,7 @@ function addSubscription(base: GraphQLSchema): GraphQLSchema {
   const subscription = new GraphQLObjectType({
     name: 'Subscription',
     description:
-      'Answers that stay true: each comes at once, and again whenever it has changed, whoever wrote. They are sent as server-sent events, to requests with `Accept: text/event-stream`.',
+      'Live queries: the current result at once, and a new one after each committed change to it. They are sent as server-sent events, to requests with `Accept: text/event-stream`.',
     fields: Object.fromEntries(fields),
   });
   return new GraphQLSchema({ ...base.toConfig(), subscription });

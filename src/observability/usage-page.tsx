@@ -60,10 +60,9 @@ export function usagePage({ since, namesForgotten, usage }: UsageReport): string
             What this one gateway has answered since it started, <Moment of={since} />. A restart
             begins anew, and other gateways count for themselves. Clients say themselves who they
             are. At most 50 names are told apart; the rest are “other”.
-            {namesForgotten > 0 &&
-              ` Names that were quiet and gave way to others: ${namesForgotten}.`}
+            {namesForgotten > 0 && ` Names evicted after inactivity: ${namesForgotten}.`}
           </p>
-          {usage.length > 0 ? <Table rows={usage} /> : <p>Nobody has asked for anything yet.</p>}
+          {usage.length > 0 ? <Table rows={usage} /> : <p>No requests yet.</p>}
         </main>
       </body>
     </html>,

@@ -106,10 +106,10 @@ function HomePage({ site, outfits, base }: HomePageProperties) {
               {outfits.count === 1 ? 'outfit' : 'outfits'}
             </>
           ) : (
-            'The database is away, or not ready yet: how many outfits there are is not known now.'
+            'The database is unavailable: the number of outfits is unknown.'
           )}
         </p>
-        <p class="doors">
+        <p class="actions">
           <a class="button" href={`${site.root}/outfits/`}>
             Look at the outfits
           </a>
@@ -121,8 +121,8 @@ function HomePage({ site, outfits, base }: HomePageProperties) {
         </p>
       </div>
       {outfits && <Newest site={site} outfits={outfits} />}
-      <section aria-labelledby="doors">
-        <h2 id="doors">What there is</h2>
+      <section aria-labelledby="interfaces">
+        <h2 id="interfaces">Interfaces</h2>
         <ul class="links">
           {site.links.map(({ rel, title, description, path, isForPeople }) => (
             <li>

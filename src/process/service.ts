@@ -43,7 +43,7 @@ export async function buildService(
     findProblem: () =>
       monitor.problem() === undefined
         ? problem()
-        : 'The database is away, not migrated, or refuses a right: the log says which.',
+        : 'The database is unavailable, not migrated, or refuses a privilege: the log says which.',
     replicas,
     drawsPictures,
   });

@@ -124,12 +124,12 @@ describe.skipIf(!hasDjango)('Django REST Framework', () => {
     }
     const refused = sides('refused (status 403)', 'refused');
     expect(await call(bearer(bob.refresh))).toEqual([0, refused]);
-    expect(await call(session('wrong'))).toEqual([0, sides('nobody', 'nobody')]);
+    expect(await call(session('wrong'))).toEqual([0, sides('anonymous', 'anonymous')]);
     // Nothing tells a session from other cookies but its name.
-    const unnamed = expect.stringContaining('nobody: set AUTH_WEBHOOK_URL and AUTH_COOKIES');
+    const unnamed = expect.stringContaining('anonymous: set AUTH_WEBHOOK_URL and AUTH_COOKIES');
     expect(await call(session(bob.session), { AUTH_COOKIES: 'other' })).toEqual([1, unnamed]);
     const keyOnly = { AUTH_WEBHOOK_URL: '', AUTH_COOKIES: '', AUTH_JWT_SECRET: secret };
-    const unasked = sides(signedIn, 'nobody: set AUTH_WEBHOOK_URL');
+    const unasked = sides(signedIn, 'anonymous: set AUTH_WEBHOOK_URL');
     expect(await call(token(bob.token), keyOnly)).toEqual([1, unasked]);
     const unclaimed = sides(signedIn, 'refused: set AUTH_USER_CLAIM');
     const noClaim = { ...keyOnly, AUTH_USER_CLAIM: '' };

@@ -234,9 +234,7 @@ describe('the table', () => {
 
   test('is JSON, and for a browser a page without scripts, of its own style only', async () => {
     const { get, fetchUsage } = await openCounted();
-    expect(await (await fetchUsage(browser)).text()).toContain(
-      'Nobody has asked for anything yet.',
-    );
+    expect(await (await fetchUsage(browser)).text()).toContain('No requests yet.');
     await get('/api/outfits/?user=5', { 'user-agent': 'app/1' });
     for (const accept of ['*/*', 'text/html;q=0.5,application/json', '']) {
       const response = await fetchUsage(accept);

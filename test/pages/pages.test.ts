@@ -415,7 +415,7 @@ test('only the owner sees a private outfit, and that page is kept by no one', as
 });
 
 test.each([
-  [{}, 'nobody can sign in here'],
+  [{}, 'sign-in is not configured'],
   [{ AUTH_JWT_SECRET: secret }, 'Writing needs a bearer token'],
   [{ AUTH_JWT_SECRET: secret, WRITES: 'off' }, 'Writing is switched off for now'],
   [
@@ -488,7 +488,7 @@ test('a page is sent in the coding that the browser takes, and says so', async (
 test('while the database is away, the first page says so', async () => {
   const other = await open();
   await other.database.pool.query('ALTER TABLE outfits RENAME TO gone');
-  expect(textsOf(await pageOf('/', other), 'p').join()).toContain('The database is away');
+  expect(textsOf(await pageOf('/', other), 'p').join()).toContain('The database is unavailable');
   expect((await other.get('/')).json().outfits).toBeNull();
   await pageOf('/api/outfits/', other, {}, 503);
 });

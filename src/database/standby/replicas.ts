@@ -60,7 +60,7 @@ export class Replicas {
 
   /** @throws DatabaseNotReadyError when one is a standby of another primary, if that is to be refused */
   async start(refusesStrangers: boolean): Promise<void> {
-    // While the primary is away, its standbys cannot be recognized yet.
+    // While the primary is unavailable, its standbys cannot be recognized yet.
     await this.#identifyPrimary().catch(() => {});
     await Promise.all(this.standbys.map((standby) => standby.check()));
     const stranger = this.standbys.find(({ problem }) => problem === otherPrimary);

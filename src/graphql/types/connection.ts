@@ -35,7 +35,7 @@ export function defineConnection<Row extends object>(
   const Edge = builder.edgeObject({
     type,
     name: `${name}Edge`,
-    description: 'An item and its place in the list.',
+    description: 'An item and its position in the list.',
   });
   return builder.objectRef<Connection<Row>>(`${name}Connection`).implement({
     description: `A range of a list of ${names}.`,

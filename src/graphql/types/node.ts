@@ -14,11 +14,11 @@ type NodeType = keyof typeof loaders;
 const maxNodes = 100;
 
 export const Node = builder.interfaceRef<{ readonly id: number }>('Node').implement({
-  description: 'Whatever can be read again by its id.',
+  description: 'An object with a global identifier, by which `node` fetches it.',
   resolveType: (record): NodeType => ('userId' in record ? 'Outfit' : 'User'),
   fields: (t) => ({
     id: t.id({
-      description: 'Opaque identifier, unique among everything that there is.',
+      description: 'Opaque identifier, unique across all types.',
       resolve: () => {
         throw new Error('Each type of node resolves its id itself.');
       },
@@ -62,7 +62,7 @@ builder.queryField('node', (t) =>
   t.field({
     type: Node,
     nullable: true,
-    description: 'Whatever has this id, or null if the viewer sees nothing that has.',
+    description: 'The object with this id; null if the viewer can see none.',
     args: { id: t.arg.id({ required: true, description: 'The id of a node.' }) },
     resolve: (_root, { id }, context) => load(parse(id, 'id'), context),
   }),

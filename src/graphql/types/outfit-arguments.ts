@@ -17,25 +17,25 @@ const maxValues = 100;
 
 const alternatives = `At most ${maxValues}; [] matches nothing.`;
 const slow =
-  'No index serves it: in a very long list it may take longer than such a list may, which is an error with the code TIMEOUT.';
+  'Not indexed: in a very long list it may exceed the time limit, which is an error with the code TIMEOUT.';
 
 export const OutfitFilter = builder.inputType('OutfitFilter', {
   description:
-    'What narrows a list of outfits. All conditions must hold; the values of one are alternatives. What is omitted or null says nothing.',
+    'Filter of a list of outfits. All conditions must hold (AND); the values of one condition are alternatives (OR). An omitted or null condition is ignored.',
   fields: (t) => ({
     ids: t.idList({ description: `Outfits with one of these ids. ${alternatives}` }),
     userIds: t.idList({ description: `Outfits of the users with these ids. ${alternatives}` }),
     userDatabaseIds: t.intList({
       description: `Outfits of the users with these numbers. ${alternatives}`,
     }),
-    createdFrom: t.field({ type: DateTime, description: 'Published at this moment or later.' }),
-    createdBefore: t.field({ type: DateTime, description: 'Published before this moment.' }),
+    createdFrom: t.field({ type: DateTime, description: 'Published at this time or later.' }),
+    createdBefore: t.field({ type: DateTime, description: 'Published before this time.' }),
     likesFrom: t.int({ description: 'With this many likes or more.' }),
     likesBelow: t.int({ description: 'With fewer likes than this.' }),
     hasVideo: t.boolean({ description: `Whether there is a video. ${slow}` }),
     private: t.boolean({
       description:
-        'Whether the owner marked the outfit as private. The viewer must be allowed to see it all the same.',
+        'Whether the owner marked the outfit as private. Outfits that the viewer may not see stay hidden.',
     }),
     quality: t.intList({
       description: `With one of these quality grades. ${alternatives} ${slow}`,
@@ -48,7 +48,7 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
       description: `With one of these hashtags in the title or description, with or without \`#\`, in upper or lower case. ${alternatives}`,
     }),
     search: t.string({
-      description: `Words, separated by white space, that all occur in the title or description: anywhere, in upper or lower case, at most ${maxLength} characters together. A word has three characters or more, but one is enough in Chinese, Japanese, Korean, Thai and the like, and of emoji: a shorter one is an error with the code SEARCH_TOO_SHORT. White space alone says nothing.`,
+      description: `Words, separated by white space, that all occur in the title or description: anywhere, in upper or lower case, at most ${maxLength} characters together. A word has three characters or more, but one is enough in Chinese, Japanese, Korean, Thai and the like, and of emoji: a shorter one is an error with the code SEARCH_TOO_SHORT. White space alone is ignored.`,
     }),
   }),
 });
@@ -128,7 +128,7 @@ function readLikes(name: string, value: number | null | undefined): number | und
 
 // Values are the spellings of REST, whose error lists them in this order.
 export const OutfitOrdering = builder.enumType('OutfitOrdering', {
-  description: 'What a list is sorted by, ties by id in the same direction.',
+  description: 'Sort order of a list; ties are ordered by id in the same direction.',
   // For spellings of REST that are no value.
   extensions: { simplify: simplifyOrdering },
   values: {
@@ -142,7 +142,7 @@ export const OutfitOrdering = builder.enumType('OutfitOrdering', {
     ID_DESC: { value: '-id', description: 'Highest id first.' },
     LIKE_COUNT_ASC: { value: 'like_count', description: 'Fewest likes first.' },
     LIKE_COUNT_DESC: { value: '-like_count', description: 'Most likes first.' },
-    MODIFIED_ASC: { value: 'modified', description: 'Longest unchanged first.' },
+    MODIFIED_ASC: { value: 'modified', description: 'Least recently changed first.' },
     MODIFIED_DESC: { value: '-modified', description: 'Most recently changed first.' },
   } as const,
 });

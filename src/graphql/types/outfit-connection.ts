@@ -19,9 +19,9 @@ const connectionArguments = builder.args((t) => ({
   ...t.connectionArgs(),
   ordering: t.field({
     type: OutfitOrdering,
-    description: 'What to sort by; newest first when omitted.',
+    description: 'Sort order; newest first when omitted.',
   }),
-  filter: t.field({ type: OutfitFilter, description: 'What narrows the list.' }),
+  filter: t.field({ type: OutfitFilter, description: 'Filter of the list.' }),
 }));
 
 type ConnectionArguments = InputShapeFromFields<typeof connectionArguments>;

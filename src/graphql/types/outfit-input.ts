@@ -4,7 +4,7 @@ import { devices, type InputError, maxLength } from '../../outfits/writes/input.
 import { builder } from '../builder.ts';
 
 export const Device = builder.enumType('Device', {
-  description: 'What an owner publishes or changes an outfit on.',
+  description: 'Device from which an outfit is published or changed.',
   values: {
     IOS: { value: devices[0], description: 'An iPhone or iPad.' },
     ANDROID: { value: devices[1], description: 'An Android device.' },
@@ -13,11 +13,11 @@ export const Device = builder.enumType('Device', {
 });
 
 export const InputErrorRef = builder.objectRef<InputError>('InputError').implement({
-  description: 'What is wrong with a field of the input, to be shown beside it.',
+  description: 'Validation errors of one input field, to be shown beside it.',
   fields: (t) => ({
     field: t.exposeString('field', { description: 'Name of the field in the input.' }),
     messages: t.exposeStringList('messages', {
-      description: 'What is wrong with it, a sentence each.',
+      description: 'Error messages, one sentence each.',
     }),
   }),
 });
@@ -63,14 +63,14 @@ export const CreateOutfitInput = builder.inputType('CreateOutfitInput', {
   description: 'A new outfit.',
   fields: (t) => ({
     ...content(t, true),
-    device: t.field({ type: Device, description: 'What it is published on; WEB when omitted.' }),
+    device: t.field({ type: Device, description: 'Device of publication; WEB when omitted.' }),
   }),
 });
 
 export const UpdateOutfitInput = builder.inputType('UpdateOutfitInput', {
-  description: 'What to change of an outfit; what is omitted stays as it is.',
+  description: 'Changes to an outfit; omitted fields keep their values.',
   fields: (t) => ({
     ...content(t, false),
-    device: t.field({ type: Device, description: 'What it is changed on; WEB when omitted.' }),
+    device: t.field({ type: Device, description: 'Device of this change; WEB when omitted.' }),
   }),
 });

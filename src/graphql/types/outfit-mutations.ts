@@ -26,7 +26,7 @@ import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-in
 // Nullable fields: an error in one must not remove the results of the others.
 builder.mutationType({
   description:
-    'Everything that can be written. Needs a bearer token, which names the user. A field that fails is null, and those before it have been done.',
+    'Entry points for writing. They need a bearer token, which identifies the user. Fields run in order; one that fails is null and does not undo those before it.',
 });
 
 interface Written {
@@ -41,17 +41,17 @@ const payload = (name: string, description: string) =>
       outfit: t.expose('outfit', {
         type: Outfit,
         nullable: true,
-        description: 'The outfit as it was written; null when nothing was.',
+        description: 'The saved outfit; null if nothing was saved.',
       }),
       errors: t.expose('errors', {
         type: [InputErrorRef],
-        description: 'What was wrong with the input, field by field; empty when nothing was.',
+        description: 'Validation errors by field; empty if the input is valid.',
       }),
     }),
   });
 
-const CreateOutfitPayload = payload('CreateOutfitPayload', 'What became of a new outfit.');
-const UpdateOutfitPayload = payload('UpdateOutfitPayload', 'What became of a change.');
+const CreateOutfitPayload = payload('CreateOutfitPayload', 'Result of createOutfit.');
+const UpdateOutfitPayload = payload('UpdateOutfitPayload', 'Result of updateOutfit.');
 
 const outfitId = { required: true, description: 'Global identifier of the outfit.' } as const;
 
@@ -63,7 +63,7 @@ builder.mutationField('createOutfit', (t) =>
       'Publishes an outfit of the viewer. With the header `Idempotency-Key`, the same request sent again gives the first answer again for 24 hours, and another one with that key is refused with 422.',
     args: {
       input: t.arg({ type: CreateOutfitInput, required: true, description: 'The new outfit.' }),
-      validateOnly: t.arg.boolean({ description: 'Whether to check the input and write nothing.' }),
+      validateOnly: t.arg.boolean({ description: 'Whether to validate without writing.' }),
     },
     resolve: async (_root, { input, validateOnly }, context) => {
       const { userId } = requireViewer(context);
@@ -105,7 +105,7 @@ builder.mutationField('updateOutfit', (t) =>
 const DeleteOutfitPayload = builder
   .objectRef<{ deletedOutfitId: string }>('DeleteOutfitPayload')
   .implement({
-    description: 'What was deleted.',
+    description: 'Result of deleteOutfit.',
     fields: (t) => ({
       // Not "id": the normalized caches of clients would take this payload for the outfit.
       deletedOutfitId: t.exposeID('deletedOutfitId', {
@@ -134,15 +134,15 @@ builder.mutationField('deleteOutfit', (t) =>
 );
 
 const LikePayload = builder.objectRef<{ outfit: OutfitRow }>('LikePayload').implement({
-  description: 'An outfit and its likes after a like was given or taken back.',
+  description: 'Result of likeOutfit and unlikeOutfit.',
   fields: (t) => ({
-    outfit: t.expose('outfit', { type: Outfit, description: 'The outfit as it is now.' }),
+    outfit: t.expose('outfit', { type: Outfit, description: 'The outfit with its new likes.' }),
   }),
 });
 
 const likeMutations = {
-  likeOutfit: 'Lets the viewer like an outfit. Liking it again changes nothing.',
-  unlikeOutfit: 'Takes a like of the viewer back. Changes nothing if there is none.',
+  likeOutfit: 'Likes an outfit as the viewer. Idempotent.',
+  unlikeOutfit: 'Removes the like of the viewer. Idempotent.',
 };
 for (const [name, description] of Object.entries(likeMutations)) {
   builder.mutationField(name, (t) =>

@@ -62,11 +62,11 @@ const ranges = { pageSize: [1, 100], offset: [0, 2_147_483_646] } as const;
 const pageArguments = builder.args((t) => ({
   ordering: t.field({
     type: OutfitOrdering,
-    description: 'What to sort by; newest first when omitted.',
+    description: 'Sort order; newest first when omitted.',
   }),
   page: t.int({ description: 'Number of the page, from 1; the first page when omitted.' }),
   last: t.boolean({
-    description: 'Whether to give the last page, whichever that is, instead of `page`.',
+    description: 'Whether to return the last page, instead of `page`.',
   }),
   pageSize: t.int({
     description: 'Outfits per page, from 1 to 100; the setting PAGE_SIZE when omitted.',
@@ -74,10 +74,10 @@ const pageArguments = builder.args((t) => ({
   }),
   offset: t.int({
     description:
-      'Outfits to skip, instead of `page`. Past the end the page is empty, and no error.',
+      'Number of outfits to skip, instead of `page`. Past the end the page is empty, without an error.',
     extensions: { range: ranges.offset },
   }),
-  filter: t.field({ type: OutfitFilter, description: 'What narrows the list.' }),
+  filter: t.field({ type: OutfitFilter, description: 'Filter of the list.' }),
 }));
 
 /** `results` is the only field with objects: a page of them. */

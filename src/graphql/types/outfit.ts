@@ -11,7 +11,7 @@ export const Outfit = builder.prismaObject('Outfit', {
   include: { user: true },
   fields: (t) => ({
     id: t.id({
-      description: 'Global identifier, for `node` and for the stores of clients.',
+      description: 'Global identifier, for `node` and for client caches.',
       resolve: ({ id }) => globalIdOf('Outfit', id),
     }),
     databaseId: t.exposeInt('id', { description: 'Number of the outfit: its `id` in REST.' }),

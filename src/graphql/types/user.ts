@@ -7,7 +7,7 @@ export const User = builder.prismaObject('User', {
   interfaces: [Node],
   fields: (t) => ({
     id: t.id({
-      description: 'Global identifier, for `node` and for the stores of clients.',
+      description: 'Global identifier, for `node` and for client caches.',
       resolve: ({ id }) => globalIdOf('User', id),
     }),
     databaseId: t.exposeInt('id', { description: 'Number of the user: its `id` in REST.' }),

@@ -4,12 +4,12 @@ import { Outfit } from './outfit.ts';
 import { User } from './user.ts';
 
 export const Viewer = builder.objectRef<{ readonly userId: number }>('Viewer').implement({
-  description: 'Who is asking, by their bearer token.',
+  description: 'The signed-in user, identified by the bearer token.',
   fields: (t) => ({
     user: t.field({
       type: User,
       nullable: true,
-      description: 'The user that the token names, or null if there is none (any more).',
+      description: 'The user; null if the account does not exist (any more).',
       resolve: ({ userId }, _args, { records }) => records.users.load(userId),
     }),
   }),
@@ -19,7 +19,7 @@ builder.queryField('viewer', (t) =>
   t.field({
     type: Viewer,
     nullable: true,
-    description: 'Who is asking; null without a token.',
+    description: 'The signed-in user; null without a token.',
     resolve: (_root, _args, { viewer }) => viewer,
   }),
 );

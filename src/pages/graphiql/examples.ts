@@ -46,7 +46,7 @@ mutation Check {
   }
 }
 `,
-  `# Who is asking: null without a
+  `# The signed-in user: null without a
 # token. Take that of your sign-in,
 # or make one, with
 # AUTH_JWT_SECRET set:

@@ -56,7 +56,7 @@ export function linksOf(
     {
       rel: 'graphql',
       title: graphiql ? 'GraphiQL' : 'GraphQL',
-      description: 'Ask for exactly the fields you need, and read what there is.',
+      description: 'Query exactly the fields you need, and browse the schema.',
       path: '/graphql',
       isForPeople: graphiql,
     },
@@ -98,7 +98,7 @@ export function writingOf(config: PagesConfig): Writing {
   const details = {
     off: writesOff().message,
     legacy: legacyOwnsWrites().message,
-    identity: 'This service only reads: nobody can sign in here.',
+    identity: 'This service is read-only: sign-in is not configured.',
     none: config.authWebhookUrl
       ? 'Writing needs a credential, such as a token or a session. Reading needs none.'
       : 'Writing needs a bearer token, in the header Authorization. Reading needs none.',

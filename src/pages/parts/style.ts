@@ -143,7 +143,7 @@ details > .code { margin-top: .5rem }
 .hero h1 { font-size: clamp(2.25rem, 1.5rem + 3.6vw, 3.75rem) }
 .total { margin-top: 1.25rem }
 .total strong { font-size: 1.5rem; color: var(--accent); font-variant-numeric: tabular-nums }
-.doors { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.5rem }
+.actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.5rem }
 main > section { margin-top: 2.5rem }
 main > section > ul { margin-top: 1rem }
 .strip { display: grid; grid-template-columns: repeat(8, minmax(0, 1fr)); gap: 1rem }

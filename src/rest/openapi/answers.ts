@@ -14,7 +14,10 @@ const headers: Readonly<Record<string, Header>> = {
   'Access-Control-Allow-Origin': { description: 'The origin whose pages may read the answer.' },
   'Access-Control-Expose-Headers': { description: 'Headers that these pages may read.' },
   Allow: { description: 'The methods of the path.' },
-  'Cache-Control': { description: 'Who may store the answer, to revalidate it.', on: [200, 304] },
+  'Cache-Control': {
+    description: 'Which caches may store the answer; each use is revalidated.',
+    on: [200, 304],
+  },
   'Content-Encoding': { description: 'How the body is compressed.' },
   'Cross-Origin-Opener-Policy': { description: 'Isolates it from other origins.', on: 'all' },
   Deprecation: { description: 'When the path is or was deprecated (RFC 9745).' },
@@ -54,14 +57,14 @@ const errors: Readonly<Record<string, { readonly when: string; readonly method?:
 export const errorSchemas: Readonly<Record<string, JsonSchema>> = {
   Error: {
     type: 'object',
-    description: 'What is wrong with the request as a whole.',
+    description: 'Error message of the request as a whole.',
     properties: { detail: { type: 'string' } },
     required: ['detail'],
     examples: [{ detail: 'Not found.' }],
   },
   FieldErrors: {
     type: 'object',
-    description: 'What is wrong, by the names of fields or parameters.',
+    description: 'Error messages by field or parameter.',
     additionalProperties: { type: 'array', items: { type: 'string' } },
     examples: [{ image_key: ['Enter a valid URL.'] }],
   },

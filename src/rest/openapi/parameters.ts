@@ -37,10 +37,7 @@ export function describeParameters(
     const name = variable.name.value;
     if (route.list && name === 'last') return [];
     if (route.list && name === 'page') {
-      const text = describedBy(
-        inputs.get(name)?.description,
-        '`last` is the last page, whichever that is.',
-      );
+      const text = describedBy(inputs.get(name)?.description, '`last` is the last page.');
       const number = { type: 'integer', minimum: 1, maximum: maxPage };
       const schema = { anyOf: [number, { type: 'string', const: 'last' }] };
       return [{ name, in: 'query', ...text, schema }];
