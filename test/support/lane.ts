@@ -4,7 +4,7 @@ import type { DatabaseKind } from './gateway.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    lane: 'fast' | 'soak';
+    lane: 'fast' | 'soak' | 'versions';
   }
 }
 
@@ -25,7 +25,7 @@ const times = Number(process.env['SOAK_TIMES'] ?? 1);
 export const laneKinds: readonly DatabaseKind[] =
   inject('lane') === 'soak' ? ['embedded'] : ['PostgreSQL'];
 
-/** What needs no twin: where npm test and soak run the same file, npm test alone runs it. */
+/** What needs no twin: of the lanes that run the same file, npm test alone runs it, and the oldest PostgreSQL. */
 export const describeOnce = describe.runIf(inject('lane') === 'fast');
 export const testOnce = test.runIf(inject('lane') === 'fast');
 

@@ -4,12 +4,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of all lanes that take longer than their size lets expect, longest first. */
 const longest = [
-  ...['clients/clients', 'graphql/differential', 'legacy/switching', 'documents/documents'],
-  ...['graphql/costly-documents', 'outfits/visibility', 'transfer/follow', 'process/workers'],
-  ...['process/first-start', 'graphql/live', 'outfits/filter-plans', 'outfits/walks'],
-  ...['tracing/tracing', 'graphql/invalidation', 'graphql/answer-cache', 'transfer/import'],
-  ...['commands/command-line', 'process/server', 'database/kills', 'admission/identity'],
-  ...['database/migrations'],
+  ...['documents/documents', 'process/image', 'process/package', 'graphql/live', 'tracing/tracing'],
+  ...['process/workers', 'clients/clients', 'documents/running', 'graphql/differential'],
+  ...['graphql/costly-documents', 'outfits/visibility', 'transfer/follow', 'process/first-start'],
+  ...['outfits/filter-plans', 'outfits/walks', 'graphql/invalidation', 'graphql/answer-cache'],
+  ...['transfer/import', 'commands/command-line', 'process/server', 'database/kills'],
+  ...['admission/identity', 'database/migrations'],
 ];
 
 export class LongestFirst extends BaseSequencer {

@@ -4,10 +4,11 @@ import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const { globalSetup: _newest, include: _fast, exclude: _others, ...shared } = base.test ?? {};
-const project = (version: string, files: readonly string[]) => ({
+const project = (version: string, lane: 'fast' | 'versions', files: readonly string[]) => ({
   resolve: base.resolve ?? {},
   test: {
     ...shared,
+    provide: { lane },
     name: `PostgreSQL ${version}`,
     include: files.map((name) => `test/${name}.test.ts`),
     // Each worker loads all modules anew.
@@ -26,9 +27,9 @@ const statements = ['graphql/answer-cache', 'outfits/statements', 'outfits/write
 export default defineConfig({
   test: {
     projects: [
-      project('15', [...migrations, ...statements, 'database/upgrade.versions']),
-      project('16', migrations),
-      project('17', migrations),
+      project('15', 'fast', [...migrations, ...statements, 'database/upgrade.versions']),
+      project('16', 'versions', migrations),
+      project('17', 'versions', migrations),
     ],
   },
 });
