@@ -1,5 +1,6 @@
 // Transactions of several statements without a time limit, and reads of one snapshot.
 import type pg from 'pg';
+import { sqlStateOf } from './errors.ts';
 import { type ReadRows, readRows } from './read.ts';
 
 export async function inTransaction<Result>(
@@ -8,10 +9,8 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   const client = await pool.connect();
   // Without a listener, an error of the connection between two statements would end the process.
-  let lost: Error | undefined;
-  const onLost = (error: Error) => {
-    lost ??= error;
-  };
+  const lost: Error[] = [];
+  const onLost = (error: Error) => lost.push(error);
   client.on('error', onLost);
   try {
     // Not the default of the server: after waiting for a lock, work must see what the other transaction wrote.
@@ -22,13 +21,25 @@ export async function inTransaction<Result>(
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    const cause = lost ?? error;
+    const [cause = error] = lost;
     await client.query('ROLLBACK').catch(onLost);
     throw cause;
   } finally {
     client.off('error', onLost);
-    client.release(lost);
+    client.release(lost[0]);
   }
+}
+
+/** As `inTransaction`, but runs `work` again, up to `retries` times, when a deadlock ended it. */
+export async function retryDeadlocks<Result>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient) => Promise<Result>,
+  retries = 5,
+): Promise<Result> {
+  return inTransaction(pool, work).catch((error) => {
+    if (sqlStateOf(error) !== '40P01' || retries === 0) throw error;
+    return retryDeadlocks(pool, work, retries - 1);
+  });
 }
 
 /** Reads one snapshot, taken at the first statement (REPEATABLE READ). @param signal cuts the connection */

@@ -10,10 +10,11 @@ import { createFetchPage } from '../../src/transfer/source/fetch-page.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { useFolder } from '../support/cli/folder.ts';
 import { dist, run } from '../support/cli/process.ts';
-import { withDatabase } from '../support/databases/connections.ts';
+import { connectForTest, withDatabase } from '../support/databases/connections.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
+import { countBlocked } from '../support/faults/clients.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../support/gateway.ts';
-import { describeInSoak, describeOnce, laneKinds } from '../support/lane.ts';
+import { describeInSoak, describeOnce, laneKinds, testOnce } from '../support/lane.ts';
 import {
   makeRecord,
   makeRecords,
@@ -111,6 +112,24 @@ describe.each(laneKinds)('on %s', (kind) => {
     expect(await query('SELECT id FROM outfits')).toEqual([{ id: 50 }]);
     expect(await query('SELECT count(*)::int FROM users')).toEqual([{ count: 1 }]);
   });
+});
+
+testOnce('a batch that a deadlock with another writer ended is saved again', async () => {
+  await importLines(...makeRecords(2));
+  const { DATABASE_URL } = testDatabase.environment;
+  const [writer, watcher] = [
+    await connectForTest(DATABASE_URL),
+    await connectForTest(DATABASE_URL),
+  ];
+  // The import looks for the deadlock first, and is ended.
+  await writer.query(
+    `SET deadlock_timeout = '1min'; BEGIN; UPDATE outfits SET title = '' WHERE id = 2`,
+  );
+  const imported = importLines(...makeRecords(2).map((record) => ({ ...record, title: 'New' })));
+  await expect.poll(() => countBlocked(watcher)).toBe(1);
+  await writer.query(`UPDATE outfits SET title = '' WHERE id = 1; COMMIT`);
+  expect(await imported).toMatchObject({ code: 0, stderr: '' });
+  expect(await query('SELECT title FROM outfits')).toEqual([{ title: 'New' }, { title: 'New' }]);
 });
 
 describeOnce('files', () => {

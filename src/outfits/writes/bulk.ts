@@ -1,6 +1,6 @@
 // Bulk upsert of outfits by id; the id sequences, and the ids reserved for outfits created here (FIRST_ID).
 import type pg from 'pg';
-import { inTransaction } from '../../database/transaction.ts';
+import { inTransaction, retryDeadlocks } from '../../database/transaction.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { type Columns, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
 
@@ -18,12 +18,11 @@ export function saveUsers(
   users: readonly User[],
   isDry: boolean,
 ): Promise<SaveResult> {
-  return inTransaction(pool, async (client) => {
+  return retryDeadlocks(pool, async (client) => {
     const changed = await upsert(client, upsertUsers, users);
     if (isDry) await client.query('ROLLBACK');
     const created = [...changed.values()].filter((isNew) => isNew).length;
-    const updated = changed.size - created;
-    return { created, updated, unchanged: users.length - changed.size };
+    return { created, updated: changed.size - created, unchanged: users.length - changed.size };
   });
 }
 
@@ -50,7 +49,7 @@ export async function saveOutfits(
   rows: readonly OutfitRow[],
   options: { readonly replace?: boolean; readonly firstId?: number | undefined } = {},
 ): Promise<SaveResult> {
-  return inTransaction(pool, async (client) => {
+  return retryDeadlocks(pool, async (client) => {
     if (options.replace) {
       // Writers lock users first, so this blocks them, but not readers.
       await client.query('LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE');

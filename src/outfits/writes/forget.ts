@@ -1,6 +1,6 @@
 // Erases a user with everything that belongs to them; numbers of likes and counts stay exact.
 import type pg from 'pg';
-import { inTransaction } from '../../database/transaction.ts';
+import { retryDeadlocks } from '../../database/transaction.ts';
 
 export interface UserData {
   /** Undefined: there is no such user. */
@@ -26,21 +26,13 @@ export async function findUserData(pool: Pick<pg.Pool, 'query'>, user: number): 
   return { ...found, username: found.username ?? undefined };
 }
 
-/** Retries of a deadlock with an import, which locks users before outfits. */
-const maxDeadlocks = 5;
-
-/** @returns what was erased */
+/** Retries deadlocks with an import, which locks users before outfits. @returns what was erased */
 export async function forgetUser(pool: pg.Pool, user: number): Promise<UserData> {
   let erased: UserData | undefined;
-  for (let deadlocks = 0; ; ) {
-    try {
-      const { found, isDone } = await inTransaction(pool, (client) => eraseOnce(client, user));
-      erased = erased ? sum(erased, found) : found;
-      if (isDone) return erased;
-    } catch (error) {
-      deadlocks += 1;
-      if ((error as pg.DatabaseError).code !== '40P01' || deadlocks > maxDeadlocks) throw error;
-    }
+  for (;;) {
+    const { found, isDone } = await retryDeadlocks(pool, (client) => eraseOnce(client, user));
+    erased = erased ? sum(erased, found) : found;
+    if (isDone) return erased;
   }
 }
 

@@ -1,6 +1,6 @@
 // Bulk upsert of likes from an import, and outfits whose number of likes differs from the rows.
 import type pg from 'pg';
-import { inTransaction } from '../../database/transaction.ts';
+import { inTransaction, retryDeadlocks } from '../../database/transaction.ts';
 import type { SaveResult } from './bulk.ts';
 
 export interface LikeRow {
@@ -22,7 +22,7 @@ export function saveLikes(
   rows: readonly LikeRow[],
   { replace, isDry }: { readonly replace: boolean; readonly isDry: boolean },
 ): Promise<SavedLikes> {
-  return inTransaction(pool, async (client) => {
+  return retryDeadlocks(pool, async (client) => {
     if (replace) await client.query('DELETE FROM outfit_likes WHERE imported');
     // The lock order of a like: outfits, their numbers of likes, users.
     const outfits = await lock(client, 'outfits', idsOf(rows, 'outfit'), 'KEY SHARE');
