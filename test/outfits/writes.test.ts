@@ -491,6 +491,18 @@ describe.each(databaseKinds)('on %s', (kind) => {
       `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
        VALUES (${id}, 'x', 'x', ${ownerId}, 0, 0)`;
 
+    test('that writes likes to outfits fails as it did not before 1.0, and changes nothing', async () => {
+      const id = await newOutfit();
+      for (const statement of [
+        `UPDATE outfits SET likes = likes + 1, title = 'Other' WHERE id = ${id}`,
+        `SELECT o.likes FROM outfits o WHERE id = ${id}`,
+      ]) {
+        await expect(run(statement)).rejects.toMatchObject({ code: '42703' });
+      }
+      expect(await likesOf(id)).toBe(0);
+      await expectRight();
+    });
+
     test('that gives outfits another id, owner or visibility is followed by their likes', async () => {
       const id = await newOutfit();
       const [moved, made, renamed] = [900_001, 900_002, 800_000 + otherId];

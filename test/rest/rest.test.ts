@@ -242,6 +242,12 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     const answer = await send('/api/outfits/', 'Host: a\r\nExpect: foo\r\n');
     expect(answer).toMatch(/^HTTP\/1.1 200 [\s\S]*{"count":45,/);
   });
+
+  test('requests with raw bytes or a huge target get a clear error over a socket', async () => {
+    for (const target of ['/api/outfits/?q=\xc3\xa9', `/api/outfits/?q=${'x'.repeat(20_000)}`]) {
+      expect(await send(target)).toMatch(/^HTTP\/1.1 4(00|31) [\s\S]*"detail":"The request/);
+    }
+  });
 });
 
 describe('settings of the listing', () => {
