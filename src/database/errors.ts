@@ -24,6 +24,7 @@ type ErrorLike = Readonly<Record<string, unknown>>;
 /** Cancelled by its time limit or an operator, or stopped with its task: Prisma keeps only the code of that error. */
 const canceled = '57014';
 const stopped = [canceled, timedOut().code];
+export const deadlockDetected = '40P01';
 
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { messageOf, OperatorError } from '../errors.ts';
 import { packageFolder } from '../package.ts';
-import { sqlStateOf } from './errors.ts';
+import { deadlockDetected, sqlStateOf } from './errors.ts';
 
 const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));
 
@@ -92,7 +92,6 @@ const lockNotAvailable = '55P03';
 const indexLockTimeout = 300_000;
 /** Retries of a deadlock: another tool waits for the advisory lock with a snapshot for which the index waits. */
 const maxIndexAttempts = 5;
-const deadlockDetected = '40P01';
 /** A migration that consists of one such statement, which cannot run in a transaction. */
 const concurrentIndex = /^(?:CREATE|DROP) INDEX CONCURRENTLY IF (?:NOT )?EXISTS ("\w+")/m;
 

@@ -1,6 +1,6 @@
 // Transactions of several statements without a time limit, and reads of one snapshot.
 import type pg from 'pg';
-import { sqlStateOf } from './errors.ts';
+import { deadlockDetected, sqlStateOf } from './errors.ts';
 import { type ReadRows, readRows } from './read.ts';
 
 export async function inTransaction<Result>(
@@ -37,7 +37,7 @@ export async function retryDeadlocks<Result>(
   retries = 5,
 ): Promise<Result> {
   return inTransaction(pool, work).catch((error) => {
-    if (sqlStateOf(error) !== '40P01' || retries === 0) throw error;
+    if (sqlStateOf(error) !== deadlockDetected || retries === 0) throw error;
     return retryDeadlocks(pool, work, retries - 1);
   });
 }

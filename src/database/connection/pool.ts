@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../../errors.ts';
-import { isPreparedNameError, isTimeLimit, sqlStateOf } from '../errors.ts';
+import { deadlockDetected, isPreparedNameError, isTimeLimit, sqlStateOf } from '../errors.ts';
 import type { Origin } from '../fair-queue.ts';
 import { type Access, renewName } from '../read.ts';
 import { currentTask, type StopSignal } from '../task.ts';
@@ -270,7 +270,7 @@ export class TaskPool extends pg.Pool {
 const gatewayOrigin: Origin = { sender: 'gateway' };
 
 /** Deadlock and serialization failure: a retry succeeds once the other transactions have ended. */
-const retryableStates = ['40P01', '40001'];
+const retryableStates = [deadlockDetected, '40001'];
 
 /** At most a quarter of the connections each, so that half remain for bounded statements. */
 function createLanes(connections: number, timeout: number): Lanes {
