@@ -141,8 +141,8 @@ describe('what a page says to type prints what it says', () => {
     const { page, port } = await readHere(name, databaseUrl);
     const env = {
       PORT: port,
-      ...(isEmbedded ? {} : { DATABASE_URL: databaseUrl, SEED: 'demo' }),
-      ...(isEmpty ? { MEDIA_URL, SEED: 'none' } : {}),
+      ...(isEmbedded ? {} : { DATABASE_URL: databaseUrl, SEED: isEmpty ? 'none' : 'demo' }),
+      ...(isEmpty ? { MEDIA_URL } : {}),
     };
     const { folder, shell } = openCheckout(name.replaceAll('/', '-'), env);
     let server: Awaited<ReturnType<Shell['start']>> | undefined;

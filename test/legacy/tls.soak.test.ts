@@ -1,11 +1,10 @@
 // An old service over TLS with an authority of its own: import, whoami and forwarding, as processes.
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
+import { useFolder } from '../support/cli/folder.ts';
 import {
   baseOf,
   dist,
@@ -19,21 +18,21 @@ import { portOf } from '../support/http/listen.ts';
 import { startLegacyService } from '../support/legacy/legacy-service.ts';
 import { records } from '../support/legacy/two-services.ts';
 
+const folder = useFolder();
+
 test.skipIf(!hasOpenSsl)(
   'the certificate is that of the name in LEGACY_URL, or LEGACY_HOST',
   async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'outfit-legacy-tls-test-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const legacy = await startLegacyService(records());
     onTestFinished(() => legacy.close());
     const hosts = ['localhost', 'old.example.com'];
-    makeCertificate(folder, 'authority', { subject: 'Authority of the tests' });
-    makeCertificate(folder, 'old', { subject: 'old', hosts, authority: 'authority' });
+    makeCertificate(folder.at(), 'authority', { subject: 'Authority of the tests' });
+    makeCertificate(folder.at(), 'old', { subject: 'old', hosts, authority: 'authority' });
     const names: string[] = [];
     const front = createTlsServer(
       {
-        cert: readFileSync(join(folder, 'old.crt')),
-        key: readFileSync(join(folder, 'old.key')),
+        cert: readFileSync(folder.at('old.crt')),
+        key: readFileSync(folder.at('old.key')),
         SNICallback: (name, settle) => settle(null, void names.push(name)),
       },
       (socket) => {
@@ -49,7 +48,7 @@ test.skipIf(!hasOpenSsl)(
     const database = await migratedEnvironmentOf('PostgreSQL');
     const environment = {
       ...database,
-      DATA_DIR: join(folder, 'data'),
+      DATA_DIR: folder.at('data'),
       SEED: 'none',
       HOST: '127.0.0.1',
     };
@@ -73,7 +72,7 @@ test.skipIf(!hasOpenSsl)(
       const LEGACY_URL = `https://${address}:${port}`;
       const settings = {
         ...{ LEGACY_URL, LEGACY_HOST, AUTH_WEBHOOK_URL: `${LEGACY_URL}/whoami/` },
-        NODE_EXTRA_CA_CERTS: join(folder, 'authority.crt'),
+        NODE_EXTRA_CA_CERTS: folder.at('authority.crt'),
       };
       names.length = 0;
       legacy.requests.length = 0;
