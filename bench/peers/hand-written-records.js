@@ -54,7 +54,7 @@ app.post('/outfits/:id/like', async (request, reply) => {
     `SELECT ${columnsOf('l.likes')}
      FROM like_outfit($1, $2, true, true) l
      CROSS JOIN LATERAL (SELECT (l.outfit).*) o
-     JOIN users u ON u.id = o.user_id`,
+     CROSS JOIN LATERAL (SELECT (l.owner).*) u`,
     [idOf(request), userId],
   );
   return answer(reply, { likeOutfit: row ? { outfit: showOutfit(row) } : null });

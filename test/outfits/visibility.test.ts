@@ -1,10 +1,11 @@
 // Who sees which private outfits: a matrix of viewers, settings and ways to read, and a plain model.
 import fc from 'fast-check';
 import type { LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
@@ -230,5 +231,34 @@ describe.each(laneKinds)('on %s', (kind) => {
         );
       });
     });
+  });
+});
+
+describe('on PostgreSQL, a like while another transaction', () => {
+  test.each([
+    // It is private for everyone else until the commit.
+    ['publishes the outfit', true, `UPDATE outfits SET private = false, title = 'public'`],
+    ['makes the outfit private', false, `UPDATE outfits SET private = true, title = 'secret'`],
+    ['deletes the outfit', false, 'DELETE FROM outfits'],
+  ])('%s returns NOT_FOUND and is not counted', async (_what, isPrivate, change) => {
+    const row = { ...hidden, title: isPrivate ? 'secret' : 'public', private: isPrivate };
+    const settings = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret };
+    const gateway = await openGateway('PostgreSQL', [...rows.slice(6), row], settings);
+    onTestFinished(() => gateway.close());
+    const client = await connectForTest(gateway.database.pool.options.connectionString);
+    await client.query(`BEGIN; ${change} WHERE id = ${hidden.id}`);
+    const mutation = `mutation { likeOutfit(id: "${outfitId(hidden.id)}") { outfit { title } } }`;
+    const answer = gateway.post(mutation, {}, await signIn(viewers.other));
+    if (!isPrivate) {
+      const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+      await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(1);
+      await client.query('COMMIT');
+    }
+    expect((await answer).errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
+    await client.query('COMMIT');
+    const written = `SELECT (SELECT count(*)::int FROM outfit_likes) AS given,
+      (SELECT max(likes) FROM outfit_like_counts WHERE id = ${hidden.id}) AS likes`;
+    const likes = change.startsWith('DELETE') ? null : row.likes;
+    expect((await client.query(written)).rows).toEqual([{ given: 0, likes }]);
   });
 });

@@ -180,7 +180,7 @@ const likeStatement = `
   SELECT ${rowColumns}
   FROM like_outfit($1::int, $2::int, $3::boolean, $4::boolean) l
   CROSS JOIN LATERAL (SELECT (l.outfit).*) o
-  JOIN users u ON u.id = o.user_id`;
+  CROSS JOIN LATERAL (SELECT (l.owner).*) u`;
 
 export type ViewerLikes = Pick<DataLoader<number, boolean>, 'load'>;
 
