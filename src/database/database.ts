@@ -1,8 +1,7 @@
 // The configured database, PostgreSQL or embedded: connection pool, snapshots, timeouts, failover, close.
-import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import { PrismaClient } from '../generated/prisma/client.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
 import { TaskPool } from './connection/pool.ts';
 import { ServerWatch } from './connection/server-watch.ts';
@@ -10,7 +9,8 @@ import { createSession, type Pooling, type Session, Sockets } from './connection
 import { type EmbeddedDatabase, openEmbedded } from './embedded/embedded.ts';
 import { isPreparedNameError, isSchemaError } from './errors.ts';
 import { type Monitor, type OnChange, ServerMonitor } from './monitor.ts';
-import { nameStatement, type ReadRows, readRows } from './read.ts';
+import { createPrisma } from './prisma.ts';
+import { type ReadRows, readRows } from './read.ts';
 import type { TaskScope } from './task.ts';
 
 export interface Database {
@@ -200,14 +200,6 @@ class ServerDatabase implements Database {
     await this.pool.end();
     clearTimeout(timer);
   }
-}
-
-function createPrisma(pool: pg.Pool): PrismaClient {
-  // The pool replaces a broken idle connection; without a listener, its error would end the process.
-  pool.on('error', () => {});
-  return new PrismaClient({
-    adapter: new PrismaPg(pool, { statementNameGenerator: ({ sql }) => nameStatement(sql) }),
-  });
 }
 
 export function describeServer(url: string): string {

@@ -787,6 +787,46 @@ test('on PostgreSQL, likes and what is done to their outfits never wait for each
   }
 });
 
+const given = 'user_id = $2';
+const givenAndHidden = `${given}, private = true`;
+test.each([
+  { change: given, claims: {}, settings: {}, code: 'FORBIDDEN' },
+  { change: givenAndHidden, claims: {}, settings: {}, code: 'FORBIDDEN' },
+  { change: givenAndHidden, claims: {}, settings: { PRIVATE_OUTFITS: 'owner' }, code: 'NOT_FOUND' },
+  { change: given, claims: { staff: true }, settings: {}, code: undefined },
+])(
+  'on PostgreSQL, a write that waits for another (SET $change) returns $code, with claims $claims and settings $settings',
+  async ({ change, claims, settings, code }) => {
+    const environment = { AUTH_JWT_SECRET: secret, AUTH_STAFF_CLAIM: 'staff', ...settings };
+    const gateway = await openGateway('PostgreSQL', rows, environment);
+    onTestFinished(() => gateway.close());
+    const client = await connectForTest(gateway.database.pool.options.connectionString);
+    const headers = await signIn(ownerId, 3600, claims);
+    const [changed, deleted] = rows.filter((row) => row.userId === ownerId && !row.private);
+    const ids = [changed?.id ?? 0, deleted?.id ?? 0] as const;
+    await client.query('BEGIN');
+    await client.query(`UPDATE outfits SET ${change} WHERE id = ANY($1)`, [ids, otherId]);
+    const answers = [
+      `updateOutfit(id: "${outfitId(ids[0])}", input: { title: "Taken" }) { outfit { title } }`,
+      `deleteOutfit(id: "${outfitId(ids[1])}") { deletedOutfitId }`,
+    ].map((field) => gateway.post(`mutation { ${field} }`, {}, headers));
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await gateway.database.pool.query(waiting)).rowCount).toBe(2);
+    await client.query('COMMIT');
+    for (const { errors } of await Promise.all(answers)) {
+      expect(errors?.[0]?.extensions?.code).toBe(code);
+    }
+    const left = await client.query('SELECT id, title FROM outfits WHERE id = ANY($1) ORDER BY 1', [
+      ids,
+    ]);
+    expect(left.rows).toEqual(
+      code
+        ? [changed, deleted].map((row) => ({ id: row?.id, title: row?.title }))
+        : [{ id: ids[0], title: 'Taken' }],
+    );
+  },
+);
+
 describe('while the table is locked by others', () => {
   const key = { 'idempotency-key': 'locked' };
   const publish = async ({ app }: TestGateway, headers: Record<string, string> = {}) =>

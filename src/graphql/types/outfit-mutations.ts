@@ -95,7 +95,7 @@ builder.mutationField('updateOutfit', (t) =>
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
       const own = { id, userId, isStaff };
-      const result = await written(updateOutfit(context.read, own, context.visibility, values));
+      const result = await written(updateOutfit(context, own, values));
       logStaff(context, 'changed', id, result.outfit?.userId);
       return result;
     },
@@ -126,8 +126,8 @@ builder.mutationField('deleteOutfit', (t) =>
       const { userId, isStaff } = requireViewer(context);
       const id = readGlobalId('Outfit', globalId);
       const own = { id, userId, isStaff };
-      const deleting = deleteOutfit(context.read, own, context.visibility);
-      logStaff(context, 'deleted', id, (await mapErrors(deleting)).ownerId);
+      const { userId: ownerId } = await mapErrors(deleteOutfit(context, own));
+      logStaff(context, 'deleted', id, ownerId);
       return { deletedOutfitId: globalIdOf('Outfit', id) };
     },
   }),

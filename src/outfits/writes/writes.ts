@@ -3,18 +3,25 @@ import DataLoader from 'dataloader';
 import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
 import type { ReadRows } from '../../database/read.ts';
-import type { Outfit } from '../../generated/prisma/client.ts';
+import {
+  type Outfit,
+  Prisma,
+  type PrismaClient,
+  type User,
+} from '../../generated/prisma/client.ts';
 import { createValues } from '../filter.ts';
+import { columnsOfUser, type RecordLoaders } from '../lists/by-id.ts';
 import {
   type FlatRow,
   joinedRow,
+  likesColumn,
   type OutfitRow,
   outfitColumns,
   rowColumns,
   rowOf,
 } from '../row.ts';
 import { takeTimestamp } from '../timestamps.ts';
-import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
+import type { Visibility } from '../visibility.ts';
 import { findFirstAnswer, keepAnswerSql, type RepeatableRequest } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
 
@@ -93,68 +100,72 @@ async function insertOutfit(
   return rowOf(row as FlatRow);
 }
 
-/** Updates the given fields, `modified` and the device. @throws OutfitNotFoundError, NotTheOwnerError */
-export async function updateOutfit(
-  read: ReadRows,
-  own: OwnOutfit,
-  visibility: Visibility,
-  values: CheckedInput,
-): Promise<OutfitRow> {
-  await checkOwner(read, own, visibility);
-  const { id } = own;
-  const { device, ...columns } = toColumns(values);
-  const outfit: Partial<Outfit> = {
-    ...columns,
-    modified: takeTimestamp(),
-    modificationDevice: device ?? 'web',
-  };
-  const { list, add } = createValues();
-  const changes = givenFields(outfit).map((field) => {
-    const [column, type] = outfitColumns[field];
-    return `${column} = ${add(outfit[field])}::${type}`;
-  });
-  const statement = `
-    UPDATE outfits o SET ${changes.join(', ')} FROM users u, outfit_like_counts l
-    WHERE o.id = ${add(id)}::int AND u.id = o.user_id AND l.id = o.id
-    RETURNING ${rowColumns}`;
-  const [row] = await read<FlatRow>(statement, list);
-  // It may have been deleted after the check.
-  if (!row) throw new OutfitNotFoundError(id);
-  return rowOf(row);
+/** How outfits that exist are written. */
+export interface Writing {
+  readonly prisma: PrismaClient;
+  readonly read: ReadRows;
+  /** Of the visible outfits. */
+  readonly records: Pick<RecordLoaders, 'outfits'>;
 }
 
-export async function deleteOutfit(
-  read: ReadRows,
-  outfit: OwnOutfit,
-  visibility: Visibility,
-): Promise<{ readonly ownerId: number }> {
-  const ownerId = await checkOwner(read, outfit, visibility);
-  const { id } = outfit;
-  const deleted = await read('DELETE FROM outfits WHERE id = $1::int RETURNING id', [id]);
-  // It may have been deleted after the check.
-  if (deleted.length === 0) throw new OutfitNotFoundError(id);
-  return { ownerId };
-}
-
-interface OwnOutfit {
+export interface OwnOutfit {
   readonly id: number;
   readonly userId: number;
   /** Staff may change and delete what others own, private outfits too. */
   readonly isStaff?: boolean | undefined;
 }
 
-async function checkOwner(
-  read: ReadRows,
-  { id, userId, isStaff }: OwnOutfit,
-  visibility: Visibility,
-): Promise<number> {
-  const { list, add } = createValues();
-  const visible = isStaff ? 'true' : visibleOf(visibility, viewerOf(visibility, add));
-  const statement = `SELECT user_id AS "userId" FROM outfits s WHERE id = ${add(id)}::int AND ${visible}`;
-  const [outfit] = await read<Pick<Outfit, 'userId'>>(statement, list);
-  if (!outfit) throw new OutfitNotFoundError(id);
-  if (outfit.userId !== userId && !isStaff) throw new NotTheOwnerError(id);
-  return outfit.userId;
+/** Compared in the statement that writes: an outfit may change hands at any time before it. */
+function owned({ id, userId, isStaff }: OwnOutfit) {
+  return isStaff ? { id } : { id, userId };
+}
+
+/** Updates the given fields, `modified` and the device. @throws OutfitNotFoundError, NotTheOwnerError */
+export async function updateOutfit(
+  writing: Writing,
+  own: OwnOutfit,
+  values: CheckedInput,
+): Promise<OutfitRow> {
+  const { device, ...columns } = toColumns(values);
+  const data = { ...columns, modified: takeTimestamp(), modificationDevice: device ?? 'web' };
+  // Not `update` with the user: Prisma would send it as a transaction of four statements.
+  const [outfit] = await writing.prisma.outfit.updateManyAndReturn({ where: owned(own), data });
+  if (!outfit) throw await refusalOf(writing, own);
+  const [joined] = await writing.read<Joined>(joinedStatement, [outfit.id, outfit.userId]);
+  // The user was erased meanwhile, with the outfit.
+  if (!joined) throw new OutfitNotFoundError(own.id);
+  const { likes, ...user } = joined;
+  return { ...outfit, likes, user };
+}
+
+type Joined = User & Pick<OutfitRow, 'likes'>;
+
+/** $1 outfit, $2 its user: what an outfit has in other tables. */
+const joinedStatement = `
+  SELECT ${likesColumn} AS likes, ${columnsOfUser}
+  FROM users u LEFT JOIN outfit_like_counts l ON l.id = $1::int WHERE u.id = $2::int`;
+
+/** @throws OutfitNotFoundError, NotTheOwnerError */
+export async function deleteOutfit(
+  writing: Writing,
+  own: OwnOutfit,
+): Promise<{ readonly userId: number }> {
+  try {
+    return await writing.prisma.outfit.delete({ where: owned(own), select: { userId: true } });
+  } catch (error) {
+    throw isRowMissing(error) ? await refusalOf(writing, own) : error;
+  }
+}
+
+/** Why nothing was written. */
+async function refusalOf({ records }: Writing, { id, isStaff }: OwnOutfit): Promise<Error> {
+  const isAnothers = !isStaff && (await records.outfits.load(id)) !== undefined;
+  return isAnothers ? new NotTheOwnerError(id) : new OutfitNotFoundError(id);
+}
+
+/** @see https://www.prisma.io/docs/orm/reference/error-reference#p2025 */
+function isRowMissing(error: unknown): boolean {
+  return error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2025';
 }
 
 export interface Like {
