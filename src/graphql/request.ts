@@ -62,6 +62,11 @@ export function createRequestReader(): (request: FastifyRequest) => GraphQLReque
     const answerType = accepted.type ?? (events && 'application/json');
     if (!answerType) throw notAcceptable();
     try {
+      if (request.deliverEvents) {
+        // No text: 1e400 is Infinity in it, and would be null in JSON.
+        const checked = checkParameters(request.body as Parameters);
+        return { ...checked, answerType, key: '', events };
+      }
       const text = isGet ? queryStringOf(request) : bodyOf(request);
       // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
       const key = `${answerType} ${isGet ? 'GET' : 'POST'} ${text}`;

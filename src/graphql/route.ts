@@ -185,6 +185,11 @@ function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
+  if (request.signal.aborted) {
+    // Nobody is answered, so nothing is counted or logged.
+    reply.hijack().raw.destroy();
+    return reply;
+  }
   const expected = httpErrorFor(error) ?? bodyErrorFor(error);
   if (!expected) request.log.error({ err: error }, 'unexpected error');
   const httpError = expected ?? internalError();

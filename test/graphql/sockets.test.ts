@@ -184,6 +184,103 @@ describe('the protocol', () => {
   });
 });
 
+describe('whatever a client sends', () => {
+  const values: unknown[] = [
+    null,
+    true,
+    0,
+    -1e300,
+    '',
+    'a\u0000\ud800',
+    [],
+    [[1]],
+    {},
+    { toString: 1 },
+    { a: { b: [] } },
+  ];
+  const subscribe = { id: '1', type: 'subscribe', payload: { query: '{ __typename }' } };
+  /** Each field of the message by each value, at any depth. */
+  function* mutations(message: object): Generator<object> {
+    for (const [name, inner] of Object.entries(message)) {
+      for (const value of values) yield { ...message, [name]: value };
+      yield { ...message, [name]: undefined };
+      if (typeof inner !== 'object' || inner === null) continue;
+      for (const other of mutations(inner)) yield { ...message, [name]: other };
+    }
+  }
+  const parameters = {
+    headers: { Authorization: 'Bearer x', 'x-client-name': 'a' },
+    Authorization: 'Bearer x',
+  };
+  const rest = {
+    operationName: 'A',
+    variables: { a: 1 },
+    documentId: 'x',
+    extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } },
+  };
+
+  test.each([
+    ['connection_init', { type: 'connection_init', payload: parameters }],
+    ['subscribe', { ...subscribe, payload: { ...subscribe.payload, ...rest } }],
+    ['ping', { type: 'ping', payload: { any: 1 } }],
+    ['complete', { id: '1', type: 'complete' }],
+  ])('%s with any value in any field ends this connection at most', async (name, message) => {
+    const other = await openAcknowledged(gateway.base);
+    for (const changed of mutations(message)) {
+      const { send, socket } = await openSocket(gateway.base);
+      if (name !== 'connection_init') send({ type: 'connection_init' });
+      send(changed);
+      // Answered or closed, as it comes.
+      send({ ...subscribe, id: 'after' });
+      socket.close();
+    }
+    other.subscribe('1', '{ __typename }');
+    expect(await other.next()).toMatchObject({ payload: { data: { __typename: 'Query' } } });
+  });
+
+  test('parameters of a megabyte are read once, not for each operation', async () => {
+    for (const headers of ['a'.repeat(1_000_000), { 'x-client-name': 'a'.repeat(1_000_000) }]) {
+      const { send, subscribe: ask, next: take, closed } = await openSocket(gateway.base);
+      send({ type: 'connection_init', payload: { headers } });
+      if (typeof headers === 'object') {
+        expect((await closed)[0]).toBe(4400);
+        continue;
+      }
+      await take();
+      for (let at = 0; at < 50; at++) ask(String(at), '{ __typename }');
+      for (let at = 0; at < 100; at++) await take();
+    }
+  });
+});
+
+describe('an error of an operation is its result, and the connection stays', () => {
+  const like = `mutation { likeOutfit(id: "${btoa(`Outfit:${id}`)}") { outfit { likes } } }`;
+  test.each([
+    ['a mutation without a sign-in', 'UNAUTHENTICATED', { query: like }],
+    [
+      'a number that JSON cannot hold',
+      'BAD_USER_INPUT',
+      '{"query":"query ($n: Int) { outfits(filter: {likesFrom: $n}) { count } }","variables":{"n":1e400}}',
+    ],
+    ['no document', 'BAD_REQUEST', { documentId: 1 }],
+    ['an unknown document', 'DOCUMENT_NOT_FOUND', { query: null, documentId: 'none' }],
+  ])('%s', async (_name, code, payload) => {
+    const { send, subscribe, next: take } = await openAcknowledged(gateway.base);
+    await retitle('Stays');
+    subscribe('live', oneOutfit);
+    expect(await take()).toEqual(next('live', 'Stays'));
+    const text = typeof payload === 'string' ? payload : JSON.stringify(payload);
+    send(`{"id":"1","type":"subscribe","payload":${text}}`);
+    expect(await take()).toMatchObject({
+      id: '1',
+      type: 'error',
+      payload: [{ extensions: { code } }],
+    });
+    await retitle('Stayed');
+    expect(await take()).toEqual(next('live', 'Stayed'));
+  });
+});
+
 describe('the handshake', () => {
   test.each([
     ['', [undefined], []],

@@ -1,7 +1,9 @@
 // Answers as a stream of events: of a subscription, or of another operation when the client prefers events.
+import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { OperationCaller } from '../../admission/admission.ts';
+import { httpErrorFor } from '../../database/errors.ts';
 import { invalidToken } from '../../errors.ts';
 import { type EventStreams, sendEvents } from '../../http/event-stream.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -9,7 +11,7 @@ import type { Invalid, Operation } from '../engine/operations.ts';
 import { encodeResult, type GraphQLRequest } from '../request.ts';
 import type { EventFormat } from './formats.ts';
 import type { LiveAnswers } from './live.ts';
-import type { LiveAnswer } from './live-feed.ts';
+import type { LiveAnswer, LiveExecution } from './live-feed.ts';
 
 interface EventOptions {
   readonly engine: Engine;
@@ -24,7 +26,7 @@ export async function answerWithEvents(
   request: FastifyRequest,
   reply: FastifyReply,
   operation: Operation | Invalid,
-  { variables, key }: GraphQLRequest,
+  { variables }: GraphQLRequest,
   caller: OperationCaller,
 ): Promise<FastifyReply> {
   const send = (answer: LiveAnswer) => {
@@ -37,13 +39,11 @@ export async function answerWithEvents(
     return send(toLive(await engine.refuse(operation, caller), false));
   }
   request.operationName = operation.name;
+  const execution = toExecution(operation, variables);
   if (!operation.isLive) {
-    const execution = { operation, variables, key: `events ${key}`, toAnswer: toLive };
-    return send((await engine.answer(execution, caller)).answer);
+    const { answer } = await engine.answer(execution, caller).catch(toRefusal);
+    return send(answer);
   }
-  const name = JSON.stringify([operation.name ?? null, operation.text]);
-  const liveKey = `live ${name} ${writeCanonical(variables)}`;
-  const execution = { operation, variables, key: liveKey, toAnswer: toLive };
   const onExpire = Buffer.concat([format.formatFailure(expired), format.complete]);
   const stream = streams.add(format, request.viewer ?? {}, onExpire);
   const subscription = live.subscribe(execution, request.viewer, caller.sender, (answer) => {
@@ -71,6 +71,27 @@ const expired = encode({
     }),
   ],
 });
+
+/** Variables that the operation does not declare are not kept, and the key is short: both live as long as a stream. */
+function toExecution(operation: Operation, sent: GraphQLRequest['variables']): LiveExecution {
+  const declared = operation.node.variableDefinitions ?? [];
+  const names = declared.map(({ variable }) => variable.name.value);
+  const variables = Object.fromEntries(
+    names.flatMap((name) => (Object.hasOwn(sent, name) ? [[name, sent[name]]] : [])),
+  );
+  const text = JSON.stringify([operation.isLive, operation.name ?? null, operation.text]);
+  const digest = createHash('sha256').update(text).update(writeCanonical(variables));
+  return { operation, variables, key: `events ${digest.digest('base64')}`, toAnswer: toLive };
+}
+
+/** What an operation is refused for is its result, so that clients do not repeat it. @throws what may pass by itself */
+function toRefusal(error: unknown): { answer: LiveAnswer } {
+  const refused = httpErrorFor(error);
+  if (!refused || refused.status >= 500) throw error;
+  const { message, code } = refused;
+  const errors = [new GraphQLError(message, { extensions: { code } })];
+  return { answer: toLive({ errors }, false) };
+}
 
 function encode(result: ExecutionResult): Buffer {
   return encodeResult(result, 'application/graphql-response+json').body;

@@ -1,9 +1,12 @@
 // One WebSocket connection: the protocol graphql-transport-ws, its limits, and backpressure in both directions.
 // @see https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
-import { CloseCode, MessageType, parseMessage } from 'graphql-ws';
+import type { IncomingHttpHeaders } from 'node:http';
+import { CloseCode, MessageType, validateMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { EventStream } from '../../http/event-stream.ts';
+import { readJson } from '../../http/json.ts';
 import { expiredLine, socketLines } from '../live/formats.ts';
+import { readParameters } from './parameters.ts';
 
 /** Milliseconds: to `connection_init`, without a frame, then a ping is sent; without one at all; without an operation. */
 const timeouts = { init: 10_000, ping: 10_000, silence: 45_000, idle: 300_000 };
@@ -15,16 +18,16 @@ const maxIdLength = 128;
 /** @see https://www.iana.org/assignments/websocket/websocket.xml#close-code-number */
 const closeCodes = { goingAway: 1001, serviceRestart: 1012, tryAgainLater: 1013 };
 
-/** A request with the credentials of `connection_init`: of an operation, whose answer is delivered to it, or of none. */
+/** A request with the headers of `connection_init`: of an operation, whose answer is delivered to it, or of none. */
 export type Ask = (
-  parameters: object,
+  headers: IncomingHttpHeaders,
   operation?: SocketOperation,
 ) => Promise<{ readonly statusCode: number; readonly body: string }>;
 
 export class SocketConnection {
   readonly #operations = new Map<string, SocketOperation>();
-  /** The payload of `connection_init`. */
-  #parameters: object | undefined;
+  /** Of `connection_init`. */
+  #headers: IncomingHttpHeaders | undefined;
   #isAcknowledged = false;
   #isDraining = false;
   /** One message at a time: those behind it are written when it has been sent, from the newest state. */
@@ -39,10 +42,11 @@ export class SocketConnection {
   constructor(
     private readonly socket: WebSocket,
     private readonly ask: Ask,
+    private readonly onFailure: (error: unknown) => void,
   ) {
     socket.on('message', (data: Buffer) => {
       this.#onFrame(data);
-      if (socket.readyState === socket.OPEN) this.#receive(String(data));
+      if (socket.readyState === socket.OPEN) this.#receive(data).catch(this.#fail);
     });
     socket.on('ping', (data) => {
       this.#onFrame(data);
@@ -75,23 +79,24 @@ export class SocketConnection {
     const unused = now - this.#lastUse;
     // Nothing is heard of a client while it is throttled.
     const silent = now - Math.max(this.#lastFrame, this.#takenUntil);
-    if (!this.#parameters && unused > timeouts.init) {
+    if (!this.#headers && unused > timeouts.init) {
       this.close(CloseCode.ConnectionInitialisationTimeout);
     } else if (silent > timeouts.silence) this.socket.terminate();
     else if (unused > timeouts.idle) this.close(closeCodes.goingAway);
     else if (silent > timeouts.ping) this.socket.ping();
   }
 
-  /** @param write gives the messages, once all before have been sent */
-  send(write: () => readonly string[]): Promise<void> {
+  /** @param messages gives them, once all before have been sent */
+  send(messages: () => readonly string[]): Promise<void> {
     this.#waiting += 1;
     this.#regulate();
-    this.#sending = this.#sending.then(async () => {
+    const write = async () => {
       // An error closes the connection.
-      for (const text of write()) await new Promise((settle) => this.socket.send(text, settle));
+      for (const text of messages()) await new Promise((settle) => this.socket.send(text, settle));
       this.#waiting -= 1;
       this.#regulate();
-    });
+    };
+    this.#sending = this.#sending.then(write).catch(this.#fail);
     return this.#sending;
   }
 
@@ -114,29 +119,34 @@ export class SocketConnection {
     else socket.resume();
   }
 
-  #receive(text: string): void {
-    try {
-      const message = parseMessage(text);
-      if (message.type === MessageType.ConnectionInit) this.#initialise(message.payload ?? {});
-      else if (message.type === MessageType.Ping) this.send(() => ['{"type":"pong"}']);
-      else if (message.type === MessageType.Complete) this.#operations.get(message.id)?.end();
-      else if (message.type === MessageType.Subscribe && message.id.length <= maxIdLength) {
-        this.#subscribe(message.id, JSON.stringify(message.payload));
-      } else if (message.type !== MessageType.Pong) this.close(CloseCode.BadRequest);
-    } catch {
-      this.close(CloseCode.BadRequest);
+  /** What a message fails with by a mistake of ours ends its connection, and nothing else. */
+  readonly #fail = (error: unknown): void => {
+    this.onFailure(error);
+    this.close(CloseCode.InternalServerError);
+  };
+
+  async #receive(data: Buffer): Promise<void> {
+    const message = readMessage(data);
+    if (message?.type === MessageType.ConnectionInit) return this.#initialise(message.payload);
+    if (message?.type === MessageType.Subscribe && message.id.length <= maxIdLength) {
+      return this.#subscribe(message.id, message.payload);
     }
+    if (message?.type === MessageType.Ping) return this.send(() => ['{"type":"pong"}']);
+    if (message?.type === MessageType.Complete) this.#operations.get(message.id)?.end();
+    else if (message?.type !== MessageType.Pong) this.close(CloseCode.BadRequest);
   }
 
-  async #initialise(parameters: object): Promise<void> {
-    if (this.#parameters) return this.close(CloseCode.TooManyInitialisationRequests);
-    this.#parameters = parameters;
+  async #initialise(payload: unknown): Promise<void> {
+    if (this.#headers) return this.close(CloseCode.TooManyInitialisationRequests);
+    const headers = readParameters(payload);
+    if (!headers) return this.close(CloseCode.BadRequest);
+    this.#headers = headers;
     // The credentials of the handshake have been judged.
-    const hasMore = Object.keys(parameters).length > 0;
-    const { statusCode } = hasMore ? await this.ask(parameters) : { statusCode: 204 };
+    const hasMore = Object.keys(headers).length > 0;
+    const { statusCode } = hasMore ? await this.ask(headers) : { statusCode: 204 };
     this.#isAcknowledged = statusCode < 400;
-    if (this.#isAcknowledged) this.send(() => ['{"type":"connection_ack"}']);
-    else this.#closeFor(statusCode);
+    if (this.#isAcknowledged) return this.send(() => ['{"type":"connection_ack"}']);
+    this.#closeFor(statusCode);
   }
 
   #closeFor(statusCode: number): void {
@@ -144,15 +154,15 @@ export class SocketConnection {
     this.close(statusCode === 401 ? CloseCode.Forbidden : closeCodes.tryAgainLater);
   }
 
-  async #subscribe(id: string, payload: string): Promise<void> {
+  async #subscribe(id: string, payload: object): Promise<void> {
     if (!this.#isAcknowledged) return this.close(CloseCode.Unauthorized);
     if (this.#operations.has(id)) return this.close(CloseCode.SubscriberAlreadyExists);
     if (this.#isDraining) return;
     const operation = new SocketOperation(this, id, payload);
     this.#operations.set(id, operation);
-    const { statusCode, body } = await this.ask(this.#parameters ?? {}, operation);
+    const { statusCode, body } = await this.ask(this.#headers ?? {}, operation);
     if (operation.hasEnded) return;
-    // The credentials of a connection are fixed. Without a body, they could not be verified again, say.
+    // The credential of a connection is fixed. Without a body, it could not be verified again, say.
     if (statusCode === 401 || body === '') this.#closeFor(statusCode);
     else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
   }
@@ -161,6 +171,23 @@ export class SocketConnection {
     this.#operations.delete(id);
     if (this.#isDraining) this.drain();
   }
+}
+
+/** Undefined for what is no message of the protocol. */
+function readMessage(data: Buffer) {
+  try {
+    const message = readJson(String(data), 'The message') as { type?: unknown; payload?: unknown };
+    const { type, payload } = message;
+    // Clients of stored documents have no text.
+    if (type === MessageType.Subscribe && isObject(payload)) payload['query'] ??= '';
+    return validateMessage(message);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** An operation from `subscribe` to `complete`, which both sides may send, or `error`. */
@@ -172,8 +199,8 @@ export class SocketOperation {
   constructor(
     private readonly connection: SocketConnection,
     private readonly id: string,
-    /** The body of its request. */
-    readonly payload: string,
+    /** The parameters of its request. */
+    readonly payload: object,
   ) {}
 
   end(): void {

@@ -39,6 +39,7 @@ export class Sockets {
       const operation = this.#operations.get(request.headers[operationHeader]);
       if (operation) {
         operation.leave = () => request.raw.socket.emit('close');
+        request.body = operation.payload;
         request.deliverEvents = (events) => operation.deliver(events);
       }
       done();
@@ -68,12 +69,14 @@ export class Sockets {
     }
     if (this.#connections.size >= maxSockets) throw tooManySockets(maxSockets);
     const ask = this.#askAs(request, isTrusted);
+    const { log } = request;
+    const onFailure = (err: unknown) => log.error({ err }, 'unexpected error');
     reply.hijack();
     reply.raw.detachSocket(upgrade.socket);
     // The request has ended for all that follow it.
     reply.raw.emit('close');
     this.#server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
-      const connection = new SocketConnection(socket, ask);
+      const connection = new SocketConnection(socket, ask, onFailure);
       this.#connections.add(connection);
       socket.once('close', () => this.#connections.delete(connection));
     });
@@ -85,10 +88,9 @@ export class Sockets {
     const own = headersFor(request, isTrusted);
     return (parameters, operation) => {
       const key = randomUUID();
-      const headers = { ...own, ...headersIn(parameters), [operationHeader]: key };
+      const headers = { ...own, ...parameters, [operationHeader]: key };
       const method = operation ? 'POST' : 'OPTIONS';
-      const payload = operation && { payload: operation.payload };
-      const asked = { url: this.path, remoteAddress, headers, method, ...payload } as const;
+      const asked = { url: this.path, remoteAddress, headers, method } as const;
       if (operation) this.#operations.set(key, operation);
       // It fails when it is cut off: the gateway is stopped, say.
       const answer = this.app.inject(asked).catch(() => ({ statusCode: 503, body: '' }));
@@ -108,17 +110,6 @@ function headersFor({ headers }: FastifyRequest, isTrusted: boolean): IncomingHt
     if (name === 'cookie') return isTrusted;
     return name === 'authorization' ? isTrusted || !isByPage : !ofHandshake.test(name);
   });
-  const own = { accept: 'text/event-stream', 'content-type': 'application/json' };
-  return { 'user-agent': undefined, ...Object.fromEntries(kept), ...own };
-}
-
-const parameterNames = /^(?:authorization|(?:apollographql-client|x-client)-(?:name|version))$/i;
-
-/** From `connection_init`: pages cannot add headers to a handshake. A value that no header can have is an invalid one. */
-function headersIn({ headers, ...parameters }: { headers?: unknown }): IncomingHttpHeaders {
-  const pairs = Object.entries({ ...(headers as object | undefined), ...parameters });
-  const named = pairs.filter(([name, value]) => parameterNames.test(name) && value != null);
-  return Object.fromEntries(
-    named.map(([name, value]) => [name.toLowerCase(), String(value).replace(/[^\t -~]/g, '?')]),
-  );
+  const accept = 'text/event-stream';
+  return { 'user-agent': undefined, ...Object.fromEntries(kept), accept };
 }
