@@ -223,7 +223,7 @@ function tellAll(log: ChangeLog, all: readonly Told[], order: readonly number[],
   for (const some of atOnce ? [shuffled] : shuffled.map((told) => [told])) {
     log.add({
       outfits: some.flatMap((told) => ('outfit' in told ? [told.outfit] : [])),
-      users: some.flatMap((told) => ('user' in told ? [told.user] : [])),
+      rows: some.flatMap((told) => ('user' in told ? [{ table: 'users', key: told.user }] : [])),
     });
   }
 }
@@ -279,7 +279,7 @@ describe('what was read', () => {
     const like = (...ids: number[]) =>
       log.add({
         outfits: ids.map((id) => changeOf(id, { id, ...outfit }, { id, ...outfit, likes: 2 })),
-        users: [],
+        rows: [],
       });
     like(1);
     const since = log.current;

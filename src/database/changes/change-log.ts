@@ -37,8 +37,24 @@ export interface OutfitChange {
 /** Changes of one or several commits. */
 export interface Changes {
   readonly outfits: readonly OutfitChange[];
-  /** Ids of users that were inserted, deleted or updated. */
-  readonly users: readonly number[];
+  /** Rows of other tables that were inserted, deleted or updated. */
+  readonly rows: readonly RowChange[];
+  /** Tables that record their changes, beside outfits and users. */
+  readonly recorded?: Iterable<string>;
+}
+
+/** Primary key of a row: of one integer, or a text as `record_row_change` writes it. */
+export type RowKey = number | string;
+
+interface RowChange {
+  readonly table: string;
+  readonly key: RowKey;
+}
+
+/** @param columns values of the primary key in the order of the names of their columns, or their text */
+export function rowKeyOf(columns: readonly (bigint | number)[] | string): RowKey {
+  const text = typeof columns === 'string' ? columns : columns.join(',');
+  return String(Number(text)) === text ? Number(text) : text;
 }
 
 /** The columns of outfit_changes for the row image before a change (`old_`) and after it (`new_`). */
@@ -49,20 +65,24 @@ type ImageColumns<Prefix extends 'old' | 'new'> = {
 };
 
 export type ChangeRow = { readonly outfit_id: number | null } & ImageColumns<'old'> &
-  ImageColumns<'new'>;
+  ImageColumns<'new'> & { readonly table_name: string | null; readonly row_key: string | null };
 
-/** @returns undefined for a row without users, as a TRUNCATE writes it: anything may have changed */
-export function parseChanges(rows: readonly ChangeRow[]): Changes | undefined {
+/** @returns undefined for a row with neither users nor a table, as TRUNCATE outfits writes it: anything may have changed */
+export function parseChanges(
+  changes: readonly ChangeRow[],
+  recorded: Iterable<string>,
+): Changes | undefined {
   const outfits: OutfitChange[] = [];
-  const users: number[] = [];
-  for (const row of rows) {
-    const { outfit_id: id } = row;
+  const rows: RowChange[] = [];
+  for (const row of changes) {
+    const { outfit_id: id, table_name: table, row_key: text } = row;
     const userIds = [row.old_user_id, row.new_user_id].filter((user) => user !== null);
-    if (userIds.length === 0) return undefined;
-    if (id === null) users.push(...userIds);
+    if (table !== null) rows.push({ table, key: rowKeyOf(text as string) });
+    else if (userIds.length === 0) return undefined;
+    else if (id === null) rows.push(...userIds.map((key) => ({ table: 'users', key })));
     else outfits.push(changeOf(id, imageOf(row, 'old'), imageOf(row, 'new')));
   }
-  return { outfits, users };
+  return { outfits, rows, recorded };
 }
 
 function imageOf(row: ChangeRow, prefix: 'old' | 'new'): RowImage | undefined {
@@ -106,11 +126,10 @@ export interface ListPart {
 
 /** Cache dependencies of a query result: it stays valid until a committed change invalidates one of them. */
 export interface Dependencies {
-  /** Ids of outfits, also of those that did not exist. */
-  readonly outfits?: Iterable<number>;
-  readonly users?: Iterable<number>;
-  /** True for a look-up by something other than the id, such as a name: a change of any user invalidates it. */
-  readonly anyUser?: boolean;
+  /** Keys of rows by table, also of those that did not exist. */
+  readonly rows?: Readonly<Record<string, Iterable<RowKey>>>;
+  /** Tables that were searched by something other than the key, such as a name: any change of a row invalidates it. */
+  readonly tables?: Iterable<string>;
   readonly lists?: readonly ListPart[];
 }
 
@@ -120,10 +139,16 @@ export function dependenciesOfAll(
 ): Dependencies | undefined {
   const found = all.filter((dependencies) => dependencies !== undefined);
   if (found.length < all.length) return undefined;
+  const rows: Record<string, Set<RowKey>> = {};
+  for (const dependencies of found) {
+    for (const table in dependencies.rows) {
+      rows[table] ??= new Set();
+      for (const key of dependencies.rows[table] ?? []) rows[table].add(key);
+    }
+  }
   return {
-    outfits: new Set(found.flatMap(({ outfits = [] }) => [...outfits])),
-    users: new Set(found.flatMap(({ users = [] }) => [...users])),
-    anyUser: found.some(({ anyUser }) => anyUser === true),
+    rows,
+    tables: new Set(found.flatMap(({ tables = [] }) => [...tables])),
     lists: found.flatMap(({ lists = [] }) => lists),
   };
 }
@@ -131,8 +156,9 @@ export function dependenciesOfAll(
 /** Estimated bytes in memory, for the eviction of cache entries by size. */
 export function sizeOf(dependencies: Dependencies | undefined): number {
   if (!dependencies) return 0;
-  const { outfits = [], users = [], lists = [] } = dependencies;
-  return 16 * ([...outfits].length + [...users].length) + 500 * lists.length;
+  const { rows = {}, tables = [], lists = [] } = dependencies;
+  const keys = [...Object.values(rows), tables].map((ids) => [...ids].length);
+  return 16 * keys.reduce((sum, count) => sum + count, 0) + 500 * lists.length;
 }
 
 /** Capacity of the log: comparing one entry with this many changes takes some hundredths of a millisecond. */
@@ -140,6 +166,12 @@ const maxChanges = 10_000;
 
 interface LoggedChange extends OutfitChange {
   readonly version: number;
+}
+
+/** Versions of the latest changes of a table: of any of its rows, and of each. */
+interface TableVersions {
+  readonly latest: number;
+  readonly rows: Map<RowKey, number>;
 }
 
 /**
@@ -152,36 +184,44 @@ export class ChangeLog {
   /** The log is truncated before this version: results from before it count as invalidated. */
   oldestKnown = 0;
   #outfitChanges: LoggedChange[] = [];
-  /** Version of the latest change of each outfit and each user. */
-  readonly #outfits = new Map<number, number>();
-  readonly #users = new Map<number, number>();
-  #anyUser = 0;
+  readonly #tables = new Map<string, TableVersions>();
+  #recorded: ReadonlySet<string> = new Set();
 
   /** Begins a new version. @param changes committed since the current one; undefined (unknown) truncates the log */
   add(changes: Changes | undefined): void {
     this.current += 1;
     if (!changes) this.#truncate(this.current);
+    else this.#recorded = new Set(['outfits', 'users', ...(changes.recorded ?? [])]);
     for (const change of changes?.outfits ?? []) {
       this.#outfitChanges.push({ ...change, version: this.current });
-      this.#outfits.set(change.id, this.current);
+      this.#record('outfits', change.id);
     }
-    for (const id of changes?.users ?? []) {
-      this.#users.set(id, this.current);
-      this.#anyUser = this.current;
-    }
-    if (this.#outfitChanges.length > maxChanges || this.#users.size > maxChanges) {
+    for (const { table, key } of changes?.rows ?? []) this.#record(table, key);
+    const isFull = [...this.#tables.values()].some(({ rows }) => rows.size > maxChanges);
+    if (this.#outfitChanges.length > maxChanges || isFull) {
       this.#truncate(this.#outfitChanges.at(-maxChanges / 2)?.version ?? this.current);
     }
+  }
+
+  #record(table: string, key: RowKey): void {
+    const rows = this.#tables.get(table)?.rows ?? new Map<RowKey, number>();
+    this.#tables.set(table, { latest: this.current, rows: rows.set(key, this.current) });
   }
 
   /** Whether a result may be stale. @param since version before it was read, or at the last call that returned false */
   isInvalidated(dependencies: Dependencies | undefined, since: number): boolean {
     if (since === this.current) return false;
     if (since < this.oldestKnown || !dependencies) return true;
-    const { outfits = [], users = [], lists = [], anyUser = false } = dependencies;
-    if (anyUser && this.#anyUser > since) return true;
-    for (const id of outfits) if ((this.#outfits.get(id) ?? 0) > since) return true;
-    for (const id of users) if ((this.#users.get(id) ?? 0) > since) return true;
+    const { rows = {}, tables = [], lists = [] } = dependencies;
+    for (const table of tables) {
+      if (!this.#recorded.has(table) || (this.#tables.get(table)?.latest ?? 0) > since) return true;
+    }
+    for (const table in rows) {
+      if (!this.#recorded.has(table)) return true;
+      const changed = this.#tables.get(table);
+      if (!changed || changed.latest <= since) continue;
+      for (const key of rows[table] ?? []) if ((changed.rows.get(key) ?? 0) > since) return true;
+    }
     return lists.some((list) => this.#isListInvalidated(list, since));
   }
 
@@ -197,8 +237,8 @@ export class ChangeLog {
   #truncate(until: number): void {
     this.oldestKnown = until;
     this.#outfitChanges = this.#outfitChanges.filter(({ version }) => version > until);
-    for (const versions of [this.#outfits, this.#users]) {
-      for (const [id, version] of versions) if (version <= until) versions.delete(id);
+    for (const { rows } of this.#tables.values()) {
+      for (const [key, version] of rows) if (version <= until) rows.delete(key);
     }
   }
 }

@@ -172,8 +172,8 @@ function keyOf({ server, timeline, snapshot }: StateRow): string {
   return `${server} ${timeline} ${snapshot}`;
 }
 
-function identityOf({ server, timeline, identity }: StateAndChange): string {
-  return `${server} ${timeline} ${identity}`;
+function identityOf({ server, timeline, identity, recorded }: StateAndChange): string {
+  return `${server} ${timeline} ${identity} ${JSON.stringify(recorded)}`;
 }
 
 /** Absent for the embedded database. */
@@ -185,6 +185,8 @@ function positionOf({ server, bytes, timeline }: StateRow): Partial<DatabaseStat
 
 /** @returns undefined when the changes are not complete: anything may have changed */
 function changesIn(rows: readonly StateAndChange[]): Changes | undefined {
-  if (!rows[0]?.isWhole || rows.length > maxChanges) return undefined;
-  return parseChanges(rows.filter(({ xid }) => xid !== null));
+  const [first] = rows;
+  if (!first?.isWhole || rows.length > maxChanges) return undefined;
+  const changes = rows.filter(({ xid }) => xid !== null);
+  return parseChanges(changes, Object.keys(first.recorded));
 }

@@ -35,6 +35,7 @@ const changesSince = (kind: Kind) => `
   SELECT latest.*, c.*
   FROM (
     SELECT state.*, ${identity} AS identity,
+      (SELECT coalesce(json_object_agg(name, identity ORDER BY name), '{}') FROM recorded_tables()) AS recorded,
       NOT EXISTS (SELECT FROM check_outfit_triggers())
         AND (SELECT oldest_kept_xid < pg_snapshot_xmax($1::pg_snapshot) FROM outfit_counts_state) AS "isWhole"
     FROM (${stateStatements[kind]}) state
@@ -67,6 +68,8 @@ export interface StateRow {
 
 export interface StateAndChange extends StateRow, ChangeRow {
   readonly identity: string;
+  /** Tables of which `record_changes_of` records the changes, and the identity of each with its triggers. */
+  readonly recorded: Readonly<Record<string, string>>;
   readonly isWhole: boolean | null;
   readonly xid: string | null;
 }

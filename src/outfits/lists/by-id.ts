@@ -26,13 +26,13 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
     }),
     users: createLoader((ids) => {
       const { list, add } = createValues();
-      const dependencies = () => ({ users: ids });
+      const dependencies = () => ({ rows: { users: ids } });
       return read<User>(usersStatement(`id ${among(ids, add)}`), list, { dependencies });
     }),
     /** Usernames are not unique: returns the user with the lowest id. */
     async userNamed(username: string): Promise<User | undefined> {
       const statement = `${usersStatement('username = $1')} ORDER BY id LIMIT 1`;
-      const dependencies = () => ({ anyUser: true });
+      const dependencies = () => ({ tables: ['users'] });
       const [user] = await read<User>(statement, [username], { dependencies });
       return user;
     },

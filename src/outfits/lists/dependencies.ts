@@ -95,7 +95,7 @@ export function dependenciesOfRecords(
   ids: readonly number[],
   rows: readonly OutfitKeys[],
 ): Dependencies {
-  return { outfits: ids, users: rows.map(({ userId }) => userId) };
+  return { rows: { outfits: ids, users: rows.map(({ userId }) => userId) } };
 }
 
 export function dependenciesOfCount(membership: Membership): Dependencies | undefined {

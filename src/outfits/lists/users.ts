@@ -20,7 +20,7 @@ export function createUserSearch(read: ReadRows, words: readonly string[]): Rang
   const find = <Row extends object>(build: (source: Source, add: Values['add']) => string) => {
     const { list, add } = createValues();
     const text = build({ ids: matching(words, add) }, add);
-    const dependencies = () => ({ anyUser: true });
+    const dependencies = () => ({ tables: ['users'] });
     return read<Row>(text, list, { planForValues: true, access: 'unbounded', dependencies });
   };
   return {
