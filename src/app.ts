@@ -23,8 +23,10 @@ import { Engine } from './graphql/engine/engine.ts';
 import { Operations } from './graphql/engine/operations.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
+import { prefixLocations, requireHost } from './http/base-url.ts';
 import { enableCors } from './http/cors.ts';
 import { EventStreams } from './http/event-stream.ts';
+import { createTrust, decorateClient, warnOfUnknownProxy } from './http/forwarded.ts';
 import {
   addRequestIds,
   createRequestIds,
@@ -104,8 +106,7 @@ export async function buildApp(
           traceUpstream: tracing?.traceUpstream,
         });
   app.addHook('onRequest', setSecurityHeaders);
-  keepCookieAnswersPrivate(app, config.authCookies);
-  enableCors(app, config);
+  followAnswers(app, config);
 
   const execution = createExecution(config, database, options);
   const streams = new EventStreams(config.maxStreams);
@@ -147,7 +148,6 @@ function createFastify(
   const generateRequestId = createRequestIds();
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : {}),
-    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     exposeHeadRoutes: false,
     genReqId: generateRequestId,
     logController: new LogController({
@@ -186,6 +186,10 @@ function observeRequests(
 ): void {
   tracing?.followRequests(app, clients);
   decorateDisconnectSignal(app);
+  const isTrusted = createTrust(config.trustProxy);
+  decorateClient(app, isTrusted);
+  const countsClients = config.rateLimit !== undefined || config.legacyMode.kind === 'canary';
+  if (countsClients) warnOfUnknownProxy(app, isTrusted);
   addRequestIds(app);
   logAnswers(app, clients);
   metrics?.countAnswers(app);
@@ -198,9 +202,15 @@ function serveUncounted(
   app: FastifyInstance,
   rest: RestOptions & { readonly config: Config },
 ): Promise<void> {
-  keepCookieAnswersPrivate(app, rest.config.authCookies);
-  enableCors(app, rest.config);
+  followAnswers(app, rest.config);
   return serveRest(app, rest);
+}
+
+/** Rules of every answer of this gateway. */
+function followAnswers(app: FastifyInstance, config: Config): void {
+  keepCookieAnswersPrivate(app, config.authCookies);
+  enableCors(app, config);
+  prefixLocations(app, config.publicUrl);
 }
 
 /** The answer cache, and how what it lacks is read: concurrency limit, timeout, standbys. */
@@ -265,7 +275,10 @@ async function addRest(
     pages?.show(inner);
     answerErrors(inner);
     // Before the body is read: an unknown path must not fail for its body first.
-    inner.addHook('onRequest', (_request, reply, _done) => void sendError(reply, notFound()));
+    inner.addHook('onRequest', (request, reply, _done) => {
+      requireHost(request);
+      sendError(reply, notFound());
+    });
     inner.setNotFoundHandler(() => {});
   });
   await scope.register(async (inner) => serveOpenApi(inner, rest));

@@ -168,9 +168,16 @@ const pathPrefixes = listOf(
   'path prefixes that begin and end with a slash, such as "/api/,/media/"; "/" and paths of the gateway (/graphql/, /health/, /outfits/, /users/) are not allowed',
 );
 
+/** As browsers send it. Not `URL.origin`: it is null for the schemes of apps in a web view. */
+function isOrigin(item: string): boolean {
+  const url = parseUrl(item);
+  const isInFull = url !== undefined && url.host !== '' && !item.includes('*');
+  return isInFull && `${url.protocol}//${url.host}` === item;
+}
+
 const origins = listOf(
-  (item) => item === '*' || (/^https?:/.test(item) && parseUrl(item)?.origin === item),
-  'origins, such as "https://app.example.com", or "*"',
+  (item) => item === '*' || isOrigin(item),
+  'origins, such as "https://app.example.com" or "capacitor://localhost" (no patterns), or "*"',
 );
 
 /** Enumerations of OpenTelemetry: a name that is not known gives a warning only, as its specification demands. */

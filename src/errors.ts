@@ -24,6 +24,8 @@ export const invalidToken = () => unauthenticated('Invalid token.', 'Bearer erro
 
 export const notHttp = () => new HttpError(400, 'BAD_REQUEST', 'The request is not valid HTTP.');
 
+export const invalidHost = () => new HttpError(400, 'INVALID_HOST', 'Invalid Host header.');
+
 export const arrivedTooSlowly = () =>
   new HttpError(408, 'REQUEST_TIMEOUT', 'The request took too long to arrive.');
 

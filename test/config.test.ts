@@ -51,8 +51,12 @@ describe('the configuration', () => {
     ['REST_SUNSET', '2027-01-31T02:00:00+02:00', { restSunset: new Date('2027-01-31T00:00:00Z') }],
     [
       'CORS_ORIGINS',
-      'https://a.test, http://b:3',
-      { corsOrigins: ['https://a.test', 'http://b:3'] },
+      'https://a.test, http://b:3,capacitor://localhost,chrome-extension://abc',
+      {
+        corsOrigins: [
+          ...['https://a.test', 'http://b:3', 'capacitor://localhost', 'chrome-extension://abc'],
+        ],
+      },
     ],
   ])('takes %s=%s', (name, value, expected) => {
     expect(readConfig({ [name]: value })).toMatchObject(expected);
@@ -83,7 +87,14 @@ describe('the configuration', () => {
     ['GRAPHIQL', ['yes'], '"on" or "off"'],
     ['REST_DEPRECATED', ['2027-02-29'], 'a date, such as "2027-01-31", or a moment'],
     ['REST_SUNSET', ['tomorrow', '2027-01-31T12:00:00'], 'a date, such as "2027-01-31", or a'],
-    ['CORS_ORIGINS', ['**', 'https://a.test/', 'null'], 'a comma-separated list of origins'],
+    [
+      'CORS_ORIGINS',
+      [
+        ...['**', 'https://a.test/', 'null', 'https://*.a.test', 'http://localhost:*', 'app://*'],
+        ...['capacitor://', 'capacitor://localhost/', 'app://a@b', 'APP://a', 'https://a.test:443'],
+      ],
+      'a comma-separated list of origins, such as "https://app.example.com" or "capacitor://localhost" (no patterns)',
+    ],
     ['CORS_EXPOSE_HEADERS', ['X Total'], 'a comma-separated list of names of headers'],
     ['LEGACY_MODE', ['canary', 'canary:101'], '"off", "shadow", "canary:N"'],
     ['LEGACY_SAMPLE', ['100.1'], 'a number from 0 to 100'],

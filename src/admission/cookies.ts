@@ -30,7 +30,7 @@ export function isFromTrustedOrigin(
   { headers: { origin }, protocol, host }: FastifyRequest,
   { corsOrigins, publicUrl }: OriginConfig,
 ): boolean {
-  if (origin === undefined || !/^https?:/.test(origin)) return false;
+  if (origin === undefined || origin === '*') return false;
   if (corsOrigins.includes(origin)) return true;
   return parseUrl(publicUrl ?? `${protocol}://${host}`)?.origin === origin;
 }

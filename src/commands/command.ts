@@ -35,6 +35,7 @@ export async function runCommand(
   try {
     prepare();
     const env = { ...io.env, ...settingsOf(line) };
+    warnOfRanges(env, io.stderr);
     return await command.run({ ...io, env }, line.opts(), line.args);
   } catch (error) {
     const isInterrupted = io.signal.aborted && isOfAbort(error, io.signal);
@@ -42,6 +43,16 @@ export async function runCommand(
     if (isInterrupted) return 130;
     return error instanceof ConfigError ? 2 : (command.failureCode ?? 1);
   }
+}
+
+/** Undici, which reads NO_PROXY, knows names and addresses only. */
+function warnOfRanges(env: Environment, stderr: Output): void {
+  const excepted = env['no_proxy'] ?? env['NO_PROXY'] ?? '';
+  const ranges = excepted.split(/[,\s]+/).filter((item) => item.includes('/'));
+  if (ranges.length === 0) return;
+  stderr.write(
+    `NO_PROXY has ranges, which do not count (${ranges.join(', ')}): name hosts, addresses or domains such as .internal.\n`,
+  );
 }
 
 /** Node.js, such as its timers, throws an AbortError of its own instead of the reason. */

@@ -6,7 +6,7 @@ import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import { memoizeHeader, preferredType, prefersHtml } from '../http/content-negotiation.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
-import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
+import { decodeBody, InputError, readJson } from '../http/json.ts';
 import type { DocumentReference } from './documents.ts';
 import {
   badRequest,
@@ -78,7 +78,7 @@ export function createRequestReader(): (request: FastifyRequest) => GraphQLReque
       }
       return events ? { ...parsed, events } : parsed;
     } catch (error) {
-      throw error instanceof JsonInputError ? badRequest(error.message) : error;
+      throw error instanceof InputError ? badRequest(error.message) : error;
     }
   };
 }

@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import type { HttpError } from '../errors.ts';
+import { requireHost } from '../http/base-url.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/upgrades.ts';
@@ -76,6 +77,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     // Before the body is read, which may be large and slow.
     onRequest: async (request, reply) => {
       reply.header('vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
+      requireHost(request);
       request.viewer = await admit(request, reply);
     },
     handler: (request, reply) => endpoint.handle(request, reply),

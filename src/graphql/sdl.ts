@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
+import { requireHost } from '../http/base-url.ts';
 import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
 import { methodNotAllowed } from './errors.ts';
 import { isRead } from './request.ts';
@@ -22,6 +23,7 @@ export function serveSdl(
     url: '/graphql/schema.graphql',
     onRequest: async (request, reply) => {
       if (compresses) reply.header('Vary', 'Accept-Encoding');
+      requireHost(request);
       request.viewer = await admit(request, reply);
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
       if (!isRead(request)) throw methodNotAllowed(request.method, allow);

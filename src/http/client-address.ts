@@ -2,6 +2,13 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
+/** An address without the port, brackets and quotes with which some proxies write it; other text as it is. */
+export function bareAddress(text: string): string {
+  const address = text.trim().replace(/^"([^"]*)"$/, '$1');
+  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d*)?$/.exec(address) ?? [];
+  return ipv6 ?? ipv4 ?? address;
+}
+
 /**
  * Groups an IPv4 address, IPv4-mapped IPv6 included, by itself, and an IPv6 address by its /64 prefix, which one
  * subscriber has. All other text, as a proxy may send it, is one group.

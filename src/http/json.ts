@@ -10,22 +10,23 @@ export function encodeJson(value: unknown): Buffer {
   );
 }
 
-export class JsonInputError extends Error {
-  override readonly name = 'JsonInputError';
+/** What a client sent cannot be read; the message says what and why. */
+export class InputError extends Error {
+  override readonly name = 'InputError';
 }
 
 /** Limit of nesting: valid input has a few levels, and deep input would overflow the stack later. */
 const maxLevels = 32;
 
-/** @throws JsonInputError for invalid UTF-8, which would silently become U+FFFD */
+/** @throws InputError for invalid UTF-8, which would silently become U+FFFD */
 export function decodeBody(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw new JsonInputError('The body is not valid UTF-8.');
+  if (!isUtf8(bytes)) throw new InputError('The body is not valid UTF-8.');
   return bytes.toString('utf8');
 }
 
 /**
  * @param what such as "The body"
- * @throws JsonInputError for invalid JSON, and for JSON nested too deep
+ * @throws InputError for invalid JSON, and for JSON nested too deep
  */
 export function readJson(text: string, what: string): unknown {
   let value: unknown;
@@ -33,10 +34,10 @@ export function readJson(text: string, what: string): unknown {
     value = JSON.parse(text);
   } catch {
     const isEmpty = text.trim() === '';
-    throw new JsonInputError(`${what} is ${isEmpty ? 'empty' : 'not valid JSON'}.`);
+    throw new InputError(`${what} is ${isEmpty ? 'empty' : 'not valid JSON'}.`);
   }
   if (!isDeeper(value, maxLevels)) return value;
-  throw new JsonInputError(`${what} is nested deeper than ${maxLevels} levels.`);
+  throw new InputError(`${what} is nested deeper than ${maxLevels} levels.`);
 }
 
 export function isDeeper(value: unknown, levels: number): boolean {

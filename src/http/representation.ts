@@ -48,8 +48,11 @@ export function matchesIfNoneMatch(header: string | undefined, tag: string): boo
   return tags.includes(wanted) || header.trim() === '*';
 }
 
+/** Proxies write `-gzip`, `--gzip`, `;gzip`, `:gzip`, `/gzip`. */
+const codingSuffix = /[-;:/._~+]+(?:br|compress|dcb|dcz|deflate|x?-?gzip|zstd)"$/i;
+
 function withoutCoding(tag: string): string {
-  return tag.replace(/^W\//, '').replace(/[-;](?:br|gzip|zstd)"$/, '"');
+  return tag.replace(/^W\//, '').replace(codingSuffix, '"');
 }
 
 /**

@@ -1,13 +1,14 @@
 // GET /: an overview with links, as HTML or JSON by content negotiation.
+
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RequestCaller } from '../admission/admission.ts';
 import { HttpError } from '../errors.ts';
 import { HomeDocument, type HomeQuery } from '../generated/rest.ts';
 import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
+import { readBaseUrl } from '../http/base-url.ts';
 import { version } from '../package.ts';
 import { answerErrors, dataOf, methodNotAllowed, send } from '../rest/errors.ts';
-import { readBaseUrl } from '../rest/url.ts';
 import { quote } from './graphql-request.ts';
 import type { HtmlNegotiation, PageCache } from './html-negotiation.ts';
 import { Layout, toHtml } from './parts/layout.tsx';

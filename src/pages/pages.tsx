@@ -1,11 +1,13 @@
 // BROWSABLE: the browsable API, as in Django REST Framework. A page renders the JSON answer of the same request, so
 // that both have the same content.
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { readBaseUrl } from '../http/base-url.ts';
 import { requestIdHeader } from '../http/headers.ts';
 import { entityTag } from '../http/representation.ts';
 import { type RestOptions, serveRoutes } from '../rest/adapter.ts';
 import type { Route } from '../rest/routes.ts';
-import { parseQuery, readBaseUrl } from '../rest/url.ts';
+import { parseQuery } from '../rest/url.ts';
 import type { PathParameters } from '../rest/variables.ts';
 import { AnswerPage } from './answer-page.tsx';
 import { BrowsePage, browseRoutes } from './browse.tsx';

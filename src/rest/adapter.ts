@@ -1,7 +1,9 @@
 // REST adapter: adds the routes of the table to Fastify. The order of errors is part of the contract.
+
 import type { FastifyInstance } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
+import { readBaseUrl } from '../http/base-url.ts';
 import { acceptsJson } from '../http/content-negotiation.ts';
 import { sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
@@ -22,7 +24,7 @@ import {
   send,
 } from './errors.ts';
 import { allowOf, type Route } from './routes.ts';
-import { rawQuery, readBaseUrl } from './url.ts';
+import { rawQuery } from './url.ts';
 import type { PathParameters } from './variables.ts';
 
 export interface RestOptions extends ReaderOptions {

@@ -9,8 +9,9 @@ import {
 } from 'graphql';
 import type { OperationCaller } from '../admission/admission.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
+import { readForm } from '../http/form.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
-import { decodeBody, JsonInputError, readJson } from '../http/json.ts';
+import { decodeBody, InputError, readJson } from '../http/json.ts';
 import { findInputs, type WritableField } from './describe.ts';
 import {
   dataOf,
@@ -21,7 +22,6 @@ import {
   unsupportedMediaType,
 } from './errors.ts';
 import type { Created, Route } from './routes.ts';
-import { parseQuery } from './url.ts';
 import { parseBoolean } from './variables.ts';
 
 export interface Body {
@@ -33,7 +33,7 @@ export const mediaTypes = ['application/json', 'application/x-www-form-urlencode
 
 /**
  * An empty body of any type is an empty object, as in Django REST Framework.
- * @throws RestError 415 for another content coding or media type, 400 for an invalid body
+ * @throws RestError 415 for another content coding, media type or charset, 400 for an invalid body
  */
 export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined): Body {
   if (bytes === undefined || bytes.length === 0) return { value: {}, isForm: false };
@@ -41,16 +41,15 @@ export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined
   if (encoding) throw unsupportedEncoding(encoding);
   const contentType = headers['content-type'];
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase();
-  if (mediaType === mediaTypes[0]) return { value: parseJson(bytes), isForm: false };
-  if (mediaType !== mediaTypes[1]) throw unsupportedMediaType(contentType ?? '');
-  return { value: Object.fromEntries(parseQuery(bytes.toString('utf8'))), isForm: true };
-}
-
-function parseJson(bytes: Buffer): unknown {
+  const isForm = mediaType === mediaTypes[1];
   try {
-    return readJson(decodeBody(bytes), 'The body');
+    if (mediaType === mediaTypes[0])
+      return { value: readJson(decodeBody(bytes), 'The body'), isForm };
+    const fields = isForm ? readForm(bytes, contentType ?? '') : undefined;
+    if (!fields) throw unsupportedMediaType(contentType ?? '');
+    return { value: Object.fromEntries(fields), isForm };
   } catch (error) {
-    throw error instanceof JsonInputError ? parseError(error.message) : error;
+    throw error instanceof InputError ? parseError(isForm ? 'Form' : 'JSON', error.message) : error;
   }
 }
 

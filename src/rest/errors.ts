@@ -15,8 +15,6 @@ export class RestError extends Error {
 
 const refusal = (status: number, detail: string) => new RestError(status, { detail });
 
-export const invalidHost = () => refusal(400, 'Invalid Host header.');
-
 export const notFound = () => refusal(404, 'Not found.');
 
 export const invalidPage = () => refusal(404, 'Invalid page.');
@@ -33,7 +31,8 @@ export const unsupportedMediaType = (type: string) =>
 export const unsupportedEncoding = (encoding: string) =>
   refusal(415, `Unsupported content encoding "${encoding}" in request.`);
 
-export const parseError = (reason: string) => refusal(400, `JSON parse error - ${reason}`);
+export const parseError = (format: 'Form' | 'JSON', reason: string) =>
+  refusal(400, `${format} parse error - ${reason}`);
 
 export const notAnObject = (value: unknown) =>
   new RestError(400, {

@@ -1,6 +1,7 @@
 // A second app with the REST paths and without a port: internal requests are not logged, counted or limited.
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance } from 'fastify';
+import { decorateClient } from '../http/forwarded.ts';
 import { ignoreQuery } from '../http/headers.ts';
 import { decorateDisconnectSignal } from '../http/server/connections.ts';
 
@@ -24,10 +25,10 @@ export class InnerApp {
       // `inject` would normalize the target.
       rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
       routerOptions: { querystringParser: ignoreQuery },
-      // `x-forwarded-*` below carry the scheme and host of the original request.
-      trustProxy: true,
     });
     decorateDisconnectSignal(app);
+    // `x-forwarded-*` below carry the scheme and host of the original request.
+    decorateClient(app, () => true);
     app.decorateRequest('viewer', undefined);
     app.decorate('logHttpError', () => {});
     await app.register(serve);

@@ -1,23 +1,4 @@
-// URLs of requests and links: base URL, query string parsing and formatting.
-import type { FastifyRequest } from 'fastify';
-import { isRepeated } from '../http/headers.ts';
-import { invalidHost } from './errors.ts';
-
-const hostPattern = /^([a-z0-9.-]+|\[[a-f0-9:.]+\])(:\d+)?$/;
-
-/**
- * Base of links: `publicUrl`, or the scheme and host of the request.
- * @throws RestError 400 for an invalid or repeated Host
- */
-export function readBaseUrl(request: FastifyRequest, publicUrl: string | undefined): string {
-  if (isRepeated(request, 'host')) throw invalidHost();
-  if (publicUrl !== undefined) return publicUrl;
-  const { host, protocol } = request;
-  // Host names are case-insensitive; links keep the spelling of the request.
-  if (!hostPattern.test(host.toLowerCase())) throw invalidHost();
-  return `${protocol === 'https' ? 'https' : 'http'}://${host}`;
-}
-
+// Query strings of requests and links: parsing and formatting.
 /** Query of the request target, undecoded, without an illegal fragment. */
 export function rawQuery({ url = '' }: { readonly url?: string | undefined }): string {
   return /^[^?]*\?([^#]*)/.exec(url)?.[1] ?? '';
@@ -45,14 +26,18 @@ export function formatQuery(
 ): string {
   const others = parameters.filter(([parameterName]) => parameterName !== name);
   return [...others, ...(value === undefined ? [] : [[name, value] as const])]
-    .toSorted(([a], [b]) => compareCodePoints(a, b))
-    .map(([parameterName, text]) => `${encodeForm(parameterName)}=${encodeForm(text)}`)
+    .map(([parameterName, text]) => [sortKeyOf(parameterName), parameterName, text] as const)
+    .sort(([a], [b]) => (a < b ? -1 : Number(a > b)))
+    .map(([_key, parameterName, text]) => `${encodeForm(parameterName)}=${encodeForm(text)}`)
     .join('&');
 }
 
-/** By UTF-8 bytes: JavaScript compares UTF-16 units, which puts U+10000 before U+FFFF. */
-function compareCodePoints(a: string, b: string): number {
-  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
+/** JavaScript compares UTF-16 units, which puts U+10000 before U+FFFF: this moves surrogates behind all others. */
+function sortKeyOf(name: string): string {
+  return name.replace(/[\ud800-\uffff]/g, (unit) => {
+    const code = unit.charCodeAt(0);
+    return String.fromCharCode(code < 0xe000 ? code + 0x2000 : code - 0x800);
+  });
 }
 
 /** Only `A-Za-z0-9_.-~` stay raw; URLSearchParams would keep `*` and encode `~`. */

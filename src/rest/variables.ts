@@ -148,6 +148,8 @@ function readInRange(text: string, range: Range | undefined): string {
 }
 
 function readFromPath(type: Leaf, name: string, text: string): unknown {
+  // One record has one address, as with `<int:pk>` of Django.
+  if (type.name === 'Int' && !/^[0-9]+$/.test(text)) throw notFound();
   try {
     return readValue(type, name, text);
   } catch (error) {

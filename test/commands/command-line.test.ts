@@ -188,6 +188,18 @@ describe('the exit code of', () => {
   );
 });
 
+test('ranges in NO_PROXY are said not to count, once, before a command runs', async () => {
+  const { line, run: runNothing } = { line: () => createLine('nothing'), run: async () => 0 };
+  const said = async (env: Record<string, string>) =>
+    (await callCommand({ line, run: runNothing }, [], env)).stderr;
+  const range = /^NO_PROXY has ranges, which do not count \(10\.0\.0\.0\/8, fd00::\/8\): .*\n$/;
+  expect(await said({ NO_PROXY: '10.0.0.0/8,fd00::/8 localhost' })).toMatch(range);
+  expect(await said({ no_proxy: '10.0.0.0/8 fd00::/8', NO_PROXY: 'a' })).toMatch(range);
+  for (const NO_PROXY of ['', '*', 'localhost,.internal:80,10.0.0.1']) {
+    expect(await said({ NO_PROXY })).toBe('');
+  }
+});
+
 describe('help', () => {
   test('names every command', async () => {
     const { code, output, errors } = await call(['--help']);

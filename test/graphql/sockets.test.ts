@@ -285,6 +285,7 @@ describe('the handshake', () => {
   test.each([
     ['', [undefined], []],
     ['https://app.test', ['https://app.test', undefined], ['null', 'https://other.test']],
+    ['ionic://app', ['ionic://app'], ['ionic://other', 'capacitor://app', 'https://app']],
     ['*', ['https://other.test', 'null'], []],
   ])('with CORS_ORIGINS=%s is taken from %j, and not from %j', async (names, taken, refused) => {
     const { base } = await openForTest(names === '' ? {} : { CORS_ORIGINS: names });
@@ -301,14 +302,14 @@ describe('the handshake', () => {
     for (const credential of ['sessionid=ann', password]) webhook.users.set(credential, 1);
     const { base } = await openForTest({
       ...{ AUTH_WEBHOOK_URL: webhook.url, AUTH_COOKIES: 'sessionid' },
-      CORS_ORIGINS: 'https://app.test,*',
+      CORS_ORIGINS: 'https://app.test,ionic://app,*',
     });
     const isSignedIn = async (headers: Record<string, string>) => {
       const { subscribe, next: take } = await openAcknowledged(base, headers);
       subscribe('1', '{ viewer { user { id } } }');
       return (await take()).payload.data.viewer !== null;
     };
-    const trusted = ['https://app.test', base];
+    const trusted = ['https://app.test', 'ionic://app', base];
     for (const origin of [...trusted, 'https://other.test', 'null', undefined]) {
       const sent = origin === undefined ? {} : { origin };
       const isTrusted = origin !== undefined && trusted.includes(origin);

@@ -33,6 +33,12 @@ describe('conditional requests on PostgreSQL', () => {
       ['the tag', (tag: string) => tag],
       ['the tag, marked as weak', (tag: string) => `W/${tag}`],
       ['a list that has it', (tag: string) => `"other", W/"more" ,${tag},"last"`],
+      ...['--gzip', '-deflate', ';br', ':gzip', '/gzip', '_zstd', '-GZIP', '-x-gzip'].map(
+        (suffix): [string, (tag: string) => string] => [
+          `the tag with ${suffix}`,
+          (tag) => `W/${tag.slice(0, -1)}${suffix}"`,
+        ],
+      ),
       ['any', () => '*'],
       ['any, with spaces', () => ' * '],
     ])('If-None-Match with %s is 304, without a body', async (_what, write) => {
@@ -54,6 +60,7 @@ describe('conditional requests on PostgreSQL', () => {
     test.each([
       ['another tag', (_tag: string) => '"other"'],
       ['the tag without quotes', (tag: string) => tag.slice(1, -1)],
+      ['the tag with another suffix', (tag: string) => `${tag.slice(0, -1)}-min"`],
       ['a tag that begins the same', (tag: string) => `${tag.slice(0, -2)}"`],
       ['the tag in other letters', (tag: string) => tag.toUpperCase().replace(/^"/, '"x')],
       ['nothing', () => ''],

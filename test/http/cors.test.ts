@@ -29,12 +29,16 @@ describe('without CORS_ORIGINS', () => {
 });
 
 describe('with CORS_ORIGINS', () => {
-  const CORS_ORIGINS = `${listed}, http://localhost:5173`;
+  const CORS_ORIGINS = `${listed}, http://localhost:5173, capacitor://localhost, app://shop:80`;
   const gateway = useGateway('PostgreSQL', rows, { CORS_ORIGINS });
 
   test.each<[string | undefined, boolean]>([
     [listed, true],
     ['http://localhost:5173', true],
+    ['capacitor://localhost', true],
+    ['app://shop:80', true],
+    ['capacitor://other', false],
+    ['ionic://localhost', false],
     ['https://evil.example.com', false],
     [`${listed}.evil.test`, false],
     [`${listed}:8443`, false],

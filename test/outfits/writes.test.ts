@@ -171,6 +171,60 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
+    test.each([
+      ['charset=iso-8859-1', 'caf%E9 \xe9', 'café é'],
+      ['charset="ISO-8859-15"', '%A4', '€'],
+      ['boundary=x; Charset=windows-1252', '%80', '€'],
+      ['charset=Shift_JIS', '%83%5C', 'ソ'],
+      ['charset=iso-2022-jp', '%1B$B%25%3D%1B(B', 'ソ'],
+      ['charset=utf-8', 'caf%C3%A9+%zz%2B', 'café %zz+'],
+      ['charset=utf8', '\xc3\xa9', 'é'],
+      ['charset=', '%EF%BB%BFa', '\ufeffa'],
+    ])('reads a form with %s: %s', async (charset, text, title) => {
+      const headers = { 'content-type': `${form['content-type']}; ${charset}`, ...owner };
+      const body = Buffer.from(`title=${text}&image_key=outfits/${uuid}.png&a&&=`, 'latin1');
+      const created = await send(body, headers);
+      expect([created.statusCode, created.json().title]).toEqual([201, title]);
+    });
+
+    test.each([
+      ['', 'title=%E9', 400, 'Form parse error - The form has bytes that are not utf-8.'],
+      ['', 'title=\xe9', 400, 'Form parse error - The form has bytes that are not utf-8.'],
+      ['', '\xe9=1', 400, 'Form parse error - The form has bytes that are not utf-8.'],
+      [
+        '; charset=utf-8',
+        'a=%ED%A0%80',
+        400,
+        'Form parse error - The form has bytes that are not utf-8.',
+      ],
+      [
+        '; charset=Shift_JIS',
+        'a=%83',
+        400,
+        'Form parse error - The form has bytes that are not shift_jis.',
+      ],
+      ...['utf-16', 'utf-16be', 'utf-7', 'x-unknown'].map(
+        (charset) =>
+          [
+            ...[`; charset=${charset}`, 'title=a', 415],
+            `Unsupported media type "${form['content-type']}; charset=${charset}" in request.`,
+          ] as [string, string, number, string],
+      ),
+    ] as [string, string, number, string][])(
+      'refuses a form with the media type and body "%s", "%s": %i',
+      async (charset, text, status, detail) => {
+        const headers = { 'content-type': `${form['content-type']}${charset}`, ...owner };
+        const refused = await send(Buffer.from(text, 'latin1'), headers);
+        expect([refused.statusCode, refused.json()]).toEqual([status, { detail }]);
+      },
+    );
+
+    test('refuses a form of more than 1000 fields', async () => {
+      const refused = await send('a=1&'.repeat(1_001), { ...form, ...owner });
+      const detail = 'Form parse error - The form has more than 1000 fields.';
+      expect([refused.statusCode, refused.json()]).toEqual([400, { detail }]);
+    });
+
     const notADictionary = (kind: string) => ({
       non_field_errors: [`Invalid data. Expected a dictionary, but got ${kind}.`],
     });

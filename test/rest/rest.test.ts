@@ -180,6 +180,17 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     }
   });
 
+  test.each(['7.0', '+7', '%207', '7%20', '-7', '7e0', '0x7', '\u0667'])(
+    'returns 404 for a record and its pages by the id "%s"',
+    async (id) => {
+      for (const url of [`/api/outfits/${id}/`, `/outfits/${id}`, `/users/${id}`]) {
+        const { statusCode } = await gateway.get(encodeURI(url).replaceAll('%25', '%'));
+        expect([url, statusCode]).toEqual([url, 404]);
+      }
+      expect((await gateway.get('/api/outfits/007/')).statusCode).toBe(200);
+    },
+  );
+
   test('the path without its slash redirects, with the query as it was', async () => {
     for (const [method, status] of [
       ['GET', 301],
@@ -265,6 +276,20 @@ describe('settings of the listing', () => {
       next: 'https://shop.test/base/api/outfits/?page=3',
       previous: 'https://shop.test/base/api/outfits/?page=1',
     });
+  });
+
+  test.each([
+    ['GET', '/api/outfits?page=2&a=%zz', 301, '/api/outfits/?page=2&a=%zz'],
+    ['POST', '/api/outfits', 308, '/api/outfits/'],
+    ['GET', '/api/outfits/7', 301, '/api/outfits/7/'],
+    ['GET', '/api/docs/', 301, '/api/docs'],
+    ['POST', '/graphql/?query={a}', 308, '/graphql?query={a}'],
+    ['GET', '/outfits?q=a', 301, '/outfits/?q=a'],
+    ['GET', '/users/5/', 301, '/users/5'],
+  ] as const)('%s %s redirects below the path of PUBLIC_URL', async (method, url, status, path) => {
+    const accept = 'text/html, application/json';
+    const answer = await gateway.app.inject({ method, url, headers: { accept } });
+    expect([answer.statusCode, answer.headers.location]).toEqual([status, `/base${path}`]);
   });
 
   test('PAGE_SIZE, MEDIA_URL and VIDEO_URL shape every answer, with no change of the data', async () => {

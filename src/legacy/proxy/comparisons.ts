@@ -78,7 +78,7 @@ export class Comparisons {
     const { sample, clientOf } = this.options;
     if (!this.#own || !isCompared(method) || Math.random() * 100 >= sample) return undefined;
     const { url: route = 'none', config } = routeOptions;
-    if (!host || hasBody(headers) || ownDocuments.test(route)) return undefined;
+    if (!headers.host || hasBody(headers) || ownDocuments.test(route)) return undefined;
     const kept = Object.entries(headers).filter(([name]) => !conditionalHeaders.has(name));
     return {
       ...{ method, headers: Object.fromEntries(kept), protocol, host, target, route },

@@ -27,7 +27,7 @@ export function toLegacyHeaders(
   gateway: string,
   legacyHost?: string,
 ): string[] {
-  const { raw, headers, protocol, host } = request;
+  const { raw, headers, protocol } = request;
   // Node.js has sent "100 Continue" already.
   const dropped = ['expect', 'x-forwarded-for', loopHeader];
   if (headers['transfer-encoding'] !== undefined) dropped.push('content-length');
@@ -38,6 +38,8 @@ export function toLegacyHeaders(
     kept.push(name, values.filter((value) => value !== undefined && value !== '').join(', '));
   add('X-Forwarded-For', headers['x-forwarded-for'], peer);
   if (headers['x-forwarded-proto'] === undefined) add('X-Forwarded-Proto', protocol);
+  // Not the address that stands for a missing Host: the old service may refuse it.
+  const { host } = headers;
   if (headers['x-forwarded-host'] === undefined && host) add('X-Forwarded-Host', host);
   add('X-Forwarded-By', headers[loopHeader], gateway);
   return kept;
@@ -67,12 +69,15 @@ function endToEnd({ rawHeaders, headers }: IncomingMessage, dropped: readonly st
 
 /**
  * Whether a target is below one of the prefixes, however the old service decodes it and resolves `..`: checked after
- * every decoding, with backslashes as slashes and without parameters after a semicolon.
+ * every decoding, with backslashes as slashes. No path with `..` and parameters after a semicolon is.
  */
 export function isBelow(target: string, prefixes: readonly string[]): boolean {
   if (!/^\/(?![\\/])/.test(target)) return false;
   const decodings = decode(target.split('?', 1)[0] ?? '');
   if (decodings.length > maxDecodings) return false;
+  // Servers differ in whether parameters, or segments of nothing else, are dropped before `..` is resolved.
+  const hasParameters = decodings.some((path) => path.includes(';'));
+  if (hasParameters && decodings.some((path) => /[\\/]\.\.(?:[\\/;]|$)/.test(path))) return false;
   const decoded = segmentsOf(decodings.at(-1) ?? '');
   return prefixes.some((prefix) => {
     const names = segmentsOf(prefix);
@@ -118,7 +123,7 @@ function segmentsOf(path: string): string[] {
 function staysBelow(segments: readonly string[], depth: number): boolean {
   let current = 0;
   return segments.every((segment, index) => {
-    const isParent = /^\.\.(?:;|$)/.test(segment);
+    const isParent = segment === '..';
     current += isParent ? -1 : 1;
     return !isParent || (index >= depth && current >= depth);
   });

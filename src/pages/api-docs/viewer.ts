@@ -1,13 +1,14 @@
 // GET /api/docs: Swagger UI with the OpenAPI document, without files of other hosts.
+
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
+import { readBaseUrl } from '../../http/base-url.ts';
 import { preferredType } from '../../http/content-negotiation.ts';
 import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { announceDeprecation } from '../../rest/deprecation.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
-import { readBaseUrl } from '../../rest/url.ts';
 import { logo } from '../parts/logo.ts';
 import { page, showDocument, style } from './viewer-page.js';
 

@@ -1,11 +1,12 @@
 // GET /api/openapi.json: the OpenAPI document of the REST paths.
+
 import type { FastifyInstance } from 'fastify';
+import { readBaseUrl } from '../../http/base-url.ts';
 import { encodeJson } from '../../http/json.ts';
 import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
 import type { RestOptions } from '../adapter.ts';
 import { announceDeprecation } from '../deprecation.ts';
 import { answerErrors, methodNotAllowed } from '../errors.ts';
-import { readBaseUrl } from '../url.ts';
 import type { DocumentOptions } from './document.ts';
 
 export function serveOpenApi(app: FastifyInstance, options: RestOptions & DocumentOptions): void {

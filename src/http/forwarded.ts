@@ -1,0 +1,94 @@
+// Address, host and scheme of the client: of the connection, or as the proxies that TRUST_PROXY names have seen them.
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { bareAddress } from './client-address.ts';
+
+type IsTrusted = (address: string) => boolean;
+
+/** @param ranges addresses and CIDR ranges */
+export function createTrust(ranges: readonly string[]): IsTrusted {
+  if (ranges.length === 0) return () => false;
+  const trusted = new BlockList();
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/');
+    const [family, most] = isIPv6(address) ? (['ipv6', 128] as const) : (['ipv4', 32] as const);
+    trusted.addSubnet(address, Number(bits ?? most), family);
+  }
+  return (address) =>
+    isIP(address) !== 0 && trusted.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
+interface Client {
+  readonly ip: string;
+  readonly host: string;
+  readonly protocol: 'http' | 'https';
+}
+
+/** Proxies of one request at most: a client can send thousands of addresses. */
+const maxProxies = 32;
+
+/**
+ * Defines `ip`, `host` and `protocol` of requests, once for each. Not Fastify's `trustProxy`: it takes the last entry
+ * of X-Forwarded-Host and -Proto, whoever wrote it, and compares addresses with their ports.
+ */
+export function decorateClient(app: FastifyInstance, isTrusted: IsTrusted): void {
+  const clients = new WeakMap<IncomingMessage, Client>();
+  for (const name of ['ip', 'host', 'protocol'] as const) {
+    app.decorateRequest(name, {
+      getter() {
+        const client = clients.get(this.raw) ?? findClient(this.raw, isTrusted);
+        clients.set(this.raw, client);
+        return client[name];
+      },
+    });
+  }
+}
+
+/** Each proxy appends what it has seen to three lists: the entries of the last trusted one count. */
+function findClient(
+  { headers, httpVersion, socket }: IncomingMessage,
+  isTrusted: IsTrusted,
+): Client {
+  const listOf = (name: string) => headers[name]?.toString().split(',') ?? [];
+  let ip = socket.remoteAddress ?? '';
+  let proxies = 0;
+  let senders: string[] | undefined;
+  while (proxies < maxProxies && isTrusted(ip)) {
+    proxies += 1;
+    senders ??= listOf('x-forwarded-for').filter((item) => item.trim() !== '');
+    const sender = senders.at(-proxies);
+    if (sender === undefined) break;
+    ip = bareAddress(sender);
+  }
+  // A shorter list was begun again by a proxy on the way.
+  const seen = (name: string) => {
+    const list = proxies > 0 ? listOf(name) : [];
+    return list[Math.max(0, list.length - proxies)]?.trim();
+  };
+  // Traefik writes `wss` for a handshake.
+  const isSecure = /^(?:https|wss)$/i.test(seen('x-forwarded-proto') ?? '');
+  // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
+  const own = httpVersion === '1.0' ? headers.host || addressOf(socket) : (headers.host ?? '');
+  return { ip, host: seen('x-forwarded-host') || own, protocol: isSecure ? 'https' : 'http' };
+}
+
+function addressOf({ localAddress = '', localPort }: IncomingMessage['socket']): string {
+  const address = localAddress.replace(/^::ffff:(?=[\d.]+$)|%.*/g, '');
+  return `${isIPv6(address) ? `[${address}]` : address}:${localPort}`;
+}
+
+/** Warns once of a proxy that TRUST_PROXY lacks: all its clients count as one. */
+export function warnOfUnknownProxy(app: FastifyInstance, isTrusted: IsTrusted): void {
+  let isWarned = false;
+  app.addHook('onRequest', ({ log, raw: { headers, socket } }, _reply, done) => {
+    const peer = socket.remoteAddress ?? '';
+    if (!isWarned && headers['x-forwarded-for'] !== undefined && !isTrusted(peer)) {
+      isWarned = true;
+      const sentence =
+        'requests with X-Forwarded-For come from a peer that TRUST_PROXY does not name: if it is a proxy, all its clients count as one';
+      log.warn({ peer }, sentence);
+    }
+    done();
+  });
+}
