@@ -2,6 +2,7 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
+import { type ASTNode, Kind } from 'graphql';
 import type PrismaTypes from '../generated/pothos-types.ts';
 import { getDatamodel } from '../generated/pothos-types.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
@@ -46,24 +47,32 @@ builder.queryType({ description: 'Entry points for reading.' });
 
 export const DateTime = builder.scalarType('DateTime', {
   description:
-    'A point in time in RFC 3339 format. Answers are in UTC, with six digits of fraction and a trailing `Z`, such as `2024-05-01T09:30:00.000000Z`. Arguments may have another offset, and up to six digits of fraction.',
+    'A point in time in RFC 3339 format. Answers are in UTC, with six digits of fraction and a trailing `Z`, such as `2024-05-01T09:30:00.000000Z`. Arguments may have another offset, and up to six digits of fraction; zeros behind them are ignored.',
   specifiedByURL: 'https://scalars.graphql.org/chillicream/date-time.html',
   serialize: (micros) => formatTimestamp(micros),
-  parseValue: (value) => {
-    const micros = typeof value === 'string' ? parseWithOffset(value) : undefined;
-    if (micros !== undefined) return micros;
-    throw badUserInput(
-      'A DateTime is an RFC 3339 timestamp such as "2024-05-01T09:30:00.000000Z", with at most six digits of fraction.',
-    );
-  },
+  parseValue: (value) => readDateTime(value),
+  // With the node, so that the error has its place in the document.
+  parseLiteral: (node) => readDateTime(node.kind === Kind.STRING ? node.value : undefined, node),
 });
+
+function readDateTime(value: unknown, node?: ASTNode): bigint {
+  const micros = typeof value === 'string' ? parseWithOffset(value) : undefined;
+  if (micros !== undefined) return micros;
+  throw badUserInput(
+    'A DateTime is an RFC 3339 timestamp such as "2024-05-01T09:30:00.000000Z", with at most six digits of fraction.',
+    node,
+  );
+}
 
 /** @see https://www.rfc-editor.org/rfc/rfc3339#section-5.6 */
 function parseWithOffset(text: string): bigint | undefined {
+  if (text.length > 100) return undefined;
   const match = /^(.{10}t.*?)(?:z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i.exec(text);
   if (!match) return undefined;
   const [, local = '', sign = '+', hours = 0, minutes = 0] = match;
-  const micros = parseTimestamp(`${local.toUpperCase()}Z`);
+  // .NET writes seven digits.
+  const exact = local.replace(/(\.\d{6})0+$/, '$1');
+  const micros = parseTimestamp(`${exact.toUpperCase()}Z`);
   const offset = BigInt(`${sign}${60 * Number(hours) + Number(minutes)}`) * 60_000_000n;
   return micros === undefined ? undefined : micros - offset;
 }

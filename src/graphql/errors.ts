@@ -1,9 +1,9 @@
 // Errors of GraphQL for clients. Every other error is masked and logged.
-import { GraphQLError } from 'graphql';
-import { HttpError } from '../errors.ts';
+import { type ASTNode, GraphQLError } from 'graphql';
+import { cut, HttpError } from '../errors.ts';
 
-const coded = (code: string) => (message: string) =>
-  new GraphQLError(message, { extensions: { code } });
+const coded = (code: string) => (message: string, nodes?: ASTNode) =>
+  new GraphQLError(message, { nodes: nodes ?? null, extensions: { code } });
 
 export const badUserInput = coded('BAD_USER_INPUT');
 
@@ -21,7 +21,8 @@ export type LimitCode =
   | 'TOO_MANY_DIRECTIVES'
   | 'TOO_MANY_REPEATS'
   | 'QUERY_TOO_DEEP'
-  | 'QUERY_TOO_COSTLY';
+  | 'QUERY_TOO_COSTLY'
+  | 'VALUE_TOO_LARGE';
 
 export function overLimit(code: LimitCode, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
@@ -74,15 +75,34 @@ export const mutationNeedsPost = () =>
     'Can only perform a mutation operation from a POST request.',
   );
 
-/** Sets the status of a document that is invalid: 400, but 200 for the legacy media type application/json. */
+/** 400, but 200 for the legacy media type application/json. */
+const invalid = { spec: true, status: 400 };
+
+/** Cuts a message of graphql-js, which quotes names and values of any length. */
+function abridge(message: string): string {
+  return message.length > 500 ? `${message.slice(0, 300)} … ${message.slice(-150)}` : message;
+}
+
 export function invalidDocument(error: GraphQLError, code: string): GraphQLError {
-  Object.assign(error.extensions, { code, http: { spec: true, status: 400 } });
+  error.message = abridge(error.message);
+  Object.assign(error.extensions, { code, http: invalid });
   return error;
 }
 
-export function invalidVariables({ message, nodes }: GraphQLError): GraphQLError {
-  const extensions = { code: 'BAD_USER_INPUT', http: { spec: true, status: 400 } };
-  return new GraphQLError(message, { nodes: nodes ?? null, extensions });
+export function invalidVariable({ message, nodes }: GraphQLError): GraphQLError {
+  const extensions = { code: 'BAD_USER_INPUT', http: invalid };
+  return new GraphQLError(abridge(message), { nodes: nodes ?? null, extensions });
+}
+
+/** An error of graphql-js about an argument, found while executing: a variable that is null inside of it, say. */
+export function invalidArgument({ message, nodes, path }: GraphQLError): GraphQLError {
+  // Without a path, nothing was executed.
+  const extensions = { code: 'BAD_USER_INPUT', ...(path ? {} : { http: invalid }) };
+  return new GraphQLError(abridge(message), {
+    nodes: nodes ?? null,
+    path: path ?? null,
+    extensions,
+  });
 }
 
 export const badRequest = (message: string) => new HttpError(400, 'BAD_REQUEST', message);
@@ -110,9 +130,7 @@ export const documentNotTrusted = () =>
     'Only documents that were stored beforehand are executed, and this is none of them.',
   );
 
-function shorten(id: string): string {
-  return JSON.stringify(id.length > 100 ? `${id.slice(0, 100)}…` : id);
-}
+const shorten = (id: string) => JSON.stringify(cut(id, 100));
 
 export const notAcceptable = () =>
   new HttpError(

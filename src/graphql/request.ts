@@ -1,5 +1,6 @@
 // GraphQL over HTTP: parses requests, with content negotiation, and encodes results.
 // @see https://graphql.github.io/graphql-over-http/draft/
+import { hash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
@@ -40,6 +41,10 @@ export type AnswerType = 'application/json' | 'application/graphql-response+json
 const maxBytes = 8_388_608;
 /** Bytes of one of them at most: apps send hundreds of characters. */
 const maxBytesOfText = 262_144;
+/** Characters of a text in a cache key; a longer one is there by its hash. */
+const maxKeyLength = 4_096;
+/** Characters of an id or a hash of a document. */
+const maxIdLength = 1_000;
 /** Bytes of memory per character of a text: up to 16, for `[[],[]]`. */
 const bytesPerCharacter = 16;
 
@@ -51,7 +56,6 @@ export function createRequestReader(): (request: FastifyRequest) => GraphQLReque
   const cache = new LRUCache<string, GraphQLRequest>({
     maxSize: maxBytes,
     maxEntrySize: maxBytesOfText,
-    sizeCalculation: (_parsed, key) => bytesPerCharacter * key.length,
   });
 
   return (request) => {
@@ -69,12 +73,13 @@ export function createRequestReader(): (request: FastifyRequest) => GraphQLReque
       }
       const text = isGet ? queryStringOf(request) : bodyOf(request);
       // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
-      const key = `${answerType} ${isGet ? 'GET' : 'POST'} ${text}`;
+      const name = text.length > maxKeyLength ? hash('sha256', text, 'base64url') : text;
+      const key = `${answerType} ${isGet ? 'GET' : 'POST'} ${name}`;
       let parsed = cache.get(key);
       if (!parsed) {
         const parameters = isGet ? readQueryString(text) : readBody(text);
         parsed = { ...checkParameters(parameters), answerType, key, events: undefined };
-        cache.set(key, parsed);
+        cache.set(key, parsed, { size: bytesPerCharacter * (text.length + 1) });
       }
       return events ? { ...parsed, events } : parsed;
     } catch (error) {
@@ -155,7 +160,8 @@ function bodyOf({ headers, body }: FastifyRequest): string {
   if (!(body instanceof Buffer) || body.length === 0) return '';
   const encoding = unsupportedEncodingOf(headers);
   if (encoding) throw unsupportedEncoding(encoding);
-  return decodeBody(body);
+  // A parser may ignore a byte order mark. @see https://www.rfc-editor.org/rfc/rfc8259#section-8.1
+  return decodeBody(body).replace(/^\ufeff/, '');
 }
 
 function readBody(text: string): Parameters {
@@ -185,16 +191,16 @@ function checkParameters(
 
 function readReference({ query, documentId, extensions }: Parameters): DocumentReference {
   if (typeof (query ?? '') !== 'string') throw badRequest('The parameter query must be a string.');
-  if (typeof (documentId ?? '') !== 'string') {
-    throw badRequest('The parameter documentId must be a string.');
+  if (!isName(documentId ?? '')) {
+    throw badRequest(`The parameter documentId must be a string ${upTo}.`);
   }
-  const hash = readHash(extensions);
-  if (documentId && hash !== undefined) {
+  const sha256 = readHash(extensions);
+  if (documentId && sha256 !== undefined) {
     throw badRequest('Give documentId or extensions.persistedQuery, not both.');
   }
   const name = documentId
     ? { id: documentId as string, isAutomatic: false }
-    : hash && { id: `sha256:${hash}`, isAutomatic: true };
+    : sha256 && { id: `sha256:${sha256}`, isAutomatic: true };
   // Some clients send an empty query beside an id or a hash.
   const text = name && query === '' ? undefined : (query ?? undefined);
   return { query: text as string | undefined, name: name || undefined };
@@ -205,10 +211,16 @@ function readHash(extensions: unknown): string | undefined {
   if (!isRecord(persistedQuery)) return undefined;
   const { version, sha256Hash } = persistedQuery;
   if (version !== 1) throw badRequest('The version of extensions.persistedQuery must be 1.');
-  if (typeof sha256Hash !== 'string' || sha256Hash === '') {
-    throw badRequest('The sha256Hash of extensions.persistedQuery must be a string.');
+  if (!isName(sha256Hash) || sha256Hash === '') {
+    throw badRequest(`The sha256Hash of extensions.persistedQuery must be a string ${upTo}.`);
   }
   return sha256Hash;
+}
+
+const upTo = `of at most ${maxIdLength} characters`;
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= maxIdLength;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -4,11 +4,26 @@ import './types/outfit-mutations.ts';
 import './types/outfit-page.ts';
 import './types/user-connection.ts';
 import './types/viewer.ts';
-import { GraphQLObjectType, GraphQLSchema } from 'graphql';
+import {
+  GraphQLDeprecatedDirective,
+  GraphQLDirective,
+  GraphQLObjectType,
+  GraphQLSchema,
+  specifiedDirectives,
+} from 'graphql';
 import { builder } from './builder.ts';
 
 /** Fields of `Query` that are fields of `Subscription` too. */
 const liveFields = ['outfits', 'outfitConnection', 'outfit'];
+
+/** Without the location that graphql-js has ahead of the specification: clients refuse a schema that names it. */
+const deprecated = new GraphQLDirective({
+  ...GraphQLDeprecatedDirective.toConfig(),
+  locations: GraphQLDeprecatedDirective.locations.filter((name) => name !== 'DIRECTIVE_DEFINITION'),
+});
+const directives = specifiedDirectives.map((one) =>
+  one === GraphQLDeprecatedDirective ? deprecated : one,
+);
 
 export const schema = addSubscription(builder.toSchema());
 
@@ -22,7 +37,7 @@ function addSubscription(base: GraphQLSchema): GraphQLSchema {
       'Live queries: the current result at once, and a new one after each committed change to it. They are sent as server-sent events, to requests with `Accept: text/event-stream`.',
     fields: Object.fromEntries(fields),
   });
-  return new GraphQLSchema({ ...base.toConfig(), subscription });
+  return new GraphQLSchema({ ...base.toConfig(), subscription, directives });
 }
 
 // The description of the schema, for which Pothos has no option: the first page of the documentation in GraphiQL.

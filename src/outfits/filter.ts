@@ -1,5 +1,6 @@
 // Filters of lists: their SQL conditions, and how the database finds the matches (access).
 import type { Access } from '../database/read.ts';
+import { isLonger } from './length.ts';
 import type { OrderingField } from './ordering.ts';
 import { type Visibility, viewerOf } from './visibility.ts';
 
@@ -200,6 +201,7 @@ export function isSearchable(word: string): boolean {
 }
 
 export function isHashtag(text: string): boolean {
-  const { length } = [...text.normalize()];
-  return length <= maxLength && /^[\p{L}\p{M}\p{N}_]+$/u.test(text);
+  // Before it is normalized, which makes one character of at most eight.
+  if (text.length > 8 * maxLength || isLonger(text.normalize(), maxLength)) return false;
+  return /^[\p{L}\p{M}\p{N}_]+$/u.test(text);
 }

@@ -91,6 +91,8 @@ export function stepBack(
   return { value: next, id: -id - 1 };
 }
 
+/** Of the longest cursor, in base64. */
+const maxCursorLength = 60;
 const pattern = /^(created|id|likes|modified):(-?\d{1,19}):(-?\d{1,10})$/;
 
 /** An opaque cursor with the sort key, which stays valid after its row has been deleted. */
@@ -99,6 +101,7 @@ export function formatCursor(field: OrderingField, { value, id }: SortKey): stri
 }
 
 export function parseCursor(cursor: string): { field: OrderingField; key: SortKey } | undefined {
+  if (cursor.length > maxCursorLength) return undefined;
   const match = pattern.exec(Buffer.from(cursor, 'base64url').toString('latin1'));
   if (!match) return undefined;
   const key = { value: BigInt(match[2] ?? ''), id: Number(match[3]) };

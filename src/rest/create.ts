@@ -8,6 +8,7 @@ import {
   isEnumType,
 } from 'graphql';
 import type { OperationCaller } from '../admission/admission.ts';
+import { cut } from '../errors.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { readForm } from '../http/form.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
@@ -105,9 +106,9 @@ function coerceField(
   value: unknown,
   isForm: boolean,
 ): { readonly value?: unknown; readonly message?: string } {
-  const { mayBeBlank = false, required = false } = input.extensions;
+  const { mayBeBlank = false, mayBeNull = false, required = false } = input.extensions;
   if (isForm && value === '' && !mayBeBlank && !required) return { value: undefined };
-  if (value === null) return { value };
+  if (value === null) return mayBeNull ? {} : { message: 'This field may not be null.' };
   if (type === GraphQLBoolean) {
     const read = parseBoolean(value);
     return read === undefined ? { message: 'Must be a valid boolean.' } : { value: read };
@@ -124,5 +125,5 @@ function coerceField(
 
 function show(value: unknown): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return cut(typeof value === 'object' ? JSON.stringify(value) : String(value), 200);
 }

@@ -37,6 +37,17 @@ const documents: Record<string, GraphQLRequest> = {
     query: paged,
     variables: { page: 3, more: { a: [1] } },
   },
+  'an alias that is a name of JavaScript': {
+    query:
+      '{ outfits { __proto__: __typename count constructor: page } __proto__: outfits { count } }',
+  },
+  'an alias of an object that is a name of JavaScript': {
+    query: '{ outfits { results { __proto__: user { __typename __proto__: id } __x: id id } } }',
+  },
+  'a variable that is a name of JavaScript': {
+    query: 'query ($__proto__: Int) { outfits(page: $__proto__, pageSize: 1) { page } }',
+    variables: JSON.parse('{ "__proto__": 2 }'),
+  },
   'a default of a variable': { query: twoOperations, operationName: 'Oldest' },
   'the other operation of the document': { query: twoOperations, operationName: 'Newest' },
 };

@@ -71,8 +71,19 @@ describe('the connection', () => {
     }
   });
 
+  test.each(['after', 'before'])(
+    'an empty text as %s is no cursor, as Apollo Client sends it',
+    async (name) => {
+      const edges = (range: string) =>
+        gateway.post(`{ outfitConnection(${range}) { edges { cursor } } }`);
+      const all = await edges('first: 3');
+      expect(all.data).toHaveProperty('outfitConnection.edges.length', 3);
+      expect(await edges(`first: 3, ${name}: ""`)).toEqual(all);
+    },
+  );
+
   test.each(['after', 'before'])('%s must be a cursor', async (name) => {
-    for (const cursor of ['', 'garbage', '12', `${cursors[3]}=`, `${cursors[3]}x`, '\\u0000']) {
+    for (const cursor of ['garbage', ' ', '12', `${cursors[3]}=`, `${cursors[3]}x`, '\\u0000']) {
       expect(await failure(`first: 3, ${name}: "${cursor}"`)).toEqual({
         code: 'BAD_USER_INPUT',
         message: `${name} is not a cursor of this list.`,

@@ -30,7 +30,11 @@ const post = (base: string, body: object) =>
   });
 
 const startSmall = async () =>
-  runServer({ ...(await demoEnvironment()), NODE_OPTIONS: '--max-old-space-size=256' });
+  runServer({
+    ...(await demoEnvironment()),
+    NODE_OPTIONS: '--max-old-space-size=256',
+    GRAPHQL_MAX_COST: '5000',
+  });
 
 test(`${variants} variants of a costly document, ${rounds} times each, in a heap of 256 MB`, async () => {
   const server = await startSmall();

@@ -2,7 +2,15 @@
 import type { LightMyRequestResponse } from 'fastify';
 import {
   buildClientSchema,
+  type GraphQLInputType,
+  type GraphQLObjectType,
   getIntrospectionQuery,
+  getNamedType,
+  getNullableType,
+  isCompositeType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
   lexicographicSortSchema,
   printSchema,
 } from 'graphql';
@@ -11,6 +19,7 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { type TestGateway, useGateway } from '../support/gateway.ts';
 import { postGraphql } from '../support/http/graphql.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -99,15 +108,35 @@ describe('the size of a document', () => {
     await expectRefusal(gateway, onOne, 'TOO_MANY_DIRECTIVES', /51 .*most 50/);
   });
 
-  test('is 20 repeated fields at most', async () => {
-    await expectData(gateway, `{ ${'__typename '.repeat(21)} outfits { count } }`);
-    for (const query of [
-      `{ ${'__typename '.repeat(22)} }`,
-      `{ outfits { ${'count '.repeat(11)} } ... on Query { ${'a: __typename '.repeat(12)} } }`,
-      `{ outfits { results { ${'user { id } '.repeat(22)} } } }`,
-    ]) {
+  test('is 20 repeated fields with arguments or fields at most in one set of fields', async () => {
+    const user = (count: number) => `{ outfits { results { ${'user { id } '.repeat(count)} } } }`;
+    const list = (count: number) => `{ ${'outfits(page: 1) { count } '.repeat(count)} }`;
+    await expectData(gateway, user(21));
+    for (const query of [user(22), list(22)]) {
       await expectRefusal(gateway, query, 'TOO_MANY_REPEATS', /21 repeated fields.* most 20/);
     }
+    const names = `{ ${'__typename '.repeat(990)} }`;
+    await expectRefusal(gateway, names, 'TOO_MANY_REPEATS', /repeats too many fields/);
+  });
+
+  test.each([
+    [
+      'a field twice in each fragment',
+      times(21, (i) => `fragment F${i} on Outfit { title id id }`),
+    ],
+    [
+      'fields of an owner in each fragment',
+      times(21, (i) => `fragment F${i} on Outfit { user { id username } user { id } }`),
+    ],
+  ])('does not count repeats of several sets together: %s', async (_name, fragments) => {
+    const spreads = times(21, (index) => `...F${index}`);
+    await expectData(gateway, `{ outfits { results { ${spreads} } } } ${fragments}`);
+  });
+
+  test('does not count __typename that tools write twice', async () => {
+    const field = (index: number) =>
+      `a${index}: outfit(databaseId: 1) { __typename id __typename }`;
+    await expectData(gateway, `{ ${times(21, field)} }`);
   });
 
   const chain = (length: number, body: (next: string) => string) =>
@@ -190,9 +219,19 @@ describe('the cost of a document', () => {
       1 + 2 + 1 + (1 + 7),
     ],
     [
-      'what is skipped counts',
-      'query ($no: Boolean = false) { outfits { results @include(if: $no) { id } } }',
-      1 + 7,
+      'what is skipped does not count',
+      'query ($no: Boolean = false) { outfits { results @include(if: $no) { id } } b: outfits { results @skip(if: $no) { id } } }',
+      1 + 1 + 7,
+    ],
+    [
+      'fields of one name are merged, in fragments too',
+      '{ ...A outfits { count results { title } } ... on Query { ...B } } fragment A on Query { outfits { results { id } } } fragment B on Query { outfits { results { user { id } } } }',
+      1 + 7 * 2,
+    ],
+    [
+      'of several types the dearest counts',
+      `{ node(id: "T3V0Zml0OjE=") { ... on Outfit { user { id } } ... on User { outfits(pageSize: 2) { results { id } } } ... on Node { id } } }`,
+      1 + 1 + 2,
     ],
     [
       'only the operation that is meant counts, wherever it stands',
@@ -235,6 +274,170 @@ describe('the cost of a document', () => {
     for (let round = 0; round < 3; round++) {
       await expectRefusal(gateway, query, 'QUERY_TOO_COSTLY', /can give 181 objects/, { n: 90 });
     }
+  });
+});
+
+describe('a document of an app', () => {
+  const gateway = useGateway('PostgreSQL', rows);
+
+  const tab = (name: string, filter: string, condition: string) =>
+    `${name}: outfits(filter: { ${filter} }) ${condition} { count }`;
+  const leaves =
+    'id databaseId title description imageKey imageOriginalUrl private created modified';
+  const component = (index: number) =>
+    `fragment F${index} on Outfit { user { outfits(pageSize: 20) { results { ${leaves} } } } }`;
+  const both = `... on Outfit { user { outfits(pageSize: 3) { results { id } } } }
+    ... on User { outfits(pageSize: 4) { results { id } } }`;
+  test.each<[string, string, number, object?]>([
+    [
+      'that reads one list in four fragments',
+      `query ($f: OutfitFilter) { ...Head ...List ...Pager ...Empty }
+        fragment Head on Query { outfits(filter: $f) { count } }
+        fragment List on Query { outfits(filter: $f) { results { id title } } }
+        fragment Pager on Query { outfits(filter: $f) { nextPage } }
+        fragment Empty on Query { outfits(filter: $f) { pageCount } }`,
+      21,
+      { f: { hasVideo: true } },
+    ],
+    [
+      'that writes one list four times',
+      `{ ${'outfits(filter: { hasVideo: true }) { count } '.repeat(4)} }`,
+      1,
+    ],
+    [
+      'that reads the fields of one list in five fragments',
+      `{ outfitConnection(first: 40) { nodes { ...F0 ...F1 ...F2 ...F3 ...F4 } } } ${[0, 1, 2, 3, 4].map(component).join(' ')}`,
+      1 + 40 * 23,
+    ],
+    [
+      'that shows one of four tabs',
+      `query ($a: Boolean!, $b: Boolean!) {
+        ${tab('a', 'hasVideo: true', '@include(if: $a)')} ${tab('b', 'hasVideo: false', '@include(if: $b)')}
+        ${tab('c', 'quality: [5]', '@skip(if: $a)')} ${tab('d', 'quality: [4]', '@skip(if: true)')} }`,
+      1,
+      { a: true, b: false },
+    ],
+    [
+      'that reads nodes of two types',
+      `query ($ids: [ID!]!) { nodes(ids: $ids) { ${both} } }`,
+      1 + 5 * (2 + 3),
+      { ids: ['VXNlcjox', 'VXNlcjoy', 'T3V0Zml0OjE=', 'T3V0Zml0OjI=', 'T3V0Zml0OjM='] },
+    ],
+  ])('%s costs what is executed', async (_name, query, cost, variables = {}) => {
+    const response = await ask(gateway, query, variables, { 'graphql-cost': '1' });
+    expect(response.json()).not.toHaveProperty('errors');
+    expect(response.headers['graphql-cost']).toBe(`${cost};max=1500`);
+  });
+
+  test('whose fragments have more places than are counted is refused at once', async () => {
+    const level = (index: number, next: string) =>
+      `fragment F${index} on Outfit { ${['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `${name}: user { outfits { results { ...F${index + 1} } } }`).join(' ')} user { outfits { results { ${next} } } } }`;
+    const levels = [0, 1, 2, 3, 4].map((index) => level(index, `...F${index + 1}`));
+    const query = `{ outfits { results { ...F0 } } } ${levels.join(' ')} fragment F5 on Outfit { id }`;
+    await expectRefusal(gateway, query, 'QUERY_TOO_COSTLY', /can give \d+ objects/);
+  });
+});
+
+describe('a value that is too large', () => {
+  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+  const odd = ['\u0344', '\ud83d', 'e\u0301', 'ﷺ', ' ', 'a'];
+
+  /** All places for a text, read from the schema: arguments, and fields of inputs. */
+  function placesOf(type: GraphQLInputType): unknown[] {
+    const inner = getNullableType(type);
+    const text = 'TEXT';
+    if (isListType(inner)) return placesOf(inner.ofType).map((value) => [value]);
+    if (!isInputObjectType(inner)) return [text];
+    return Object.values(inner.getFields()).flatMap((field) =>
+      placesOf(field.type).map((value) => ({ [field.name]: value })),
+    );
+  }
+  const rootFields = ['Query', 'Mutation'].flatMap((root) =>
+    Object.values((schema.getType(root) as GraphQLObjectType).getFields()).flatMap((field) =>
+      field.args.flatMap((arg) =>
+        placesOf(arg.type).map((value) => ({
+          root,
+          field,
+          arg,
+          value,
+          name: JSON.stringify(value),
+        })),
+      ),
+    ),
+  );
+
+  test.each(rootFields)(
+    'is refused without being repeated in $root.$field.name($arg.name: $name)',
+    async ({ root, field, arg, value }) => {
+      const others = field.args.filter((one) => one !== arg && isNonNullType(one.type));
+      const given = [...others.map(({ name }) => `${name}: "x"`), `${arg.name}: $v`].join();
+      const type = getNamedType(field.type);
+      const selection = isCompositeType(type) ? '{ __typename }' : '';
+      const query = `${root.toLowerCase()} ($v: ${arg.type}) { ${field.name}(${given}) ${selection} }`;
+      for (const character of odd) {
+        const payload = JSON.stringify({ query, variables: { v: value } }).replace(
+          'TEXT',
+          JSON.stringify(character.repeat(500_000 / character.length)).slice(1, -1),
+        );
+        const response = await postGraphql(gateway.app, payload, await signIn(1));
+        expect(response.json().errors).not.toHaveLength(0);
+        expect(response.json()).not.toHaveProperty('data');
+        expect(response.body.length).toBeLessThan(4_000);
+      }
+    },
+  );
+
+  test.each([
+    ['a text', '{ user(username: $v) { id } }', 'String', 'x'.repeat(20_001), /20001 characters/],
+    [
+      'an item',
+      '{ nodes(ids: $v) { id } }',
+      '[ID!]!',
+      ['', 'x'.repeat(30_000)],
+      /30000 characters/,
+    ],
+    [
+      'an object',
+      '{ outfits(filter: $v) { count } }',
+      'OutfitFilter',
+      Object.fromEntries(Array.from({ length: 60_000 }, (_, index) => [`k${index}`, 1])),
+      /60000 fields in one object, but at most 100/,
+    ],
+  ])('is a 400 with its size: %s', async (_name, selection, type, v, message) => {
+    const query = `query ($v: ${type}) ${selection}`;
+    await expectRefusal(gateway, query, 'VALUE_TOO_LARGE', message, { v });
+  });
+
+  test('is refused in the text of a document too', async () => {
+    const text = (length: number) => `{ user(username: "${'x'.repeat(length)}") { id } }`;
+    await expectData(gateway, text(20_000));
+    await expectRefusal(gateway, text(20_001), 'VALUE_TOO_LARGE', /20001 characters in one text/);
+    const name = `{ ${'x'.repeat(500_000)} }`;
+    expect((await ask(gateway, name)).body.length).toBeLessThan(1_000);
+  });
+
+  test('costs little where a text may be long but not as long as it is', async () => {
+    const lists = Array.from({ length: 50 }, (_, i) => `a${i}: outfits(filter: $f) { count }`);
+    const query = `query ($f: OutfitFilter) { ${lists.join(' ')} }`;
+    const long = odd.map((character) => character.repeat(20_000 / character.length));
+    for (const f of [
+      { hashtags: Array(20).fill(long[0]) },
+      ...long.map((search) => ({ search })),
+    ]) {
+      const { errors } = (await ask(gateway, query, { f })).json();
+      expect(errors).toHaveLength(50);
+      expect(errors[0].extensions.code).toBe('BAD_USER_INPUT');
+    }
+  });
+
+  test('is cut where an error of a variable would repeat it', async () => {
+    const query = 'query ($f: OutfitFilter) { outfits(filter: $f) { count } }';
+    const f = { createdFrom: 'x'.repeat(19_000) };
+    const response = await ask(gateway, query, { f });
+    expect(response.json().errors[0].message).toMatch(
+      /^Variable "\$f" got invalid value .* DateTime/,
+    );
+    expect(response.body.length).toBeLessThan(1_000);
   });
 });
 

@@ -408,7 +408,21 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(errors).toEqual([
         { field: 'title', messages: ['Ensure this field has no more than 255 characters.'] },
         { field: 'imageKey', messages: ['This field is required.'] },
-        { field: 'private', messages: ['This field may not be null.'] },
+      ]);
+    });
+
+    test('takes null for every field as omitted', async () => {
+      const others = ['title', 'description', 'imageOriginalUrl', 'private', 'backgroundColor'];
+      const nulls = [...others, 'video', 'device'].map((name) => [name, null]);
+      const input = { imageKey: image, ...Object.fromEntries(nulls) };
+      const { outfit, errors } = await mutate(owner, 'createOutfit', { input });
+      const plain = (await mutate(owner, 'createOutfit', { input: { imageKey: image } })).outfit;
+      expect(errors).toEqual([]);
+      const own = { id: 0, created: '', modified: '' };
+      expect({ ...outfit, ...own }).toEqual({ ...plain, ...own });
+      const missing = await mutate(owner, 'createOutfit', { input: { imageKey: null } });
+      expect(missing.errors).toEqual([
+        { field: 'imageKey', messages: ['This field is required.'] },
       ]);
     });
 
@@ -464,13 +478,26 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(again.outfit).toMatchObject({ image_key: second, image_original_url: image });
     });
 
+    test('keeps what is null in a change, but its video', async () => {
+      const { outfit: before } = await mutate(owner, 'likeOutfit', { id });
+      const names = ['title', 'description', 'imageKey', 'imageOriginalUrl', 'private'];
+      const nulls = [...names, 'backgroundColor', 'device'].map((name) => [name, null]);
+      const { outfit, errors } = await mutate(owner, 'updateOutfit', {
+        id,
+        input: Object.fromEntries([...nulls, ['video', null]]),
+      });
+      expect(errors).toEqual([]);
+      const changed = { modified: expect.any(String), modification_device: 'web' };
+      expect(outfit).toEqual({ ...before, ...changed, video: null, play_video: false });
+    });
+
     test('stays as it is when a change is wrong', async () => {
       const { outfit, errors } = await mutate(owner, 'updateOutfit', {
         id,
-        input: { title: 'New', imageKey: null },
+        input: { title: 'New', imageKey: '' },
       });
       expect(outfit).toBeNull();
-      expect(errors).toEqual([{ field: 'imageKey', messages: ['This field may not be null.'] }]);
+      expect(errors).toEqual([{ field: 'imageKey', messages: ['This field may not be blank.'] }]);
       expect((await ask({}, `{ outfit(databaseId: ${id}) { title } }`)).data).toEqual({
         outfit: { title: '' },
       });

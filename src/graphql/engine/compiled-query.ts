@@ -5,13 +5,13 @@ import {
   isNonNullType,
   Kind,
   type OperationDefinitionNode,
+  type SelectionSetNode,
   TypeInfo,
   visit,
   visitWithTypeInfo,
 } from 'graphql';
 import { isCompiledQuery, compileQuery as write } from 'graphql-jit';
 import type { Context } from '../context.ts';
-import { countCost } from './cost.ts';
 
 export type CompiledQuery = NonNullable<ReturnType<typeof compileQuery>>;
 
@@ -44,15 +44,40 @@ export function countSelections(
   operation: OperationDefinitionNode,
 ): number | undefined {
   if (!isSafe(schema, document)) return undefined;
-  const { selections } = countCost(schema, document, operation, undefined);
+  const selections = expandedSize(document, operation);
   return selections > maxSelections ? undefined : selections;
+}
+
+/** Fields with fragments expanded: graphql-jit writes out each path. */
+function expandedSize({ definitions }: DocumentNode, { selectionSet }: OperationDefinitionNode) {
+  const sets = new Map<string, SelectionSetNode>();
+  for (const definition of definitions) {
+    if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
+    sets.set(definition.name.value, definition.selectionSet);
+  }
+  const sizes = new Map<SelectionSetNode, number>();
+  const sizeOf = (set: SelectionSetNode | undefined): number => {
+    if (!set) return 0;
+    let size = sizes.get(set) ?? 0;
+    if (sizes.has(set)) return size;
+    for (const one of set.selections) {
+      size +=
+        one.kind === Kind.FRAGMENT_SPREAD
+          ? sizeOf(sets.get(one.name.value))
+          : sizeOf(one.selectionSet);
+      if (one.kind === Kind.FIELD) size += 1;
+    }
+    sizes.set(set, size);
+    return size;
+  };
+  return sizeOf(selectionSet);
 }
 
 /**
  * Whether graphql-jit 0.8.9 answers as graphql-js does. With `@skip` and `@include` it omits fields, or includes
- * excluded ones. A variable inside a list may be null where null is not allowed; inside an object it is null instead of
+ * excluded ones. It loses a name such as `__proto__`. A variable inside a list may be null where null is not allowed; inside an object it is null instead of
  * absent, which means the same for a nullable field without a default (`filter`). Without these, none of 33,900 random
- * documents was answered differently. Introspection is excluded because `countCost` does not expand it.
+ * documents was answered differently. Introspection is excluded because it is never hot.
  */
 function isSafe(schema: GraphQLSchema, document: DocumentNode): boolean {
   let found = false;
@@ -61,14 +86,16 @@ function isSafe(schema: GraphQLSchema, document: DocumentNode): boolean {
     Directive: () => {
       found = true;
     },
-    Variable: (_node, _key, _parent, _path, ancestors) => {
+    Variable: ({ name }, _key, _parent, _path, ancestors) => {
+      if (name.value.startsWith('__')) found = true;
       const kinds = ancestors.map((node) => ('kind' in node ? node.kind : undefined));
       const isOptional =
         !isNonNullType(typeInfo.getInputType()) && typeInfo.getDefaultValue() === undefined;
       if (kinds.includes(Kind.LIST) || (kinds.includes(Kind.OBJECT) && !isOptional)) found = true;
     },
-    Field: ({ name }) => {
-      if (name.value === '__schema' || name.value === '__type') found = true;
+    Field: ({ name, alias }) => {
+      const isMeta = name.value === '__schema' || name.value === '__type';
+      if (isMeta || alias?.value.startsWith('__')) found = true;
     },
   });
   visit(document, visitor);

@@ -4,31 +4,34 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
+  type GraphQLDirective,
   GraphQLError,
   type GraphQLField,
+  GraphQLIncludeDirective,
   type GraphQLNamedType,
+  type GraphQLObjectType,
   type GraphQLSchema,
+  GraphQLSkipDirective,
   getArgumentValues,
+  getDirectiveValues,
   getNamedType,
+  type InlineFragmentNode,
+  isAbstractType,
   isCompositeType,
-  isInterfaceType,
-  isObjectType,
   Kind,
   type OperationDefinitionNode,
+  type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
 import type { Config } from '../../config.ts';
 
+/** What an operation can give at most, for limits and for taking turns. */
 export interface Cost {
   readonly objects: number;
   /** Fields of all these objects. */
   readonly fields: number;
-  /** Fields of the document, with fragments expanded. */
-  readonly selections: number;
   /** Cost of the filters of lists for the database, by `weighFilter`: once for each field of the document. */
   readonly weight: number;
-  /** Names of the conditions in these filters; of a field without a filter, its own. */
-  readonly conditions: ReadonlySet<string>;
 }
 
 /** `extensions.countItems` of a field: maximum number of its items. Default: one object or value. */
@@ -42,32 +45,50 @@ export type WeighFilter = (args: Record<string, unknown>) => number;
 
 export type CostConfig = Pick<Config, 'pageSize'>;
 
-type Part = Omit<Cost, 'conditions'>;
-const nothing: Part = { objects: 0, fields: 0, selections: 0, weight: 0 };
-
-/** @param count coerced variables; undefined: a list counts as one item, since its size depends on them */
-export function countCost(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  count: CountOptions | undefined,
-): Cost {
-  const root = schema.getRootType(operation.operation);
-  const counter = new CostCounter(schema, document, count);
-  const parts = root ? counter.countSet(operation.selectionSet, root) : nothing;
-  return { ...parts, conditions: counter.conditions };
+/** An operation with its coerced variables. */
+export interface Countable {
+  readonly document: DocumentNode;
+  readonly node: OperationDefinitionNode;
+  readonly variables: Record<string, unknown>;
 }
 
-/** Memoized by selection set: a fragment that is spread many times is counted once. */
+const nothing: Cost = { objects: 0, fields: 0, weight: 0 };
+
+/** Places in the result that are counted: only a hostile document has so many, by fragments within fragments. */
+const maxGroups = 10_000;
+
+export interface Counted extends Cost {
+  /** Names of the conditions that weigh; of a field without a filter, its own. */
+  readonly conditions: ReadonlySet<string>;
+}
+
+export function countCost(
+  schema: GraphQLSchema,
+  config: CostConfig,
+  { document, node, variables }: Countable,
+): Counted {
+  const root = schema.getRootType(node.operation);
+  const counter = new CostCounter(schema, config, document, variables);
+  const cost = root ? counter.countSets([node.selectionSet], root) : nothing;
+  return { ...cost, conditions: counter.conditions };
+}
+
+/**
+ * Counts what execution would execute, as `collectFields` of graphql-js does: fields of one response key are merged, and
+ * what @skip and @include leave out is left out. Of an abstract type, the dearest object type counts.
+ */
 class CostCounter {
   readonly conditions = new Set<string>();
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
-  readonly #counted = new Map<SelectionSetNode, Part>();
+  /** By type and the selection sets that are merged: fragments that are spread in many places are counted once. */
+  readonly #counted = new Map<string, Cost>();
+  readonly #ids = new Map<SelectionSetNode, number>();
 
   constructor(
     private readonly schema: GraphQLSchema,
+    private readonly config: CostConfig,
     { definitions }: DocumentNode,
-    private readonly options: CountOptions | undefined,
+    private readonly variables: Record<string, unknown>,
   ) {
     for (const definition of definitions) {
       if (definition.kind === Kind.FRAGMENT_DEFINITION) {
@@ -76,89 +97,121 @@ class CostCounter {
     }
   }
 
-  countSet(set: SelectionSetNode, type: GraphQLCompositeType): Part {
-    const memoized = this.#counted.get(set);
-    if (memoized) return memoized;
-    const total = { ...nothing };
-    for (const selection of set.selections) {
-      const { objects, fields, selections, weight } =
-        selection.kind === Kind.FIELD
-          ? this.#countField(selection, type)
-          : selection.kind === Kind.FRAGMENT_SPREAD
-            ? this.#countFragment(this.#fragments.get(selection.name.value), type)
-            : this.#countFragment(selection, type);
-      total.objects += objects;
-      total.fields += fields;
-      total.selections += selections;
-      total.weight += weight;
+  countSets(sets: readonly SelectionSetNode[], type: GraphQLCompositeType): Cost {
+    if (isAbstractType(type)) {
+      const costs = this.schema.getPossibleTypes(type).map((one) => this.countSets(sets, one));
+      return costs.reduce(dearest, nothing);
     }
-    this.#counted.set(set, total);
+    const key = `${type.name} ${sets.map((set) => this.#idOf(set))}`;
+    const counted = this.#counted.get(key);
+    if (counted) return counted;
+    if (this.#counted.size >= maxGroups) return { ...nothing, fields: Number.POSITIVE_INFINITY };
+    const groups = new Map<string, FieldNode[]>();
+    const spread = new Set<string>();
+    for (const set of sets) this.#collect(set, type, groups, spread);
+    const costs = [...groups.values()].map((nodes) => this.#countField(nodes, type));
+    const total = costs.reduce(add, nothing);
+    this.#counted.set(key, total);
     return total;
   }
 
-  #countFragment(
-    fragment: Partial<Pick<FragmentDefinitionNode, 'selectionSet' | 'typeCondition'>> | undefined,
-    parent: GraphQLCompositeType,
-  ): Part {
-    if (!fragment?.selectionSet) return nothing;
-    const { typeCondition } = fragment;
-    const type = typeCondition ? this.schema.getType(typeCondition.name.value) : parent;
-    return isCompositeType(type) ? this.countSet(fragment.selectionSet, type) : nothing;
+  #idOf(set: SelectionSetNode): number {
+    const id = this.#ids.get(set) ?? this.#ids.size;
+    this.#ids.set(set, id);
+    return id;
   }
 
-  #countField(node: FieldNode, parent: GraphQLCompositeType): Part {
-    const field = fieldOf(parent, node.name.value);
+  #collect(
+    { selections }: SelectionSetNode,
+    type: GraphQLObjectType,
+    groups: Map<string, FieldNode[]>,
+    spread: Set<string>,
+  ): void {
+    for (const node of selections) {
+      if (!this.#isIncluded(node)) continue;
+      if (node.kind === Kind.FIELD) {
+        const key = (node.alias ?? node.name).value;
+        const group = groups.get(key);
+        if (group) group.push(node);
+        else groups.set(key, [node]);
+        continue;
+      }
+      const isNamed = node.kind === Kind.FRAGMENT_SPREAD;
+      if (isNamed && spread.has(node.name.value)) continue;
+      if (isNamed) spread.add(node.name.value);
+      const fragment = isNamed ? this.#fragments.get(node.name.value) : node;
+      if (fragment && this.#matches(fragment, type)) {
+        this.#collect(fragment.selectionSet, type, groups, spread);
+      }
+    }
+  }
+
+  #matches(
+    { typeCondition }: FragmentDefinitionNode | InlineFragmentNode,
+    type: GraphQLObjectType,
+  ): boolean {
+    const named = typeCondition && this.schema.getType(typeCondition.name.value);
+    if (!named || named === type) return true;
+    return isAbstractType(named) && this.schema.isSubType(named, type);
+  }
+
+  #isIncluded(node: SelectionNode): boolean {
+    if (!node.directives?.length) return true;
+    const conditionOf = (directive: GraphQLDirective) =>
+      getDirectiveValues(directive, node, this.variables)?.['if'];
+    try {
+      if (conditionOf(GraphQLSkipDirective) === true) return false;
+      return conditionOf(GraphQLIncludeDirective) !== false;
+    } catch (error) {
+      // Execution fails on this condition too.
+      if (error instanceof GraphQLError) return false;
+      throw error;
+    }
+  }
+
+  #countField(nodes: readonly FieldNode[], parent: GraphQLObjectType): Cost {
+    const [node] = nodes as [FieldNode];
+    const field = parent.getFields()[node.name.value];
     const type: GraphQLNamedType | undefined = field && getNamedType(field.type);
     // A scalar, or introspection, whose nested lists graphql-js limits itself.
-    if (!field || !node.selectionSet || !isCompositeType(type)) {
-      return { objects: 0, fields: 1, selections: 1, weight: 0 };
-    }
-    const { options } = this;
-    const { items, weight, names } = options ? measureField(field, node, options) : unmeasured;
-    for (const name of names) this.conditions.add(name);
-    const below = this.countSet(node.selectionSet, type);
+    if (!field || !isCompositeType(type)) return { objects: 0, fields: 1, weight: 0 };
+    const { items, weight } = this.#measure(field, node);
+    const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const below = items === 0 ? nothing : this.countSets(sets, type);
     return {
       objects: 1 + items * below.objects,
       fields: 1 + items * below.fields,
-      selections: 1 + below.selections,
       weight: weight + below.weight,
     };
   }
-}
 
-function fieldOf(type: GraphQLCompositeType, name: string) {
-  return isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
-}
-
-interface CountOptions {
-  readonly variables: Record<string, unknown>;
-  readonly config: CostConfig;
-}
-
-const unmeasured = { items: 1, weight: 0, names: [] as readonly string[] };
-
-function measureField(
-  field: GraphQLField<unknown, unknown>,
-  node: FieldNode,
-  { variables, config }: CountOptions,
-) {
-  const { countItems, weighFilter } = field.extensions as {
-    readonly countItems?: CountItems;
-    readonly weighFilter?: WeighFilter;
-  };
-  if (!countItems) return unmeasured;
-  try {
-    const args = getArgumentValues(field, node, variables);
-    const items = countItems(args, config);
-    const weight = weighFilter?.(args) ?? 0;
-    return {
-      items,
-      weight,
-      names: weight > 0 ? Object.keys(args['filter'] ?? { [node.name.value]: weight }) : [],
+  #measure(field: GraphQLField<unknown, unknown>, node: FieldNode) {
+    const { countItems, weighFilter } = field.extensions as {
+      readonly countItems?: CountItems;
+      readonly weighFilter?: WeighFilter;
     };
-  } catch (error) {
-    // Execution fails on these arguments too: the field is an error, and nothing below it is read.
-    if (error instanceof GraphQLError) return { ...unmeasured, items: 0 };
-    throw error;
+    if (!countItems) return { items: 1, weight: 0 };
+    try {
+      const args = getArgumentValues(field, node, this.variables);
+      const items = countItems(args, this.config);
+      const weight = weighFilter?.(args) ?? 0;
+      if (weight > 0) {
+        const names = Object.keys(args['filter'] ?? { [node.name.value]: weight });
+        for (const name of names) this.conditions.add(name);
+      }
+      return { items, weight };
+    } catch (error) {
+      // Execution fails on these arguments too: the field is an error, and nothing below it is read.
+      if (error instanceof GraphQLError) return { items: 0, weight: 0 };
+      throw error;
+    }
   }
 }
+
+const combine = (of: (a: number, b: number) => number) => (a: Cost, b: Cost) => ({
+  objects: of(a.objects, b.objects),
+  fields: of(a.fields, b.fields),
+  weight: of(a.weight, b.weight),
+});
+const add = combine((a, b) => a + b);
+const dearest = combine(Math.max);

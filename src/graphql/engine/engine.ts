@@ -11,6 +11,7 @@ import type { ReadAt } from '../../database/standby/replicas.ts';
 import { currentTask, type StartTask } from '../../database/task.ts';
 import type { HttpError } from '../../errors.ts';
 import type { Context, ContextFactory } from '../context.ts';
+import { invalidArgument } from '../errors.ts';
 import type { Answer, AnswerCache, Reading } from './answer-cache.ts';
 import { type CompiledQuery, compileQuery } from './compiled-query.ts';
 import { type LimitConfig, refuseVariables } from './limits.ts';
@@ -187,6 +188,9 @@ function publishError(error: GraphQLError, log: FastifyBaseLogger): GraphQLError
     const { nodes = null, path = null } = error;
     return new GraphQLError(message, { nodes, path, extensions: { code } });
   }
+  const { extensions, message, originalError = error } = error;
+  const isOfGraphql = originalError instanceof GraphQLError && extensions['code'] === undefined;
+  if (isOfGraphql && message.startsWith('Argument "')) return invalidArgument(error);
   // Explicit: NODE_ENV=development would publish stack traces.
   const isDev = false;
   const masked = maskError(error, 'Internal server error.', isDev) as GraphQLError;

@@ -1,6 +1,7 @@
 // Limits of a document: its size before parsing and validation, its cost before execution.
 import {
   type ASTNode,
+  type ASTVisitor,
   type DocumentNode,
   GraphQLError,
   type GraphQLInputType,
@@ -15,14 +16,16 @@ import {
   type OperationDefinitionNode,
   parse,
   type SelectionSetNode,
+  SingleFieldSubscriptionsRule,
   specifiedRules,
   typeFromAST,
+  type ValidationContext,
   validate,
   valueFromAST,
   visit,
 } from 'graphql';
 import type { Config } from '../../config.ts';
-import { invalidDocument, invalidVariables, type LimitCode, overLimit } from '../errors.ts';
+import { invalidDocument, invalidVariable, type LimitCode, overLimit } from '../errors.ts';
 import { countCost } from './cost.ts';
 
 /** More than a screen of an app needs. The worst document is refused or validated within 0.1 s. */
@@ -34,8 +37,12 @@ const limits = {
   /** Aliases of and within `__schema` and `__type`, which the cost analysis skips. Tools use none. */
   introspectionAliases: 2,
   directives: 50,
-  /** Repeated names in one selection set: validation compares each with each. No tool writes any. */
+  /** Fields that repeat another of one selection set, with arguments or fields: validation compares each with each. */
   repeats: 20,
+  /** Characters of a text in a document or its variables: twice those of the longest text that can be stored. */
+  text: 20_000,
+  /** Fields of one object in variables. */
+  keys: 100,
   /** Per object of GRAPHQL_MAX_COST: an outfit and its user have 23 together. Aliases could add fifty per object. */
   fieldsPerObject: 12,
   /** By `weightOf` of outfits/lists/list.ts: three lists without an index, six searches, or twelve lists of a user. */
@@ -67,12 +74,39 @@ export function validateWithin(
 ): readonly GraphQLError[] {
   const error = checkSize(document);
   if (error) return [error];
-  const rules = config.graphqlIntrospection ? specifiedRules : rulesWithoutIntrospection;
+  const rules = config.graphqlIntrospection
+    ? ownRules
+    : [...ownRules, NoSchemaIntrospectionCustomRule];
   const errors = validate(schema, document, rules, errorOptionsOf(config));
-  return errors.map((invalid) => invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'));
+  return errors.map((invalid) =>
+    invalid.message === 'Validation aborted.'
+      ? overLimit('TOO_MANY_REPEATS', 'The document repeats too many fields.')
+      : invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'),
+  );
 }
 
-const rulesWithoutIntrospection = [...specifiedRules, NoSchemaIntrospectionCustomRule];
+const ownRules = specifiedRules.map((rule) =>
+  rule === SingleFieldSubscriptionsRule ? singleFieldSubscriptions : rule,
+);
+
+/** The rule of graphql-js throws at a condition with a variable; the next edition of the specification forbids any. */
+function singleFieldSubscriptions(context: ValidationContext): ASTVisitor {
+  const { OperationDefinition: check } = SingleFieldSubscriptionsRule(context) as {
+    OperationDefinition(node: OperationDefinitionNode): void;
+  };
+  return {
+    OperationDefinition(node) {
+      try {
+        check(node);
+      } catch (error) {
+        if (!(error instanceof GraphQLError)) throw error;
+        const message =
+          'The root of a subscription takes no @skip and no @include with a variable.';
+        context.reportError(new GraphQLError(message, { nodes: error.nodes ?? node }));
+      }
+    },
+  };
+}
 
 /** Suggestions would disclose names of the schema while introspection is off. */
 const errorOptionsOf = ({ graphqlIntrospection }: LimitConfig) => ({
@@ -92,11 +126,47 @@ export function refuseVariables(
   { document, node }: Executable,
   given: Record<string, unknown>,
 ): readonly GraphQLError[] {
-  const definitions = node.variableDefinitions ?? [];
-  const { errors, coerced } = getVariableValues(schema, definitions, given, errorOptionsOf(config));
-  if (errors) return errors.map(invalidVariables);
+  const { errors, coerced } = coerceVariables(schema, config, node, given);
+  if (errors) return errors;
   const error = findExcess(schema, config, { document, node }, coerced);
   return error ? [error] : [];
+}
+
+function coerceVariables(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  given: Record<string, unknown>,
+): ReturnType<typeof getVariableValues> {
+  for (const { variable } of variableDefinitions) {
+    const name = variable.name.value;
+    const size = Object.hasOwn(given, name) && findExcessiveSize(given[name]);
+    if (size) return { errors: [overLimit('VALUE_TOO_LARGE', `Variable "$${name}" has ${size}`)] };
+  }
+  const options = errorOptionsOf(config);
+  const { errors, coerced } = getVariableValues(schema, variableDefinitions, given, options);
+  return errors ? { errors: errors.map(invalidVariable) } : { coerced };
+}
+
+/** Called before anything converts, compares or quotes a value. */
+function findExcessiveSize(value: unknown): string | undefined {
+  if (typeof value === 'string') {
+    return value.length > limits.text
+      ? describeSize(value.length, 'text', 'characters')
+      : undefined;
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  const keys = Array.isArray(value) ? 0 : Object.keys(value).length;
+  if (keys > limits.keys) return describeSize(keys, 'keys', 'fields in one object');
+  for (const inner of Object.values(value)) {
+    const excess = findExcessiveSize(inner);
+    if (excess) return excess;
+  }
+  return undefined;
+}
+
+function describeSize(found: number, limit: keyof typeof limits, things: string): string {
+  return `${found} ${things}, but at most ${limits[limit]} are allowed.`;
 }
 
 function findExcess(
@@ -107,8 +177,8 @@ function findExcess(
 ): GraphQLError | undefined {
   const { graphqlMaxCost } = config;
   const maxFields = limits.fieldsPerObject * graphqlMaxCost;
-  const cost = countCost(schema, document, node, { variables, config });
-  const { objects, fields, weight, conditions } = cost;
+  const counted = countCost(schema, config, { document, node, variables });
+  const { objects, fields, weight, conditions } = counted;
   return (
     compare('QUERY_TOO_COSTLY', objects, graphqlMaxCost, 'objects') ??
     compare('QUERY_TOO_COSTLY', fields, maxFields, 'fields') ??
@@ -127,7 +197,7 @@ export function findExcessOf(
   config: LimitConfig,
   operation: Executable,
 ): GraphQLError | undefined {
-  const variables: Record<string, unknown> = {};
+  const variables: Record<string, unknown> = Object.create(null);
   for (const { variable, defaultValue, type } of operation.node.variableDefinitions ?? []) {
     const inputType = typeFromAST(schema, type as NamedTypeNode) as GraphQLInputType;
     const least = getNullableType(inputType);
@@ -146,8 +216,8 @@ export function countObjects(
   { document, node }: Executable,
   given: Record<string, unknown>,
 ): number | undefined {
-  const { coerced } = getVariableValues(schema, node.variableDefinitions ?? [], given);
-  return coerced && countCost(schema, document, node, { variables: coerced, config }).objects;
+  const { coerced } = coerceVariables(schema, config, node, given);
+  return coerced && countCost(schema, config, { document, node, variables: coerced }).objects;
 }
 
 /** Limits before validation: counts everything in the document, used or not. */
@@ -156,11 +226,13 @@ function checkSize(document: DocumentNode): GraphQLError | undefined {
   let introspectionAliases = 0;
   let directives = 0;
   let repeats = 0;
+  let longest = 0;
   let levelsOfIntrospection = 0;
   visit(document, {
     enter(node) {
       if (node.kind === Kind.DIRECTIVE) directives++;
-      if (node.kind === Kind.SELECTION_SET) repeats += countRepeats(node);
+      if (node.kind === Kind.SELECTION_SET) repeats = Math.max(repeats, countRepeats(node));
+      if (node.kind === Kind.STRING) longest = Math.max(longest, node.value.length);
       if (node.kind === Kind.FIELD && node.alias) {
         aliases++;
         if (levelsOfIntrospection > 0 || node.name.value === '__schema') introspectionAliases++;
@@ -178,13 +250,16 @@ function checkSize(document: DocumentNode): GraphQLError | undefined {
     compare('TOO_MANY_ALIASES', aliases, limits.aliases, 'aliases') ??
     compare('TOO_MANY_ALIASES', introspectionAliases, maxAliases, 'aliases in introspection') ??
     compare('TOO_MANY_DIRECTIVES', directives, limits.directives, 'directives') ??
-    compare('TOO_MANY_REPEATS', repeats, limits.repeats, 'repeated fields')
+    compare('TOO_MANY_REPEATS', repeats, limits.repeats, 'repeated fields in one selection set') ??
+    compare('VALUE_TOO_LARGE', longest, limits.text, 'characters in one text')
   );
 }
 
 function countRepeats({ selections }: SelectionSetNode): number {
   const names = selections.flatMap((selection) =>
-    selection.kind === Kind.FIELD ? [(selection.alias ?? selection.name).value] : [],
+    selection.kind === Kind.FIELD && (selection.selectionSet || selection.arguments?.length)
+      ? [(selection.alias ?? selection.name).value]
+      : [],
   );
   return names.length - new Set(names).size;
 }
@@ -229,6 +304,6 @@ function compare(
   const verb = code === 'QUERY_TOO_COSTLY' ? 'can give' : 'has';
   return overLimit(
     code,
-    `The document ${verb} ${found} ${things}, but at most ${max} are allowed.`,
+    `The document ${verb} ${Number.isFinite(found) ? found : 'countless'} ${things}, but at most ${max} are allowed.`,
   );
 }

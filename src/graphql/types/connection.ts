@@ -123,7 +123,8 @@ function readCursor(
   cursor: string | null | undefined,
   ordering: Ordering,
 ): SortKey | undefined {
-  if (cursor === null || cursor === undefined) return undefined;
+  // Apollo Client sends "" as the cursor of an empty list.
+  if (!cursor) return undefined;
   const place = parseCursor(cursor);
   if (!place) throw badUserInput(`${name} is not a cursor of this list.`);
   if (place.field !== ordering.field) {

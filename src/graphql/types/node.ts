@@ -1,5 +1,6 @@
 // Node, node(id), nodes(ids), and global ids. @see https://relay.dev/graphql/objectidentification.htm
 import { decodeGlobalID, encodeGlobalID } from '@pothos/plugin-relay';
+import { cut } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { badUserInput } from '../errors.ts';
@@ -12,6 +13,8 @@ const loaders = {
 type NodeType = keyof typeof loaders;
 
 const maxNodes = 100;
+/** More characters than an id of this service has. */
+const maxIdLength = 50;
 
 export const Node = builder.interfaceRef<{ readonly id: number }>('Node').implement({
   description: 'An object with a global identifier, by which `node` fetches it.',
@@ -39,6 +42,7 @@ export function readGlobalId(type: NodeType, text: string, name = 'id'): number 
 
 function parse(text: string, name: string) {
   try {
+    if (text.length > maxIdLength) throw new RangeError();
     const decoded = decodeGlobalID(text);
     const id = Number(decoded.id);
     const type = decoded.typename as NodeType;
@@ -48,7 +52,7 @@ function parse(text: string, name: string) {
   } catch {
     // Not base64 of a type and an id.
   }
-  const shown = JSON.stringify(text.length > 50 ? `${text.slice(0, 50)}…` : text);
+  const shown = JSON.stringify(cut(text, 50));
   throw badUserInput(
     `${name} is not an id of this service: ${shown}. For a number, use databaseId.`,
   );

@@ -2,6 +2,7 @@
 import type { InputShapeFromTypeParam } from '@pothos/core';
 import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
 import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/filter.ts';
+import { isLonger } from '../../outfits/length.ts';
 import {
   defaultOrdering,
   type Ordering,
@@ -89,7 +90,7 @@ function readHashtag(text: string, name: string): string {
 /** The words of a search; undefined: none. @throws GraphQLError that names the argument of an invalid search */
 export function readSearch(name: string, text: string | null | undefined): string[] | undefined {
   if (text === null || text === undefined) return undefined;
-  if ([...text].length > maxLength) {
+  if (isLonger(text, maxLength)) {
     throw badUserInput(`${name} must have at most ${maxLength} characters.`);
   }
   // PostgreSQL text cannot hold NUL or lone surrogates.

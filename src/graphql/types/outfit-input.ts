@@ -53,14 +53,13 @@ const content = (t: Fields, isNew: boolean) => ({
     extensions: { mayBeBlank: true, example: '#f1e7da' },
   }),
   video: t.string({
-    description:
-      'Absolute URL of the video below the video host, or its key, `outfits_videos/<uuid>.mp4`; null for none.',
+    description: `Absolute URL of the video below the video host, or its key, \`outfits_videos/<uuid>.mp4\`${isNew ? '; none when omitted' : '; null removes it'}.`,
     extensions: { mayBeNull: true, example: null },
   }),
 });
 
 export const CreateOutfitInput = builder.inputType('CreateOutfitInput', {
-  description: 'A new outfit.',
+  description: 'A new outfit. A field that is null counts as omitted.',
   fields: (t) => ({
     ...content(t, true),
     device: t.field({ type: Device, description: 'Device of publication; WEB when omitted.' }),
@@ -68,7 +67,8 @@ export const CreateOutfitInput = builder.inputType('CreateOutfitInput', {
 });
 
 export const UpdateOutfitInput = builder.inputType('UpdateOutfitInput', {
-  description: 'Changes to an outfit; omitted fields keep their values.',
+  description:
+    'Changes to an outfit; fields that are omitted or null keep their values, but `video: null` removes the video.',
   fields: (t) => ({
     ...content(t, false),
     device: t.field({ type: Device, description: 'Device of this change; WEB when omitted.' }),

@@ -6,7 +6,12 @@ import {
   KeyReusedError,
   type RepeatableRequest,
 } from '../../outfits/writes/idempotency.ts';
-import { checkChanges, checkNewOutfit, type InputError } from '../../outfits/writes/input.ts';
+import {
+  checkChanges,
+  checkNewOutfit,
+  type InputError,
+  type OutfitInput,
+} from '../../outfits/writes/input.ts';
 import {
   createOutfit,
   deleteOutfit,
@@ -65,7 +70,8 @@ builder.mutationField('createOutfit', (t) =>
       input: t.arg({ type: CreateOutfitInput, required: true, description: 'The new outfit.' }),
       validateOnly: t.arg.boolean({ description: 'Whether to validate without writing.' }),
     },
-    resolve: async (_root, { input, validateOnly }, context) => {
+    resolve: async (_root, { input: given, validateOnly }, context) => {
+      const input = omitNulls(given);
       const { userId } = requireViewer(context);
       const request = requestOf(context, userId, input);
       // Before validation: a reused idempotency key is refused even if the input is invalid.
@@ -89,7 +95,8 @@ builder.mutationField('updateOutfit', (t) =>
       id: t.arg.id(outfitId),
       input: t.arg({ type: UpdateOutfitInput, required: true, description: 'The changes.' }),
     },
-    resolve: async (_root, { id: globalId, input }, context) => {
+    resolve: async (_root, { id: globalId, input: given }, context) => {
+      const input = omitNulls(given, 'video');
       const { userId, isStaff } = requireViewer(context);
       const id = readGlobalId('Outfit', globalId);
       const { values, errors } = checkChanges(input, context.config);
@@ -157,6 +164,14 @@ for (const [name, description] of Object.entries(likeMutations)) {
         return { outfit: await mapErrors(setLike(context.read, like, context.visibility)) };
       },
     }),
+  );
+}
+
+/** Clients in Go send null for what is not set. @param removable may be null, which means that there is none */
+function omitNulls(input: OutfitInput, removable?: keyof OutfitInput): OutfitInput {
+  const entries = Object.entries(input);
+  return Object.fromEntries(
+    entries.filter(([name, value]) => value !== null || name === removable),
   );
 }
 

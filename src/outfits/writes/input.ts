@@ -1,6 +1,7 @@
 // Validation of written outfits, with the error messages of Django REST Framework, which legacy apps display.
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
+import { isLonger } from '../length.ts';
 
 // A file is stored by its key: its path on the host that serves it.
 export const uuid = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
@@ -68,7 +69,7 @@ const checked = (findIssues: (value: string) => readonly string[]) =>
 
 const text = (max: number) =>
   checked((value) => [
-    ...([...value].length > max ? [`Ensure this field has no more than ${max} characters.`] : []),
+    ...(isLonger(value, max) ? [`Ensure this field has no more than ${max} characters.`] : []),
     ...findForbiddenCharacters(value),
   ]);
 
