@@ -221,10 +221,12 @@ const signingSecret = z
   .string()
   .refine((value) => Buffer.byteLength(value) >= 32)
   .describe('a secret of at least 32 bytes');
-const postgresUrl = urlOf(
-  ({ protocol }) => /^postgres(ql)?:$/.test(protocol),
-  'a URL such as "postgresql://user:password@host:5432/database"',
-);
+/** The database reads the rest, and says what is wrong with it. */
+const postgresUrl = z
+  .string()
+  .regex(/^\s*postgres(ql)?:\/\//i)
+  .transform((value) => value.trim())
+  .describe('a URL such as "postgresql://user:password@host:5432/database"');
 const postgresUrls = z
   .string()
   .transform((value): readonly string[] => value.split(/[\s,]+/).filter((item) => item !== ''))
@@ -468,7 +470,9 @@ export function readValue<Value>(
 ): Value {
   const { success, data } = schema.safeParse(value);
   if (success) return data;
-  const shown = secrets.has(schema) ? 'not valid' : JSON.stringify(value);
+  // A URL with @ may have a password.
+  const isSecret = secrets.has(schema) || value.includes('@');
+  const shown = isSecret ? 'not valid' : JSON.stringify(value);
   throw new ConfigError(`${name} is ${shown}, but it may be ${schema.description}.`);
 }
 

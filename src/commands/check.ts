@@ -4,7 +4,7 @@ import { Webhook } from '../admission/webhook.ts';
 import { allSettings, type Config, legacyHostFor, readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
 import { describeDataFolder } from '../database/embedded/data-folder.ts';
-import { checkReady, reasonOf } from '../database/readiness.ts';
+import { reasonOf } from '../database/readiness.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import { HttpError } from '../errors.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
@@ -63,13 +63,16 @@ async function checkServers(config: Config, check: Check): Promise<void> {
   const { pool, description } = database;
   try {
     await check('DATABASE_URL', async () => {
-      await checkReady(pool, description);
-      const { rows } = await pool.query<{ version: string; isStandby: boolean }>(
-        `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isStandby"`,
+      const warnings: string[] = [];
+      const monitor = await database.monitor(
+        () => {},
+        (sentence) => warnings.push(sentence),
       );
-      if (rows[0]?.isStandby) throw new Error(`the ${description} is a standby, not a primary`);
-      const [problem] = await checkTriggers(pool);
-      if (problem) throw new Error(`the ${description}: ${problem}`);
+      const [problem = warnings[0]] = [monitor.problem()];
+      if (problem) throw new Error(problem);
+      const [broken] = await checkTriggers(pool);
+      if (broken) throw new Error(`the ${description}: ${broken}`);
+      const { rows } = await pool.query(`SELECT current_setting('server_version') AS version`);
       return `${description}, version ${rows[0]?.version}, has all migrations`;
     });
     await replicas.start(false);

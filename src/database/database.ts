@@ -4,10 +4,11 @@ import type { Config } from '../config.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
 import { TaskPool } from './connection/pool.ts';
+import { readServerUrl } from './connection/server-url.ts';
 import { ServerWatch } from './connection/server-watch.ts';
 import { createSession, type Pooling, type Session, Sockets } from './connection/session.ts';
 import { type EmbeddedDatabase, openEmbedded } from './embedded/embedded.ts';
-import { isPreparedNameError, isSchemaError } from './errors.ts';
+import { isPreparedNameError, isReadOnlyError, isSchemaError } from './errors.ts';
 import { type Monitor, type OnChange, ServerMonitor } from './monitor.ts';
 import { createPrisma } from './prisma.ts';
 import { type ReadRows, readRows } from './read.ts';
@@ -111,9 +112,10 @@ class ServerDatabase implements Database {
     }: DatabaseConfig,
     statementTimeout: number,
   ) {
-    this.description = describeServer(url);
+    const server = readServerUrl(url);
+    this.description = server.description;
     this.#pooling = pooling;
-    const session = createSession(url, pooling, statementTimeout);
+    const session = createSession(server.config, pooling, statementTimeout);
     this.#session = session;
     const stream = this.#sockets.open;
     const watch = new ServerWatch(
@@ -158,6 +160,8 @@ class ServerDatabase implements Database {
     client.connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
       if (isSchemaError(code)) this.#monitor?.checkNow();
       if (isPreparedNameError(code)) this.#onPoolerDetected();
+      // A new connection may be writable, or lead to the new primary.
+      if (isReadOnlyError(code)) setImmediate(() => client.connection.stream.destroy());
     });
     return client;
   }
@@ -186,6 +190,7 @@ class ServerDatabase implements Database {
       onConnect: (client) => this.#watch.register(client, this.#sockets.isRefusing),
       // A connection has set its settings, unless the role has to: if they are gone, a pooler has shared the session.
       onUnset: this.#pooling === 'session' ? this.#onPoolerDetected : undefined,
+      onWarning: (sentence) => warn?.(sentence),
     });
     await monitor.start();
     this.#monitor = monitor;
@@ -200,11 +205,6 @@ class ServerDatabase implements Database {
     await this.pool.end();
     clearTimeout(timer);
   }
-}
-
-export function describeServer(url: string): string {
-  const { hostname, port, pathname } = new URL(url);
-  return `PostgreSQL database ${pathname.slice(1)} on ${hostname || 'localhost'}${port && `:${port}`}`;
 }
 
 function embeddedPool({ socketFolder }: EmbeddedDatabase): TaskPool {

@@ -35,6 +35,12 @@ export function isTimeLimit(error: unknown): boolean {
   return sqlStateOf(error) === canceled;
 }
 
+/** Whether the server, the role or the database has no free connection, or PgBouncer (08P01 before 1.21). */
+export function isFull(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state === '53300' || (state === '08P01' && /no more connections/.test(String(error)));
+}
+
 /** A table, column, function, schema or privilege is missing: the database was replaced by one that is not migrated. */
 const schemaStates = /^(?:42P01|42703|42883|3F000|42501)$/;
 
@@ -50,6 +56,12 @@ export function isPreparedNameError(code: string | undefined): boolean {
   return sharedNames.test(code ?? '');
 }
 
+const readOnly = /^25006$/;
+
+export function isReadOnlyError(code: string | undefined): boolean {
+  return readOnly.test(code ?? '');
+}
+
 /** @see https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const sqlStates = [
   schemaStates,
@@ -57,7 +69,7 @@ const sqlStates = [
   /^0A000$/, // the type of a column has changed since the statement was prepared
   /^08/, // the connection broke
   /^28/, // not authorized: the password is being changed, for example
-  /^25006$/, // a standby, or a server in read-only mode
+  readOnly, // a standby, or a server in read-only mode
   /^3D000$/, // the database does not exist, perhaps while it is restored
   /^40001$|^40P01$/, // serialization failure, deadlock
   /^53/, // out of disk, memory or connections

@@ -39,17 +39,22 @@ interface Migration {
   readonly name: string;
   readonly script: string;
   readonly checksum: string;
+  /** The checksum of the text with CRLF, as Git and archivers write it on Windows. Prisma accepts both, too. */
+  readonly windowsChecksum: string;
   /** Name of the index, for a migration that only creates or drops one concurrently. */
   readonly index: string | undefined;
 }
 
 /** Names of the migrations that are not applied yet, oldest first. */
-export async function findPendingMigrations(queryable: Pick<pg.Pool, 'query'>): Promise<string[]> {
+export async function findPendingMigrations(
+  queryable: Pick<pg.Pool, 'query'>,
+  migrations = readMigrations(),
+): Promise<string[]> {
   const { rows } = await queryable.query(
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists`,
   );
   const applied = rows[0]?.exists ? await readHistory(queryable) : new Map<string, string>();
-  return pendingOf(applied, readMigrations()).map((migration) => migration.name);
+  return pendingOf(applied, migrations).map((migration) => migration.name);
 }
 
 /** Applies pending migrations, each in one transaction with its history row, except indexes. @throws MigrationError */
@@ -63,6 +68,9 @@ export async function migrate(
   try {
     await client.query('SET statement_timeout = 0');
     await lock(client);
+    if ((await findPendingMigrations(client, migrations)).length === 0) return [];
+    const obstacle = await findObstacle(client, migrations);
+    if (obstacle !== undefined) throw new MigrationError(obstacle);
     await client.query(historyTable);
     const pending = pendingOf(await readHistory(client), migrations);
     for (const migration of pending) {
@@ -75,6 +83,57 @@ export async function migrate(
     await client.query('RESET statement_timeout').catch(() => {});
     client.release();
   }
+}
+
+interface SchemaRow {
+  readonly schema: string | null;
+  readonly database: string;
+  readonly role: string;
+  readonly mayCreate: boolean;
+  /** Tables and views, but those of extensions. */
+  readonly tables: readonly string[];
+  readonly history: string | null;
+}
+
+const readSchema = `
+  SELECT quote_ident(current_schema()) AS schema, quote_ident(current_database()) AS database,
+    quote_ident(current_user) AS role, has_schema_privilege(current_schema(), 'CREATE') AS "mayCreate",
+    to_regclass(quote_ident(current_schema()) || '._prisma_migrations')::text AS history,
+    ARRAY(
+      SELECT relname::text FROM pg_class c
+      WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'p', 'v', 'm', 'f')
+        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND deptype = 'e')
+      ORDER BY relname
+    ) AS tables`;
+
+/** Why nothing of ours can be made where this role would make it, before anything is; with what to do. */
+export async function findObstacle(
+  queryable: Pick<pg.Pool, 'query'>,
+  migrations = readMigrations(),
+): Promise<string | undefined> {
+  const { rows } = await queryable.query<SchemaRow>(readSchema);
+  const { schema, database, role, mayCreate, tables, history } = rows[0] as SchemaRow;
+  const setPath = (name: string) =>
+    `ALTER ROLE ${role} IN DATABASE ${database} SET search_path = ${name}`;
+  if (schema === null) {
+    return `The search path of the role ${role} names no schema that it may use: run "${setPath('public')}".`;
+  }
+  const place = `The schema ${schema} of the database ${database}`;
+  const names = history ? [...(await readHistory(queryable)).keys()] : [];
+  if (!history && tables.includes('outfit_changes')) {
+    return `${place} has the tables of a gateway without their history: restore the table _prisma_migrations, too.`;
+  }
+  const isForeign = history
+    ? names.length > 0 && !migrations.some(({ name }) => names.includes(name))
+    : tables.length > 0;
+  if (isForeign) {
+    const found = history
+      ? `migrations (${names[0]})`
+      : `tables (${tables.slice(0, 5).join(', ')})`;
+    return `${place} has ${found} of another program: use another database, or run "CREATE SCHEMA outfits AUTHORIZATION ${role}; ${setPath('outfits')}".`;
+  }
+  if (mayCreate) return undefined;
+  return `The role ${role} may not make tables in the schema ${schema}: run "GRANT CREATE ON SCHEMA ${schema} TO ${role}" as its owner.`;
 }
 
 /** Polls: a waiting statement would hold a snapshot, and CREATE INDEX CONCURRENTLY waits for older snapshots. */
@@ -169,7 +228,8 @@ function pendingOf(
   migrations: readonly Migration[],
 ): Migration[] {
   const edited = migrations.find(
-    ({ name, checksum }) => (applied.get(name) ?? checksum) !== checksum,
+    ({ name, checksum, windowsChecksum }) =>
+      ![checksum, windowsChecksum].includes(applied.get(name) ?? checksum),
   );
   if (edited) {
     throw new MigrationError(
@@ -191,7 +251,23 @@ export function readMigrations(): readonly Migration[] {
   return ownMigrations;
 }
 
-export function toMigration(name: string, script: string): Migration {
-  const checksum = createHash('sha256').update(script).digest('hex');
-  return { name, script, checksum, index: concurrentIndex.exec(script)?.[1] };
+export function toMigration(name: string, text: string): Migration {
+  const script = text.replaceAll('\r\n', '\n');
+  return {
+    name,
+    script,
+    checksum: sha256(script),
+    windowsChecksum: sha256(script.replaceAll('\n', '\r\n')),
+    index: concurrentIndex.exec(script)?.[1],
+  };
+}
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** Names of the tables or functions that the migrations create; one that is made by `format` is a pattern of LIKE. */
+export function namesOf(kind: 'FUNCTION' | 'TABLE'): string[] {
+  const created = new RegExp(`CREATE (?:OR REPLACE )?${kind} "?([\\w%$]+)`, 'g');
+  const scripts = readMigrations().map(({ script }) => script);
+  const names = scripts.flatMap((script) => [...script.matchAll(created)].map(([, name]) => name));
+  return [...new Set(names.map((name = '') => name.replace(/%\d\$s/g, '%')))];
 }

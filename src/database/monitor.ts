@@ -1,7 +1,7 @@
 // Circuit breaker: health checks of PostgreSQL. While it is down, connections are cut and refused (fail fast).
-import pg from 'pg';
+import type pg from 'pg';
 import { DedicatedConnection, type Session, type Sockets } from './connection/session.ts';
-import { DatabaseAwayError } from './errors.ts';
+import { DatabaseAwayError, isFull } from './errors.ts';
 import { checkReady, DatabaseNotReadyError, explain } from './readiness.ts';
 
 /** Called with the error when the database is lost, and with undefined when it is available again. */
@@ -20,6 +20,8 @@ export interface MonitorOptions {
   readonly onConnect: (client: pg.Client) => Promise<void>;
   /** Called when connections lack the settings of the session: a pooler has changed it. */
   readonly onUnset: (() => void) | undefined;
+  /** Called with a state of the server in which it can be used, but not for all; once as long as it lasts. */
+  readonly onWarning: (sentence: string) => void;
 }
 
 /** What callers use of a monitor; the embedded database is never down, and has a constant one. */
@@ -33,6 +35,8 @@ export class ServerMonitor {
   /** Undefined during a check, and after `close`. */
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  #wasReady = false;
+  #warning: string | undefined;
   #resolveReady = () => {};
   /** Resolves when the database can be used for the first time. */
   readonly ready = new Promise<void>((resolve) => {
@@ -87,9 +91,14 @@ export class ServerMonitor {
 
   /** Returns the problem; undefined when the database can be used. */
   async #check(): Promise<Error | undefined> {
-    const { description, onUnset } = this.#options;
+    const { description, onUnset, onWarning } = this.#options;
     try {
-      await this.#connection.query((client) => checkReady(client, description, onUnset), 3);
+      const warning = await this.#connection.query(async (client) => {
+        await client.query('BEGIN READ ONLY; COMMIT');
+        return checkReady(client, description, onUnset);
+      }, 3);
+      if (warning && warning !== this.#warning) onWarning(warning);
+      this.#warning = warning;
     } catch (error) {
       return explain(description, error);
     }
@@ -99,20 +108,17 @@ export class ServerMonitor {
   }
 
   #update(found: Error | undefined): void {
-    if (!found) this.#resolveReady();
+    if (!found) {
+      this.#wasReady = true;
+      this.#resolveReady();
+    }
     if (found?.message === this.#problem?.message) return;
-    // The server is up, and the open connections work.
-    if (found && !this.#problem && isFull(found)) return;
+    // The server is up, and the open connections work. At the start there are none.
+    if (this.#wasReady && !this.#problem && isFull(found?.cause)) return;
     this.#problem = found;
     const { sockets, onChange } = this.#options;
     if (found) sockets.refuse(new DatabaseAwayError(found.message));
     else sockets.admit();
     onChange(found);
   }
-}
-
-const tooManyConnections = '53300';
-
-function isFull({ cause }: Error): boolean {
-  return cause instanceof pg.DatabaseError && cause.code === tooManyConnections;
 }

@@ -2,7 +2,15 @@
 import type pg from 'pg';
 import { OperatorError } from '../errors.ts';
 import { commandText } from '../package.ts';
-import { findPendingMigrations, MigrationError } from './migrations.ts';
+import { roleSettings } from './connection/session.ts';
+import { isFull } from './errors.ts';
+import {
+  findObstacle,
+  findPendingMigrations,
+  MigrationError,
+  namesOf,
+  readMigrations,
+} from './migrations.ts';
 
 /** The database cannot be used as it is; the message is one sentence that says what to change. */
 export class DatabaseNotReadyError extends OperatorError {
@@ -20,30 +28,46 @@ export class DatabaseNotReadyError extends OperatorError {
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** @param onUnset called instead of throwing for a missing setting @throws DatabaseNotReadyError, MigrationError */
+/**
+ * @param onUnset called instead of throwing for a missing setting
+ * @returns a warning, as one sentence @throws DatabaseNotReadyError, MigrationError
+ */
 export async function checkReady(
   queryable: Queryable,
   description: string,
   onUnset?: () => void,
-): Promise<void> {
-  await checkServer(queryable, description);
+): Promise<string | undefined> {
+  const { isReadOnly } = await checkServer(queryable, description);
   await checkSettings(queryable, description, onUnset);
   const pending = await findPendingMigrations(queryable).catch((error) => {
     throw explain(description, error);
   });
   if (pending.length > 0) {
+    const isEmpty = pending.length === readMigrations().length;
+    const obstacle = isEmpty ? await findObstacle(queryable) : undefined;
     throw new DatabaseNotReadyError(
-      `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run ${commandText('migrate')} first.`,
+      obstacle ??
+        `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run ${commandText('migrate')} first.`,
     );
   }
+  return isReadOnly ? describeReadOnly(queryable, description) : undefined;
 }
 
-export async function checkServer(queryable: Queryable, description: string): Promise<void> {
-  const { version, name } = await readRow<{ version: number; name: string }>(
+interface ServerRow {
+  readonly version: number;
+  readonly name: string;
+  readonly encoding: string;
+  readonly isReadOnly: boolean;
+}
+
+export async function checkServer(queryable: Queryable, description: string): Promise<ServerRow> {
+  const row = await readRow<ServerRow>(
     queryable,
     description,
-    `SELECT current_setting('server_version_num')::int AS version, version() AS name`,
+    `SELECT current_setting('server_version_num')::int AS version, version() AS name,
+       getdatabaseencoding() AS encoding, current_setting('transaction_read_only')::boolean AS "isReadOnly"`,
   );
+  const { version, name, encoding } = row;
   const other = otherKinds.find(({ pattern }) => pattern.test(name));
   if (other) {
     throw new DatabaseNotReadyError(
@@ -57,6 +81,29 @@ export async function checkServer(queryable: Queryable, description: string): Pr
       false,
     );
   }
+  if (encoding !== 'UTF8') {
+    throw new DatabaseNotReadyError(
+      `The ${description} is encoded in ${encoding}: use one that was made by "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0".`,
+    );
+  }
+  return row;
+}
+
+/** Reads are served. Managed services do so to a server whose disk is nearly full. */
+async function describeReadOnly(queryable: Queryable, description: string): Promise<string> {
+  const { isStandby, statement } = await readRow<{ isStandby: boolean; statement: string }>(
+    queryable,
+    description,
+    `SELECT pg_is_in_recovery() AS "isStandby", CASE source
+       WHEN 'database' THEN format('ALTER DATABASE %I', current_database())
+       WHEN 'user' THEN format('ALTER ROLE %I', session_user)
+       WHEN 'database user' THEN format('ALTER ROLE %I IN DATABASE %I', session_user, current_database())
+       ELSE 'ALTER SYSTEM' END || format(' SET %s = off', name) AS statement
+     FROM pg_settings WHERE name = 'default_transaction_read_only'`,
+  );
+  return isStandby
+    ? `The ${description} is a standby, not a primary: reads are served, writes are refused.`
+    : `The ${description} is read-only by default: reads are served, writes are refused, until "${statement}" is run.`;
 }
 
 /** Databases with the protocol of PostgreSQL that lack features which the gateway needs. */
@@ -79,11 +126,20 @@ async function checkSettings(
   description: string,
   onUnset?: () => void,
 ): Promise<void> {
-  const { lacking, grants, citus } = await readRow<{
+  const { lacking, grants, hiding, citus } = await readRow<{
     lacking: string | null;
     grants: string | null;
+    hiding: string | null;
     citus: boolean;
-  }>(queryable, description, readSettings);
+  }>(queryable, description, readSettings, [
+    [...namesOf('TABLE'), '_prisma_migrations'],
+    namesOf('FUNCTION'),
+  ]);
+  if (hiding) {
+    throw new DatabaseNotReadyError(
+      `The ${description} hides rows from this role (row-level security): run "${hiding}", or give the role BYPASSRLS.`,
+    );
+  }
   if (grants) {
     throw new DatabaseNotReadyError(
       `The ${description} does not give this role the rights that the gateway needs: run "${grants}".`,
@@ -93,7 +149,7 @@ async function checkSettings(
     onUnset();
   } else if (lacking) {
     throw new DatabaseNotReadyError(
-      `The ${description} gives connections without time limits and UTC, which a pooler of transactions cannot keep: run "${lacking}", and let the pooler connect anew.`,
+      `The ${description} gives connections without the settings that the gateway needs, which a pooler of transactions cannot keep: run "${lacking}", and let the pooler connect anew.`,
     );
   }
   if (!citus) return;
@@ -130,18 +186,30 @@ const missingGrants = `
         ) AS tables (kind, names, writes), unnest(names::text[]) AS name
         UNION ALL
         SELECT 'USAGE', 'SEQUENCE outfits_id_seq', true, has_sequence_privilege(to_regclass('outfits_id_seq'), 'USAGE')
-        UNION ALL
-        SELECT 'EXECUTE', 'FUNCTION ' || name, false, has_function_privilege(to_regprocedure(name), 'EXECUTE')
-        FROM (VALUES ('apply_pending_outfit_changes(integer)'), ('count_outfits(bigint,bigint)')) AS functions (name)
       ) AS rights
     ) AS needed
     WHERE NOT has AND (is_writer OR NOT writes)
     GROUP BY object
+    UNION ALL
+    -- Trigger functions need no right to be executed by a trigger.
+    SELECT 'EXECUTE', 'FUNCTION ' || string_agg(oid::regprocedure::text, ', ' ORDER BY proname)
+    FROM pg_proc
+    WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('outfits'))
+      AND proname LIKE ANY ($2::text[]) AND prorettype <> 'trigger'::regtype
+      AND NOT has_function_privilege(oid, 'EXECUTE')
+    HAVING count(*) > 0
   ) AS missing`;
+
+/** The statements that end row-level security, which would hide rows from the role. */
+const rowSecurity = `
+  SELECT string_agg(format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', oid::regclass), '; ' ORDER BY relname)
+  FROM pg_class
+  WHERE relrowsecurity AND relname = ANY ($1::text[]) AND oid = to_regclass(quote_ident(relname))
+    AND row_security_active(oid)`;
 
 /** Returns the statements that grant the role, or set for it, what is missing. */
 const readSettings = `
-  SELECT to_regclass('pg_dist_partition') IS NOT NULL AS citus, (${missingGrants}) AS grants, (
+  SELECT to_regclass('pg_dist_partition') IS NOT NULL AS citus, (${missingGrants}) AS grants, (${rowSecurity}) AS hiding, (
     SELECT string_agg(format('ALTER ROLE %I IN DATABASE %I SET %s = %L',
       current_user, current_database(), name, wanted), '; ') FILTER (WHERE lacks)
     FROM (VALUES
@@ -151,7 +219,8 @@ const readSettings = `
       ('TimeZone', 'UTC', current_setting('TimeZone') NOT IN ('UTC', 'Etc/UTC', 'GMT'), true),
       -- Not every operating system supports it.
       ('client_connection_check_interval', '500ms',
-        current_setting('client_connection_check_interval') = '0', false)
+        current_setting('client_connection_check_interval') = '0', false),
+      ${Object.entries(roleSettings).map(([name, wanted]) => `('${name}', '${wanted}', current_setting('${name}') <> '${wanted}', true)`)}
     ) AS settings (name, wanted, lacks, is_needed)
     HAVING bool_or(lacks AND is_needed)
   ) AS lacking`;
@@ -160,9 +229,10 @@ async function readRow<Row extends object>(
   queryable: Queryable,
   description: string,
   statement: string,
+  values: readonly unknown[] = [],
 ): Promise<Row> {
   try {
-    const { rows } = await queryable.query<Row>(statement);
+    const { rows } = await queryable.query<Row>(statement, [...values]);
     if (!rows[0]) throw new Error('it gives no row');
     return rows[0];
   } catch (error) {
@@ -173,12 +243,20 @@ async function readRow<Row extends object>(
 /** The error with a sentence for the operator. @param error of the connection or a check */
 export function explain(description: string, error: unknown): Error {
   if (error instanceof DatabaseNotReadyError || error instanceof MigrationError) return error;
-  return new DatabaseNotReadyError(
-    `The ${description} cannot be reached (${reasonOf(error)}): start it, or correct DATABASE_URL.`,
-    true,
-    { cause: error },
-  );
+  const reason = reasonOf(error);
+  const found = isFull(error)
+    ? `has no free connection (${reason}): raise its max_connections or the CONNECTION LIMIT of the role or database, or lower DATABASE_POOL_MAX`
+    : noTransactions.test(reason)
+      ? 'is behind a pooler that keeps no transactions: set its pool_mode to transaction, and DATABASE_POOLER to transaction'
+      : noPassword.test(reason)
+        ? 'asks for a password, but its URL has none: add it, or set PGPASSWORD'
+        : `cannot be reached (${reason}): start it, or correct DATABASE_URL`;
+  return new DatabaseNotReadyError(`The ${description} ${found}.`, true, { cause: error });
 }
+
+const noTransactions = /statement pooling mode/;
+/** Of `pg`. */
+const noPassword = /client password must be a/;
 
 /** Node.js tries all addresses of a host, and throws an AggregateError without a message. */
 export function reasonOf(error: unknown): string {

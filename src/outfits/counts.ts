@@ -75,7 +75,7 @@ const isQueueEmpty = 'NOT EXISTS (SELECT FROM outfit_split_queue)';
 
 const readIsShort = `
   SELECT FROM outfit_counts_state
-  WHERE NOT pg_is_in_recovery() AND count_pending_outfit_changes(${longBacklog}) < ${longBacklog}
+  WHERE NOT current_setting('transaction_read_only')::boolean AND count_pending_outfit_changes(${longBacklog}) < ${longBacklog}
     AND (${isQueueEmpty} OR (SELECT count(*) < ${longBacklog} FROM (SELECT FROM outfits LIMIT ${longBacklog}) o))`;
 
 /** A node whose count differs from the number of outfits in the table. */
@@ -145,12 +145,12 @@ export class CountsMaintenance {
 
 type CountsState = { pending: number; hasQueue: boolean; snapshot: string };
 
-/** Read-only. Returns no row on a standby: its primary maintains the counts. */
+/** Read-only. Returns no row on a standby, whose primary maintains the counts, or while the server is read-only. */
 const readState = {
   name: 'counts state',
   text: `
     SELECT NOT (${isQueueEmpty}) AS "hasQueue", snapshot::text AS snapshot, count_pending_outfit_changes(${minBatch}) AS pending
-    FROM outfit_counts_state WHERE NOT pg_is_in_recovery()`,
+    FROM outfit_counts_state WHERE NOT current_setting('transaction_read_only')::boolean`,
 };
 
 /** Names the table to lock it before the snapshot is taken: TRUNCATE is visible to older snapshots too. */

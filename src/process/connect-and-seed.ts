@@ -9,6 +9,7 @@ import { applyFewPendingChanges, checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
 import { commandText } from '../package.ts';
+import { describeError, isDatabaseError } from './exit.ts';
 import { isDemo, seedDemo } from './seed.ts';
 import { isShuttingDown } from './signals.ts';
 
@@ -51,6 +52,7 @@ export class Startup {
   #declarePrepared = () => {};
   #isPrepared = false;
   #isSeeding = false;
+  #lastWarning: string | undefined;
   #hasDemoSet: boolean;
 
   constructor(
@@ -82,12 +84,15 @@ export class Startup {
       monitor.ready.then(() => this.#prepare()).catch(() => this.#retry());
       return;
     }
-    const prepared = this.#prepare();
-    const timeout = sleep(startTimeout, 'late', { ref: false });
-    const isLate = (await Promise.race([prepared, timeout])) === 'late';
+    const prepared = this.#prepare().catch((error: unknown) => {
+      if (!isDatabaseError(error)) throw error;
+      this.#warn(error);
+      return this.#retry();
+    });
     // Seeding takes seconds; until it ends, clients would take an empty listing for the whole one.
-    if (isLate && !this.#isSeeding) prepared.catch(() => this.#retry());
-    else await prepared;
+    do await Promise.race([prepared, sleep(startTimeout, undefined, { ref: false })]);
+    while (this.#isSeeding);
+    prepared.catch(() => this.#retry());
   }
 
   async #prepare(): Promise<void> {
@@ -96,7 +101,8 @@ export class Startup {
     if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
     await this.#seedIfEmpty();
     this.#hasDemoSet = await isDemo(read);
-    await applyFewPendingChanges(pool);
+    // Lists are right without it, only slower.
+    await applyFewPendingChanges(pool).catch((error: unknown) => this.#warn(error));
     const outfits = await createOutfitList(read, { private: 'all' }).count();
     for (const problem of await checkTriggers(pool)) {
       log.error(`${problem}: counts and pages may be wrong; run ${commandText('counts rebuild')}`);
@@ -113,7 +119,17 @@ export class Startup {
     this.#isSeeding = true;
     const hint = '(SEED=none leaves it empty)';
     this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
-    await seedDemo(pool, (saved) => this.log.info(`${saved} demonstration outfits saved`));
+    try {
+      await seedDemo(pool, (saved) => this.log.info(`${saved} demonstration outfits saved`));
+    } finally {
+      this.#isSeeding = false;
+    }
+  }
+
+  #warn(error: unknown): void {
+    const sentence = describeError(error);
+    if (sentence !== this.#lastWarning) this.log.warn(`${sentence} The gateway tries again.`);
+    this.#lastWarning = sentence;
   }
 
   async #retry(): Promise<void> {
@@ -123,8 +139,8 @@ export class Startup {
       if (this.monitor.problem()) continue;
       try {
         return await this.#prepare();
-      } catch (err) {
-        this.log.warn({ err }, 'the outfits cannot be counted yet');
+      } catch (error) {
+        this.#warn(error);
       }
     }
   }

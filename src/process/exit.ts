@@ -9,9 +9,13 @@ export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
   // The database server is unreachable, or refuses: its message is enough, a stack adds nothing.
-  const isOfDatabase = error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
-  if (isOfDatabase || 'syscall' in error) return `The database failed: ${error.message}.`;
+  if (isDatabaseError(error) || 'syscall' in error) return `The database failed: ${error.message}.`;
   return error.stack ?? error.message;
+}
+
+/** Whether a statement or the connection failed. */
+export function isDatabaseError(error: unknown): boolean {
+  return error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
 }
 
 export function fail(error: unknown): never {

@@ -1,6 +1,9 @@
 // The migrations, held against schema.prisma and against Prisma's own engine.
+import { randomUUID } from 'node:crypto';
 import type { SchemaEngine } from '@prisma/schema-engine-wasm';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import * as check from '../../src/commands/check.ts';
+import * as migrateCommand from '../../src/commands/migrate.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import {
@@ -10,6 +13,8 @@ import {
   readMigrations,
   toMigration,
 } from '../../src/database/migrations.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import { execute } from '../support/databases/connections.ts';
 import {
   migrationList,
   noFilters,
@@ -168,8 +173,11 @@ describe.each(laneKinds)('on %s', (kind) => {
       expect(await applied()).toEqual(history);
       const { rows } = await database.pool.query(historyColumns);
       await database.pool.query('DROP TABLE _prisma_migrations');
-      // It makes the table before it finds that the tables of the first migration are there.
-      await expect(migrate(database.pool, () => {})).rejects.toThrow(MigrationError);
+      const lost =
+        'has the tables of a gateway without their history: restore the table _prisma_migrations, too.';
+      await expect(migrate(database.pool, () => {})).rejects.toThrow(lost);
+      await database.pool.query('CREATE SCHEMA own; SET search_path = own');
+      expect(await migrate(database.pool, () => {})).toEqual(names);
       expect((await database.pool.query(historyColumns)).rows).toEqual(rows);
     });
   });
@@ -227,20 +235,129 @@ describe.each(laneKinds)('on %s', (kind) => {
     afterAll(() => close());
 
     test('is named, taken back whole, and can be run again', async () => {
-      // A statement of the second migration finds its index taken.
-      await database.pool.query('CREATE TABLE blocker (id int)');
-      await database.pool.query('CREATE INDEX outfits_private_id_idx ON blocker (id)');
+      // A statement of the second migration finds the name of its index taken.
+      await database.pool.query('CREATE SEQUENCE outfits_private_id_idx');
       const error = await migrate(database.pool, () => {}).catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(MigrationError);
       expect(String(error)).toMatch(/1001_outfits failed and was taken back: .*already exists/);
       expect(await applied()).toMatchObject([{ migration_name: '1000_no_older_database' }]);
       const { rows } = await database.pool.query(`SELECT to_regclass('outfits') AS found`);
       expect(rows[0].found).toBeNull();
-      await database.pool.query('DROP TABLE blocker');
+      await database.pool.query('DROP SEQUENCE outfits_private_id_idx');
       expect(await migrate(database.pool, () => {})).toEqual(names.slice(1));
       expect(await findDrift(engine)).toBe('');
     });
   });
+});
+
+test.each([
+  ['CREATE TABLE orders (id int)', 'has tables (orders) of another program: use another database'],
+  ['CREATE TABLE users (id int); CREATE VIEW v AS SELECT 1', 'has tables (users, v) of another'],
+  [
+    `CREATE TABLE _prisma_migrations (id text, checksum text, finished_at timestamptz DEFAULT now(),
+       migration_name text, rolled_back_at timestamptz);
+     INSERT INTO _prisma_migrations (migration_name) VALUES ('20240101_init')`,
+    'has migrations (20240101_init) of another program: use another database',
+  ],
+])('a database of another program is left as it is: %s', async (made, sentence) => {
+  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
+  const { DATABASE_URL = '' } = environment;
+  onTestFinished(remove);
+  await execute(DATABASE_URL, made);
+  const relations = `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1`;
+  const { rows } = await execute(DATABASE_URL, relations);
+  const refused = await callCommand(migrateCommand, [], environment);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toMatch(/^[^\n]+\.\n$/);
+  expect(refused.stderr).toContain(sentence);
+  const checked = await callCommand(check, [], environment);
+  expect(checked.stdout).toContain(refused.stderr.trim());
+  expect((await execute(DATABASE_URL, relations)).rows).toEqual(rows);
+  // What the sentence says.
+  const [, mend = ''] = /run "(.*)"/.exec(refused.stderr) ?? [];
+  await execute(DATABASE_URL, mend);
+  expect(await callCommand(migrateCommand, [], environment)).toMatchObject({ code: 0 });
+  expect((await execute(DATABASE_URL, relations)).rows).toEqual(rows);
+});
+
+test.each([
+  ['SQL_ASCII', 'is encoded in SQL_ASCII: use one that was made by'],
+  ['LATIN1', 'is encoded in LATIN1: use one that was made by'],
+])('a database in %s is refused before anything is made', async (encoding, sentence) => {
+  const server = inject('postgresUrl');
+  const name = `encoded_${encoding.toLowerCase()}`;
+  await execute(
+    server,
+    `CREATE DATABASE ${name} ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`,
+  );
+  onTestFinished(async () => void (await execute(server, `DROP DATABASE ${name} WITH (FORCE)`)));
+  const url = new URL(server);
+  url.pathname = name;
+  const environment = { DATABASE_URL: url.href };
+  const refused = await callCommand(migrateCommand, [], environment);
+  expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(sentence) });
+  expect((await callCommand(check, [], environment)).stdout).toContain(sentence);
+  const relations = `SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace`;
+  expect(await execute(url.href, relations)).toMatchObject({ rowCount: 0 });
+});
+
+test.each([
+  [
+    'with a search path without a schema',
+    `ALTER ROLE $ROLE SET search_path = ''`,
+    'names no schema',
+  ],
+  [
+    'without CREATE',
+    'REVOKE CREATE ON SCHEMA public FROM PUBLIC',
+    'may not make tables in the schema',
+  ],
+])('a role %s is told the statement that mends it', async (_what, statement, sentence) => {
+  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
+  const { DATABASE_URL = '' } = environment;
+  const role = `migrator_${randomUUID().slice(0, 8)}`;
+  await execute(DATABASE_URL, `CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
+  onTestFinished(async () => {
+    await remove();
+    await execute(inject('postgresUrl'), `DROP ROLE ${role}`);
+  });
+  await execute(DATABASE_URL, `GRANT CREATE ON SCHEMA public TO ${role}`);
+  await execute(DATABASE_URL, `REVOKE CREATE ON SCHEMA public FROM ${role}`);
+  await execute(DATABASE_URL, statement.replace('$ROLE', role));
+  const url = new URL(DATABASE_URL);
+  url.username = role;
+  url.password = 'postgres';
+  for (let attempt = 1; attempt < 4; attempt++) {
+    const run = await callCommand(migrateCommand, [], { DATABASE_URL: url.href });
+    if (run.code === 0) return;
+    expect(run.stderr).toMatch(attempt === 1 ? sentence : /may not make tables/);
+    await execute(DATABASE_URL, /run "(.*)"/.exec(run.stderr)?.[1] ?? '');
+  }
+  expect.unreachable();
+});
+
+test('a text with the line endings of Windows is the same migration, in both directions', async () => {
+  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
+  const { pool, close } = await openDatabase(readConfig(environment)).then((database) => ({
+    pool: database.pool,
+    close: () => database.close(),
+  }));
+  onTestFinished(async () => {
+    await close();
+    await remove();
+  });
+  const windows = readMigrations().map(({ name, script }) =>
+    toMigration(name, script.replaceAll('\n', '\r\n')),
+  );
+  expect(await migrate(pool, () => {}, windows)).toEqual(names);
+  expect(await findPendingMigrations(pool)).toEqual([]);
+  for (const { name, windowsChecksum } of windows) {
+    await pool.query('UPDATE _prisma_migrations SET checksum = $2 WHERE migration_name = $1', [
+      ...[name, windowsChecksum],
+    ]);
+  }
+  expect(await migrate(pool, () => {})).toEqual([]);
+  expect(await migrate(pool, () => {}, windows)).toEqual([]);
 });
 
 test('three migrators at the same time apply every migration once', async () => {

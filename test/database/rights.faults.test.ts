@@ -1,35 +1,13 @@
 // The role of the gateway loses a right while it runs: the gateway is not ready and says which, until it is granted.
-import { randomUUID } from 'node:crypto';
-import { expect, inject, onTestFinished, test } from 'vitest';
-import {
-  baseOf,
-  listing,
-  migratedEnvironmentOf,
-  publish,
-  runServer,
-  stop,
-} from '../support/cli/process.ts';
-import { connectForTest, connectTo } from '../support/databases/connections.ts';
+import { expect, test } from 'vitest';
+import { baseOf, listing, publish, runServer, stop } from '../support/cli/process.ts';
+import { makeRole } from '../support/databases/role.ts';
 import { secret } from '../support/http/tokens.ts';
 
 /** A gateway whose role has the given rights on all tables and sequences, and their owner. */
 async function startAs(rights: string) {
-  const { DATABASE_URL = '' } = await migratedEnvironmentOf('PostgreSQL');
-  const role = `gateway_${randomUUID().slice(0, 8)}`;
-  const server = await connectTo(inject('postgresUrl'));
-  await server.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
-  onTestFinished(async () => {
-    await server.query(`DROP ROLE ${role}`);
-    await server.end();
-  });
-  const owner = await connectForTest(DATABASE_URL);
-  await owner.query(`GRANT ${rights} ON ALL TABLES IN SCHEMA public TO ${role};
-    GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role};
-    INSERT INTO users (id, username, avatar_key) VALUES (7, 'seven', '')`);
-  const url = new URL(DATABASE_URL);
-  url.username = role;
-  url.password = 'postgres';
-  const gateway = runServer({ DATABASE_URL: url.href, AUTH_JWT_SECRET: secret, SEED: 'none' });
+  const { url, role, owner } = await makeRole(rights);
+  const gateway = runServer({ DATABASE_URL: url, AUTH_JWT_SECRET: secret, SEED: 'none' });
   return { gateway, base: await baseOf(gateway), role, owner };
 }
 

@@ -2,7 +2,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Config } from '../../config.ts';
-import { readTls } from './tls.ts';
 
 /** Pool mode of a pooler such as PgBouncer: a server connection per client session, or per transaction. */
 export type Pooling = Config['databasePooler'];
@@ -16,20 +15,14 @@ export interface Session {
 
 const connectionTimeout = 5_000;
 
-/** @param statementTimeout milliseconds; that of the role with transaction pooling @throws ConfigError */
+/** @param statementTimeout milliseconds; that of the role with transaction pooling */
 export function createSession(
-  databaseUrl: string,
+  server: pg.ClientConfig,
   pooling: Pooling,
   statementTimeout: number,
 ): Session {
-  const url = new URL(databaseUrl);
   const poolsTransactions = pooling === 'transaction';
-  const config = {
-    ...readTls(url),
-    connectionString: url.href,
-    connectionTimeoutMillis: connectionTimeout,
-    application_name: 'outfit-gateway',
-  };
+  const config = { ...server, connectionTimeoutMillis: connectionTimeout };
   let preparesStatements = !poolsTransactions;
 
   class SessionClient extends pg.Client {
@@ -77,12 +70,26 @@ export function createSession(
 
 type OnOpen = (error: null, client: pg.Client) => void;
 
+/** Settings that change what statements mean: their defaults, which an operator may have changed for other programs. */
+export const roleSettings = {
+  standard_conforming_strings: 'on',
+  array_nulls: 'on',
+  transform_null_equals: 'off',
+  gin_fuzzy_search_limit: '0',
+  default_transaction_isolation: 'read committed',
+};
+
 /** Sent after connecting: poolers reject startup options. The interval makes PostgreSQL notice a lost client. */
 function settingsOf(statementTimeout: number): string {
   return `SET statement_timeout = ${statementTimeout};
     SET idle_in_transaction_session_timeout = ${statementTimeout};
     SET TimeZone = 'UTC';
-    SET client_connection_check_interval = 500`;
+    SET client_connection_check_interval = 500;
+    -- A row that a policy hides is an error then.
+    SET row_security = off;
+    ${Object.entries(roleSettings)
+      .map(([name, value]) => `SET ${name} = '${value}'`)
+      .join('; ')}`;
 }
 
 function withoutName(statement: unknown): unknown {

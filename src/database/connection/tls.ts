@@ -3,25 +3,25 @@
 import { readFileSync } from 'node:fs';
 import type tls from 'node:tls';
 import type pg from 'pg';
-import { ConfigError } from '../../config.ts';
+import type { ConfigError } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
 
 const modes = 'disable, require, verify-ca, verify-full';
 
-/** `ssl=true` is JDBC's, which libpq accepts as well. `uselibpqcompat` asks `pg` for what is always done here. */
-const names = [
-  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslpassword', 'sslnegotiation'],
-  ...['ssl', 'uselibpqcompat'],
-];
+/** An error that begins with the name of the setting. */
+export type Wrong = (sentence: string) => ConfigError;
 
-/** Reads the TLS options, and removes them from the URL; an empty object when there are none. @throws ConfigError */
-export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation'> {
-  const { ssl, uselibpqcompat: _, ...others } = takeOptions(url);
-  const { sslmode: mode = ssl === 'true' ? 'require' : undefined, sslrootcert: root } = others;
-  const { sslcert: cert, sslkey: key, sslpassword: passphrase } = others;
-  const { sslnegotiation: negotiation = 'postgres' } = others;
+/** @param given parameters of the URL @throws ConfigError */
+export function readTls(
+  given: Readonly<Record<string, string | undefined>>,
+  wrong: Wrong,
+): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation'> {
+  const { ssl } = given;
+  const { sslmode: mode = ssl === 'true' ? 'require' : undefined, sslrootcert: root } = given;
+  const { sslcert: cert, sslkey: key, sslpassword: passphrase } = given;
+  const { sslnegotiation: negotiation = 'postgres' } = given;
   if (mode === undefined) {
-    if (ssl === undefined && Object.keys(others).length === 0) return {};
+    if (!Object.keys(given).some((name) => name.startsWith('ssl'))) return {};
     throw wrong(`says something of TLS, but not sslmode: add one of ${modes}`);
   }
   if (mode === 'prefer' || mode === 'allow') {
@@ -34,6 +34,8 @@ export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation
     throw wrong(`has sslnegotiation=${negotiation}: use postgres or direct`);
   }
   if (mode === 'disable') {
+    if (ssl !== undefined && ssl !== 'false')
+      throw wrong(`has ssl=${ssl} with sslmode=disable: keep one of them`);
     if (negotiation === 'postgres') return { ssl: false };
     throw wrong('has sslnegotiation=direct with sslmode=disable: keep one of them');
   }
@@ -52,44 +54,26 @@ export function readTls(url: URL): Pick<pg.ClientConfig, 'ssl' | 'sslnegotiation
       key: readText('sslkey', key),
       ...(passphrase === undefined ? {} : { passphrase }),
     };
+  const ca = root === undefined || root === 'system' ? undefined : readText('sslrootcert', root);
   return {
-    ssl: { ...own, ...verification(mode, root) },
+    ssl: { ...own, ...verification(mode, ca) },
     ...(negotiation === 'direct' ? { sslnegotiation: negotiation } : {}),
   };
-}
 
-function takeOptions(url: URL): Record<string, string | undefined> {
-  const options: Record<string, string | undefined> = {};
-  for (const [name, value] of [...url.searchParams]) {
-    const isSupported = names.includes(name);
-    if (!isSupported && !name.startsWith('ssl')) continue;
-    if (!isSupported) throw wrong(`has ${name}, which the gateway does not know: leave it out`);
-    options[name] = value;
-    url.searchParams.delete(name);
+  function readText(name: string, path: string): string {
+    try {
+      return readFileSync(path, 'utf8');
+    } catch (error) {
+      throw wrong(
+        `names a file as ${name} that cannot be read (${messageOf(error)}): correct its path`,
+      );
+    }
   }
-  return options;
 }
 
-/** How the certificate of the server is verified. */
-function verification(mode: string, root: string | undefined): tls.ConnectionOptions {
-  // Without a root certificate, those that Node.js trusts.
-  if (root === undefined || root === 'system')
-    return { rejectUnauthorized: mode === 'verify-full' };
-  const ca = readText('sslrootcert', root);
-  // With one, `require` means `verify-ca`: any host name is accepted.
+/** How the certificate of the server is verified. @param ca undefined: by those that Node.js trusts */
+function verification(mode: string, ca: string | undefined): tls.ConnectionOptions {
+  if (ca === undefined) return { rejectUnauthorized: mode === 'verify-full' };
+  // `require` with a root certificate means `verify-ca`: any host name is accepted.
   return mode === 'verify-full' ? { ca } : { ca, checkServerIdentity: () => undefined };
-}
-
-function readText(name: string, path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw wrong(
-      `names a file as ${name} that cannot be read (${messageOf(error)}): correct its path`,
-    );
-  }
-}
-
-function wrong(sentence: string): ConfigError {
-  return new ConfigError(`DATABASE_URL ${sentence}.`);
 }

@@ -4,8 +4,8 @@ import type pg from 'pg';
 import type { Config } from '../../config.ts';
 import type { LogPosition } from '../changes/database-state.ts';
 import { TaskPool } from '../connection/pool.ts';
+import { readServerUrl } from '../connection/server-url.ts';
 import { createSession, DedicatedConnection, Sockets } from '../connection/session.ts';
-import { describeServer } from '../database.ts';
 import { type ReadRows, readRows } from '../read.ts';
 import { reasonOf } from '../readiness.ts';
 
@@ -57,10 +57,11 @@ export class Standby {
     }: Pick<Config, 'databasePoolMax' | 'expensiveQueryTimeout'>,
     options: StandbyOptions,
   ) {
-    this.name = new URL(url).host || 'localhost';
-    this.description = `standby ${describeServer(url)}`;
+    const { name, description, config } = readServerUrl(url, 'DATABASE_READ_URLS');
+    this.name = name;
+    this.description = `standby ${description}`;
     this.#options = options;
-    const session = createSession(url, 'session', options.statementTimeout);
+    const session = createSession(config, 'session', options.statementTimeout);
     this.#connection = new DedicatedConnection((config) => new session.Client(config), limit);
     const stream = this.#sockets.open;
     this.pool = new TaskPool(

@@ -1,0 +1,103 @@
+// What DATABASE_URL may say besides TLS: what is not followed is refused in one sentence, and no password is repeated.
+import { describe, expect, test } from 'vitest';
+import * as check from '../../src/commands/check.ts';
+import { readServerUrl } from '../../src/database/connection/server-url.ts';
+import { callCommand } from '../support/cli/commands.ts';
+
+const said = async (DATABASE_URL: string) => {
+  const { code, stderr } = await callCommand(check, [], { DATABASE_URL });
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^[^\n]+\.\n$/);
+  return stderr;
+};
+
+test.each([
+  ['schema=app', 'ALTER ROLE gw IN DATABASE s1 SET search_path = app'],
+  ['schema=Odd', 'ALTER ROLE gw IN DATABASE s1 SET search_path = "Odd"'],
+  [
+    'connection_limit=1',
+    'has connection_limit, which the gateway does not know: set DATABASE_POOL',
+  ],
+  ['pool_timeout=10', 'has pool_timeout, which the gateway does not know: leave it out'],
+  ['connect_timeout=10', 'has connect_timeout, which'],
+  ['currentSchema=app', 'has currentSchema, which'],
+  ['hostaddr=10.0.0.1', 'has hostaddr, which'],
+  ['service=main', 'has service, which'],
+  ['passfile=x', 'has passfile, which'],
+  ['requiressl=1', 'has requiressl, which'],
+  ['useSSL=true', 'has useSSL, which'],
+  ['tls=true', 'has tls, which'],
+  ['constructor=1', 'has constructor, which'],
+  ['SSLMODE=require', 'has SSLMODE: write it as sslmode'],
+  ['sslMode=verify-full', 'has sslMode: write it as sslmode'],
+  ['SSL=true', 'has SSL: write it as ssl'],
+  ['sslmode=require&sslmode=disable', 'has sslmode twice: keep one of them'],
+  ['sslmode=disable&ssl=true', 'has ssl=true with sslmode=disable: keep one of them'],
+  ['sslmode=REQUIRE', 'has sslmode=REQUIRE: use one of disable, require'],
+  ['ssl=1', 'says something of TLS, but not sslmode'],
+  ['channel_binding=require', 'has channel_binding=require, which the gateway cannot do'],
+  ['gssencmode=require', 'has gssencmode=require, which'],
+  ['target_session_attrs=standby', 'has target_session_attrs=standby, which'],
+  ['client_encoding=latin1', 'has client_encoding=latin1, which'],
+  ['host=a,b', 'names several hosts: name one'],
+])('refuses ?%s in one sentence', async (query, sentence) => {
+  expect(await said(`postgresql://gw@localhost/s1?${query}`)).toContain(sentence);
+});
+
+test.each([
+  ['postgresql://a:5432,b:5432/s1', 'names several hosts'],
+  ['postgresql://gw:pw@a,b/s1', 'names several hosts'],
+  ['postgresql://gw@localhost:99999/s1', 'is not a URL such as'],
+])('refuses %s in one sentence', async (url, sentence) => {
+  expect(await said(url)).toContain(sentence);
+});
+
+const secret = 's3cret';
+describe('a password that is not escaped is refused without being repeated', () => {
+  test.each([
+    ...[`12/34${secret}`, `12?34${secret}`, `12#34${secret}`, `12/3/4${secret}`, `p@s/${secret}`],
+    ...[`p@s?${secret}`, `p@s?x=${secret}`, `p@s?host=${secret}`, `p@s#${secret}`, `a/b${secret}`],
+    ...[`${secret}%zz`, `${secret}%`, `1?${secret}=x`, `/${secret}`, `:/${secret}`],
+  ])('%s', async (password) => {
+    for (const name of ['DATABASE_URL', 'DATABASE_READ_URLS']) {
+      const url = `postgresql://u:${password}@localhost:5432/c6`;
+      const urls = name === 'DATABASE_URL' ? {} : { DATABASE_URL: 'postgresql://localhost/c6' };
+      const { stdout, stderr, code } = await callCommand(check, [], { ...urls, [name]: url });
+      expect(code).toBe(2);
+      expect(stderr).toMatch(
+        new RegExp(`^${name} is cut short by a character of its user or pass`),
+      );
+      expect(stdout + stderr).not.toContain(secret);
+    }
+  });
+});
+
+test.each([
+  [
+    'postgresql://u:pw@/db?host=/cloudsql/p:r:i',
+    { host: '/cloudsql/p:r:i', name: '/cloudsql/p:r:i' },
+  ],
+  [
+    'postgresql://u:pw@localhost/db?host=/run/pg&port=6',
+    { host: '/run/pg', name: '/run/pg:6', port: 6 },
+  ],
+  ['postgresql://u:pw@%2Frun%2Fpg/db', { host: '/run/pg', name: '/run/pg' }],
+  ['postgresql://u:pw@[::1]:7/db', { host: '::1', name: '[::1]:7', port: 7 }],
+  ['postgresql:///db?user=u&password=pw', { host: '', name: 'localhost' }],
+  ['postgresql://u:pw@/db', { host: '', name: 'localhost' }],
+  ['postgresql://u:pw@h/db?schema=public&pgbouncer=true', { host: 'h', name: 'h' }],
+  ['postgresql://u:pw@h?dbname=db', { host: 'h', name: 'h' }],
+])('follows %s', (url, { name, ...config }) => {
+  const found = readServerUrl(url);
+  expect(found.config).toMatchObject({ ...config, user: 'u', password: 'pw', database: 'db' });
+  expect(found.description).toBe(`PostgreSQL database db on ${name}`);
+});
+
+test('decodes what is escaped, and takes further parameters', () => {
+  const url =
+    'postgresql://a%40b:p%2F%3F%23%25@h/d%2Fb?application_name=x%40y&options=-c%20jit%3Doff';
+  expect(readServerUrl(url).config).toEqual({
+    ...{ host: 'h', user: 'a@b', password: 'p/?#%', database: 'd/b' },
+    ...{ application_name: 'x@y', options: '-c jit=off' },
+  });
+});

@@ -1,0 +1,151 @@
+// States of a database in which a gateway cannot do all: it stays up, and the log and `check` say what mends each.
+import { describe, expect, test } from 'vitest';
+import * as check from '../../src/commands/check.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import { baseOf, listing, publish, runServer, stop } from '../support/cli/process.ts';
+import { execute } from '../support/databases/connections.ts';
+import { makeRole, type RoleDatabase } from '../support/databases/role.ts';
+import { secret } from '../support/http/tokens.ts';
+
+const all = 'SELECT, INSERT, UPDATE, DELETE';
+const settings = { AUTH_JWT_SECRET: secret, SEED: 'none' };
+
+/** What an administrator does, with the names of the test. */
+const inTest = (statement: string, { role, database }: RoleDatabase) =>
+  statement.replaceAll('$ROLE', role).replaceAll('$DB', database);
+
+const statusOf = async (base: string) => (await fetch(`${base}/health/ready`)).status;
+
+describe('is not ready, names the statement, and is ready after it', () => {
+  test.each([
+    [`row-level security`, 'ALTER TABLE outfits ENABLE ROW LEVEL SECURITY', /hides rows/],
+    [
+      'a policy that shows some rows',
+      `ALTER TABLE users ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON users USING (id < 5);
+       ALTER TABLE outfit_texts ENABLE ROW LEVEL SECURITY`,
+      /hides rows/,
+    ],
+    [
+      'row-level security that is forced on the owner',
+      `ALTER TABLE outfit_like_counts OWNER TO $ROLE;
+       ALTER TABLE outfit_like_counts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`,
+      /hides rows/,
+    ],
+    [
+      'row-level security of the history',
+      'ALTER TABLE _prisma_migrations ENABLE ROW LEVEL SECURITY',
+      /hides rows/,
+    ],
+    [
+      'functions that only their owner may execute',
+      'REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC',
+      /does not give this role the rights/,
+    ],
+  ])('%s', async (_name, statement, sentence) => {
+    const found = await makeRole(all);
+    const { owner, url } = found;
+    await owner.query(inTest(statement, found));
+    const gateway = runServer({ DATABASE_URL: url, ...settings });
+    const base = await baseOf(gateway);
+    expect(await statusOf(base)).toBe(503);
+    const { code, stdout } = await callCommand(check, [], { DATABASE_URL: url });
+    const [said = ''] = /^wrong: DATABASE_URL: .*$/m.exec(stdout) ?? [];
+    expect(said).toMatch(sentence);
+    expect(code).toBe(1);
+    expect(gateway.output()).toContain(JSON.stringify(said.slice(21)).slice(1, -1));
+    await owner.query(/run "([^"]*)"/.exec(said)?.[1] ?? '');
+    await expect.poll(() => statusOf(base)).toBe(200);
+    expect((await publish(base)).status).toBe(201);
+    expect((await listing(base)).count).toBe(1);
+    expect((await callCommand(check, [], { DATABASE_URL: url })).code).toBe(0);
+    expect(await stop(gateway)).toBe(0);
+  });
+});
+
+test.each([
+  ['the database', 'ALTER DATABASE $DB SET default_transaction_read_only = on'],
+  ['the role', 'ALTER ROLE $ROLE SET default_transaction_read_only = on'],
+  ['the role there', 'ALTER ROLE $ROLE IN DATABASE $DB SET default_transaction_read_only = on'],
+])('serves reads and refuses writes while %s is read-only by default', async (_name, statement) => {
+  const found = await makeRole(all);
+  const { owner, url } = found;
+  // Changes that are not counted yet.
+  await owner.query(`INSERT INTO outfits (id, user_id, title, description, image_key, image_original_key, created, modified)
+    SELECT id, 7, '', '', 'k', 'k', id, id FROM generate_series(1001, 1030) AS id`);
+  await owner.query(inTest(statement, found));
+  const gateway = runServer({ DATABASE_URL: url, ...settings });
+  const base = await baseOf(gateway);
+  await expect.poll(() => statusOf(base)).toBe(200);
+  expect((await listing(base, '?page=2')).count).toBe(30);
+  expect((await publish(base)).status).toBe(503);
+  const { code, stdout } = await callCommand(check, [], { DATABASE_URL: url });
+  const [, said = '', mend = ''] =
+    /^wrong: DATABASE_URL: (.*is read-only by default: .* until "(.*)" is run\.)$/m.exec(stdout) ??
+    [];
+  expect(code).toBe(1);
+  expect(gateway.output()).toContain(JSON.stringify(said).slice(1, -1));
+  await owner.query(mend);
+  expect((await callCommand(check, [], { DATABASE_URL: url })).code).toBe(0);
+  // Open connections are still read-only: a refused write closes its own.
+  await expect.poll(async () => (await publish(base)).status).toBe(201);
+  expect(await stop(gateway)).toBe(0);
+});
+
+test.each([
+  ['role', 'ALTER ROLE $ROLE CONNECTION LIMIT 0', 'ALTER ROLE $ROLE CONNECTION LIMIT -1'],
+  ['database', 'ALTER DATABASE $DB CONNECTION LIMIT 0', 'ALTER DATABASE $DB CONNECTION LIMIT -1'],
+])('waits for a free connection of its %s', async (_name, statement, mend) => {
+  const found = await makeRole(all);
+  const { owner, url } = found;
+  await owner.query(inTest(statement, found));
+  const gateway = runServer({ DATABASE_URL: url, ...settings });
+  const base = await baseOf(gateway);
+  expect(await statusOf(base)).toBe(503);
+  expect((await fetch(`${base}/api/outfits/`)).status).toBe(503);
+  expect(gateway.output()).toMatch(/has no free connection \(too many connections for/);
+  const { stdout } = await callCommand(check, [], { DATABASE_URL: url });
+  expect(stdout).toMatch(/^wrong: DATABASE_URL: .* has no free connection /m);
+  await owner.query(inTest(mend, found));
+  await expect.poll(() => statusOf(base)).toBe(200);
+  // While it runs, its open connections go on.
+  await owner.query(inTest(statement, found));
+  expect(await statusOf(base)).toBe(200);
+  expect(await stop(gateway)).toBe(0);
+});
+
+test('settings for other programs change nothing', async () => {
+  const found = await makeRole(all);
+  const { owner, url } = found;
+  const others = {
+    standard_conforming_strings: 'off',
+    array_nulls: 'off',
+    transform_null_equals: 'on',
+    gin_fuzzy_search_limit: '1',
+    default_transaction_isolation: 'serializable',
+    row_security: 'on',
+    DateStyle: 'German',
+    IntervalStyle: 'sql_standard',
+    bytea_output: 'escape',
+    backslash_quote: 'off',
+    client_encoding: 'LATIN1',
+    lc_messages: 'C',
+    TimeZone: 'Asia/Tokyo',
+    extra_float_digits: '-15',
+    quote_all_identifiers: 'on',
+  };
+  for (const [name, value] of Object.entries(others)) {
+    await owner.query(`ALTER ROLE ${found.role} SET ${name} = '${value}'`);
+  }
+  const gateway = runServer({ DATABASE_URL: url, ...settings });
+  const base = await baseOf(gateway);
+  for (let made = 0; made < 3; made++) expect((await publish(base)).status).toBe(201);
+  await execute(url, `UPDATE outfits SET title = 'chelsea ü'`);
+  const response = await fetch(`${base}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query: '{ outfits(filter: { search: "chelsea" }) { count } }' }),
+  });
+  expect(await response.json()).toEqual({ data: { outfits: { count: 3 } } });
+  expect((await callCommand(check, [], { DATABASE_URL: url })).code).toBe(0);
+  expect(await stop(gateway)).toBe(0);
+});
