@@ -72,8 +72,12 @@ export const tooExpensive = (seconds: number) =>
     `A list was stopped after ${seconds} s: no index serves its filter, or too many outfits match it. Narrow the filter.`,
   );
 
-export const tooManyStreams = (max: number) =>
-  notNow('TOO_MANY_STREAMS', `All ${max} streams are in use, try again later.`, 5);
+export const tooManyStreams = () =>
+  notNow(
+    'TOO_MANY_STREAMS',
+    'All streams are in use, or other clients need this one. Try again later.',
+    5,
+  );
 
 /** WRITES=off, such as during the last import. */
 export const writesOff = () =>

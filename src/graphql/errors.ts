@@ -44,8 +44,8 @@ export const transportNotAvailable = (hasSockets: boolean) =>
 const otherOrigin = 'CORS_ORIGINS does not name the origin of the page, and PUBLIC_URL is another.';
 export const originNotAllowed = () => refusedSocket('FORBIDDEN', 403, otherOrigin);
 
-export const tooManySockets = (max: number) =>
-  refusedSocket('TOO_MANY_SOCKETS', 503, `all ${max} are in use.`, { 'Retry-After': '5' });
+export const tooManySockets = () =>
+  refusedSocket('TOO_MANY_SOCKETS', 503, 'all are in use.', { 'Retry-After': '5' });
 
 export const subscriptionNeedsStream = (hasSockets: boolean) =>
   refusedOperation(

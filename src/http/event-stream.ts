@@ -1,7 +1,9 @@
 // Streams of events: heartbeats, backpressure, expiry of the token, limit of streams, shutdown. Knows no format.
+import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { tooManyStreams, unavailable } from '../errors.ts';
+import { Places, shareOfHeap } from './places.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -39,57 +41,141 @@ export interface Lease {
   };
 }
 
-/** One open stream. Under backpressure it keeps only the newest event: a slow reader skips the others. */
-export class EventStream extends Readable {
-  #newest: Buffer | undefined;
-  #last: Buffer | undefined;
-  #hasDemand = false;
+export interface StreamOptions {
+  readonly sender: string;
+  /** What it keeps of its request. */
+  readonly bytes: number;
+  readonly lease: Lease;
+  /** Its last events when its lease expires, and when another sender needs its place. */
+  readonly onExpire: Buffer;
+  readonly onEvict: Buffer;
+}
+
+interface Event {
+  readonly bytes: Buffer;
+  readonly tag: string;
+}
+
+/** The events of one reader, at its pace: it keeps the newest one only, so a slow reader skips the others. */
+export class EventStream extends EventEmitter<{ close: []; cut: [] }> {
+  isClosed = false;
+  #newest: Event | undefined;
+  /** Of the last event that was taken. */
+  #tag: string | undefined;
+  /** Bytes that are being sent. */
+  #sending = 0;
+  #kept = 0;
+  /** The last events; null: there are none. */
+  #end: Buffer | null | undefined;
+  /** The reader, while it waits. */
+  #wake: ((hasBytes: boolean) => void) | undefined;
   #isStarted = false;
-  #isFinished = false;
   #silentTicks = 0;
   #lease: Lease;
   #isRenewing = false;
   /** Seconds since 1970, of the first attempt. */
   #renewingSince: number | undefined;
 
-  /** @param onExpire last events of the stream, sent when its lease expires */
   constructor(
     readonly format: StreamFormat,
-    lease: Lease,
-    readonly onExpire: Buffer,
+    private readonly options: StreamOptions,
+    private readonly place: { hold(bytes: number): void },
   ) {
-    // 0: nothing is buffered, or an outdated event would be sent.
-    super({ highWaterMark: 0 });
-    this.#lease = lease;
+    super();
+    this.#lease = options.lease;
   }
 
-  /** Sends an event once the reader is ready, unless it equals the last one. */
-  offer(event: Buffer): void {
-    this.#newest = event;
-    this.#flush();
-  }
-
-  /** What to send instead of `event`, which was read before: a newer one, if there is one. */
-  newestOr(event: Buffer): Buffer {
-    const newest = this.#isFinished ? undefined : this.#takeNewest();
-    this.#last = newest ?? this.#last;
-    return newest ?? event;
+  /**
+   * Sends an event as soon as the reader is ready, unless it equals the last one.
+   * @param tag equal for equal events
+   * @param kept bytes that are kept for the next one
+   */
+  offer(bytes: Buffer, tag: string, kept: number): void {
+    if (this.#end !== undefined) return;
+    this.#kept = kept;
+    this.#newest = tag === this.#tag ? undefined : { bytes, tag };
+    this.#notify();
   }
 
   /** Ends the stream with these events. Without any, clients see a broken connection, and reconnect. */
-  finish(events?: Buffer): void {
-    if (this.#isFinished || this.destroyed) return;
-    this.#isFinished = true;
-    const newest = this.#takeNewest();
-    if (newest && events) this.#push(newest);
-    if (events) this.#push(events);
-    this.push(null);
+  finish(events: Buffer | null = null): void {
+    if (this.#end !== undefined) return;
+    this.#end = events;
+    if (!events) this.#newest = undefined;
+    this.#notify();
   }
 
   /** Ends the stream now; a reader that is not ready is disconnected. */
-  abandon(): void {
-    if (this.#hasDemand) this.finish();
+  abandon(events?: Buffer): void {
+    if (this.#wake) this.finish(events);
     else this.destroy();
+  }
+
+  /** Ends the stream now, in the middle of what is sent. */
+  destroy(): void {
+    if (this.isClosed) return;
+    this.emit('cut');
+    this.#close();
+  }
+
+  #close(): void {
+    this.isClosed = true;
+    this.#newest = undefined;
+    this.#end = null;
+    this.#wake?.(false);
+    this.emit('close');
+    this.removeAllListeners();
+  }
+
+  /** For its one reader: whether there is something to take, as soon as there is; false: the stream has ended. */
+  async next(): Promise<boolean> {
+    this.#sending = 0;
+    this.#count();
+    const isReady = this.#newest || this.#end !== undefined;
+    const hasBytes = isReady ? this.#hasBytes : await this.#wait();
+    if (!hasBytes) this.#close();
+    return hasBytes;
+  }
+
+  /** The newest event, and the last ones behind it. */
+  take(): Buffer {
+    const newest = this.#newest;
+    const isEmpty = !newest && !this.#end;
+    this.#tag = newest?.tag ?? this.#tag;
+    this.#newest = undefined;
+    const pieces = isEmpty ? [this.format.heartbeat] : [newest?.bytes, this.#end];
+    if (this.#end) this.#end = null;
+    if (!this.#isStarted) pieces.unshift(this.format.start);
+    this.#isStarted = true;
+    this.#silentTicks = 0;
+    const found = pieces.filter((bytes) => bytes && bytes.length > 0) as Buffer[];
+    const taken = found.length === 1 ? (found[0] as Buffer) : Buffer.concat(found);
+    this.#sending = taken.length;
+    this.#count();
+    return taken;
+  }
+
+  get #hasBytes(): boolean {
+    return this.#newest !== undefined || Boolean(this.#end);
+  }
+
+  async #wait(): Promise<boolean> {
+    const hasBytes = await new Promise<boolean>((settle) => {
+      this.#wake = settle;
+    });
+    this.#wake = undefined;
+    return hasBytes;
+  }
+
+  #notify(): void {
+    this.#count();
+    if (this.#hasBytes || this.#end === null) this.#wake?.(this.#hasBytes);
+  }
+
+  /** Counts what it holds. */
+  #count(): void {
+    const waiting = this.#newest?.bytes.length ?? 0;
+    this.place.hold(this.options.bytes + this.#kept + this.#sending + waiting);
   }
 
   /** Call it once a second. @param now seconds since 1970 */
@@ -97,7 +183,7 @@ export class EventStream extends Readable {
     const { expiresAt = Number.POSITIVE_INFINITY, renewal } = this.#lease;
     if (expiresAt <= now) {
       if (!renewal) {
-        this.finish(this.onExpire);
+        this.finish(this.options.onExpire);
         return;
       }
       this.#renewingSince ??= now;
@@ -105,80 +191,60 @@ export class EventStream extends Readable {
       // Without events, clients reconnect, and get the error as the answer.
       else this.finish();
     }
-    this.#keepAlive();
+    // A slow reader gets no heartbeat: its connection times out.
+    this.#silentTicks += 1;
+    if (this.#silentTicks >= heartbeatAfter) this.#wake?.(true);
   }
 
   async #renew(renew: () => Promise<Lease | undefined>): Promise<void> {
-    if (this.#isRenewing || this.#isFinished || this.destroyed) return;
+    if (this.#isRenewing || this.#end !== undefined) return;
     this.#isRenewing = true;
     try {
       const lease = await renew();
       this.#renewingSince = undefined;
       if (lease) this.#lease = lease;
-      else this.finish(this.onExpire);
+      else this.finish(this.options.onExpire);
     } catch {
       // Retried by the next tick.
     } finally {
       this.#isRenewing = false;
     }
   }
-
-  /** A slow reader gets no heartbeat: its connection times out. */
-  #keepAlive(): void {
-    this.#silentTicks += 1;
-    if (this.#silentTicks < heartbeatAfter || !this.#hasDemand || this.#isFinished) return;
-    this.#send(this.format.heartbeat);
-  }
-
-  override _read(): void {
-    this.#hasDemand = true;
-    this.#flush();
-  }
-
-  #flush(): void {
-    if (!this.#hasDemand || this.#isFinished || this.destroyed) return;
-    const newest = this.#takeNewest();
-    if (!newest) return;
-    this.#last = newest;
-    this.#send(newest);
-  }
-
-  #send(bytes: Buffer): void {
-    this.#hasDemand = false;
-    this.#silentTicks = 0;
-    this.#push(bytes);
-  }
-
-  #push(bytes: Buffer): void {
-    const { start } = this.format;
-    this.push(this.#isStarted || start.length === 0 ? bytes : Buffer.concat([start, bytes]));
-    this.#isStarted = true;
-  }
-
-  /** The event that has not been sent; undefined when it equals the last one. */
-  #takeNewest(): Buffer | undefined {
-    const newest = this.#newest;
-    this.#newest = undefined;
-    const isRepeated = newest === this.#last || (newest && this.#last?.equals(newest));
-    return isRepeated ? undefined : newest;
-  }
 }
 
-export async function sendEvents(
+/** What the bytes of a stream are sent with. */
+function toReadable(stream: EventStream): Readable {
+  const readable = new Readable({
+    // Nothing is buffered, or an outdated event would be sent.
+    highWaterMark: 0,
+    async read() {
+      this.push((await stream.next()) ? stream.take() : null);
+    },
+    destroy(error, done) {
+      stream.destroy();
+      done(error);
+    },
+  });
+  stream.once('cut', () => readable.destroy());
+  return readable;
+}
+
+export function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
   format: StreamFormat,
   events: EventStream | Buffer,
-): Promise<FastifyReply> {
+): FastifyReply {
   if (request.deliverEvents) {
     request.streamedAfter = reply.elapsedTime;
-    await request.deliverEvents(events);
-    return reply.send('');
+    // Not awaited: what waits keeps the whole request.
+    request.deliverEvents(events).finally(() => reply.send(''));
+    return reply;
   }
   reply.headers(streamHeaders).header('Content-Type', format.contentType);
   if (!(events instanceof EventStream)) return reply.send(Buffer.concat([format.start, events]));
   request.streamedAfter = reply.elapsedTime;
-  return reply.send(events);
+  return reply.send(toReadable(events));
 }
 
 const streamHeaders = {
@@ -189,12 +255,15 @@ const streamHeaders = {
 
 export class EventStreams {
   readonly #streams = new Set<EventStream>();
+  readonly #places: Places;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   /** Opened since the start, by transport. */
   readonly opened = new Map(transports.map((transport) => [transport, 0]));
 
-  constructor(private readonly max: number) {}
+  constructor(max: number) {
+    this.#places = new Places({ places: max, bytes: shareOfHeap() });
+  }
 
   /** Open now, by transport. */
   get open(): Map<Transport, number> {
@@ -203,17 +272,17 @@ export class EventStreams {
     return open;
   }
 
-  /**
-   * @param onExpire last events of the stream, sent when its lease expires
-   * @throws HttpError 503 above the limit of streams, or during shutdown
-   */
-  add(format: StreamFormat, lease: Lease, onExpire: Buffer): EventStream {
+  /** @throws HttpError 503 while all places or bytes are taken, and during shutdown */
+  add(format: StreamFormat, options: StreamOptions): EventStream {
     if (this.#isClosed) throw unavailable();
-    if (this.#streams.size >= this.max) throw tooManyStreams(this.max);
-    const stream = new EventStream(format, lease, onExpire);
+    const evict = () => stream.abandon(options.onEvict);
+    const place = this.#places.take(options.sender, options.bytes, evict);
+    if (!place) throw tooManyStreams();
+    const stream = new EventStream(format, options, place);
     increment(this.opened, format.transport);
     this.#streams.add(stream);
     stream.once('close', () => {
+      place.release();
       this.#streams.delete(stream);
       if (this.#streams.size > 0) return;
       clearInterval(this.#timer);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { WebSocket } from 'ws';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openGateway } from '../support/gateway.ts';
-import { baseOfApp } from '../support/http/event-stream.ts';
+import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 import { openAcknowledged, openSocket } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -333,6 +333,49 @@ describe('the handshake', () => {
       /^400 (?!.*graphql-transport-ws).*text\/event-stream/,
     );
   });
+});
+
+test('a client of another address gets the newest place of the one that holds the most', async () => {
+  const { base } = await openForTest({
+    MAX_STREAMS: '4',
+    MAX_SOCKETS: '2',
+    TRUST_PROXY: '127.0.0.1',
+  });
+  const from = (address: string) => ({ 'x-forwarded-for': address });
+  const first = await openAcknowledged(base, from('1.1.1.1'));
+  const second = await openAcknowledged(base, from('1.1.1.1'));
+  await expect(openSocket(base, from('1.1.1.1'))).rejects.toThrow(/^503 .*TOO_MANY_SOCKETS/);
+  const other = await openAcknowledged(base, from('1.1.1.2'));
+  expect((await second.closed)[0]).toBe(1013);
+  // Each holds one.
+  await expect(openSocket(base, from('1.1.1.2'))).rejects.toThrow(/^503 .*TOO_MANY_SOCKETS/);
+
+  for (const name of ['1', '2']) first.subscribe(name, oneOutfit);
+  const streams = [];
+  for (const address of ['1.1.1.1', '1.1.1.1']) {
+    const stream = await openStream(base, oneOutfit, { headers: from(address) });
+    await stream.next();
+    streams.push(stream);
+  }
+  const code = 'TOO_MANY_STREAMS';
+  const refused = [{ extensions: { code } }];
+  other.subscribe('1', oneOutfit);
+  expect(await other.next()).toMatchObject({ type: 'next' });
+  const [, newest] = streams;
+  expect(await newest?.next()).toMatchObject({ name: 'next', data: { errors: refused } });
+  expect(await newest?.next()).toMatchObject({ name: 'complete' });
+  await openStream(base, oneOutfit, { headers: from('1.1.1.3') });
+  await streams[0]?.ended;
+  await openStream(base, oneOutfit, { headers: from('1.1.1.4') });
+  await expect
+    .poll(() => first.messages)
+    .toContainEqual(
+      expect.objectContaining({
+        id: '2',
+        type: 'error',
+        payload: [expect.objectContaining({ extensions: { code } })],
+      }),
+    );
 });
 
 test('MAX_STREAMS and RATE_LIMIT hold for operations', async () => {

@@ -4,14 +4,24 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { OperationCaller } from '../../admission/admission.ts';
 import { httpErrorFor } from '../../database/errors.ts';
-import { invalidToken } from '../../errors.ts';
-import { type EventStreams, sendEvents } from '../../http/event-stream.ts';
+import { HttpError, invalidToken, tooManyStreams } from '../../errors.ts';
+import {
+  type EventStream,
+  type EventStreams,
+  type StreamOptions,
+  sendEvents,
+} from '../../http/event-stream.ts';
+import { bytesOfHead } from '../../http/places.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Invalid, Operation } from '../engine/operations.ts';
 import { encodeResult, type GraphQLRequest } from '../request.ts';
 import type { EventFormat } from './formats.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer, LiveExecution } from './live-feed.ts';
+
+/** Bytes of memory that a stream keeps: of a character of its text and variables, and besides. */
+const bytesPerCharacter = 4;
+const bytesPerStream = 2_048;
 
 interface EventOptions {
   readonly engine: Engine;
@@ -44,14 +54,44 @@ export async function answerWithEvents(
     const { answer } = await engine.answer(execution, caller).catch(toRefusal);
     return send(answer);
   }
-  const onExpire = Buffer.concat([format.formatFailure(expired), format.complete]);
-  const stream = streams.add(format, request.viewer ?? {}, onExpire);
-  const subscription = live.subscribe(execution, request.viewer, caller.sender, (answer) => {
+  // Nothing else of the request is kept as long as the stream.
+  request.body = undefined;
+  const stream = openStream(streams, format, request, execution, caller.sender);
+  const liveExecution = { ...execution, operation: finderOf(engine, operation) };
+  await subscribe(live, stream, format, request, liveExecution, caller.sender);
+  return sendEvents(request, reply, format, stream);
+}
+
+function openStream(
+  streams: EventStreams,
+  format: EventFormat,
+  request: FastifyRequest,
+  { variables, operation }: ReturnType<typeof toExecution>,
+  sender: string,
+): EventStream {
+  const kept = writeCanonical(variables).length + (operation.text?.length ?? 0);
+  return streams.add(format, {
+    sender,
+    bytes: bytesPerStream + bytesPerCharacter * kept + bytesOfHead(request.raw),
+    lease: request.viewer ?? {},
+    ...endingsOf(format),
+  });
+}
+
+/** Resolves when the stream has its first answer. */
+async function subscribe(
+  live: LiveAnswers,
+  stream: EventStream,
+  format: EventFormat,
+  { viewer, signal }: FastifyRequest,
+  execution: LiveExecution,
+  sender: string,
+): Promise<void> {
+  const subscription = live.subscribe(execution, viewer, sender, (answer, kept) => {
     if (answer.isFinal) stream.finish(answer.eventsIn(format));
-    else stream.offer(answer.eventsIn(format));
+    else stream.offer(answer.eventsIn(format), answer.tag, kept);
   });
   stream.once('close', subscription.unsubscribe);
-  const { signal } = request;
   const onLeave = () => stream.destroy();
   signal.addEventListener('abort', onLeave, { once: true });
   stream.once('close', () => signal.removeEventListener('abort', onLeave));
@@ -61,19 +101,27 @@ export async function answerWithEvents(
     stream.destroy();
     throw error;
   }
-  return sendEvents(request, reply, format, stream);
 }
 
-const expired = encode({
-  errors: [
-    new GraphQLError('The token has expired: ask again with a new one.', {
-      extensions: { code: invalidToken().code },
-    }),
-  ],
-});
+const expired = 'The token has expired: ask again with a new one.';
 
-/** Variables that the operation does not declare are not kept, and the key is short: both live as long as a stream. */
-function toExecution(operation: Operation, sent: GraphQLRequest['variables']): LiveExecution {
+/** The last events of a stream. */
+function endingsOf(format: EventFormat) {
+  const ending = endings.get(format) ?? {
+    onExpire: Buffer.concat([
+      format.formatFailure(encode(resultOf(new HttpError(401, invalidToken().code, expired)))),
+      format.complete,
+    ]),
+    onEvict: toLive(resultOf(tooManyStreams()), false).eventsIn(format),
+  };
+  endings.set(format, ending);
+  return ending;
+}
+
+const endings = new Map<EventFormat, Pick<StreamOptions, 'onEvict' | 'onExpire'>>();
+
+/** The variables that the operation declares, and a digest of what it depends on. */
+function toExecution(operation: Operation, sent: GraphQLRequest['variables']) {
   const declared = operation.node.variableDefinitions ?? [];
   const names = declared.map(({ variable }) => variable.name.value);
   const variables = Object.fromEntries(
@@ -84,13 +132,24 @@ function toExecution(operation: Operation, sent: GraphQLRequest['variables']): L
   return { operation, variables, key: `events ${digest.digest('base64')}`, toAnswer: toLive };
 }
 
+/** Keeps the text alone: the engine keeps what was parsed, within its limit. */
+function finderOf({ operations }: Engine, { text = '', name }: Operation): () => Operation {
+  return () => {
+    const found = operations.find(text, name, false);
+    if ('errors' in found) throw found.errors[0];
+    return found;
+  };
+}
+
 /** What an operation is refused for is its result, so that clients do not repeat it. @throws what may pass by itself */
 function toRefusal(error: unknown): { answer: LiveAnswer } {
   const refused = httpErrorFor(error);
   if (!refused || refused.status >= 500) throw error;
-  const { message, code } = refused;
-  const errors = [new GraphQLError(message, { extensions: { code } })];
-  return { answer: toLive({ errors }, false) };
+  return { answer: toLive(resultOf(refused), false) };
+}
+
+function resultOf({ message, code }: HttpError): ExecutionResult {
+  return { errors: [new GraphQLError(message, { extensions: { code } })] };
 }
 
 function encode(result: ExecutionResult): Buffer {
@@ -101,17 +160,27 @@ function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
   const body = encode(result);
   // Not executed, now or later: the variables are invalid, or too costly.
   const isFinal = result.data === undefined;
-  // Formatted once for all subscribers.
+  // Formatted, and digested, once for all subscribers.
   const formatted = new Map<EventFormat, Buffer>();
+  let tag: string | undefined;
   const eventsIn = (format: EventFormat) => {
     const write = isFinal ? format.formatRefusal : format.formatNext;
     const next = formatted.get(format) ?? write(body);
     formatted.set(format, next);
     return isFinal ? Buffer.concat([next, format.complete]) : next;
   };
-  const shareable = isShared && result.errors === undefined;
-  // The body, and its events in three formats.
-  return { eventsIn, isShared, isFinal, size: 4 * body.length, shareable };
+  return {
+    eventsIn,
+    get tag() {
+      tag ??= createHash('sha1').update(body).digest('base64');
+      return tag;
+    },
+    isShared,
+    isFinal,
+    // The body, and its events in three formats.
+    size: 4 * body.length,
+    shareable: isShared && result.errors === undefined,
+  };
 }
 
 /** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */

@@ -1,26 +1,32 @@
 // A feed: one operation with all its subscribers, executed for all of them at once, one execution at a time.
 import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
-import type { ChangeLog, Dependencies } from '../../database/changes/change-log.ts';
+import { type ChangeLog, type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
 import type { Answer, Reading } from '../engine/answer-cache.ts';
 import type { Execution } from '../engine/engine.ts';
+import type { Operation } from '../engine/operations.ts';
 import type { EventFormat } from './formats.ts';
 
 export interface LiveAnswer extends Answer {
   /** The last event of the stream is among them if the answer is final. */
   eventsIn(format: EventFormat): Buffer;
+  /** Equal for equal answers. */
+  readonly tag: string;
   readonly isShared: boolean;
   /** Whether no other answer can follow: the variables are invalid, say. */
   readonly isFinal: boolean;
 }
 
-export type LiveExecution = Execution<LiveAnswer>;
+export interface LiveExecution extends Omit<Execution<LiveAnswer>, 'operation'> {
+  readonly operation: () => Operation;
+}
 
 export interface Subscriber {
   readonly viewer: Viewer | undefined;
   readonly sender: string;
-  readonly onAnswer: (answer: LiveAnswer) => void;
+  /** @param kept bytes that its feed keeps */
+  readonly onAnswer: (answer: LiveAnswer, kept: number) => void;
   readonly onFailure: (error: unknown) => void;
   hasAnswer: boolean;
   /** Number of its first reading: one that began before it subscribed may lack a commit that it must see. */
@@ -31,7 +37,7 @@ export interface Subscriber {
 const retryDelay = 1000;
 
 export type Read = (
-  execution: LiveExecution,
+  execution: Execution<LiveAnswer>,
   caller: Pick<OperationCaller, 'sender' | 'signal' | 'viewer'>,
 ) => Promise<Reading<LiveAnswer>>;
 
@@ -117,15 +123,19 @@ export class LiveFeed {
     try {
       const viewer = this.isShared ? undefined : this.viewer;
       const caller = { viewer, signal: this.signal, sender };
-      const { answer, dependencies, isExpensive } = await read(this.execution, caller);
+      const { answer, dependencies, isExpensive } = await read(
+        { ...this.execution, operation: this.execution.operation() },
+        caller,
+      );
       if (this.isShared && !answer.isShared) throw new PersonalAnswerError();
       this.#version = version;
       this.#dependencies = dependencies;
       if (isExpensive) this.#pause(this.expensivePause);
+      const kept = sizeOf(dependencies);
       for (const subscriber of this.subscribers) {
         if (subscriber.firstReading > number) continue;
         subscriber.hasAnswer = true;
-        subscriber.onAnswer(answer);
+        subscriber.onAnswer(answer, kept);
       }
     } catch (error) {
       this.#mustRead = true;

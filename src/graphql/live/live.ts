@@ -8,7 +8,6 @@ import { httpErrorFor } from '../../database/errors.ts';
 import { timedOut } from '../../errors.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
-  type LiveAnswer,
   type LiveExecution,
   LiveFeed,
   PersonalAnswerError,
@@ -51,7 +50,7 @@ export class LiveAnswers {
     execution: LiveExecution,
     viewer: Viewer | undefined,
     sender: string,
-    onAnswer: (answer: LiveAnswer) => void,
+    onAnswer: Subscriber['onAnswer'],
   ): { readonly first: Promise<void>; unsubscribe(): void } {
     let unsubscribe = () => {};
     const first = new Promise<void>((settle, reject) => {
@@ -60,13 +59,13 @@ export class LiveAnswers {
         sender,
         hasAnswer: false,
         firstReading: 0,
-        onAnswer: (answer) => {
-          onAnswer(answer);
+        onAnswer: (answer, kept) => {
+          onAnswer(answer, kept);
           settle();
         },
         onFailure: reject,
       };
-      this.#subscribe(execution, subscriber, this.engine.isShared(execution.operation, viewer));
+      this.#subscribe(execution, subscriber, this.engine.isShared(execution.operation(), viewer));
       unsubscribe = () => {
         reject(timedOut());
         this.#unsubscribe(execution, subscriber);

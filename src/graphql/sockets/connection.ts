@@ -3,8 +3,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { CloseCode, MessageType, validateMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import { EventStream } from '../../http/event-stream.ts';
+import type { EventStream } from '../../http/event-stream.ts';
 import { readJson } from '../../http/json.ts';
+import type { Place } from '../../http/places.ts';
 import { expiredLine, socketLines } from '../live/formats.ts';
 import { readParameters } from './parameters.ts';
 
@@ -38,11 +39,17 @@ export class SocketConnection {
   #throttle: NodeJS.Timeout | undefined;
   #lastFrame = performance.now();
   #lastUse = performance.now();
+  /** Bytes of a message that has not arrived completely, and of the messages of operations. */
+  #arriving = 0;
+  #operating = 0;
 
+  /** @param kept bytes that it keeps of its handshake */
   constructor(
     private readonly socket: WebSocket,
     private readonly ask: Ask,
     private readonly onFailure: (error: unknown) => void,
+    private readonly place: Pick<Place, 'hold'>,
+    private kept: number,
   ) {
     socket.on('message', (data: Buffer) => {
       this.#onFrame(data);
@@ -63,6 +70,21 @@ export class SocketConnection {
 
   close(code: CloseCode | number): void {
     this.socket.close(code, CloseCode[code]);
+  }
+
+  /** Ends for another client. */
+  makeRoom(): void {
+    this.close(closeCodes.tryAgainLater);
+  }
+
+  onBytes(length: number): void {
+    this.#arriving += length;
+    this.#count(0);
+  }
+
+  #count(change: number): void {
+    this.#operating += change;
+    this.place.hold(this.kept + this.#arriving + this.#operating);
   }
 
   /** Takes no more operations, and closes after the last one. */
@@ -102,6 +124,7 @@ export class SocketConnection {
 
   #onFrame({ length }: Buffer): void {
     this.#lastFrame = performance.now();
+    this.#arriving = 0;
     const free = Math.max(this.#takenUntil, this.#lastFrame - pace.burst);
     this.#takenUntil = free + pace.frame * (1 + length / pace.bytes);
     this.#regulate();
@@ -129,7 +152,7 @@ export class SocketConnection {
     const message = readMessage(data);
     if (message?.type === MessageType.ConnectionInit) return this.#initialise(message.payload);
     if (message?.type === MessageType.Subscribe && message.id.length <= maxIdLength) {
-      return this.#subscribe(message.id, message.payload);
+      return this.#subscribe(message.id, message.payload, data.length);
     }
     if (message?.type === MessageType.Ping) return this.send(() => ['{"type":"pong"}']);
     if (message?.type === MessageType.Complete) this.#operations.get(message.id)?.end();
@@ -141,6 +164,7 @@ export class SocketConnection {
     const headers = readParameters(payload);
     if (!headers) return this.close(CloseCode.BadRequest);
     this.#headers = headers;
+    this.kept += JSON.stringify(headers).length;
     // The credentials of the handshake have been judged.
     const hasMore = Object.keys(headers).length > 0;
     const { statusCode } = hasMore ? await this.ask(headers) : { statusCode: 204 };
@@ -154,12 +178,18 @@ export class SocketConnection {
     this.close(statusCode === 401 ? CloseCode.Forbidden : closeCodes.tryAgainLater);
   }
 
-  async #subscribe(id: string, payload: object): Promise<void> {
+  async #subscribe(id: string, payload: object, bytes: number): Promise<void> {
     if (!this.#isAcknowledged) return this.close(CloseCode.Unauthorized);
     if (this.#operations.has(id)) return this.close(CloseCode.SubscriberAlreadyExists);
     if (this.#isDraining) return;
-    const operation = new SocketOperation(this, id, payload);
+    const operation = new SocketOperation(this, id, payload, bytes);
     this.#operations.set(id, operation);
+    this.#count(bytes);
+    return this.#run(operation);
+  }
+
+  /** Without the message, which would be kept as long as the operation. */
+  async #run(operation: SocketOperation): Promise<void> {
     const { statusCode, body } = await this.ask(this.#headers ?? {}, operation);
     if (operation.hasEnded) return;
     // The credential of a connection is fixed. Without a body, it could not be verified again, say.
@@ -167,8 +197,9 @@ export class SocketConnection {
     else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
   }
 
-  remove(id: string): void {
+  remove(id: string, bytes: number): void {
     this.#operations.delete(id);
+    this.#count(-bytes);
     if (this.#isDraining) this.drain();
   }
 }
@@ -199,32 +230,29 @@ export class SocketOperation {
   constructor(
     private readonly connection: SocketConnection,
     private readonly id: string,
-    /** The parameters of its request. */
-    readonly payload: object,
+    private payload: object | undefined,
+    private readonly bytes: number,
   ) {}
+
+  /** The parameters of its request, which alone keeps them. */
+  takePayload(): object | undefined {
+    const { payload } = this;
+    this.payload = undefined;
+    return payload;
+  }
 
   end(): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    this.connection.remove(this.id);
+    this.connection.remove(this.id, this.bytes);
     this.leave();
   }
 
   /** Sends events in the format `socketLines`, until they end. */
   async deliver(events: EventStream | Buffer): Promise<void> {
-    const isStream = events instanceof EventStream;
-    if (isStream && this.hasEnded) events.destroy();
-    try {
-      for await (const event of isStream ? events : [events]) {
-        // The connection has its own.
-        if (event === socketLines.heartbeat) continue;
-        await this.connection.send(() =>
-          this.#messagesIn(isStream ? events.newestOr(event) : event),
-        );
-      }
-    } catch {
-      // The stream was destroyed: the client has left, or the gateway is stopped.
-    }
+    if (!('next' in events)) return this.connection.send(() => this.#messagesIn(events));
+    if (this.hasEnded) events.destroy();
+    while (await events.next()) await this.connection.send(() => this.#messagesIn(events.take()));
   }
 
   #messagesIn(events: Buffer): string[] {

@@ -4,7 +4,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
+import { RequestCaller } from '../../admission/admission.ts';
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/cookies.ts';
+import { bytesOfHead, type Place, Places, shareOfHeap } from '../../http/places.ts';
 import { routeHandshakes } from '../../http/server/upgrades.ts';
 import { originNotAllowed, tooManySockets, transportNotAvailable } from '../errors.ts';
 import { type Ask, SocketConnection, type SocketOperation } from './connection.ts';
@@ -27,7 +29,12 @@ export class Sockets {
     ...{ closeTimeout: 2_000, handleProtocols: () => GRAPHQL_TRANSPORT_WS_PROTOCOL },
   } as ServerOptions);
   readonly #connections = new Set<SocketConnection>();
-  readonly #operations = new Map<unknown, SocketOperation>();
+  readonly #places: Places;
+  /** Inner requests. */
+  readonly #asked = new Map<
+    unknown,
+    { readonly place: Place; readonly operation: SocketOperation | undefined }
+  >();
 
   constructor(
     private readonly app: FastifyInstance,
@@ -35,13 +42,19 @@ export class Sockets {
     private readonly config: SocketConfig,
   ) {
     this.#upgrades = routeHandshakes(app, path);
+    this.#places = new Places({ places: config.maxSockets, bytes: shareOfHeap() });
     app.addHook('onRequest', (request, _reply, done) => {
-      const operation = this.#operations.get(request.headers[operationHeader]);
+      const operation = this.#asked.get(request.headers[operationHeader])?.operation;
       if (operation) {
         operation.leave = () => request.raw.socket.emit('close');
-        request.body = operation.payload;
+        request.body = operation.takePayload();
         request.deliverEvents = (events) => operation.deliver(events);
       }
+      done();
+    });
+    app.addHook('preHandler', (request, _reply, done) => {
+      const asked = this.#asked.get(request.headers[operationHeader]);
+      asked?.place.moveTo(new RequestCaller(request).sender);
       done();
     });
     const timer = setInterval(() => {
@@ -56,7 +69,7 @@ export class Sockets {
   /** Opens the connection of an admitted handshake. @throws HttpError 400, 403 or 503 */
   open(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const { raw, headers } = request;
-    const { corsOrigins, maxSockets } = this.config;
+    const { corsOrigins } = this.config;
     const upgrade = this.#upgrades.get(raw);
     const protocols = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim());
     if (!upgrade || !protocols?.includes(GRAPHQL_TRANSPORT_WS_PROTOCOL)) {
@@ -67,8 +80,12 @@ export class Sockets {
     if (headers.origin !== undefined && !isTrusted && !corsOrigins.includes('*')) {
       throw originNotAllowed();
     }
-    if (this.#connections.size >= maxSockets) throw tooManySockets(maxSockets);
-    const ask = this.#askAs(request, isTrusted);
+    const { sender } = new RequestCaller(request);
+    let connection: SocketConnection | undefined;
+    const place = this.#places.take(sender, bytesOfHead(raw), () => connection?.makeRoom());
+    if (!place) throw tooManySockets();
+    upgrade.socket.once('close', () => place.release());
+    const ask = this.#askAs(request, isTrusted, place);
     const { log } = request;
     const onFailure = (err: unknown) => log.error({ err }, 'unexpected error');
     reply.hijack();
@@ -76,14 +93,16 @@ export class Sockets {
     // The request has ended for all that follow it.
     reply.raw.emit('close');
     this.#server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
-      const connection = new SocketConnection(socket, ask, onFailure);
-      this.#connections.add(connection);
-      socket.once('close', () => this.#connections.delete(connection));
+      const opened = new SocketConnection(socket, ask, onFailure, place, bytesOfHead(raw));
+      connection = opened;
+      this.#connections.add(opened);
+      upgrade.socket.on('data', ({ length }) => opened.onBytes(length));
+      socket.once('close', () => this.#connections.delete(opened));
     });
     return reply;
   }
 
-  #askAs(request: FastifyRequest, isTrusted: boolean): Ask {
+  #askAs(request: FastifyRequest, isTrusted: boolean, place: Place): Ask {
     const { remoteAddress = '' } = request.raw.socket;
     const own = headersFor(request, isTrusted);
     return (parameters, operation) => {
@@ -91,10 +110,10 @@ export class Sockets {
       const headers = { ...own, ...parameters, [operationHeader]: key };
       const method = operation ? 'POST' : 'OPTIONS';
       const asked = { url: this.path, remoteAddress, headers, method } as const;
-      if (operation) this.#operations.set(key, operation);
+      this.#asked.set(key, { place, operation });
       // It fails when it is cut off: the gateway is stopped, say.
       const answer = this.app.inject(asked).catch(() => ({ statusCode: 503, body: '' }));
-      return answer.finally(() => this.#operations.delete(key));
+      return answer.finally(() => this.#asked.delete(key));
     };
   }
 }
