@@ -7,6 +7,7 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
+import { databaseUrlOf } from '../support/databases/connections.ts';
 import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { describeOnce, laneKinds } from '../support/lane.ts';
@@ -334,7 +335,7 @@ describeOnce('a rate limit of several gateways on one PostgreSQL', () => {
   const owner = useGateway('PostgreSQL', rows);
   const databases: Database[] = [];
   beforeAll(async () => {
-    const DATABASE_URL = owner.database.pool.options.connectionString ?? '';
+    const DATABASE_URL = databaseUrlOf(owner.database.pool);
     for (let count = 0; count < 3; count++) {
       databases.push(await openDatabase(readConfig({ DATABASE_URL })));
     }

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { connectForTest } from '../support/databases/connections.ts';
+import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { isSnapshot, statementsOf, textOf } from '../support/databases/statements.ts';
 import { type DatabaseKind, openGateway, type TestGateway } from '../support/gateway.ts';
@@ -32,8 +32,7 @@ async function open(
 }
 
 /** A connection that does not go through the gateway. */
-const connect = ({ database }: TestGateway) =>
-  connectForTest(database.pool.options.connectionString);
+const connect = ({ database }: TestGateway) => connectForTest(databaseUrlOf(database.pool));
 
 const post = ({ app }: TestGateway, query: string, more: object = {}) =>
   postGraphql(app, { query, ...more });

@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { connectForTest } from '../support/databases/connections.ts';
+import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { statementsOf } from '../support/databases/statements.ts';
 import { type DatabaseKind, openGateway } from '../support/gateway.ts';
@@ -84,8 +84,7 @@ async function open(kind: DatabaseKind, mode: string) {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const { pool } = database;
   const makeWriter = async () => {
-    const client =
-      kind === 'PostgreSQL' ? await connectForTest(pool.options.connectionString) : undefined;
+    const client = kind === 'PostgreSQL' ? await connectForTest(databaseUrlOf(pool)) : undefined;
     return async (write: Write) => {
       // The embedded database has one session: nothing else may come between.
       const used = client ?? (await pool.connect());

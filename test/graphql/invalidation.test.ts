@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { connectTo } from '../support/databases/connections.ts';
+import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { statementsOf } from '../support/databases/statements.ts';
 import { databaseKinds, openGateway, type TestGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
@@ -62,7 +62,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   beforeAll(async () => {
     gateway = await openGateway(kind, rows, {}, { schema });
     const { pool } = gateway.database;
-    writer = kind === 'embedded' ? pool : await connectTo(pool.options.connectionString);
+    writer = kind === 'embedded' ? pool : await connectTo(databaseUrlOf(pool));
   });
   afterAll(async () => {
     if (writer instanceof pg.Client) await writer.end();

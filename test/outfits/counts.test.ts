@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import * as countsCommand from '../../src/commands/counts.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { migratedEnvironmentOf } from '../support/cli/process.ts';
-import { connectForTest, connectTo } from '../support/databases/connections.ts';
+import { connectForTest, connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { applyAll, lowerSplitThreshold } from '../support/databases/low-split-threshold.ts';
 import { blocksOf } from '../support/databases/plans.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
@@ -376,7 +376,7 @@ describe('on PostgreSQL', () => {
   let gateway: TestGateway;
   const clients: pg.Client[] = [];
   const connect = async () => {
-    const client = await connectTo(gateway.database.pool.options.connectionString);
+    const client = await connectTo(databaseUrlOf(gateway.database.pool));
     // Transactions of several writes may cross; a second of waiting for each would be most of the test.
     await client.query("SET deadlock_timeout = '10ms'");
     clients.push(client);
@@ -502,7 +502,7 @@ describe('on PostgreSQL', () => {
   testOnce(
     'the command finds counts and texts that were kept from following, and mends them',
     async () => {
-      const environment = { DATABASE_URL: String(gateway.database.pool.options.connectionString) };
+      const environment = { DATABASE_URL: databaseUrlOf(gateway.database.pool) };
       const counts = (task: string) => callCommand(countsCommand, [task], environment);
       const client = await connect();
       expect(await counts('check')).toMatchObject({ code: 0 });

@@ -1,7 +1,7 @@
 // What filters cost at very many outfits, as pages of the database that are read: docs in filters.md.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatCursor } from '../../src/outfits/ordering.ts';
-import { connectTo } from '../support/databases/connections.ts';
+import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { applyAll } from '../support/databases/low-split-threshold.ts';
 import { blocksOf, nodesOf, type PlanNode, plansOf } from '../support/databases/plans.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
@@ -15,7 +15,7 @@ beforeAll(async () => {
   gateway = await openGateway('PostgreSQL', [], {
     ...{ CACHE_MAX_SIZE: '0', REQUEST_TIMEOUT: '60s', AUTH_JWT_SECRET: secret },
   });
-  const client = await connectTo(gateway.database.pool.options.connectionString);
+  const client = await connectTo(databaseUrlOf(gateway.database.pool));
   // Likes as they are: most have few. A rare word, a rare hashtag, and a common word.
   await client.query(`
     INSERT INTO users (username) SELECT 'user' || n FROM generate_series(1, 10000) n;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
-import { connectForTest } from '../support/databases/connections.ts';
+import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
@@ -245,7 +245,7 @@ describe('on PostgreSQL, a like while another transaction', () => {
     const settings = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret };
     const gateway = await openGateway('PostgreSQL', [...rows.slice(6), row], settings);
     onTestFinished(() => gateway.close());
-    const client = await connectForTest(gateway.database.pool.options.connectionString);
+    const client = await connectForTest(databaseUrlOf(gateway.database.pool));
     await client.query(`BEGIN; ${change} WHERE id = ${hidden.id}`);
     const mutation = `mutation { likeOutfit(id: "${outfitId(hidden.id)}") { outfit { title } } }`;
     const answer = gateway.post(mutation, {}, await signIn(viewers.other));

@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
-import { connectForTest } from '../support/databases/connections.ts';
+import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { databaseKinds, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -843,7 +843,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 test('on PostgreSQL, likes and what is done to their outfits never wait for each other in a circle', async () => {
   const gateway = await openGateway('PostgreSQL', rows);
   onTestFinished(() => gateway.close());
-  const { connectionString } = gateway.database.pool.options;
+  const connectionString = databaseUrlOf(gateway.database.pool);
   const sessions = await Promise.all(
     Array.from({ length: 12 }, () => connectForTest(connectionString)),
   );
@@ -881,7 +881,7 @@ test.each([
     const environment = { AUTH_JWT_SECRET: secret, AUTH_STAFF_CLAIM: 'staff', ...settings };
     const gateway = await openGateway('PostgreSQL', rows, environment);
     onTestFinished(() => gateway.close());
-    const client = await connectForTest(gateway.database.pool.options.connectionString);
+    const client = await connectForTest(databaseUrlOf(gateway.database.pool));
     const headers = await signIn(ownerId, 3600, claims);
     const [changed, deleted] = rows.filter((row) => row.userId === ownerId && !row.private);
     const ids = [changed?.id ?? 0, deleted?.id ?? 0] as const;
@@ -923,7 +923,7 @@ describe('while the table is locked by others', () => {
     const environment = { AUTH_JWT_SECRET: secret, ...settings };
     const gateway = await openGateway('PostgreSQL', rows, environment);
     onTestFinished(() => gateway.close());
-    const client = await connectForTest(gateway.database.pool.options.connectionString);
+    const client = await connectForTest(databaseUrlOf(gateway.database.pool));
     await client.query('BEGIN; LOCK TABLE outfits');
     const answers = Promise.all([publish(gateway), publish(gateway, key)]);
     const locks = `SELECT FROM pg_locks WHERE NOT granted AND relation = 'outfits'::regclass`;

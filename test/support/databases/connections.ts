@@ -4,6 +4,16 @@ import { onTestFinished } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
 import { type Database, openDatabase } from '../../../src/database/database.ts';
 
+/** The URL of the server and database of a pool. */
+export function databaseUrlOf({ options }: Pick<pg.Pool, 'options'>): string {
+  const { host = '', port = 5432, user = '', password, database } = options;
+  const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(String(password ?? ''))}`;
+  // A host that is a folder of sockets is a parameter.
+  return host.startsWith('/')
+    ? `postgresql://${credentials}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
+    : `postgresql://${credentials}@${host}:${port}/${database}`;
+}
+
 /** Ends by itself when its server or database goes. */
 export async function connectTo(url = ''): Promise<pg.Client> {
   const client = new pg.Client(url);

@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { expect, vi } from 'vitest';
 import type { TestGateway } from '../gateway.ts';
-import { connectTo } from './connections.ts';
+import { connectTo, databaseUrlOf } from './connections.ts';
 
 export interface PlanNode {
   readonly 'Shared Hit Blocks': number;
@@ -35,7 +35,7 @@ export async function plansOf(
   // What needs no lane is then sent by query, too.
   const statements = new Set(calls.map(([statement]) => statement));
   for (const spy of sent) spy.mockRestore();
-  const client = await connectTo(database.pool.options.connectionString);
+  const client = await connectTo(databaseUrlOf(database.pool));
   try {
     const plans: PlanNode[][] = [];
     for (const statement of statements) {
