@@ -24,11 +24,12 @@ import { Operations } from './graphql/engine/operations.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
 import { prefixLocations, requireHost } from './http/base-url.ts';
-import { enableCors } from './http/cors.ts';
+import { corsHeaders, enableCors } from './http/cors.ts';
 import { EventStreams } from './http/event-stream.ts';
 import { createTrust, decorateClient, warnOfUnknownProxy } from './http/forwarded.ts';
 import {
   addRequestIds,
+  appendVary,
   createRequestIds,
   ignoreQuery,
   requestIdHeader,
@@ -36,11 +37,13 @@ import {
   setSecurityHeaders,
   toOriginForm,
 } from './http/headers.ts';
+import { encodeJson } from './http/json.ts';
 import { decorateDisconnectSignal, type Shutdown } from './http/server/connections.ts';
 import { serveHealth } from './http/server/health.ts';
-import { createClientErrorHandler, createServer } from './http/server/server.ts';
+import { createServer, expectBodies } from './http/server/server.ts';
+import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';
 import { Clients } from './observability/clients.ts';
-import { logAnswers } from './observability/log.ts';
+import { createLogThrottle, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
 import { avatarKey, imageKey, videoKey } from './outfits/writes/input.ts';
@@ -78,10 +81,12 @@ export async function buildApp(
   const { metrics, tracing, shutdown, findProblem, drawsPictures = false } = options;
   const { schema = ownSchema, routes = ownRoutes } = options;
   const clients = metrics?.usage.clients ?? new Clients();
-  const app = createFastify(config, options.logger, (request, reply) => {
+  const app = createFastify(config, options, (request, reply) => {
     if (legacy?.interceptUnroutable(request, reply)) return;
     // No hook has set them.
     reply.header(requestIdHeader, request.id).headers(securityHeaders);
+    reply.headers({ ...corsHeaders(request, config) });
+    if (config.corsOrigins.length > 0) appendVary(reply, 'Origin');
     sendError(reply, notFound());
   });
   observeRequests(app, config, clients, options);
@@ -107,6 +112,7 @@ export async function buildApp(
         });
   app.addHook('onRequest', setSecurityHeaders);
   followAnswers(app, config);
+  expectBodies(app);
 
   const execution = createExecution(config, database, options);
   const streams = new EventStreams(config.maxStreams);
@@ -142,10 +148,11 @@ export async function buildApp(
 
 function createFastify(
   config: Config,
-  logger: FastifyBaseLogger | undefined,
+  { logger, metrics }: AppOptions,
   answerUnroutable: (request: FastifyRequest, reply: FastifyReply) => void,
 ): FastifyInstance {
   const generateRequestId = createRequestIds();
+  const throttleUnreadable = createLogThrottle();
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : {}),
     exposeHeadRoutes: false,
@@ -160,11 +167,18 @@ function createFastify(
     return503OnClosing: false,
     rewriteUrl: toOriginForm,
     routerOptions: { querystringParser: ignoreQuery },
-    clientErrorHandler: createClientErrorHandler(
-      generateRequestId,
-      logger,
-      config.legacyMode.kind === 'off' ? {} : { 'x-served-by': 'gateway' },
-    ),
+    clientErrorHandler: createClientErrorHandler((unreadable) => {
+      const requestId = generateRequestId({ headers: {} });
+      const { reason, code, error } = unreadable;
+      // A client that has left within its request is no failure.
+      if (code !== 'HPE_INVALID_EOF_STATE') {
+        metrics?.countUnreadable(reason);
+        const line = { requestId, status: error.status, reason, code };
+        const write = (suppressed: number) => logger?.info({ ...line, suppressed }, 'unreadable');
+        if (logger) throttleUnreadable(logger, write);
+      }
+      return answerUnreadable(unreadable, requestId, config);
+    }),
     // A path that cannot be decoded is answered like other unknown paths.
     frameworkErrors: (_error, request, reply) =>
       answerUnroutable(request as FastifyRequest, reply as unknown as FastifyReply),
@@ -176,6 +190,28 @@ function createFastify(
     }
   }
   return app;
+}
+
+/** In the form of the interface, with the headers of every answer, as far as the request could be read. */
+function answerUnreadable(
+  { error, origin = '', target }: Unreadable,
+  requestId: string,
+  config: Config,
+): { readonly headers: Readonly<Record<string, string>>; readonly body: Buffer } {
+  const { code, message } = error;
+  const isGraphQL = target !== undefined && /^\/graphql\b/.test(target);
+  return {
+    headers: {
+      [requestIdHeader]: requestId,
+      ...securityHeaders,
+      ...(config.legacyMode.kind === 'off' ? {} : { 'x-served-by': 'gateway' }),
+      ...corsHeaders({ headers: { origin } }, config),
+      'content-type': 'application/json',
+    },
+    body: encodeJson(
+      isGraphQL ? { errors: [{ message, extensions: { code } }] } : { detail: message },
+    ),
+  };
 }
 
 function observeRequests(

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { bareAddress } from './client-address.ts';
+import { targetSchemeOf } from './headers.ts';
 
 type IsTrusted = (address: string) => boolean;
 
@@ -46,10 +47,8 @@ export function decorateClient(app: FastifyInstance, isTrusted: IsTrusted): void
 }
 
 /** Each proxy appends what it has seen to three lists: the entries of the last trusted one count. */
-function findClient(
-  { headers, httpVersion, socket }: IncomingMessage,
-  isTrusted: IsTrusted,
-): Client {
+function findClient(request: IncomingMessage, isTrusted: IsTrusted): Client {
+  const { headers, httpVersion, socket } = request;
   const listOf = (name: string) => headers[name]?.toString().split(',') ?? [];
   let ip = socket.remoteAddress ?? '';
   let proxies = 0;
@@ -67,7 +66,9 @@ function findClient(
     return list[Math.max(0, list.length - proxies)]?.trim();
   };
   // Traefik writes `wss` for a handshake.
-  const isSecure = /^(?:https|wss)$/i.test(seen('x-forwarded-proto') ?? '');
+  const isSecure = /^(?:https|wss)$/i.test(
+    seen('x-forwarded-proto') ?? targetSchemeOf(request) ?? '',
+  );
   // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
   const own = httpVersion === '1.0' ? headers.host || addressOf(socket) : (headers.host ?? '');
   return { ip, host: seen('x-forwarded-host') || own, protocol: isSecure ? 'https' : 'http' };

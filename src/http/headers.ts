@@ -25,9 +25,21 @@ export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string
   return lines > 1;
 }
 
+export function hasBody(headers: IncomingHttpHeaders): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return encoding !== undefined || (length !== undefined && Number(length) !== 0);
+}
+
 export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | undefined {
   const encoding = headers['content-encoding']?.trim();
   return encoding && encoding.toLowerCase() !== 'identity' ? encoding : undefined;
+}
+
+/** Schemes of targets in absolute form. */
+const schemes = new WeakMap<IncomingMessage, string>();
+
+export function targetSchemeOf(request: IncomingMessage): string | undefined {
+  return schemes.get(request);
 }
 
 /**
@@ -37,8 +49,9 @@ export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | un
 export function toOriginForm(request: IncomingMessage): string {
   const { url = '/', rawHeaders, headers } = request;
   if (url.startsWith('/')) return url;
-  const [prefix, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
-  if (prefix === undefined || authority === undefined) return url;
+  const [prefix, scheme, authority] = /^(https?):\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (prefix === undefined || scheme === undefined || authority === undefined) return url;
+  schemes.set(request, scheme);
   headers.host = authority;
   const name = rawHeaders.findIndex((text, index) => index % 2 === 0 && /^host$/i.test(text));
   if (name === -1) rawHeaders.push('Host', authority);

@@ -23,7 +23,8 @@ export async function serveMetrics(
   { host, port }: { host: string; port: number },
 ): Promise<MetricsServer> {
   const server = createServer((request, response) => {
-    const path = request.method === 'GET' && request.url?.split('?', 1)[0];
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const path = isRead && request.url?.split('?', 1)[0];
     const answer = async () => {
       if (path === '/usage') return sendUsage(source, request, response);
       if (path !== '/metrics') return response.writeHead(404).end();

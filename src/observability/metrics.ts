@@ -5,6 +5,7 @@ import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
 import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts';
 import type { EventStreams } from '../http/event-stream.ts';
+import { type Unreadable, unreadableReasons } from '../http/server/unreadable-requests.ts';
 import { version } from '../package.ts';
 import { maxNameLength } from './log.ts';
 import type { UnknownParameter } from './unknown-parameters.ts';
@@ -49,8 +50,15 @@ export class Metrics {
   /** For the metrics of optional features. */
   readonly registry = new Registry();
   readonly usage = new Usage();
+  readonly #unreadable = new Counter({
+    name: 'gateway_unreadable_requests_total',
+    help: 'Requests that were refused because they cannot be read as HTTP, by reason.',
+    labelNames: ['reason'],
+    registers: [this.registry],
+  });
 
   constructor({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>) {
+    for (const reason of unreadableReasons) this.#unreadable.inc({ reason }, 0);
     this.#addProcess();
     this.#addSnapshots(snapshots);
     this.#addPool(pool);
@@ -75,6 +83,11 @@ export class Metrics {
   countAnswers(app: FastifyInstance): void {
     countAnswers(app, this.registry);
     this.usage.follow(app);
+  }
+
+  /** Counts a request that could not be read as HTTP. */
+  countUnreadable(reason: Unreadable['reason']): void {
+    this.#unreadable.inc({ reason });
   }
 
   follow({ cache, limit }: { cache: CacheState; limit: LimitState }): void {

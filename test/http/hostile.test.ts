@@ -1,9 +1,13 @@
 // The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, requests
 // that a page of another site can send, and bytes that are hardly HTTP.
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
+import { buildApp } from '../../src/app.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { addressOf, sendPart } from '../support/faults/clients.ts';
+import { keepLog, openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
+import { baseOfApp } from '../support/http/event-stream.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -225,5 +229,59 @@ describe('bytes that are no request', () => {
     expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);
     await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
+  });
+});
+
+describe('requests that cannot be read', () => {
+  const CORS_ORIGINS = 'https://app.test';
+  const head = 'HTTP/1.1\r\nHost: a\r\n';
+  const long = 'x'.repeat(20_000);
+
+  test('are counted and logged by their reason, with the form and the CORS headers of their path', async () => {
+    const { database, config } = await openForTest('PostgreSQL', [], { CORS_ORIGINS });
+    const metrics = new Metrics(database);
+    const { logger, lines } = keepLog('debug');
+    const app = await buildApp(config, database, { metrics, logger });
+    onTestFinished(() => app.close());
+    for (const [reason, bytes, status = 400] of [
+      ['method', `get / ${head}Origin: https://app.test\r\n\r\n`],
+      ['method', `FOO /graphql ${head}\r\n`],
+      ['method', `PLAY rtsp://a/ RTSP/1.0\r\nOrigin: https://app.test\r\n\r\n`],
+      ['target', `GET /api/outfits/?q=\xc3\xa9 ${head}Origin: https://app.test\r\n\r\n`],
+      ['target', `GET /graphql?query=\xe9 ${head}Origin: https://app.test\r\n\r\n`],
+      ['version', `GET / HTTP/1.2\r\nOrigin: https://app.test\r\n\r\n`],
+      ['version', `GET / FTP/1.1\r\nOrigin: https://app.test\r\n\r\n`],
+      ['header', `GET / ${head}Origin: https://app.test\r\nA: b\r\n c\r\n\r\n`],
+      ['header', `GET /graphql ${head}origin:https://app.test\r\nA: b\x7f\r\n\r\n`],
+      ['size', `GET /graphql?query=${long} ${head}Origin: https://app.test\r\n\r\n`, 431],
+      ['size', `GET /api/outfits/ ${head}Origin: https://app.test\r\nA: ${long}\r\n\r\n`, 431],
+      ['other', `POST /graphql ${head}Origin: https://app.test\r\nContent-Length: x\r\n\r\n`],
+    ] as const) {
+      const before = (await metrics.print()).text;
+      const answer = await sendRaw(app, bytes);
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^{]*x-request-id: `));
+      expect(answer).toMatch(
+        bytes.includes(' /graphql') ? /\{"errors":\[\{"message":.*"code":/ : /\{"detail":"/,
+      );
+      if (/\r\norigin:/i.test(bytes) && !bytes.includes('rtsp')) {
+        expect(answer).toContain('Access-Control-Allow-Origin: https://app.test\r\n');
+      }
+      const countIn = (text: string) =>
+        Number(
+          new RegExp(`_unreadable_requests_total\\{reason="${reason}"\\} (\\d+)`).exec(text)?.[1] ??
+            0,
+        );
+      expect(countIn((await metrics.print()).text)).toBe(countIn(before) + 1);
+      expect(lines().at(-1)).toMatchObject({ level: 'info', msg: 'unreadable', reason, status });
+    }
+    // A client that leaves within its request is no failure.
+    const count = lines().length;
+    await sendPart(addressOf(await baseOfApp(app)), `GET / ${head}`).then((socket) => socket.end());
+    expect(lines()).toHaveLength(count);
+    const other = await app.inject({ url: '/api/outfits/%zz', headers: { origin: CORS_ORIGINS } });
+    expect(other.headers).toMatchObject({
+      'access-control-allow-origin': CORS_ORIGINS,
+      vary: 'Origin',
+    });
   });
 });

@@ -227,7 +227,7 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     }
   });
 
-  test('a target in absolute form is routed, and its authority replaces Host', async () => {
+  test('a target in absolute form is routed, and its scheme and authority are those of links', async () => {
     const path = '/api/outfits/?ordering=id&page=2';
     const next = (authority: string) =>
       `"next":"http://${authority}/api/outfits/?ordering=id&page=3"`;
@@ -239,6 +239,7 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
       );
       expect(await send(`HTTP://${authority}${path}`, '', '1.0')).toContain(next(authority));
     }
+    expect(await send(`HTTPS://a.example${path}`)).toContain('"next":"https://a.example/api/');
     expect(await send('http://other.example')).toMatch(/"listing":"http:\/\/other\.example\/api\//);
     expect(await send('http://other.example?a=/api/outfits/')).toContain('"name":"outfit-gateway"');
     expect(await send('http://other.example/graphql?query={__typename}')).toContain('"Query"');

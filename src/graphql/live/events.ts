@@ -12,6 +12,7 @@ import {
   sendEvents,
 } from '../../http/event-stream.ts';
 import { bytesOfHead } from '../../http/places.ts';
+import { disconnectHalfClosed } from '../../http/server/connections.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Invalid, Operation } from '../engine/operations.ts';
 import { encodeResult, type GraphQLRequest } from '../request.ts';
@@ -83,7 +84,7 @@ async function subscribe(
   live: LiveAnswers,
   stream: EventStream,
   format: EventFormat,
-  { viewer, signal }: FastifyRequest,
+  { viewer, signal, raw: { socket } }: FastifyRequest,
   execution: LiveExecution,
   sender: string,
 ): Promise<void> {
@@ -92,6 +93,7 @@ async function subscribe(
     else stream.offer(answer.eventsIn(format), answer.tag, kept);
   });
   stream.once('close', subscription.unsubscribe);
+  stream.once('close', disconnectHalfClosed(socket));
   const onLeave = () => stream.destroy();
   signal.addEventListener('abort', onLeave, { once: true });
   stream.once('close', () => signal.removeEventListener('abort', onLeave));

@@ -43,6 +43,9 @@ export class Sockets {
   ) {
     this.#upgrades = routeHandshakes(app, path);
     this.#places = new Places({ places: config.maxSockets, bytes: shareOfHeap() });
+    this.#server.on('wsClientError', () => {
+      throw transportNotAvailable(true);
+    });
     app.addHook('onRequest', (request, _reply, done) => {
       const operation = this.#asked.get(request.headers[operationHeader])?.operation;
       if (operation) {
@@ -88,10 +91,7 @@ export class Sockets {
     const ask = this.#askAs(request, isTrusted, place);
     const { log } = request;
     const onFailure = (err: unknown) => log.error({ err }, 'unexpected error');
-    reply.hijack();
-    reply.raw.detachSocket(upgrade.socket);
-    // The request has ended for all that follow it.
-    reply.raw.emit('close');
+    // In this turn: what the library refuses is thrown from here.
     this.#server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
       const opened = new SocketConnection(socket, ask, onFailure, place, bytesOfHead(raw));
       connection = opened;
@@ -99,6 +99,10 @@ export class Sockets {
       upgrade.socket.on('data', ({ length }) => opened.onBytes(length));
       socket.once('close', () => this.#connections.delete(opened));
     });
+    reply.hijack();
+    reply.raw.detachSocket(upgrade.socket);
+    // The request has ended for all that follow it.
+    reply.raw.emit('close');
     return reply;
   }
 

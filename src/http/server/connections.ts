@@ -1,11 +1,12 @@
-// The end of connections: client disconnects, graceful shutdown and drain.
-import type { Socket } from 'node:net';
+// The end of connections: client disconnects, unread bodies, graceful shutdown and drain.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
 /**
  * Replaces `request.signal` by one that aborts when the client disconnects, created on first use. Fastify's own aborts
- * as soon as a body has been read. A half-closed connection counts as a disconnect: a killed client sends the same FIN.
+ * as soon as a body has been read.
  */
 export function decorateDisconnectSignal(app: FastifyInstance): void {
   app.decorateRequest('signal', {
@@ -28,7 +29,73 @@ function createSignal(socket: Socket): AbortSignal {
   const disconnect = new AbortController();
   if (socket.destroyed) disconnect.abort();
   else socket.once('close', () => disconnect.abort());
+  onHalfClose(socket, () => setTimeout(disconnectUnanswered, halfClosedTime, socket).unref());
   return disconnect.signal;
+}
+
+/**
+ * Milliseconds that an answer may take once its client has half-closed the connection: a client that reads on and one
+ * that was killed send the same FIN, and what takes longer is expensive.
+ */
+const halfClosedTime = 1_000;
+
+function disconnectUnanswered(socket: Socket): void {
+  const due = dueResponse(socket);
+  if (due && !due.headersSent) socket.destroy();
+}
+
+function onHalfClose(socket: Socket, callback: () => void): void {
+  if (socket.readableEnded) callback();
+  else socket.once('end', callback);
+}
+
+/** The response to the oldest request of a connection that is not answered, from the internal state of Node. */
+export function dueResponse(socket: Socket): ServerResponse | undefined {
+  return (socket as { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}
+
+/** For an answer that does not end: a client that half-closes disconnects. @returns function that ends this */
+export function disconnectHalfClosed(socket: Socket): () => void {
+  const disconnect = () => socket.destroy();
+  onHalfClose(socket, disconnect);
+  return () => void socket.off('end', disconnect);
+}
+
+/** The newest requests of connections whose answer was sent before their body was read. */
+const unread = new WeakMap<Socket, IncomingMessage>();
+
+export function hasUnreadBody(socket: Socket): boolean {
+  return unread.get(socket)?.complete === false;
+}
+
+/**
+ * Reads and drops what is left of a body when its answer has been sent: a kernel resets a connection that is closed with
+ * unread bytes, and the client loses the answer. Node does so only where the connection is kept.
+ * @see https://www.rfc-editor.org/rfc/rfc9112#section-9.6
+ */
+export function readBehind(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request;
+  response.once('finish', () => {
+    if (!request.complete) unread.set(socket, request);
+  });
+  // Node calls it behind the last answer of a connection.
+  socket.destroySoon = () => {
+    if (request.complete) return Socket.prototype.destroySoon.call(socket);
+    closeInStages(socket);
+    request.once('end', () => socket.destroy()).resume();
+  };
+}
+
+/** Milliseconds that a client may go on sending, and be silent, behind the last answer. */
+const lingering = { most: 30_000, silent: 5_000 };
+
+/** Ends the own side of a connection, and closes it when the client has ended its own, or in a while. */
+export function closeInStages(socket: Socket): void {
+  socket.end();
+  const close = () => socket.destroy();
+  const timer = setTimeout(close, lingering.most).unref();
+  socket.setTimeout(lingering.silent, close).once('close', () => clearTimeout(timer));
+  socket.resume();
 }
 
 /** Milliseconds between the failing readiness and the end of listening: load balancers look meanwhile. */

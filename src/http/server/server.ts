@@ -1,19 +1,18 @@
-// The HTTP server: timeouts of slow clients, listening, port reservation, answers to malformed requests.
+// The HTTP server: timeouts of slow clients, methods, expectations, listening, port reservation.
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import {
   createServer as createHttpServer,
+  METHODS,
   type RequestListener,
   type Server,
   type ServerResponse,
-  STATUS_CODES,
 } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, isIPv6, type Socket } from 'node:net';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import { type AddressInfo, createServer as createTcpServer, isIPv6 } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config.ts';
-import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../../errors.ts';
-import { type GenerateRequestId, requestIdHeader, securityHeaders } from '../headers.ts';
-import { encodeJson } from '../json.ts';
+import { hasBody } from '../headers.ts';
+import { readBehind } from './connections.ts';
 
 /** Milliseconds. Without timeouts, slow clients would hold connections for good. */
 const timeouts = {
@@ -28,16 +27,56 @@ const connectionTimeout = 90_000;
 /** Connections waiting to be accepted: a burst is larger than Node's default of 511; 4,096 is the limit of Linux. */
 const backlog = 4_096;
 
+/** Node's parser takes those of RTSP and HTTP/2, too. CONNECT is for proxies. */
+const methods = new Set(METHODS.filter((method) => method !== 'CONNECT'));
+const unknownMethod = (response?: ServerResponse) =>
+  Object.assign(new Error(), { code: 'HPE_INVALID_METHOD', response });
+
 /** For Fastify's `serverFactory`, which then sets none of its own limits. */
 export function createServer(listener?: RequestListener): Server {
-  // Without this, Node itself would answer a request without Host, in a format of its own.
-  const server = createHttpServer({ ...timeouts, requireHostHeader: false }, listener);
+  const handle: RequestListener = (request, response) => {
+    const { socket, method = '' } = request;
+    // A connection that is closed in stages: nothing behind its last answer is read.
+    if (!socket.writable) return;
+    if (hasBody(request.headers)) readBehind(request, response);
+    if (methods.has(method)) listener?.(request, response);
+    else server.emit('clientError', unknownMethod(response), socket);
+  };
+  // Without `requireHostHeader`, Node itself would answer a request without Host, in a format of its own.
+  const server = createHttpServer({ ...timeouts, requireHostHeader: false }, listener && handle);
   server.setTimeout(connectionTimeout);
   // By default Node drops header lines after the 2,000th, such as a second Authorization. 16 KiB in all is the limit.
   server.maxHeadersCount = 0;
+  // A client that sends no more may still read (RFC 9112 §9.6): by default Node answers it only at once.
+  Object.assign(server, { httpAllowHalfOpen: true });
   // Unknown expectations are ignored: Node would answer 417 with an empty body.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+  server.on('checkContinue', (request, response) => {
+    expecting.add(response);
+    server.emit('request', request, response);
+  });
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => {});
+    server.emit('clientError', unknownMethod(), socket);
+  });
   return server;
+}
+
+/** Responses to requests with `Expect: 100-continue`. */
+const expecting = new WeakSet<ServerResponse>();
+
+/** Lets a client that has asked before send its body. @see RFC 9110 §10.1.1 */
+export function sendContinue(response: ServerResponse): void {
+  if (expecting.delete(response)) response.writeContinue();
+}
+
+/** Sends `100 Continue` only to who is let in, and whose body is not too large. */
+export function expectBodies(app: FastifyInstance): void {
+  app.addHook('preParsing', ({ headers, routeOptions }, reply, payload, done) => {
+    const length = Number(headers['content-length'] ?? 0);
+    if (length <= (routeOptions.bodyLimit ?? Infinity)) sendContinue(reply.raw);
+    done(null, payload);
+  });
 }
 
 type Address = Pick<Config, 'host' | 'port'>;
@@ -103,62 +142,4 @@ export async function reservePort({ host, port }: Address): Promise<PortReservat
 export function urlOf(host: string, port: number): string {
   const shown = /^(::1?|127\.0\.0\.1|0\.0\.0\.0)$/.test(host) ? 'localhost' : host;
   return `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`;
-}
-
-type OnClientError = (error: Error & { code?: string }, socket: Socket) => void;
-
-/** For `clientErrorHandler`: answers bytes that Node cannot parse as HTTP. @param added headers of this gateway */
-export function createClientErrorHandler(
-  generateRequestId: GenerateRequestId,
-  log: FastifyBaseLogger | undefined,
-  added: Readonly<Record<string, string>> = {},
-): OnClientError {
-  const answered = new WeakSet<Socket>();
-  return (error, socket) => {
-    // Node emits the error again for all bytes that follow.
-    if (answered.has(socket)) return;
-    answered.add(socket);
-    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
-    else afterPipelined(socket, () => sendError(error, socket, generateRequestId, log, added));
-  };
-}
-
-/** Internal state of a Node socket: the pending response of the oldest pipelined request. */
-interface Pipelined {
-  readonly _httpMessage?: ServerResponse | null;
-}
-
-/** Calls back when all requests before the newest one on this connection are answered. */
-export function afterPipelined(socket: Socket, callback: () => void): void {
-  const due = (socket as Pipelined)._httpMessage;
-  if (due?.req.complete) due.once('close', () => afterPipelined(socket, callback));
-  else if (socket.writable) callback();
-}
-
-function sendError(
-  error: Error & { code?: string },
-  socket: Socket,
-  generateRequestId: GenerateRequestId,
-  log: FastifyBaseLogger | undefined,
-  added: Readonly<Record<string, string>>,
-): void {
-  const { status, message: detail } = httpErrorOf(error.code);
-  const requestId = generateRequestId({ headers: {} });
-  log?.debug({ requestId, status, code: error.code }, 'unreadable');
-  const body = encodeJson({ detail });
-  const headers = {
-    [requestIdHeader]: requestId,
-    ...securityHeaders,
-    ...added,
-    'content-type': 'application/json',
-    'content-length': body.length,
-    connection: 'close',
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-}
-
-function httpErrorOf(code: string | undefined): HttpError {
-  if (code === 'HPE_HEADER_OVERFLOW') return headTooLarge();
-  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? arrivedTooSlowly() : notHttp();
 }

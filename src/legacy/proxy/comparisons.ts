@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import { type Answer, toAnswer } from '../../http/client.ts';
+import { hasBody } from '../../http/headers.ts';
 import { createLogThrottle } from '../../observability/log.ts';
 import { InnerApp, type InnerRequest } from '../../rest/inner-app.ts';
 import { compareAnswers } from '../compare/compare.ts';
@@ -9,7 +10,6 @@ import { type Accepted, isAccepted } from '../compare/difference.ts';
 import { bufferAnswer, NotComparable, refuseLarge } from './answer-buffer.ts';
 import { ComparisonBudget } from './comparison-budget.ts';
 import type { LegacyMetrics, Outcome } from './metrics.ts';
-import { hasBody } from './upstream.ts';
 
 interface ComparisonOptions {
   readonly sample: number;

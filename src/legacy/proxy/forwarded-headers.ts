@@ -28,7 +28,7 @@ export function toLegacyHeaders(
   legacyHost?: string,
 ): string[] {
   const { raw, headers, protocol } = request;
-  // Node.js has sent "100 Continue" already.
+  // "100 Continue" has been sent already.
   const dropped = ['expect', 'x-forwarded-for', loopHeader];
   if (headers['transfer-encoding'] !== undefined) dropped.push('content-length');
   const kept = endToEnd(raw, dropped);

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { HttpError, writesOff } from '../../errors.ts';
 import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
-import { requestIdHeader, safeMethods, securityHeaders } from '../../http/headers.ts';
+import { hasBody, requestIdHeader, safeMethods, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
 import { BoundedNames, sanitizeName } from '../../observability/clients.ts';
@@ -25,7 +25,6 @@ import {
   type Forwarding,
   forward,
   HttpUpstream,
-  hasBody,
   legacyUnreachable,
   pairsOf,
   type Upstream,

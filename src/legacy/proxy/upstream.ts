@@ -14,8 +14,9 @@ import { pipeline } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HttpError, overloaded } from '../../errors.ts';
-import { safeMethods } from '../../http/headers.ts';
+import { hasBody, safeMethods } from '../../http/headers.ts';
 import { disconnectSignalOf } from '../../http/server/connections.ts';
+import { sendContinue } from '../../http/server/server.ts';
 import { fromLegacyHeaders, toLegacyHeaders } from './forwarded-headers.ts';
 
 export function legacyUnreachable(cause: unknown): HttpError {
@@ -201,6 +202,7 @@ export async function forward(
   const { raw, headers } = request;
   const signal = disconnectSignalOf(raw.socket);
   const response = reply.raw;
+  sendContinue(response);
   const answer = await upstream.open({
     method: raw.method ?? '',
     target: request.url,
@@ -240,9 +242,4 @@ export async function forward(
     const failure = new HttpError(502, 'LEGACY_BROKE_OFF', brokeOff, {}, { cause: error });
     request.server.logHttpError(request.log, failure);
   });
-}
-
-export function hasBody(headers: IncomingMessage['headers']): boolean {
-  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
-  return encoding !== undefined || (length !== undefined && Number(length) !== 0);
 }
