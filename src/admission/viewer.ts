@@ -125,7 +125,7 @@ function createKeySet(url: URL, host: Record<string, string>): JWTVerifyGetKey {
   let outage: Outage | undefined;
 
   const retry = async (begun: Outage) => {
-    begun.nextFetch = Date.now() + fetchInterval;
+    begun.nextFetch = performance.now() + fetchInterval;
     try {
       await current.reload();
       outage = undefined;
@@ -135,7 +135,7 @@ function createKeySet(url: URL, host: Record<string, string>): JWTVerifyGetKey {
   };
 
   return async (header, token) => {
-    const now = Date.now();
+    const now = performance.now();
     // The last retry was long ago: the server may be up again.
     if (outage && now > outage.nextFetch + outageMemory) outage = undefined;
     if (!outage) {
@@ -144,7 +144,11 @@ function createKeySet(url: URL, host: Record<string, string>): JWTVerifyGetKey {
       } catch (error) {
         const last = current.jwks();
         if (!last || !(error instanceof HttpError)) throw error;
-        outage = { keys: createLocalJWKSet(last), error, nextFetch: Date.now() + fetchInterval };
+        outage = {
+          keys: createLocalJWKSet(last),
+          error,
+          nextFetch: performance.now() + fetchInterval,
+        };
       }
     } else if (now >= outage.nextFetch) {
       // Not awaited: a key server that hangs must not delay tokens whose keys are cached.

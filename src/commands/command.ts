@@ -1,8 +1,8 @@
 // The interface of a command, and how all commands print help and errors.
-import type { Readable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 import { ConfigError, type Environment } from '../config.ts';
 import { describeError } from '../process/exit.ts';
-import type { Output } from '../transfer/reporter.ts';
+import { type Output, quoting } from '../transfer/reporter.ts';
 import { type CommandLine, parseLine, settingsOf } from './options/command-line.ts';
 
 export interface Io {
@@ -10,6 +10,8 @@ export interface Io {
   readonly stdin: Readable;
   readonly stdout: Output;
   readonly stderr: Output;
+  /** Standard output for bytes of a format of its own, not for a person. */
+  readonly data?: Writable;
   /** Aborted by Ctrl-C: the command stops in order. */
   readonly signal: AbortSignal;
 }
@@ -26,9 +28,12 @@ export interface Command {
 /** Runs a command, or prints its help or its error. @param prepare called before it runs @returns the exit code */
 export async function runCommand(
   command: Command,
-  { args, ...io }: Io & { readonly args: readonly string[] },
+  { args, ...given }: Io & { readonly args: readonly string[] },
   prepare: () => void = () => {},
 ): Promise<number> {
+  const { stdout, stderr } = given;
+  const quoted = { stdout: quoting(stdout), stderr: quoting(stderr) };
+  const io = { ...given, ...quoted, ...(stdout instanceof Writable ? { data: stdout } : {}) };
   const line = command.line();
   const ended = parseLine(line, args, io);
   if (ended !== undefined) return ended;

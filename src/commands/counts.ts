@@ -111,8 +111,8 @@ async function withProgress<Result>(
   { stdout, signal }: Io,
   work: () => Promise<Result>,
 ) {
-  const start = Date.now();
-  const seconds = () => ((Date.now() - start) / 1000).toFixed(1);
+  const start = performance.now();
+  const seconds = () => ((performance.now() - start) / 1000).toFixed(1);
   stdout.write(`${name} ...\n`);
   const print = () => void stdout.write(`${name}: ${seconds()} s so far ...\n`);
   const timer = setInterval(print, progressInterval);

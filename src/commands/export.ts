@@ -1,5 +1,4 @@
 // outfit-gateway export: writes the whole listing in the formats that the import reads.
-import { Writable } from 'node:stream';
 import { Option } from 'commander';
 import { baseUrl, type Config, ConfigError, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
@@ -124,7 +123,7 @@ async function writeExport(
   database: Database,
   config: Config,
   { target, form, since, base, overwrite, rows }: Request,
-  { signal, stdout }: Io,
+  { signal, data }: Io,
   reporter: Reporter,
 ): Promise<number> {
   let written = 0;
@@ -141,8 +140,8 @@ async function writeExport(
     });
 
   if (form === 'stream') {
-    if (!(stdout instanceof Writable)) throw new TypeError('The output is no stream.');
-    await writeFrom((records) => streamLines(records, stdout));
+    if (!data) throw new TypeError('The output is not a stream.');
+    await writeFrom((records) => streamLines(records, data));
   } else {
     const compressed = target.toLowerCase().endsWith('.gz');
     const { pageSize } = config;

@@ -65,7 +65,7 @@ FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), 
         .addOption(
           new Option(
             '--replace',
-            'empty the database first; with --likes: remove the likes of earlier imports first',
+            'at the end, remove what the source does not have, users and likes too; with --likes: likes of earlier imports. Nothing is removed when the source is empty, or was not read completely',
           ).conflicts(['follow', 'prune']),
         )
         .option('--restart', 'begin anew where an interrupted import would go on')
@@ -114,9 +114,10 @@ it had as many outfits as the listing counts. What is at FIRST_ID or above is ne
 refused from a source; the database keeps the first FIRST_ID that it is told, until --replace with
 another one. Users stay, also those without outfits.
 
-Exit code: 0 all is saved, 1 some records broke the contract and were left out, or --prune --yes
-removed nothing because the crawl was not whole or it would have been too much, 2 the import could
-not be done, 130 it was interrupted (the same command goes on from there).`;
+Exit code: 0 all is saved, 1 some records broke the contract and were left out, the listing counts
+more than came, or --replace or --prune --yes removed nothing because the source was empty or not
+read completely or it would have been too much, 2 the import could not be done, 130 it was
+interrupted (the same command goes on from there).`;
 
 export const failureCode = 2;
 
@@ -185,7 +186,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       const reporter = new Reporter(stderr);
       const found = await dryRun(database.pool, reading, reporter).finally(() => reporter.finish());
       stdout.write(`${describeDryRun(found, { config, remover: removerOf(isLive) }).join('\n')}\n`);
-      return found.broken > 0 ? 1 : 0;
+      return found.broken > 0 || found.partial !== undefined ? 1 : 0;
     }
     // With --follow another round always comes: a resumed crawl without progress begins anew.
     const isRepeated = values.follow !== undefined;
@@ -246,6 +247,7 @@ interface RoundsOptions {
 class ImportRounds {
   readonly #reporter: RoundReporter;
   readonly #pruner: Pruner | undefined;
+  readonly #removes: boolean;
   #code = 0;
   #isResumed = false;
 
@@ -256,18 +258,19 @@ class ImportRounds {
     const pruning = { pool: database.pool, confirmed, maxRemoved, signal: io.signal };
     const print = (line: string) => this.#reporter.printIfNew(line);
     this.#pruner = values.prune ? new Pruner({ ...pruning, print }) : undefined;
+    this.#removes = Boolean(values.prune || values.replace);
   }
 
   async once(): Promise<number> {
     const { isLive, io } = this.options;
     const pruner = this.#pruner;
     await this.round();
-    if (this.#isResumed && isLive && !io.signal.aborted) {
+    if (this.#isResumed && (isLive || this.#removes) && !io.signal.aborted) {
       const stale = 'What changed since in the part that was read before did not come';
       this.#reporter.printIfNew(
-        pruner ? `${stale}, so all is read once more.` : `${stale}: import once more.`,
+        this.#removes ? `${stale}, so all is read once more.` : `${stale}: import once more.`,
       );
-      if (pruner) await this.round();
+      if (this.#removes) await this.round();
     }
     if (pruner?.isWaiting && !io.signal.aborted) await this.round();
     return pruner && io.signal.aborted ? 130 : this.#code;
@@ -281,13 +284,16 @@ class ImportRounds {
       isRepeated ? this.#reporter.startRound(already) : new Reporter(io.stderr, already);
     const outcome = await importOutfits(database.pool, { ...importing, startReport });
     this.#isResumed = outcome.already > 0;
-    const removed = outcome.interrupted ? undefined : await this.#pruner?.prune(outcome);
+    const pruned = outcome.interrupted ? undefined : await this.#pruner?.prune(outcome);
     const canResume = checkpoint !== undefined;
-    const described = { config, canResume, removed, remover: removerOf(isLive) };
+    const { replace } = importing;
+    const described = { config, canResume, pruned, replace, remover: removerOf(isLive) };
     const [first, ...rest] = describeOutcome(outcome, described);
     this.#reporter.printIfNew(`${isRepeated ? `${new Date().toISOString()} ` : ''}${first}`);
     for (const line of rest) this.#reporter.printIfNew(line);
-    this.#code = outcome.totals.broken > 0 || this.#pruner?.hasRefused ? 1 : 0;
+    const { totals, lacking, isShortened, removed } = outcome;
+    const isRefused = this.#pruner?.hasRefused || (replace && !removed);
+    this.#code = totals.broken > 0 || lacking || isShortened || isRefused ? 1 : 0;
     if (outcome.interrupted) this.#code = 130;
     return outcome.interrupted;
   }

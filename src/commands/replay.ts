@@ -15,6 +15,9 @@ import {
   withComparison,
 } from './options/comparison.ts';
 
+const formats =
+  'the common or combined format, that of uWSGI or the router of Heroku, or with a JSON object per line (nginx, Docker and others)';
+
 const serviceUrl = httpUrl(({ pathname, search }) => pathname === '/' && !search)
   .transform((value) => new URL(value).href)
   .describe('the http or https URL of a service, without path');
@@ -26,10 +29,7 @@ export const line = () =>
         .description(
           'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
         )
-        .argument(
-          '<ACCESS-LOG...>',
-          'a file in the common or combined format or with a JSON object per line (nginx, Docker and others), also as .gz, or - for standard input',
-        )
+        .argument('<ACCESS-LOG...>', `a file in ${formats}, also as .gz, or - for standard input`)
         .requiredOption(
           '--legacy <URL>',
           'the old service, such as https://old.example.com',
@@ -98,8 +98,11 @@ export async function run(io: Io, values: Values, files: readonly string[]): Pro
       reporter,
     );
     if (outcome.distinct === 0) {
+      const lines = `${formatNumber(outcome.lines)} lines`;
       throw new ConfigError(
-        `No GET request of the ${formatNumber(outcome.lines)} lines has a path that begins with ${prefix}.`,
+        outcome.left.unreadable === outcome.lines && outcome.lines > 0
+          ? `None of the ${lines} has a request in a format that can be read: ${formats}.`
+          : `No GET request of the ${lines} has a path that begins with ${prefix}.`,
       );
     }
     reporter.finish();

@@ -91,7 +91,7 @@ export function createLogThrottle(allAtDebug = true) {
   let nextLine = 0;
   let suppressed = 0;
   return (log: FastifyBaseLogger, write: (suppressed: number) => void): void => {
-    const now = Date.now();
+    const now = performance.now();
     if (now < nextLine && !(allAtDebug && log.level === 'debug')) {
       suppressed += 1;
       return;

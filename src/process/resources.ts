@@ -9,16 +9,18 @@ import type { Standby } from '../database/standby/standby.ts';
 import { createLog } from '../observability/log.ts';
 import { version } from '../package.ts';
 import type { Tracing } from '../tracing/tracing.ts';
+import { openLogOutput } from './log-output.ts';
 import type { ShutdownReason } from './signals.ts';
 
 /** @param isOneOfSeveral whether lines for a terminal name the process */
 export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
   const format = config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
-  if (format === 'json') return createLog(config.logLevel, undefined);
+  const destination = openLogOutput();
+  if (format === 'json') return createLog(config.logLevel, destination);
   const { default: pretty } = await import('pino-pretty');
   // The messages contain these already.
   const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
-  return createLog(config.logLevel, pretty({ ignore, translateTime: 'SYS:HH:MM:ss', sync: true }));
+  return createLog(config.logLevel, pretty({ ignore, translateTime: 'SYS:HH:MM:ss', destination }));
 }
 
 export function logShutdown(log: Logger, reason: ShutdownReason): void {

@@ -14,6 +14,9 @@ let exitCode = 0;
 /** Milliseconds that a process has to close after an uncaught error. */
 const failureTimeout = 5_000;
 
+/** The same after a signal, within the five seconds that are promised. */
+const shutdownTimeout = 4_800;
+
 /** Milliseconds in which a second SIGINT is the same Ctrl-C: the terminal sends it to npm too, which forwards it. */
 const sameInterrupt = 1_000;
 
@@ -42,6 +45,9 @@ function onTermination(
 /** Sets the handlers: a signal or an uncaught error calls what was last passed to `closeOnSignal`, then exits. */
 export function endOnSignal(): void {
   onTermination(shutDown, () => process.exit(1));
+  // A full disk, a closed reader: what cannot be said must not end the service. SIGXFSZ would, for `ulimit -f`.
+  process.stderr.on('error', () => {});
+  process.on('SIGXFSZ', () => {});
   onUncaught((error) => {
     exitCode = 1;
     shutDown(error);
@@ -55,6 +61,7 @@ async function shutDown(reason: ShutdownReason): Promise<void> {
     return;
   }
   isReceived = true;
+  setTimeout(() => process.exit(exitCode), shutdownTimeout);
   try {
     // Nothing is open yet: the start is simply cut short.
     if (close) await close(reason);

@@ -158,8 +158,8 @@ function warnOfFailures(
     export(spans, settle) {
       exporter.export(spans, (result) => {
         settle(result);
-        if (!result.error || Date.now() < quietUntil) return;
-        quietUntil = Date.now() + warningInterval;
+        if (!result.error || performance.now() < quietUntil) return;
+        quietUntil = performance.now() + warningInterval;
         const reason = result.error.message || result.error.name;
         log.warn({ reason }, `traces are lost: ${endpoint} does not take them`);
       });

@@ -3,13 +3,34 @@
 export interface Output {
   readonly isTTY?: boolean;
   write(text: string): unknown;
+  /** Erases the line of the cursor, on a terminal. */
+  eraseLine?(): unknown;
+}
+
+const maxLine = 2_000;
+
+/**
+ * An output for text that quotes files, logs and services: on a terminal, their control characters would move the cursor,
+ * name the window, or hide what follows. They are escaped, and endless lines cut.
+ */
+export function quoting(output: Output): Output {
+  const encode = (character: string) =>
+    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  const control = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+  const show = (line: string) =>
+    (line.length > maxLine ? `${line.slice(0, maxLine)}…` : line).replace(control, encode);
+  return {
+    isTTY: output.isTTY ?? false,
+    write: (text) => output.write(text.split('\n').map(show).join('\n')),
+    eraseLine: () => output.write('\r\u001b[K'),
+  };
 }
 
 const maxFaults = 100;
 
 /** Prints faults and progress of one reading. On a terminal the progress is one line that is rewritten. */
 export class Reporter {
-  readonly #start = Date.now();
+  readonly #start = performance.now();
   readonly #interval: number;
   #shown = this.#start;
   #line = '';
@@ -36,14 +57,15 @@ export class Reporter {
 
   /** @param total undefined when it is unknown */
   progress(read: number, total: number | undefined): void {
-    if (Date.now() - this.#shown < this.#interval) return;
-    this.#shown = Date.now();
+    if (performance.now() - this.#shown < this.#interval) return;
+    this.#shown = performance.now();
     const rate = formatNumber(((read - this.already) * 1000) / (this.#shown - this.#start));
     const percent = total ? `, ${Math.min(100, Math.floor((read * 100) / total))} %` : '';
     const text = `${formatNumber(read)} records read, ${rate} per second${percent}`;
     if (this.output.isTTY) {
       this.#line = text;
-      this.output.write(`\r\u001b[K${text}`);
+      this.output.eraseLine?.();
+      this.output.write(text);
     } else this.#print(text);
   }
 
@@ -56,7 +78,8 @@ export class Reporter {
   }
 
   #print(text: string): void {
-    this.output.write(`${this.#line && '\r\u001b[K'}${text}\n${this.#line}`);
+    if (this.#line) this.output.eraseLine?.();
+    this.output.write(`${text}\n${this.#line}`);
   }
 }
 

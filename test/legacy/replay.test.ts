@@ -32,7 +32,15 @@ const forms: Readonly<Record<string, string>> = {
   'Docker around JSON': JSON.stringify({
     log: '{"req":{"method":"GET","url":"/api/outfits/?f=13"}}\n',
   }),
-  'words before JSON': 'app-1  | {"req":{"method":"GET","url":"/api/outfits/?f=14"}}',
+  uWSGI:
+    '[pid: 7|app: 0|req: 1/1] 10.0.0.1 () {4 vars} [x] GET /api/outfits/?f=14 => generated 5 bytes',
+  'the router of Heroku': 'at=info method=GET path="/api/outfits/?f=15" host=x status=200',
+  Cloudflare: '{"ClientRequestMethod":"GET","ClientRequestURI":"/api/outfits/?f=16"}',
+  Azure: '{"properties":{"httpMethod":"GET","requestUri":"/api/outfits/?f=17"}}',
+  'Elastic Common Schema': '{"http.request.method":"GET","url.original":"/api/outfits/?f=18"},',
+  'nginx JSON with its escapes': '{"request":"GET /api/outfits/?f=19 HTTP/1.1","agent":"\\x22a"}',
+  colours: '10.0.0.1 "\u001b[36mGET /api/outfits/?f=20 HTTP/1.1\u001b[0m" 200',
+  'words before JSON': 'app-1  | {"req":{"method":"GET","url":"/api/outfits/?f=21"}}',
 };
 
 let legacy: LegacyService;
@@ -78,6 +86,36 @@ test.each(Object.entries(forms).map(([name, text], number) => ({ name, text, num
     expect(asked()).toEqual([`GET /api/outfits/?f=${number}`]);
   },
 );
+
+test.each<[string, string | Buffer, string]>([
+  ['xz', Buffer.from('fd377a585a00', 'hex'), 'it is compressed with xz: unpack it'],
+  ['another format', 'a\nb\n', 'None of the 2 lines has a request in a format that can be read'],
+  ['other paths', line('/x'), 'No GET request of the 1 lines has a path that begins with /api/'],
+])('says of a log with %s why nothing is compared', async (_name, content, sentence) => {
+  const { code, stderr } = await replay([save('access.log', content)]);
+  expect(code).toBe(2);
+  expect(stderr).toContain(sentence);
+});
+
+test('prints no control character of a log, and not all of a long target', async () => {
+  legacy.fault = 'errors';
+  const input = [line('/api/x\u009b2J'), line(`/api/outfits/?x=${'a'.repeat(3_000)}`), '\u001b[2J'];
+  const { stdout, stderr } = await replay(
+    ['-', '--wait', '0'],
+    Buffer.from(input.join('\n'), 'latin1').toString('latin1'),
+  );
+  expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u);
+  expect(stdout + stderr).not.toMatch(/a{1000}/);
+});
+
+test('replays what comes before the end of a cut file, and other files, and ends with code 2', async () => {
+  const cut = save('access.log.gz', gzipSync(`${first}\n`.repeat(50_000)).subarray(0, -40));
+  const other = save('access.log', line('/api/outfits/?page=2'));
+  const found = await replay([cut, other]);
+  expect(found.code).toBe(2);
+  expect(found.stderr).toContain('access.log.gz cannot be read (unexpected end of file)');
+  expect(asked()).toEqual(['GET /api/outfits/?page=1', 'GET /api/outfits/?page=2']);
+});
 
 test('asks each distinct request once, and says how often it was asked', async () => {
   const second = line('/api/outfits/?page=2');

@@ -206,7 +206,10 @@ describe.each(laneKinds)('on %s', (kind) => {
             fc.constantFrom(...users),
             fc.constantFrom(1, 2, 3, 5, 13),
             async (list, viewer, ordering, owner, size) => {
-              await saveOutfits(gateway.database.pool, list, { replace: true });
+              await gateway.database.pool.query(
+                'TRUNCATE outfits, outfit_like_counts, users, outfit_likes, idempotency_keys',
+              );
+              await saveOutfits(gateway.database.pool, list);
               const visible = visibleTo(viewer, list);
               const modelOf = (found: readonly OutfitRow[]) => ({
                 ids: sortIds(found, ordering),

@@ -1,6 +1,10 @@
 // The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
-import { readdirSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
@@ -80,6 +84,56 @@ test.each(['/proc/x', '/dev/null/x'])('a DATA_DIR that is %s is told', async (fo
 
 const inUse =
   /^The gateway cannot listen there \(.*EADDRINUSE.*\): set HOST and PORT \(and METRICS_PORT\) to addresses that are free\.$/;
+
+test.each([
+  ['on a full disk', '"$@" >/dev/full'],
+  ['with standard error on a full disk, too', '"$@" >/dev/full 2>/dev/full'],
+  ['in a file that is as large as may be', 'ulimit -f 1; "$@" >log'],
+  ['for a reader that has stopped', 'mkfifo pipe; exec 9<>pipe; "$@" >pipe'],
+])('a log %s stops neither requests nor SIGTERM', async (_name, script) => {
+  const environment = { ...(await migratedEnvironmentOf('PostgreSQL')), LOG_LEVEL: 'debug' };
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-log-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const port = String(await findFreePort());
+  const child = spawn(
+    'sh',
+    ['-c', `set -e; ${script}`, 'sh', process.execPath, `${dist}server.js`],
+    {
+      cwd: folder,
+      env: { ...process.env, ...environment, PORT: port },
+      stdio: 'ignore',
+    },
+  );
+  const ended = once(child, 'exit');
+  const base = `http://localhost:${port}`;
+  await expect.poll(() => statuses(base).catch(() => [])).toEqual([200, 200, 200]);
+  for (let request = 0; request < 600; request++) {
+    expect((await fetch(`${base}/api/outfits/?x=${request}`)).status).toBe(200);
+  }
+  for (const pid of childrenOf(child.pid)) process.kill(pid, 'SIGTERM');
+  expect(await ended).toEqual([0, null]);
+});
+
+const childrenOf = (pid = 0) =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
+
+test('an import of a FIFO without a writer ends on SIGTERM', async () => {
+  const environment = await migratedEnvironmentOf('PostgreSQL');
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-fifo-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  execFileSync('mkfifo', ['pipe'], { cwd: folder });
+  const { PATH } = process.env;
+  const importing = run(
+    [`${dist}commands/cli.js`, 'import', 'pipe'],
+    { ...environment, ...(PATH ? { PATH } : {}) },
+    folder,
+  );
+  const descriptors = () => readdirSync(`/proc/${importing.child.pid}/task`).length;
+  await expect.poll(descriptors).toBeGreaterThan(5);
+  await new Promise((settle) => setTimeout(settle, 2_000));
+  importing.child.kill('SIGTERM');
+  expect(await importing.ended).toBe(130);
+});
 
 test.each<[string, (port: string) => Record<string, string>, RegExp, number]>([
   ['a port that is in use', (PORT) => ({ PORT }), inUse, 1],

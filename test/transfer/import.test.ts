@@ -16,6 +16,7 @@ import { countBlocked } from '../support/faults/clients.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../support/gateway.ts';
 import { describeInSoak, describeOnce, laneKinds, testOnce } from '../support/lane.ts';
 import {
+  type Listing,
   makeRecord,
   makeRecords,
   makeUser,
@@ -99,18 +100,107 @@ describe.each(laneKinds)('on %s', (kind) => {
     expect(await query(`SELECT nextval('outfits_id_seq')::int AS id`)).toEqual([{ id: next }]);
   });
 
-  test('--replace empties the database first, and only once there is something to put in', async () => {
+  test('removes with --replace what the source does not have, and says how much', async () => {
     await importLines(...makeRecords(3));
-    const broken = await runImport([save('broken.ndjson', '{"id":1}\n'), '--replace']);
-    expect(broken.code).toBe(1);
-    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 3 }]);
-
-    const source = save('new.ndjson', toLines([makeRecord(50)]));
+    await query('INSERT INTO outfit_likes (outfit_id, user_id) VALUES (3, 2), (2, 2)');
+    await query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id IN (2, 3)');
+    const source = save('new.ndjson', toLines([makeRecord(50), makeRecord(2, { likes: 7 })]));
     const added = await runImport([source]);
-    expect(added.stdout).toContain('3 more outfits that are not in this source');
-    expect((await runImport([source, '--replace'])).stdout).toContain('1 created');
-    expect(await query('SELECT id FROM outfits')).toEqual([{ id: 50 }]);
-    expect(await query('SELECT count(*)::int FROM users')).toEqual([{ count: 1 }]);
+    expect(added.stdout).toContain('2 more outfits that are not in this source; --replace');
+    const replaced = await runImport([source, '--replace']);
+    expect(replaced.code).toBe(0);
+    expect(replaced.stdout).toContain(
+      '0 created, 0 updated, 2 unchanged, 0 broken.\nRemoved, because the source does not have them: 2 outfits, 2 users, 1 likes.\n',
+    );
+    expect(await query('SELECT id, likes FROM outfit_like_counts ORDER BY id')).toEqual([
+      { id: 2, likes: 7 },
+      { id: 50, likes: 1 },
+    ]);
+    expect(await query('SELECT id FROM users ORDER BY id')).toEqual([{ id: 1 }, { id: 3 }]);
+    expect(await query('SELECT * FROM outfit_likes')).toEqual([]);
+    expect(await query('SELECT * FROM check_outfit_counts()')).toEqual([]);
+    expect(await query(`SELECT nextval('outfits_id_seq')::int AS id`)).toEqual([{ id: 51 }]);
+  });
+});
+
+describeOnce('--replace', () => {
+  const page = (count: number, next: string | null, ...ids: number[]) =>
+    JSON.stringify({ count, next, previous: null, results: ids.map((id) => makeRecord(id)) });
+  const [whole = '', begun = ''] = [JSON.stringify(makeRecord(9)), '{"id": 10, "titl'];
+
+  test.each([
+    ['an empty file', '', 'the source is empty'],
+    ['blank lines', '\n \n', 'the source is empty'],
+    ['an empty list', '[]', 'the source is empty'],
+    ['a page without records', page(0, null), 'the source is empty'],
+    ['records that are all broken', '{"id":1}\n', 'some records were broken'],
+    ['an error instead of a page', '{"detail":"No."}', 'some records were broken'],
+    ['a cut line', `${whole}\n${begun}`, 'some records were broken'],
+    ['a cut gzip', gzipSync(`${whole}\n`.repeat(9)).subarray(0, -9), 'some records were broken'],
+    ['one page of several', page(30, 'http://x/?page=2', 9), 'the listing counts more than came'],
+    [
+      'the first of several pages without count',
+      JSON.stringify({ next: 'http://x/?cursor=a', results: [makeRecord(9)] }),
+      'the last page links to another one',
+    ],
+  ])('removes nothing for %s, from a file or standard input', async (_name, content, reason) => {
+    await importLines(...makeRecords(3));
+    for (const source of [save('source.json', content), '-']) {
+      const dry = await runImport([source, '--replace', '--dry-run'], content);
+      expect(dry.stdout).toContain(`\nNothing would be removed, because ${reason}.\n`);
+      const refused = await runImport([source, '--replace'], content);
+      expect([dry.code, refused.code]).toEqual([1, 1]);
+      expect(refused.stdout).toContain(`\nNothing is removed, because ${reason}.\n`);
+    }
+    const kept = await query('SELECT id FROM outfits WHERE id < 4 ORDER BY id');
+    expect(kept).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }]);
+  });
+
+  test('removes nothing for an empty listing, and begins no removal before a page that is refused', async () => {
+    const listing = await serveListing(makeRecords(25));
+    await runImport([listing.url]);
+    listing.records = [];
+    const empty = await runImport([listing.url, '--replace']);
+    expect(empty).toMatchObject({ code: 1, stdout: expect.stringContaining('source is empty') });
+    listing.records = makeRecords(15);
+    listing.intercept = ({ page }, response) =>
+      page === 2 && Boolean(response.writeHead(403).end('{"detail":"No."}'));
+    expect(await runImport([listing.url, '--replace'])).toMatchObject({ code: 2 });
+    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 25 }]);
+
+    listing.intercept = () => false;
+    const resumed = await runImport([listing.url, '--replace']);
+    expect(resumed.code).toBe(0);
+    expect(resumed.stdout).toContain('so all is read once more.');
+    expect(resumed.stdout).toContain('does not have them: 10 outfits');
+    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 15 }]);
+  });
+
+  test('keeps what is created and liked here while the source is read', async () => {
+    const listing = await serveListing(makeRecords(15));
+    await runImport([listing.url]);
+    listing.records = makeRecords(12);
+    listing.intercept = ({ page }, response) => {
+      if (page !== 2) return false;
+      void query(
+        `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+         VALUES (99, 'outfits/a.png', 'outfits/a.png', 1, 0, 0);
+         INSERT INTO outfit_likes (outfit_id, user_id) VALUES (12, 1);
+         UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = 12`,
+      ).then(() => {
+        listing.intercept = () => false;
+        response.writeHead(503).end();
+      });
+      return true;
+    };
+    const replaced = await runImport([listing.url, '--replace']);
+    expect(replaced.stdout).toContain('does not have them: 3 outfits, 0 users, 0 likes');
+    expect(await query('SELECT outfit_id FROM outfit_likes')).toEqual([{ outfit_id: 12 }]);
+    const rows = await query('SELECT id, likes FROM outfit_like_counts WHERE id > 11 ORDER BY id');
+    expect(rows).toEqual([
+      { id: 12, likes: 6 },
+      { id: 99, likes: 0 },
+    ]);
   });
 });
 
@@ -182,6 +272,50 @@ describeOnce('files', () => {
     expect(result.stderr).toContain(`${source}:2: it is not JSON`);
     expect(result.stderr).toContain(`${source}:4: it is not UTF-8`);
     expect(result.stderr).toContain(`${truncated}: it is not JSON`);
+  });
+
+  const several = makeRecords(2).map((record) => JSON.stringify(record, null, 2));
+  test.each<[string, string, string | Buffer, string]>([
+    ['several documents', 'x.ndjson', several.join('\n'), 'several documents must be one per line'],
+    ['several pages', 'x.json', '{\n"results":[]}\n{\n}', 'must be one per line'],
+    ['an error', 'x.json', '{"detail":"No."}', 'nor a record: {"detail":"No."}'],
+    ['another envelope', 'x.json', '{"links":{},"total":5,"results":[]}', 'nor a record: {"links'],
+    ['UTF-16', 'x.json', Buffer.from('\uFEFF[]', 'utf16le'), 'it is UTF-16: save it as UTF-8'],
+    ['zip', 'x.json', 'PK\u0003\u0004', 'it is a zip archive: unpack it'],
+    ['zstd', 'x.json', Buffer.from('28b52ffd00', 'hex'), 'it is compressed with zstd: unpack it'],
+    [
+      'control characters',
+      'x.json',
+      '\u001b]0;x\u0007 {"id":1}',
+      'it is not JSON (Unexpected token',
+    ],
+  ])('says of a file with %s what it is', async (_name, name, content, sentence) => {
+    const { code, stderr } = await runImport([save(name, content)]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(sentence);
+    expect(stderr).not.toMatch(/[^\P{Cc}\n]/u);
+    expect(stderr.match(/\n/g)).toHaveLength(1);
+  });
+
+  test('gzip is read by its content, and plain text in spite of its name', async () => {
+    const records = makeRecords(4).map((record) => JSON.stringify(record));
+    const [packed, plain] = [
+      gzipSync(`${records[0]}\n${records[1]}`),
+      `${records[2]}\n${records[3]}`,
+    ];
+    const result = await runImport([save('packed.ndjson', packed), save('plain.json.gz', plain)]);
+    expect(result).toMatchObject({ code: 0, stdout: expect.stringContaining('4 created') });
+  });
+
+  test('files and folders that begin with a dot are left out of a folder', async () => {
+    save('mac/1.json', JSON.stringify(makeRecords(4)));
+    save('mac/._1.json', Buffer.from('00051607', 'hex'));
+    save('mac/..2026/1.json', JSON.stringify(makeRecords(4)));
+    const result = await runImport([folder.at('mac')]);
+    expect(result).toMatchObject({ code: 0, stdout: expect.stringContaining('4 records read') });
+    expect(result.stderr).toMatch(
+      /^1 of the files in \S+ are left out, .+, such as \S+\/\._1\.json\.\n$/,
+    );
   });
 
   test('only a hundred broken records are printed, all are counted', async () => {
@@ -277,6 +411,9 @@ describeOnce('a live listing', () => {
       [2, (response) => response.writeHead(503).end('busy')],
       [3, (response) => response.socket?.destroy()],
       [3, (response) => response.end('{"count": 45, "resul')],
+      [3, (response) => response.writeHead(404).end('{"detail":"Not found."}')],
+      [4, (response) => response.writeHead(408).end()],
+      [4, (response) => response.writeHead(425).end()],
       [4, (response) => response.writeHead(429, { 'retry-after': '1' }).end()],
     ];
     listing.intercept = ({ page }, response) => {
@@ -286,8 +423,68 @@ describeOnce('a live listing', () => {
     };
     const result = await runImport([listing.url]);
     expect(result).toMatchObject({ code: 0, stdout: expect.stringContaining('45 created') });
-    expect(result.stderr.match(/trying again in/g)).toHaveLength(4);
+    expect(result.stderr.match(/trying again in/g)).toHaveLength(7);
   });
+
+  test.each<[string, (listing: Listing) => void, RegExp]>([
+    [
+      'has a link to a page that does not exist',
+      (listing) => {
+        listing.intercept = ({ page }, response) =>
+          page === 3 && Boolean(response.writeHead(404).end('{}'));
+      },
+      /page=3 failed 3 times; the last time it answered 404, but \S+page=2 links to it\.\n/,
+    ],
+    [
+      'counts more than it returns',
+      (listing) => Object.assign(listing, { uncounted: 2 }),
+      /The listing counts 2 more outfits than came/,
+    ],
+  ])('that %s is imported with exit code 1', async (_name, disturb, sentence) => {
+    const listing = await serveListing(makeRecords(45));
+    disturb(listing);
+    const result = await runImport([listing.url]);
+    expect(result.code).toBe(1);
+    expect(result.stderr + result.stdout).toMatch(sentence);
+  });
+
+  test.each([
+    ['one', 1, [20]],
+    ['a page', 3, [41, 42, 43, 44, 45, 36, 37, 38, 39, 40]],
+    ['more than a page', 4, [45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34]],
+    ['the last page', 4, [45, 44, 43, 42, 41]],
+  ])(
+    'that loses %s while it is read is read again where records moved',
+    async (_name, after, gone) => {
+      const listing = await serveListing(makeRecords(45));
+      listing.afterPage = (page) => {
+        if (page === after)
+          listing.records = listing.records.filter(({ id }) => !gone.includes(id));
+      };
+      const result = await runImport([listing.url]);
+      expect(result.code).toBe(0);
+      const ids = await query('SELECT id FROM outfits');
+      expect(ids.map(({ id }) => id)).toEqual(
+        expect.arrayContaining(listing.records.map(({ id }) => id)),
+      );
+    },
+  );
+
+  test.each(['""', '"null"', 'false', undefined])(
+    'that ends with %s as next is read once',
+    async (end) => {
+      const listing = await serveListing(makeRecords(45));
+      listing.intercept = ({ page }, response) => {
+        if (page !== 5) return false;
+        const next = end === undefined ? '' : `"next":${end},`;
+        const results = JSON.stringify(listing.records.slice(40));
+        return Boolean(response.end(`{"count":45,${next}"results":${results}}`));
+      };
+      const result = await runImport([listing.url]);
+      expect(result).toMatchObject({ code: 0, stderr: '' });
+      expect(listing.asked).toEqual([1, 2, 3, 4, 5]);
+    },
+  );
 
   test('that refuses a page ends the import in a sentence, and the next run goes on there', async () => {
     const listing = await serveListing(makeRecords(45));

@@ -116,7 +116,16 @@ describe('beside outfits', () => {
     expect(await likesOf(8, 2)).toEqual({ likes: 3, viewerHasLiked: true });
     const none = save('none.ndjson', toLines([{ outfit: 2, user: 8 }]));
     const replaced = await runImport('--likes', none, '--replace');
-    expect(replaced.stdout).toContain('0 created, 1 updated, 0 unchanged, 0 broken');
+    expect(replaced.stdout).toContain(
+      '0 created, 1 updated, 0 unchanged, 0 broken.\nRemoved, because the source does not have them: 1 likes.\n',
+    );
+    for (const [content, reason] of [
+      ['', 'the source is empty'],
+      ['{"outfit": 2, "us', 'some records were broken'],
+    ] as const) {
+      const refused = await runImport('--likes', save('none.ndjson', content), '--replace');
+      expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining(reason) });
+    }
     expect(await likesOf(8, 1)).toEqual({ likes: 2, viewerHasLiked: false });
     expect(await likesOf(8, 2)).toEqual({ likes: 2, viewerHasLiked: true });
   });

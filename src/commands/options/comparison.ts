@@ -2,7 +2,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { Option } from 'commander';
 import { type Config, ConfigError, duration, parseUrl, text } from '../../config.ts';
-import { messageOf } from '../../errors.ts';
+import { cut, messageOf } from '../../errors.ts';
 import { isAcceptable, kindMeanings, kinds } from '../../legacy/compare/difference.ts';
 import { countTimes, type Group, type Report } from '../../legacy/verify/report.ts';
 import { formatNumber, listFirst, type Output } from '../../transfer/reporter.ts';
@@ -72,8 +72,9 @@ export const withComparison = (line: CommandLine) =>
 export const originsOf = ({ origin }: ComparisonValues, { corsOrigins }: Config) =>
   origin ?? corsOrigins.filter((named) => named !== '*');
 
-/** Lines of a report before the summary. */
+/** Lines of a report before the summary, and characters of what they quote; --json has all of it. */
 const maxLines = 15;
+const maxShown = 300;
 
 /**
  * Prints the report, and writes it to the file of --json.
@@ -133,8 +134,8 @@ function describeGroup(group: Group, most: number): string[] {
     ...group.examples
       .slice(0, most)
       .flatMap(({ sentence, asked }) => [
-        `  ${sentence}`,
-        ...(asked ? [`    ${asked.there} | ${asked.here}`] : []),
+        `  ${cut(sentence, maxShown)}`,
+        ...(asked ? [`    ${cut(asked.there, maxShown)} | ${cut(asked.here, maxShown)}`] : []),
       ]),
   ];
 }

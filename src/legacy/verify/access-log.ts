@@ -16,6 +16,7 @@ interface LogLine {
 }
 
 const maxLine = 1024 * 1024;
+const colours = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, 'g');
 
 /** @throws SourceError when it cannot be read */
 export async function* readAccessLog(
@@ -24,8 +25,12 @@ export async function* readAccessLog(
   signal: AbortSignal,
 ): AsyncGenerator<LogLine> {
   try {
-    for await (const { number, bytes } of readLines(openInput(file, stdin, signal), maxLine)) {
-      const line = bytes?.toString('latin1').trim();
+    for await (const { number, bytes } of readLines(
+      await openInput(file, stdin, signal),
+      maxLine,
+    )) {
+      // Some programs colour their lines.
+      const line = bytes?.toString('latin1').replace(colours, '').trim();
       if (line === '') continue;
       const request = line === undefined ? undefined : parseLogLine(line);
       yield { where: `${file}:${number}`, request };
@@ -39,15 +44,24 @@ export async function* readAccessLog(
 /** A line in common or combined format, also with further fields, or a JSON object. */
 function parseLogLine(line: string): LoggedRequest | undefined {
   const json = line.indexOf('{');
-  // Container runtimes put a prefix before the line of a program.
-  if (json !== -1 && line.endsWith('}')) {
-    const request = parseJsonLine(line.slice(json));
+  // Container runtimes put a prefix before the line of a program; in an array, a comma follows.
+  if (json !== -1 && /\},?$/.test(line)) {
+    const request = parseJsonLine(line.slice(json).replace(/,$/, ''));
     if (request) return request;
   }
   const quoted = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text);
   // HTTP/0.9 has no version, and a user agent may contain anything: the first match wins.
   const found = quoted.find((text) => / HTTP\/[\d.]+$/.test(text)) ?? quoted[0];
-  return found === undefined ? undefined : parseRequestLine(decodeEscapes(found));
+  const request = found === undefined ? undefined : parseRequestLine(decodeEscapes(found));
+  return request ?? parseUnquoted(line);
+}
+
+/** The default line of uWSGI, `GET /path => generated 5 bytes`, and of the router of Heroku, `method=GET path="/path"`. */
+function parseUnquoted(line: string): LoggedRequest | undefined {
+  const [, ofUwsgi] = / ([A-Z]{3,20} \S+) => generated /.exec(line) ?? [];
+  if (ofUwsgi) return parseRequestLine(ofUwsgi);
+  const [, method, target] = / method=([A-Z]{3,20}) path="([^"]+)"/.exec(line) ?? [];
+  return method && target ? toRequest(method, target) : undefined;
 }
 
 /** `GET /path HTTP/1.1`; a target may contain unencoded spaces. */
@@ -65,10 +79,22 @@ function decodeEscapes(text: string): string {
 
 // The names of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others, the most specific first.
 const requestLines = ['request', 'request_line', 'requestline'];
-const methods = ['method', 'request_method', 'requestmethod', 'http_method', 'verb', 'cs-method'];
+const methods = [
+  'method',
+  'request_method',
+  'requestmethod',
+  'http_method',
+  'httpmethod',
+  'clientrequestmethod',
+  'http.request.method',
+  'verb',
+  'cs-method',
+];
 const targets = [
   'request_uri',
   'requesturi',
+  'clientrequesturi',
+  'url.original',
   'requestpath',
   'requesturl',
   'uri',
@@ -77,15 +103,18 @@ const targets = [
   'target',
   'path',
   'request_path',
+  'url.path',
 ];
-const queries = ['query', 'query_string', 'querystring', 'args', 'request_query'];
+const queries = ['query', 'query_string', 'querystring', 'args', 'request_query', 'url.query'];
 const lines = ['log', 'message', 'msg'];
-const holders = ['request', 'req', 'http', 'httprequest'];
+const holders = ['request', 'req', 'http', 'httprequest', 'properties'];
 
 function parseJsonLine(text: string): LoggedRequest | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(Buffer.from(text, 'latin1').toString());
+    // nginx with escape=default writes `\\x22`, which JSON does not have.
+    const escaped = text.replace(/\\x([0-9A-Fa-f]{2})/g, '\\u00$1');
+    value = JSON.parse(Buffer.from(escaped, 'latin1').toString());
   } catch {
     return undefined;
   }

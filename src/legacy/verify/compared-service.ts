@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, HttpClient, UndecodableError } from '../../http/client.ts';
 import { maxPageBytes, SourceError } from '../../transfer/source/batch.ts';
 import {
+  isTemporary,
   type RetryOptions,
   maxAttempts as rateLimitedAttempts,
   retry,
@@ -115,7 +116,7 @@ export async function askWithRetry(
     last = undefined;
     const answer = await service.ask(method, target, options.signal, options.headers);
     const { status, headers } = answer;
-    if (status !== 429 && status < 500) return { result: answer };
+    if (!isTemporary(status)) return { result: answer };
     last = answer;
     return {
       problem: `answered ${status}`,

@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Reporter } from '../../transfer/reporter.ts';
+import { SourceError } from '../../transfer/source/batch.ts';
 import { type LoggedRequest, readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
 import { type ComparedService, limitRate, type Method } from './compared-service.ts';
@@ -93,32 +94,44 @@ async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter
   let lines = 0;
   let requests = 0;
   let bytes = 0;
-  for (const file of files) {
-    for await (const { where, request } of readAccessLog(file, stdin, signal)) {
-      lines++;
-      if (!request || !isSendable(request.target)) {
-        if (++left.unreadable <= maxNamed)
-          reporter.note(`${where} holds no request that can be asked again.`);
-        continue;
-      }
-      const isBelow = request.target.startsWith(prefix);
-      if (isBelow) addPreflight(patterns, request);
-      if (request.method !== 'GET' && request.method !== 'HEAD') left.method++;
-      else if (!isBelow) left.path++;
-      else {
-        const key = `${request.method} ${request.target}`;
-        const times = counts.get(key);
-        const isFull = counts.size === maxDistinct || bytes + key.length > maxHeldBytes;
-        if (times === undefined && isFull) left.tooMany++;
-        else {
-          if (times === undefined) bytes += key.length;
-          counts.set(key, (times ?? 0) + 1);
-          requests++;
-        }
+  let unread: string | undefined;
+  /** What comes before a broken part of a file is replayed, and other files. */
+  async function* readAll() {
+    for (const file of files) {
+      try {
+        yield* readAccessLog(file, stdin, signal);
+      } catch (error) {
+        if (!(error instanceof SourceError)) throw error;
+        unread = error.message;
       }
     }
   }
-  const outcome: ReplayOutcome = { lines, requests, distinct: counts.size, left };
+  for await (const { where, request } of readAll()) {
+    lines++;
+    if (!request || !isSendable(request.target)) {
+      if (++left.unreadable <= maxNamed)
+        reporter.note(`${where} holds no request that can be asked again.`);
+      continue;
+    }
+    const isBelow = request.target.startsWith(prefix);
+    if (isBelow) addPreflight(patterns, request);
+    if (request.method !== 'GET' && request.method !== 'HEAD') left.method++;
+    else if (!isBelow) left.path++;
+    else {
+      const key = `${request.method} ${request.target}`;
+      const times = counts.get(key);
+      const isFull = counts.size === maxDistinct || bytes + key.length > maxHeldBytes;
+      if (times === undefined && isFull) left.tooMany++;
+      else {
+        if (times === undefined) bytes += key.length;
+        counts.set(key, (times ?? 0) + 1);
+        requests++;
+      }
+    }
+  }
+  if (unread !== undefined && lines === 0) throw new SourceError(unread);
+  const broken = unread === undefined ? {} : { broken: { asked: counts.size, sentence: unread } };
+  const outcome: ReplayOutcome = { lines, requests, distinct: counts.size, left, ...broken };
   return { counts, patterns, outcome };
 }
 

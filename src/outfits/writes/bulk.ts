@@ -43,25 +43,71 @@ const upsertOutfits = `
   )
   SELECT id, coalesce(outfit.created, false) AS created FROM outfit FULL JOIN counted USING (id)`;
 
-/** Upserts in one transaction. @param options.replace truncates first; new ids begin at `firstId`, or the stored one */
-export async function saveOutfits(
+/** Upserts in one transaction. */
+export async function saveOutfits(pool: pg.Pool, rows: readonly OutfitRow[]): Promise<SaveResult> {
+  return retryDeadlocks(pool, (client) => saveBatch(client, rows));
+}
+
+/** A moment of the database: rows that were written later are not `older` than it. */
+export async function readMoment(pool: pg.Pool): Promise<string> {
+  const { rows } = await pool.query<{ moment: string }>(
+    'SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text AS moment',
+  );
+  return rows[0]?.moment ?? '';
+}
+
+/** A condition on rows of a table. `age` counts back from now, so it survives a wraparound of transaction ids. */
+export const isOlder = 'age(xmin) > age($1::xid)';
+
+export interface Removed {
+  readonly outfits: number;
+  readonly users: number;
+  readonly likes: number;
+}
+
+/**
+ * Removes, in one transaction, what is older than a moment: outfits by id, users without outfits, likes and stored
+ * answers. New ids then begin behind the highest one that is left, or at `firstId`.
+ */
+export async function removeOlder(
   pool: pg.Pool,
-  rows: readonly OutfitRow[],
-  options: { readonly replace?: boolean; readonly firstId?: number | undefined } = {},
-): Promise<SaveResult> {
+  moment: string,
+  ids: Iterable<number>,
+  firstId: number | undefined,
+): Promise<Removed> {
+  const outfits = [...ids];
   return retryDeadlocks(pool, async (client) => {
-    if (options.replace) {
-      // Writers lock users first, so this blocks them, but not readers.
-      await client.query('LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE');
-      await client.query(
-        // The lock order of readers, to avoid deadlocks.
-        'TRUNCATE outfits, outfit_like_counts, users, outfit_likes, idempotency_keys RESTART IDENTITY',
-      );
-      await renewFirstId(client, options.firstId);
+    await client.query(lockTables);
+    const remove = async (sql: string, ...values: unknown[]) =>
+      (await client.query<{ number?: number }>(sql, [moment, ...values])).rowCount ?? 0;
+    const removed = {
+      outfits: await remove(
+        `DELETE FROM outfits WHERE ${isOlder} AND id = ANY($2::int[])`,
+        outfits,
+      ),
+      likes: await remove(removeLikes),
+      users: await remove(
+        `DELETE FROM users u WHERE ${isOlder} AND NOT EXISTS (SELECT FROM outfits WHERE user_id = u.id)`,
+      ),
+    };
+    await remove(`DELETE FROM idempotency_keys WHERE ${isOlder}`);
+    for (const table of ['users', 'outfits']) {
+      await client.query(`ALTER SEQUENCE ${table}_id_seq RESTART`);
     }
-    return saveBatch(client, rows);
+    await renewFirstId(client, firstId);
+    await moveSequences(client);
+    return removed;
   });
 }
+
+/** Likes that were given here are in the number of their outfit beside those of the source. */
+const removeLikes = `
+  WITH gone AS (DELETE FROM outfit_likes WHERE ${isOlder} RETURNING outfit_id, imported), counted AS (
+    UPDATE outfit_like_counts c SET likes = greatest(c.likes - g.number, 0)
+    FROM (SELECT outfit_id, count(*)::int AS number FROM gone WHERE NOT imported GROUP BY 1) g
+    WHERE c.id = g.outfit_id
+  )
+  SELECT FROM gone`;
 
 /** Deletes outfits by id, with their likes but not their users. @returns the number deleted */
 export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Promise<number> {
@@ -152,7 +198,7 @@ async function reserveFirstId(client: pg.PoolClient, firstId: number): Promise<v
   await moveTo(client, firstId);
 }
 
-/** After TRUNCATE: stores `firstId` if given, and makes new ids begin at the stored one. */
+/** Stores `firstId` if given, and makes new ids begin at the stored one. */
 async function renewFirstId(client: pg.PoolClient, firstId: number | undefined): Promise<void> {
   if (firstId !== undefined) {
     await client.query('DELETE FROM first_id');

@@ -1,7 +1,7 @@
 // Bulk upsert of likes from an import, and outfits whose number of likes differs from the rows.
 import type pg from 'pg';
 import { inTransaction, retryDeadlocks } from '../../database/transaction.ts';
-import type { SaveResult } from './bulk.ts';
+import { isOlder, type SaveResult } from './bulk.ts';
 
 export interface LikeRow {
   readonly outfit: number;
@@ -15,15 +15,16 @@ export interface SavedLikes extends SaveResult {
 
 /**
  * Upserts likes of a source, whose imported outfits count them already. A like that was given here as well was counted
- * twice: now it counts once. @param options.isDry whether to roll back
+ * twice: now it counts once.
+ * @param options.renew whether to write also likes that were imported before, so that they are not older than the import
+ * @param options.isDry whether to roll back
  */
 export function saveLikes(
   pool: pg.Pool,
   rows: readonly LikeRow[],
-  { replace, isDry }: { readonly replace: boolean; readonly isDry: boolean },
+  { renew, isDry }: { readonly renew: boolean; readonly isDry: boolean },
 ): Promise<SavedLikes> {
   return retryDeadlocks(pool, async (client) => {
-    if (replace) await client.query('DELETE FROM outfit_likes WHERE imported');
     // The lock order of a like: outfits, their numbers of likes, users.
     const outfits = await lock(client, 'outfits', idsOf(rows, 'outfit'), 'KEY SHARE');
     await lock(client, 'outfit_like_counts', [...outfits], 'NO KEY UPDATE');
@@ -32,6 +33,7 @@ export function saveLikes(
     const { rows: saved } = await client.query<{ created: number; both: number }>(saveStatement, [
       saveable.map(({ outfit }) => outfit),
       saveable.map(({ user }) => user),
+      renew,
     ]);
     if (isDry) await client.query('ROLLBACK');
     const { created = 0, both = 0 } = saved[0] ?? {};
@@ -52,14 +54,22 @@ const saveStatement = `
     UPDATE outfit_like_counts c SET likes = greatest(c.likes - b.number, 0)
     FROM (SELECT outfit_id, count(*)::int AS number FROM both_sides GROUP BY 1) b WHERE c.id = b.outfit_id
   ), updated AS (
-    UPDATE outfit_likes l SET imported = true FROM both_sides b
-    WHERE l.outfit_id = b.outfit_id AND l.user_id = b.user_id
+    UPDATE outfit_likes l SET imported = true FROM given g
+    WHERE l.outfit_id = g.outfit_id AND l.user_id = g.user_id AND ($3 OR NOT l.imported)
   ), inserted AS (
     INSERT INTO outfit_likes (outfit_id, user_id, imported)
     SELECT outfit_id, user_id, true FROM given ORDER BY 1, 2
     ON CONFLICT DO NOTHING RETURNING 1
   )
   SELECT (SELECT count(*) FROM inserted)::int AS created, (SELECT count(*) FROM both_sides)::int AS both`;
+
+/** Removes likes of earlier imports that are older than a moment. @returns how many */
+export async function removeOlderLikes(pool: pg.Pool, moment: string): Promise<number> {
+  const { rowCount } = await retryDeadlocks(pool, (client) =>
+    client.query(`DELETE FROM outfit_likes WHERE imported AND ${isOlder}`, [moment]),
+  );
+  return rowCount ?? 0;
+}
 
 const idsOf = (rows: readonly LikeRow[], field: keyof LikeRow) => [
   ...new Set(rows.map((row) => row[field])),

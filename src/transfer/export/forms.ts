@@ -28,7 +28,7 @@ export async function streamLines(records: Records, stream: Writable): Promise<v
   await explainFailure(
     stream,
     (target) => pipeline(joinLines(records), target, { end: false }),
-    (error) => new OperatorError(`The reader of the output has closed it (${messageOf(error)}).`),
+    (error) => new OperatorError(`Standard output cannot be written (${messageOf(error)}).`),
   );
 }
 

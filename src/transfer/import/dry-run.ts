@@ -17,7 +17,13 @@ import type { Reporter } from '../reporter.ts';
 import { IdSet } from '../source/id-set.ts';
 import type { Bases } from '../source/record.ts';
 import { readRows, type SourceOptions } from '../source/source.ts';
-import { CountedRecords, countUnkept, type DryRun, type Unkept } from './outcome.ts';
+import {
+  CountedRecords,
+  countUnkept,
+  type DryRun,
+  reasonAgainstRemoval,
+  type Unkept,
+} from './outcome.ts';
 import { findNotInSource } from './prune.ts';
 
 interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
@@ -44,7 +50,12 @@ export async function dryRun(
   let { bases } = options;
   let read = 0;
   let broken = 0;
-  for await (const batch of readRows({ ...options, firstId }, bases, reporter)) {
+  let count = 0;
+  let ending: string | undefined;
+  const onShortened = (reason: string) => {
+    ending = reason;
+  };
+  for await (const batch of readRows({ ...options, firstId, onShortened }, bases, reporter)) {
     const stored = await readStored(pool, batch.rows);
     // The last version of a user in a batch wins, as in the upsert.
     const users = new Map(batch.rows.map(({ user }) => [user.id, user]));
@@ -61,11 +72,25 @@ export async function dryRun(
     ({ bases } = batch);
     read += batch.read;
     broken += batch.broken;
+    count = batch.count ?? 0;
     reporter.progress(read, batch.count);
   }
-  const notInSource = await findNotInSource(pool, ids, keptFirstId);
+  const notInSource = await findNotInSource(pool, ids, options.replace ? undefined : keptFirstId);
+  const crawl = { ending, broken, count, came: ids.size };
+  const partial = options.replace ? reasonAgainstRemoval(crawl) : undefined;
   const seconds = (performance.now() - start) / 1000;
-  return { read, created, updated, unchanged, broken, notInSource, bases, unkept, seconds };
+  return {
+    read,
+    created,
+    updated,
+    unchanged,
+    broken,
+    notInSource,
+    partial,
+    bases,
+    unkept,
+    seconds,
+  };
 }
 
 /** `given`: the number of likes that were given here. */

@@ -1,14 +1,22 @@
 // Imports a source in batches, resumed from the checkpoint of an interrupted run.
 import type pg from 'pg';
 import { applyPendingChanges } from '../../outfits/counts.ts';
-import { raiseSequences, readFirstId, reserveIds, saveOutfits } from '../../outfits/writes/bulk.ts';
+import {
+  type Removed,
+  raiseSequences,
+  readFirstId,
+  readMoment,
+  removeOlder,
+  reserveIds,
+  saveOutfits,
+} from '../../outfits/writes/bulk.ts';
 import { formatNumber, type Output, type Reporter } from '../reporter.ts';
 import type { Position } from '../source/batch.ts';
 import { IdSet } from '../source/id-set.ts';
 import type { Bases } from '../source/record.ts';
 import { type CheckedBatch, readRows, type SourceOptions } from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
-import { countUnkept, type ImportOutcome, type Unkept } from './outcome.ts';
+import { countUnkept, type ImportOutcome, reasonAgainstRemoval, type Unkept } from './outcome.ts';
 import { findNotInSource } from './prune.ts';
 
 /** Pending changes are added to the counts after this many outfits: see counting.md. */
@@ -71,10 +79,8 @@ class ImportRun {
   #savedId: number | undefined;
   #count: number | undefined;
   #firstCount: number | undefined;
-  #isShortened = false;
+  #shortened: string | undefined;
   #isInterrupted = false;
-  /** Whether the database is still to be emptied. */
-  #replace: boolean;
   #firstId: number | undefined;
   #areSequencesRaised = false;
   #unapplied = 0;
@@ -89,14 +95,14 @@ class ImportRun {
     this.#unkept = new Map(resume?.unkept);
     this.#bases = resume?.bases ?? options.bases;
     this.#savedId = resume?.savedId;
-    this.#replace = options.replace && !resume;
   }
 
   async run(): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
     const { pool, options } = this;
-    // An emptied database has no reserved ids, so an export that has such ids may be restored.
+    // With --replace, an export that has reserved ids may be restored.
     if (!options.replace && options.firstId !== undefined) await reserveIds(pool, options.firstId);
     this.#firstId = options.replace ? options.firstId : await readFirstId(pool);
+    const moment = await readMoment(pool);
     try {
       await this.#saveBatches();
     } catch (error) {
@@ -104,21 +110,25 @@ class ImportRun {
       if (!options.signal.aborted || !isAbort) throw error;
       this.#isInterrupted = true;
     }
-    await this.#finish();
-    return this.#outcome();
+    const outcome = await this.#judge();
+    const removed =
+      options.replace && outcome.notInSource && outcome.partial === undefined
+        ? await removeOlder(pool, moment, outcome.notInSource, options.firstId)
+        : undefined;
+    await this.#finish(removed);
+    return { ...outcome, removed };
   }
 
   async #saveBatches(): Promise<void> {
     const { options, resume, reporter } = this;
-    const onShortened = () => {
-      this.#isShortened = true;
+    const onShortened = (reason: string) => {
+      this.#shortened = reason;
     };
     const reading = { ...options, from: resume?.position, firstId: this.#firstId, onShortened };
     for await (const batch of readAhead(readRows(reading, this.#bases, reporter))) {
       await this.#save(batch);
       this.#countBatch(batch);
-      // Not before the database is emptied: a resumed run does not empty it.
-      if (batch.next && !this.#replace) this.#writeCheckpoint(batch.next);
+      if (batch.next) this.#writeCheckpoint(batch.next);
       if (this.#unapplied >= applyEvery) {
         await applyPendingChanges(this.pool);
         this.#unapplied = 0;
@@ -128,10 +138,7 @@ class ImportRun {
   }
 
   async #save({ rows }: CheckedBatch): Promise<void> {
-    // The database is emptied in the transaction of the first rows.
-    const replace = this.#replace && rows.length > 0;
-    const saved = await saveOutfits(this.pool, rows, { replace, firstId: this.#firstId });
-    if (replace) this.#replace = false;
+    const saved = await saveOutfits(this.pool, rows);
     // Writers wait for it. The first batch may follow one of a run that was killed before this step.
     if (saved.created > 0 || !this.#areSequencesRaised) await raiseSequences(this.pool);
     this.#areSequencesRaised = true;
@@ -160,15 +167,11 @@ class ImportRun {
     });
   }
 
-  async #finish(): Promise<void> {
+  async #finish(removed: Removed | undefined): Promise<void> {
     const { pool, options } = this;
-    const { created, updated, broken } = this.#totals;
-    // An empty source empties the database.
-    if (this.#replace && this.#isWhole && broken === 0) {
-      await saveOutfits(pool, [], { replace: true, firstId: this.#firstId });
-    }
+    const { created, updated } = this.#totals;
     if (!this.#isInterrupted) options.checkpoint?.remove();
-    if (created + updated === 0) return;
+    if (created + updated === 0 && !removed) return;
     await applyPendingChanges(pool);
     // The embedded database has no autovacuum: without ANALYZE, plans are those of empty tables.
     await pool.query('ANALYZE users, outfits');
@@ -178,32 +181,37 @@ class ImportRun {
     return !this.#isInterrupted && !this.resume;
   }
 
-  async #outcome(): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
-    const { pool } = this;
+  async #judge(): Promise<Omit<ImportOutcome, 'already' | 'seconds' | 'removed'>> {
+    const { pool, options } = this;
     const came = this.#ids.size;
     const count = this.#count ?? 0;
     const isComplete = this.#isWhole && this.#totals.broken === 0;
-    // The smaller count: a record that was created meanwhile is on a page that was read before.
-    const isShort = isComplete && Math.min(this.#firstCount ?? 0, count) > came;
-    const reasons = [
-      [this.#isInterrupted, 'the import was interrupted'],
-      [this.resume, 'the import went on where another one had ended'],
-      [this.#isShortened, 'a page was gone when it was asked for'],
-      [this.#totals.broken, 'some records were broken'],
-      [isShort, 'the listing counts more than came'],
-      [came === 0, 'the source is empty'],
-    ] as const;
+    const partial = reasonAgainstRemoval({
+      ending:
+        (this.#isInterrupted && 'the import was interrupted') ||
+        (this.resume && 'the import went on where another one had ended') ||
+        this.#shortened,
+      broken: this.#totals.broken,
+      // The smaller count: a record that was created meanwhile is on a page that was read before.
+      count: Math.min(this.#firstCount ?? 0, count),
+      came,
+    });
     return {
       totals: this.#totals,
       bases: this.#bases,
       unkept: this.#unkept,
       interrupted: this.#isInterrupted,
       notInSource: this.#isWhole
-        ? await findNotInSource(pool, this.#ids, await readFirstId(pool))
+        ? await findNotInSource(
+            pool,
+            this.#ids,
+            options.replace ? undefined : await readFirstId(pool),
+          )
         : undefined,
       lacking: isComplete ? Math.max(0, count - came) : undefined,
+      isShortened: this.#shortened !== undefined,
       came,
-      partial: reasons.find(([holds]) => holds)?.[1],
+      partial,
     };
   }
 }

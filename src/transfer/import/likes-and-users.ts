@@ -1,15 +1,26 @@
 // import --likes and --users: rows beside the outfits, upserted in batches. Running it again changes nothing.
 import type pg from 'pg';
 import { applyPendingChanges } from '../../outfits/counts.ts';
-import { raiseSequences, type SaveResult, saveUsers } from '../../outfits/writes/bulk.ts';
-import { compareLikes, type LikeDifference, saveLikes } from '../../outfits/writes/likes.ts';
+import {
+  raiseSequences,
+  readMoment,
+  type SaveResult,
+  saveUsers,
+} from '../../outfits/writes/bulk.ts';
+import {
+  compareLikes,
+  type LikeDifference,
+  removeOlderLikes,
+  saveLikes,
+} from '../../outfits/writes/likes.ts';
 import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
 import type { Batch } from '../source/batch.ts';
 import { type CheckedRow, checkLike, checkUser } from '../source/record.ts';
 import { checkParts, readBatches, type SourceOptions } from '../source/source.ts';
+import { reasonAgainstRemoval } from './outcome.ts';
 
 interface PeopleOptions extends Omit<SourceOptions, 'firstId' | 'from' | 'onShortened'> {
-  /** Whether to remove the likes of earlier imports first. */
+  /** Whether to remove likes of earlier imports that the source does not have. */
   readonly replace: boolean;
   readonly isDry: boolean;
 }
@@ -38,22 +49,26 @@ class PeopleImport {
   readonly #seen = new Map<number, Set<number>>();
   #count: number | undefined;
   #lacksUsers = false;
-  #replace: boolean;
+  /** Likes of outfits and users that the database does not have. */
+  #strangers = 0;
+  #shortened: string | undefined;
 
   constructor(
     private readonly kind: 'likes' | 'users',
     private readonly pool: pg.Pool,
     private readonly options: PeopleOptions,
     private readonly reporter: Reporter,
-  ) {
-    this.#replace = options.replace;
-  }
+  ) {}
 
   async run(): Promise<PeopleOutcome> {
     const { options, reporter } = this;
+    const moment = await readMoment(this.pool);
     let isInterrupted = false;
+    const onShortened = (reason: string) => {
+      this.#shortened = reason;
+    };
     try {
-      for await (const batch of readBatches(options, reporter)) {
+      for await (const batch of readBatches({ ...options, onShortened }, reporter)) {
         await (this.kind === 'likes' ? this.#saveLikes(batch) : this.#saveUsers(batch));
         this.#totals.read += batch.parts.length;
         this.#count = batch.count;
@@ -65,19 +80,32 @@ class PeopleImport {
       isInterrupted = true;
     }
     const lines = [this.#describe()];
-    if (isInterrupted)
+    if (isInterrupted) {
       lines.push('Interrupted; what was read is saved. Run it again for the rest.');
-    else lines.push(...(await this.#finish()));
-    return { lines, code: isInterrupted ? 130 : this.#totals.broken > 0 ? 1 : 0 };
+      return { lines, code: 130 };
+    }
+    const { read, broken } = this.#totals;
+    const count = this.#count ?? 0;
+    const crawl = { ending: this.#shortened, broken: broken - this.#strangers, count, came: read };
+    const partial = reasonAgainstRemoval(crawl);
+    if (options.replace && partial !== undefined) {
+      lines.push(`Nothing is removed, because ${partial}.`);
+    } else if (options.replace && !options.isDry) {
+      const removed = await removeOlderLikes(this.pool, moment);
+      lines.push(`Removed, because the source does not have them: ${formatNumber(removed)} likes.`);
+    }
+    lines.push(...(await this.#finish()));
+    const isLacking = count > read || this.#shortened !== undefined;
+    const isRefused = options.replace && partial !== undefined;
+    return { lines, code: broken > 0 || isLacking || isRefused ? 1 : 0 };
   }
 
   async #saveLikes(batch: Batch): Promise<void> {
     const rows = this.#check(batch, checkLike);
     const unseen = rows.filter(({ row }) => this.#isNew(row.outfit, row.user));
     const likes = unseen.map(({ row }) => row);
-    const options = { replace: this.#replace, isDry: this.options.isDry };
-    const saved = await saveLikes(this.pool, likes, options);
-    this.#replace &&= options.isDry;
+    const { replace, isDry } = this.options;
+    const saved = await saveLikes(this.pool, likes, { renew: replace, isDry });
     this.#add(saved, rows.length - unseen.length);
     const { outfits, users } = saved.missing;
     for (const { row, where } of outfits.size + users.size > 0 ? unseen : []) {
@@ -86,6 +114,7 @@ class PeopleImport {
       if (!missing) continue;
       this.#lacksUsers ||= !outfits.has(outfit);
       this.#totals.broken++;
+      this.#strangers++;
       this.reporter.fault(`Like (${where}): there is no ${missing}`, `no ${missing}`);
     }
   }

@@ -1,5 +1,6 @@
 // The report of an import or a dry run, line by line, with the fields that are not saved.
 import type { Config } from '../../config.ts';
+import type { Removed } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
 import type { IdSet } from '../source/id-set.ts';
 import { type Bases, fieldNames, readProperty, shorten, userFieldNames } from '../source/record.ts';
@@ -14,11 +15,31 @@ export interface ImportOutcome {
   readonly notInSource: IdSet | undefined;
   /** Records that a live listing counts beyond those that were read; undefined: unknown. */
   readonly lacking: number | undefined;
+  /** Whether a page did not come that another one links to. */
+  readonly isShortened: boolean;
   readonly came: number;
+  /** What --replace removed; undefined: nothing, without it or because the import is `partial`. */
+  readonly removed: Removed | undefined;
   /** Why the source may have more records than were read, as a clause; undefined: it has not. */
   readonly partial: string | undefined;
   readonly seconds: number;
   readonly already: number;
+}
+
+interface Crawl {
+  /** How it ended, as a clause, if not at the end of the source. */
+  readonly ending?: string | false | undefined;
+  readonly broken: number;
+  readonly count: number;
+  readonly came: number;
+}
+
+/** Why nothing may be removed because it did not come, as a clause: the source may have more. */
+export function reasonAgainstRemoval({ ending, broken, count, came }: Crawl): string | undefined {
+  if (ending) return ending;
+  if (broken > 0) return 'some records were broken';
+  if (count > came) return 'the listing counts more than came';
+  return came === 0 ? 'the source is empty' : undefined;
 }
 
 /** A number of records, with the first of them as examples. */
@@ -40,6 +61,8 @@ export interface DryRun {
   readonly broken: number;
   /** Outfits of the database that the source does not have. */
   readonly notInSource: IdSet;
+  /** Why --replace would remove nothing. */
+  readonly partial: string | undefined;
   readonly bases: Bases;
   readonly unkept: Unkept;
   readonly seconds: number;
@@ -49,19 +72,21 @@ interface OutcomeOptions {
   readonly config: Pick<Config, 'mediaUrl' | 'videoUrl'>;
   readonly canResume: boolean;
   /** Outfits that were pruned; undefined without --prune. */
-  readonly removed: number | undefined;
+  readonly pruned: number | undefined;
+  /** Whether --replace was given. */
+  readonly replace: boolean;
   /** The option that removes what the source does not have. */
   readonly remover: '--prune' | '--replace';
 }
 
 export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions): string[] {
-  const { config, canResume, removed, remover } = options;
-  const { totals, seconds, already, notInSource, lacking, interrupted } = outcome;
+  const { config, canResume, pruned, replace, remover } = options;
+  const { totals, seconds, already, notInSource, lacking, interrupted, removed, partial } = outcome;
   const { created, updated, unchanged, broken } = totals;
   const kept = `${formatNumber(created)} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged`;
-  const pruned = removed === undefined ? '' : `${formatNumber(removed)} removed, `;
+  const less = pruned === undefined ? '' : `${formatNumber(pruned)} removed, `;
   const lines = [
-    `${describeReading(totals.read, totals.read - already, seconds)}: ${kept}, ${pruned}${formatNumber(broken)} broken.`,
+    `${describeReading(totals.read, totals.read - already, seconds)}: ${kept}, ${less}${formatNumber(broken)} broken.`,
   ];
   if (already > 0) {
     lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);
@@ -71,21 +96,28 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
     lines.push(`Interrupted; what was read is saved.${next}`);
   }
   lines.push(...describeSource(outcome, config));
-  if (notInSource && notInSource.size > 0 && removed === undefined) {
+  if (removed) {
+    const { outfits, users, likes } = removed;
+    lines.push(
+      `Removed, because the source does not have them: ${formatNumber(outfits)} outfits, ${formatNumber(users)} users, ${formatNumber(likes)} likes.`,
+    );
+  } else if (replace) {
+    lines.push(`Nothing is removed, because ${partial}.`);
+  } else if (notInSource && notInSource.size > 0 && pruned === undefined) {
     lines.push(
       `The database holds ${formatNumber(notInSource.size)} more outfits that are not in this source; ${remover} removes them.`,
     );
   }
   if (lacking) {
     lines.push(
-      `The listing counts ${formatNumber(lacking)} more outfits than came: it changed while it was read, so import it once more.`,
+      `The listing counts ${formatNumber(lacking)} more outfits than came: import it once more, or find the page that is missing.`,
     );
   }
   return lines;
 }
 
 export function describeDryRun(
-  { read, created, updated, unchanged, notInSource, broken, seconds, ...source }: DryRun,
+  { read, created, updated, unchanged, notInSource, broken, seconds, partial, ...source }: DryRun,
   { config, remover }: Pick<OutcomeOptions, 'config' | 'remover'>,
 ): string[] {
   const name = (number: number, what: string, ids: Iterable<string | number>) =>
@@ -94,6 +126,7 @@ export function describeDryRun(
   const removed = name(notInSource.size, `removed by ${remover}`, notInSource);
   return [
     `${describeReading(read, read, seconds)}, nothing is saved: ${show(created, 'would be created')}, ${show(updated, 'updated')}, ${show(unchanged, 'unchanged')}, ${removed}, ${formatNumber(broken)} broken.`,
+    ...(partial ? [`Nothing would be removed, because ${partial}.`] : []),
     ...describeSource(source, config),
   ];
 }

@@ -38,6 +38,7 @@ export interface Batch {
   readonly parts: readonly (SourceRecord | UnreadablePart)[];
   /** Where to resume once this batch is saved; undefined after the last page of a listing. */
   readonly next: Position | undefined;
+  /** `count` of the last page so far. */
   readonly count: number | undefined;
   /** `count` of the first page that was joined to this batch; undefined: as `count`. */
   readonly firstCount?: number | undefined;
@@ -54,8 +55,8 @@ export interface ReadOptions {
   readonly stdin: Readable;
   /** Milliseconds between two pages of a live listing; undefined: none. */
   readonly pause?: number | undefined;
-  /** Called when a page is gone that a live listing has linked. */
-  readonly onShortened?: () => void;
+  /** Called when a page did not come that another one links to. @param reason a clause */
+  readonly onShortened?: (reason: string) => void;
   readonly notify: (sentence: string) => void;
 }
 
@@ -78,12 +79,21 @@ function count(text: string, character: string): number {
 
 export type Envelope = z.output<typeof envelope>;
 
+/** Some paginators end with `""` or `false` instead of null, or leave `next` out. */
+const next = z.union([z.null(), z.literal(['', 'null', false]).transform(() => null), z.string()]);
+
 const envelope = z.object({
-  count: z.int().min(0).optional(),
-  next: z.string().nullable(),
+  count: z
+    .int()
+    .min(0)
+    .nullish()
+    .transform((count) => count ?? undefined),
+  next: next.optional(),
   results: z.array(z.unknown()),
 });
 
-export function asEnvelope(value: unknown): Envelope | undefined {
-  return envelope.safeParse(value).data;
+/** @param isLinked whether another page links to it: then it needs neither `count` nor `next` */
+export function asEnvelope(value: unknown, isLinked = false): Envelope | undefined {
+  const { data } = envelope.safeParse(value);
+  return isLinked || data?.next !== undefined || data?.count !== undefined ? data : undefined;
 }

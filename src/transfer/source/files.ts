@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '../../errors.ts';
-import { type Batch, type ReadOptions, SourceError } from './batch.ts';
+import { cut, messageOf } from '../../errors.ts';
+import { type Batch, type Envelope, type ReadOptions, SourceError } from './batch.ts';
 import { type Entry, readEntries } from './entries.ts';
 
 const batchSize = 500;
@@ -18,10 +18,21 @@ export async function* readFiles(
   const files = await listFiles(paths, options.notify);
   const first = from === undefined ? 0 : files.indexOf(from.at);
   if (first === -1) throw new SourceError(`${from?.at} is gone: begin anew with --restart.`);
+  const pages: Pages = {};
   for (const [index, file] of files.slice(first).entries()) {
     const done = index === 0 ? (from?.done ?? 0) : 0;
-    yield* readFile(file, done, options);
+    yield* readFile(file, done, options, pages);
   }
+  const { last } = pages;
+  if (typeof last?.next !== 'string' || last.count !== undefined) return;
+  options.notify(`The last page links to another one, which did not come (${cut(last.next)}).`);
+  options.onShortened?.('the last page links to another one');
+}
+
+/** Of the pages in the files so far. */
+interface Pages {
+  firstCount?: number | undefined;
+  last?: Envelope;
 }
 
 async function listFiles(
@@ -36,7 +47,10 @@ async function listFiles(
       });
       if (!found.isDirectory()) return [path];
       const all = await listFolder(path);
-      const files = all.filter((file) => /\.(?:json|ndjson|jsonl)(?:\.gz)?$/i.test(file));
+      // Programs keep files of their own beside others: `._1.json` of macOS, `..data` of Kubernetes.
+      const files = all.filter((file) =>
+        /(?:^|\/)[^./][^/]*\.(?:json|ndjson|jsonl)(?:\.gz)?$/i.test(file),
+      );
       if (files.length === 0) {
         throw new SourceError(
           `${path} holds no file that ends in .json, .ndjson or .jsonl (or .gz of these).`,
@@ -46,7 +60,7 @@ async function listFiles(
       if (other !== undefined) {
         const number = all.length - files.length;
         notify(
-          `${number} of the files in ${path} are not .json, .ndjson or .jsonl and left out, such as ${other}.`,
+          `${number} of the files in ${path} are left out, because they are not .json, .ndjson or .jsonl or begin with a dot, such as ${other}.`,
         );
       }
       return files;
@@ -70,7 +84,8 @@ async function listFolder(folder: string): Promise<string[]> {
   entries.sort((a, b) => compare(a.name, b.name) || (a.name < b.name ? -1 : 1));
   const lists = entries.map((entry) => {
     const path = join(folder, entry.name);
-    return entry.isDirectory() ? listFolder(path) : [path];
+    if (!entry.isDirectory()) return [path];
+    return entry.name.startsWith('.') ? [] : listFolder(path);
   });
   return (await Promise.all(lists)).flat();
 }
@@ -80,18 +95,27 @@ async function* readFile(
   file: string,
   done: number,
   { signal, stdin }: ReadOptions,
+  pages: Pages,
 ): AsyncGenerator<Batch> {
   let entries: Entry[] = [];
   let number = 0;
-  for await (const entry of readEntries(file, stdin, signal)) {
+  const onPage = (page: Envelope) => {
+    pages.firstCount ??= page.count;
+    pages.last = page;
+  };
+  const toBatch = () => {
+    const { firstCount, last } = pages;
+    return { parts: entries, next: { at: file, done: number }, count: last?.count, firstCount };
+  };
+  for await (const entry of readEntries(file, stdin, signal, onPage)) {
     number++;
     if (number <= done) continue;
     entries.push(entry);
     if (entries.length < batchSize) continue;
-    yield { parts: entries, next: { at: file, done: number }, count: undefined };
+    yield toBatch();
     signal.throwIfAborted();
     entries = [];
   }
-  yield { parts: entries, next: { at: file, done: number }, count: undefined };
+  yield toBatch();
   signal.throwIfAborted();
 }

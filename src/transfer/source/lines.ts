@@ -1,15 +1,62 @@
 // Opens files and standard input, and splits a stream of bytes into lines within a limit of memory.
-import { createReadStream } from 'node:fs';
-import { addAbortSignal, pipeline, type Readable } from 'node:stream';
+import { close, constants, createReadStream, open, statSync } from 'node:fs';
+import { addAbortSignal, pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
-/** @param file path (`.gz` is unpacked), or `-` for `stdin` */
-export function openInput(file: string, stdin: Readable, signal: AbortSignal): Readable {
-  if (file === '-') return addAbortSignal(signal, stdin);
-  const stream = createReadStream(file, { highWaterMark: 256 * 1024 });
+/** Formats by their first bytes, with what to do about them; gzip is unpacked, whatever the name. */
+const signatures: readonly (readonly [signature: string, advice: string])[] = [
+  ['fffe', 'UTF-16: save it as UTF-8'],
+  ['feff', 'UTF-16: save it as UTF-8'],
+  ['504b0304', 'a zip archive: unpack it'],
+  ['fd377a58', 'compressed with xz: unpack it'],
+  ['28b52ffd', 'compressed with zstd: unpack it'],
+  ['425a68', 'compressed with bzip2: unpack it'],
+];
+
+/**
+ * @param file path, or `-` for `stdin`
+ * @throws Error for a folder, and for bytes in a format that is not read
+ */
+export async function openInput(
+  file: string,
+  stdin: Readable,
+  signal: AbortSignal,
+): Promise<Readable> {
+  const found = file === '-' ? undefined : statSync(file);
+  if (found?.isDirectory()) throw new Error('it is a folder: name the files in it');
+  const stream = found ? createReadStream(file, { highWaterMark: 256 * 1024 }) : stdin;
+  if (found?.isFIFO()) unblockOnAbort(file, signal);
+  addAbortSignal(signal, stream);
+  const chunks = stream[Symbol.asyncIterator]();
+  let start = Buffer.alloc(0);
+  for (let done = false; start.length < 4 && !done; ) {
+    const { value, done: isEnd = false } = await chunks.next();
+    if (value) start = Buffer.concat([start, value]);
+    done = isEnd;
+  }
+  const first = start.toString('hex', 0, 4);
+  const [, advice] = signatures.find(([signature]) => first.startsWith(signature)) ?? [];
+  if (advice) {
+    stream.destroy();
+    throw new Error(`it is ${advice}`);
+  }
+  const all = Readable.from(joinStart(start, chunks), { objectMode: false });
   // The callback takes an error that the reader of the last stream gets anyway.
-  const opened = /\.gz$/i.test(file) ? pipeline(stream, createGunzip(), () => {}) : stream;
+  const opened = first.startsWith('1f8b') ? pipeline(all, createGunzip(), () => {}) : all;
   return addAbortSignal(signal, opened);
+}
+
+async function* joinStart(start: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  if (start.length > 0) yield start;
+  yield* { [Symbol.asyncIterator]: () => rest };
+}
+
+/** Opening a FIFO without a writer waits in a thread, which would keep the process from ending. */
+function unblockOnAbort(file: string, signal: AbortSignal): void {
+  const { O_RDWR, O_NONBLOCK } = constants;
+  const unblock = () =>
+    open(file, O_RDWR | O_NONBLOCK, (error, descriptor) => error ?? close(descriptor));
+  signal.addEventListener('abort', unblock);
 }
 
 export interface Line {

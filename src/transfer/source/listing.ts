@@ -11,7 +11,9 @@ import {
   toPart,
 } from './batch.ts';
 import type { FetchPage } from './fetch-page.ts';
-import { type Failure, retry } from './retry.ts';
+import { IdSet } from './id-set.ts';
+import { readProperty } from './record.ts';
+import { type Failure, isTemporary, retry } from './retry.ts';
 
 interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
@@ -21,30 +23,62 @@ interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
 const maxEmptyPages = 10;
 /** Records beyond twice the count of a listing, which may grow while it is read. */
 const maxUncounted = 10_000;
+/** Attempts for a page that is linked, but not found. */
+const maxMissing = 3;
 /** Records per batch: a page may have a million of them. */
 const maxBatch = 1_000;
 
 /** @throws SourceError when a page is refused, fails after all retries, or the links never end */
 export async function* readListing(start: string, options: ListingOptions): AsyncGenerator<Batch> {
-  let url: string | undefined = options.from?.at ?? start;
   const watch = createEndWatch();
-  // A resumed run begins at a page that was linked.
-  let isLinked = options.from !== undefined;
-  for (let pages = 0; url !== undefined; pages++) {
-    if (pages > 0 && options.pause) {
+  const read: string[] = [];
+  const ids = new IdSet();
+  let count: number | undefined;
+  let url: string | undefined = options.from?.at ?? start;
+  while (url !== undefined) {
+    if (read.length > 0 && options.pause) {
       await sleep(options.pause, undefined, { signal: options.signal });
     }
-    const page: Page | undefined = await readPage(url, isLinked, options);
-    if (page === undefined) return;
-    isLinked = true;
-    const next: string | undefined = resolveNext(page);
-    for (const batch of toBatches(page.envelope, url, next)) {
+    // A resumed run begins at a page that was linked.
+    const isLinked = read.length > 0 || options.from !== undefined;
+    const page: Page | undefined = await readPage(url, isLinked, options, read.at(-1));
+    const next: string | undefined = page && resolveNext(page);
+    for (const batch of page ? toBatches(page.envelope, url, next) : []) {
       yield batch;
       options.signal.throwIfAborted();
     }
-    if (next !== undefined) watch(next, page.envelope);
+    for (const id of idsOf(page?.envelope.results)) ids.add(id);
+    const isShorter = !page || (page.envelope.count ?? 0) < (count ?? 0);
+    if (isShorter) yield* readShifted(read, ids, next, options);
+    if (page && next !== undefined) watch(next, page.envelope);
+    read.push(url);
+    count = page?.envelope.count;
     url = next;
   }
+}
+
+/**
+ * A deletion moves records of the next page onto one that was read before. Reads these pages again, the last one first,
+ * up to one without new records. @param ids of all records so far
+ */
+async function* readShifted(
+  pages: readonly string[],
+  ids: IdSet,
+  next: string | undefined,
+  options: ListingOptions,
+): AsyncGenerator<Batch> {
+  for (const url of pages.toReversed()) {
+    const page = await readPage(url, true, options);
+    const results = page?.envelope.results ?? [];
+    const shifted = results.filter((record) => idsOf([record]).some((id) => ids.add(id)));
+    yield* toBatches({ count: page?.envelope.count, results: shifted }, url, next);
+    if (page && shifted.length < Math.max(results.length, 1)) return;
+  }
+}
+
+function idsOf(records: readonly unknown[] = []): number[] {
+  const ids = records.map((record) => readProperty(record, 'id'));
+  return ids.filter((id): id is number => Number.isInteger(id));
 }
 
 function* toBatches(
@@ -103,23 +137,45 @@ interface Page {
 
 /** Only the query of a link is used: behind a proxy the service may not know its own address. */
 function resolveNext({ url, envelope: { next } }: Page): string | undefined {
-  if (next === null) return undefined;
+  if (typeof next !== 'string') return undefined;
   const resolved = new URL(url);
   resolved.search = next.split('#', 1)[0]?.split('?').slice(1).join('?') ?? '';
   return resolved.href;
 }
 
-/** Undefined when the listing has shrunk, so that a linked page is gone. */
+/**
+ * Undefined when the listing has shrunk, so that a linked page is gone.
+ * @param before the page that links to it: a 404 that it contradicts is not the end of the listing
+ */
 export async function readPage(
   url: string,
   isLinked: boolean,
   options: ListingOptions,
+  before?: string,
 ): Promise<Page | undefined> {
-  const outcome = await retry(url, () => tryPage(url, isLinked, options), options);
-  if ('sentence' in outcome) throw new SourceError(outcome.sentence);
-  if (outcome.result) return outcome.result;
-  options.notify(`${url} is gone: the listing became shorter while it was read.`);
-  options.onShortened?.();
+  let missing = 0;
+  let isMissing = false;
+  const attempt = async () => {
+    isMissing = false;
+    const outcome = await tryPage(url, isLinked, options);
+    if (before === undefined || !('result' in outcome) || outcome.result) return outcome;
+    const linking = await tryPage(before, true, options);
+    if (!('result' in linking)) return linking;
+    isMissing = linking.result !== undefined && resolveNext(linking.result) !== undefined;
+    if (!isMissing) return outcome;
+    const problem = `answered 404, but ${before} links to it`;
+    return ++missing < maxMissing ? { problem } : { problem, maxAttempts: 0 };
+  };
+  const outcome = await retry(url, attempt, options);
+  if ('result' in outcome && outcome.result) return outcome.result;
+  const sentence =
+    'sentence' in outcome
+      ? outcome.sentence
+      : `${url} is gone: the listing became shorter while it was read.`;
+  if ('sentence' in outcome && !isMissing) throw new SourceError(sentence);
+  options.notify(sentence);
+  if (isMissing || before === undefined)
+    options.onShortened?.('a page was gone when it was asked for');
   return undefined;
 }
 
@@ -129,7 +185,7 @@ async function tryPage(
   { fetchPage, signal }: ListingOptions,
 ): Promise<{ result: Page | undefined } | Failure> {
   const { status, body, retryAfter, url: answered } = await fetchPage(url, signal);
-  if (status === 429 || status >= 500) return { problem: `answered ${status}`, retryAfter };
+  if (isTemporary(status)) return { problem: `answered ${status}`, retryAfter };
   if (isLinked && status === 404) return { result: undefined };
   if (status !== 200) throw new SourceError(`${url} answered ${status}: ${excerpt(body)}.`);
   let value: unknown;
@@ -141,8 +197,10 @@ async function tryPage(
     }
     return { problem: `answered something that is not JSON: ${excerpt(body)}` };
   }
-  const envelope = asEnvelope(value);
-  if (envelope) return { result: { url: answered, envelope } };
+  const envelope = asEnvelope(value, isLinked);
+  const isWhole =
+    isLinked || envelope?.next !== undefined || envelope?.count === envelope?.results.length;
+  if (envelope && isWhole) return { result: { url: answered, envelope } };
   throw new SourceError(
     `${url} answered JSON that is not a page with results and next: ${excerpt(body)}.`,
   );

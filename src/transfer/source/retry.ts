@@ -1,6 +1,7 @@
 // Retries requests with exponential backoff, jitter and Retry-After.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../../config.ts';
+import { cut } from '../../errors.ts';
 import { UndecodableError } from '../../http/client.ts';
 import { SourceError } from './batch.ts';
 
@@ -8,6 +9,10 @@ export const maxAttempts = 7;
 const firstDelay = 500;
 /** Milliseconds: the upper limit of backoff and Retry-After. */
 const maxDelay = 300_000;
+
+/** Whether a later attempt may have another status. */
+export const isTemporary = (status: number) =>
+  status >= 500 || status === 408 || status === 425 || status === 429;
 
 export interface Failure {
   readonly problem: string;
@@ -39,11 +44,11 @@ export async function retry<Result>(
     const { problem, retryAfter } = outcome;
     if (number >= (outcome.maxAttempts ?? limit)) {
       const often = number === 1 ? '' : ` failed ${number} times; the last time it`;
-      return { sentence: `${url}${often} ${problem}.` };
+      return { sentence: `${cut(url, 300)}${often} ${problem}.` };
     }
     const backoff = firstDelay * 2 ** (number - 1) * (0.75 + Math.random() / 2);
     const delay = Math.min(Math.max(backoff, readRetryAfter(retryAfter)), maxDelay);
-    notify(`${url} ${problem}; trying again in ${(delay / 1000).toFixed(1)} s.`);
+    notify(`${cut(url, 300)} ${problem}; trying again in ${(delay / 1000).toFixed(1)} s.`);
     await sleep(delay, undefined, { signal });
   }
 }

@@ -68,7 +68,7 @@ export async function* readRows(
     const check = createCheck(bases, options.firstId);
     const nameOf = (value: unknown) => {
       const id = readId(value);
-      return id === undefined ? 'Record without id' : `Outfit ${id}`;
+      return id === undefined ? 'Record without a valid id' : `Outfit ${id}`;
     };
     const valid = checkParts(batch.parts, check, nameOf, reporter);
     const rows = valid.map(({ row }) => row);
@@ -108,7 +108,7 @@ function readId(record: unknown): number | undefined {
 /** Joins small batches. Records before a failure are yielded before it is thrown. */
 async function* joinBatches(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
   let joined: Batch | undefined;
-  let since = Date.now();
+  let since = performance.now();
   let failure: { readonly error: unknown } | undefined;
   try {
     for await (const batch of batches) {
@@ -119,10 +119,10 @@ async function* joinBatches(batches: AsyncIterable<Batch>): AsyncGenerator<Batch
             parts: [...joined.parts, ...batch.parts],
           }
         : batch;
-      if (joined.parts.length < batchSize && Date.now() - since < batchTime) continue;
+      if (joined.parts.length < batchSize && performance.now() - since < batchTime) continue;
       yield joined;
       joined = undefined;
-      since = Date.now();
+      since = performance.now();
     }
   } catch (error) {
     failure = { error };
