@@ -20,7 +20,6 @@ import { ContextFactory } from './graphql/context.ts';
 import { DocumentStore } from './graphql/documents.ts';
 import { AnswerCache } from './graphql/engine/answer-cache.ts';
 import { Engine } from './graphql/engine/engine.ts';
-import { Operations } from './graphql/engine/operations.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
 import { prefixLocations, requireHost } from './http/base-url.ts';
@@ -130,11 +129,12 @@ export async function buildApp(
     const admit = createAdmission(credentials, countRequest);
     const guardWrite = createWriteGuard(config);
     const contexts = new ContextFactory(config, database);
-    const engine = new Engine({ ...execution, schema, config, contexts, guardWrite });
-    tracing?.followEngine(engine);
+    const observe = tracing?.observeOperation;
+    const { log } = app;
+    const engine = new Engine({ ...execution, schema, config, contexts, guardWrite, log, observe });
     const shared = { engine, admit, guardWrite, config, schema };
     const { snapshots } = database;
-    const documents = await readDocuments(config, engine);
+    const documents = await readDocuments(config, schema);
     await addGraphQL(scope, { ...shared, documents, snapshots, streams });
     const rest = { ...shared, routes };
     await addRest(scope, rest, drawsPictures);
@@ -264,19 +264,19 @@ function createExecution(
   const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
   const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
   const readsNeedState = replicas !== undefined;
-  const cache = new AnswerCache(probes, startTask, cacheMaxSize, readMaxStaleness, readsNeedState);
-  tracing?.followCache(cache);
+  const onLookup = tracing?.observeLookup;
+  const cache = new AnswerCache(
+    ...([probes, startTask, cacheMaxSize, readMaxStaleness, readsNeedState, onLookup] as const),
+  );
   metrics?.follow({ cache, limit });
   return { cache, startTask, readAt: replicas?.readAt };
 }
 
-async function readDocuments(
-  { trustedDocuments, trustedDocumentsOnly }: Config,
-  { operations }: Engine,
-): Promise<DocumentStore> {
+async function readDocuments(config: Config, schema: GraphQLSchema): Promise<DocumentStore> {
+  const { trustedDocuments, trustedDocumentsOnly } = config;
   if (trustedDocuments === undefined) return new DocumentStore(undefined, trustedDocumentsOnly);
   const { readTrustedDocuments } = await import('./graphql/trusted-documents.ts');
-  const trusted = await readTrustedDocuments(trustedDocuments, operations);
+  const trusted = await readTrustedDocuments(trustedDocuments, schema, config);
   return new DocumentStore(trusted, trustedDocumentsOnly);
 }
 
@@ -327,5 +327,5 @@ async function addRest(
 /** Checks the documents as buildApp does, without a database. @throws ConfigError */
 export async function checkTrustedDocuments(file: string, config: Config): Promise<void> {
   const { readTrustedDocuments } = await import('./graphql/trusted-documents.ts');
-  await readTrustedDocuments(file, new Operations(ownSchema, config));
+  await readTrustedDocuments(file, ownSchema, config);
 }

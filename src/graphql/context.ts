@@ -60,14 +60,26 @@ export class ContextFactory {
     this.#parts = { config, prisma, raiseSequences: () => raiseSequences(pool) };
   }
 
-  /** @param read how this execution reads; by default, from the primary */
-  createPersonal(personal: Personal, read: ReadRows = this.database.read): Context {
+  /**
+   * @param read how this execution reads; by default, from the primary
+   * @param added what plugins of Yoga have added to the context
+   */
+  createPersonal(
+    personal: Personal,
+    read: ReadRows = this.database.read,
+    added: Record<string, unknown> = {},
+  ): Context {
     const visibility = visibilityFor(this.config.privateOutfits, personal.viewer);
-    return new PersonalContext(this.#parts, inScope(read), visibility, personal);
+    const context = new PersonalContext(this.#parts, inScope(read), visibility, personal);
+    return Object.assign(context, added);
   }
 
-  createShared(read: ReadRows = this.database.read): SharedContext {
-    return new SharedContext(this.#parts, new DependencyTracker(inScope(read)), this.#visibleToAll);
+  createShared(
+    read: ReadRows = this.database.read,
+    added: Record<string, unknown> = {},
+  ): SharedContext {
+    const tracker = new DependencyTracker(inScope(read));
+    return new SharedContext(this.#parts, tracker, this.#visibleToAll, added);
   }
 }
 
@@ -146,10 +158,19 @@ export class SharedContext extends Loaders implements Context {
     parts: Parts,
     readonly tracker: DependencyTracker,
     visibility: Visibility,
+    added: Record<string, unknown>,
   ) {
     super(parts, tracker.read, visibility);
     this.client = parts.prisma;
     Object.defineProperties(this, tracked);
+    // What a plugin adds may be of one viewer.
+    for (const [name, value] of Object.entries(added)) {
+      const get = () => {
+        this.isPersonal = true;
+        return value;
+      };
+      Object.defineProperty(this, name, { get, enumerable: true });
+    }
   }
 }
 

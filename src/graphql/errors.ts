@@ -16,7 +16,6 @@ export const forbidden = coded('FORBIDDEN');
 export const pageNotFound = coded('PAGE_NOT_FOUND');
 
 export type LimitCode =
-  | 'TOO_MANY_TOKENS'
   | 'TOO_MANY_ALIASES'
   | 'TOO_MANY_DIRECTIVES'
   | 'TOO_MANY_REPEATS'

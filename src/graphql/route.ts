@@ -12,9 +12,10 @@ import { type Compressible, entityTag, sendRepresentation } from '../http/repres
 import { asksForWebSocket } from '../http/server/upgrades.ts';
 import type { DocumentStore } from './documents.ts';
 import type { Answer } from './engine/answer-cache.ts';
+import type { Cost } from './engine/cost.ts';
 import type { Engine } from './engine/engine.ts';
-import { countObjects, type LimitConfig } from './engine/limits.ts';
-import type { Invalid, Operation } from './engine/operations.ts';
+import type { LimitConfig } from './engine/limits.ts';
+import type { Operation } from './engine/operations.ts';
 import {
   badRequest,
   internalError,
@@ -39,6 +40,7 @@ import {
 } from './request.ts';
 import { serveSdl } from './sdl.ts';
 import type { SocketConfig, Sockets } from './sockets/sockets.ts';
+import type { Invalid } from './yoga.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
@@ -120,10 +122,9 @@ class GraphQLEndpoint {
     const caller = new RequestCaller(request);
     const parsed = this.#readRequest(request);
     const text = documents.textOf(parsed.reference);
-    const operation = engine.operations.find(text, parsed.operationName, isRead(request));
+    const operation = engine.find(text, parsed.operationName, isRead(request) ? 'GET' : 'POST');
     if (!('errors' in operation)) {
       documents.register(parsed.reference);
-      this.#addCost(request, reply, operation, parsed.variables);
     }
     const isLive = 'isLive' in operation && operation.isLive;
     if (parsed.events?.isPreferred || (parsed.events && isLive)) {
@@ -131,7 +132,8 @@ class GraphQLEndpoint {
       const eventOptions = { engine, live: this.#live, streams, format };
       return answerWithEvents(eventOptions, request, reply, operation, parsed, caller);
     }
-    const answer = await this.#answer(operation, parsed, request, caller);
+    const { answer, cost } = await this.#answer(operation, parsed, request, caller);
+    if (cost) this.#addCost(request, reply, cost);
     const { status, contentType, body, shareable } = answer;
     if (status === 405) reply.header('Allow', 'POST');
     const compresses = config.compression !== 'off' && shareable;
@@ -143,16 +145,9 @@ class GraphQLEndpoint {
   }
 
   /** For GraphiQL, which asks for it by a header. */
-  #addCost(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    operation: Operation,
-    variables: GraphQLRequest['variables'],
-  ): void {
-    const { config, schema } = this.options;
+  #addCost(request: FastifyRequest, reply: FastifyReply, { objects }: Cost): void {
+    const { config } = this.options;
     if (!config.graphiql || !request.headers['graphql-cost']) return;
-    const objects = countObjects(schema, config, operation, variables);
-    if (objects === undefined) return;
     reply.header('GraphQL-Cost', `${objects};max=${config.graphqlMaxCost}`);
   }
 
@@ -161,23 +156,21 @@ class GraphQLEndpoint {
     { variables, answerType, key }: GraphQLRequest,
     request: FastifyRequest,
     caller: OperationCaller,
-  ): Promise<HttpAnswer> {
+  ): Promise<{ readonly answer: HttpAnswer; readonly cost?: Cost | undefined }> {
     const { engine } = this.options;
     if ('errors' in operation) {
-      return toAnswer(await engine.refuse(operation, caller), answerType, false);
+      const result = await engine.refuse(operation, caller);
+      return { answer: toAnswer(result, answerType, false) };
     }
     if (operation.isLive) {
-      return toAnswer(
-        { errors: [subscriptionNeedsStream(this.sockets !== undefined)] },
-        answerType,
-        false,
-      );
+      const errors = [subscriptionNeedsStream(this.sockets !== undefined)];
+      return { answer: toAnswer({ errors }, answerType, false) };
     }
     request.operationName = operation.name;
     const toTypedAnswer = (result: ExecutionResult, isShared: boolean) =>
       toAnswer(result, answerType, isShared);
     const execution = { operation, variables, key, toAnswer: toTypedAnswer };
-    return (await engine.answer(execution, caller)).answer;
+    return engine.answer(execution, caller);
   }
 }
 

@@ -1,12 +1,13 @@
 // Trusted documents (a safelist): reads the manifest TRUSTED_DOCUMENTS, in the formats of the common generators.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { Kind, parse } from 'graphql';
+import { type GraphQLSchema, Kind, parse } from 'graphql';
 import { z } from 'zod';
 import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
 import { sha256Id, type TrustedDocuments } from './documents.ts';
-import type { Operations } from './engine/operations.ts';
+import { findExcessOf, type LimitConfig } from './engine/limits.ts';
+import { createFinder, findOperation } from './yoga.ts';
 
 /** `{ id: text }`, as of Relay's compiler and of the client preset of GraphQL Code Generator. */
 const textsById = z.record(z.string(), z.string());
@@ -31,8 +32,10 @@ const algorithms = new Map([
  */
 export async function readTrustedDocuments(
   file: string,
-  operations: Finder,
+  schema: GraphQLSchema,
+  config: LimitConfig,
 ): Promise<TrustedDocuments> {
+  const findProblem = createCheck(schema, config);
   const wrong = (what: string) => new ConfigError(`TRUSTED_DOCUMENTS is "${file}", but ${what}.`);
   const texts = new Map<string, string>();
   for (const [id, text] of parseManifest(await read(file, wrong), wrong)) {
@@ -44,7 +47,7 @@ export async function readTrustedDocuments(
         `the id ${JSON.stringify(id)} is not the hash of its document: generate the file again, and do not edit it`,
       );
     }
-    const problem = findProblem(text, operations);
+    const problem = findProblem(text);
     if (problem) throw wrong(`the document ${JSON.stringify(id)} cannot be run: ${problem}`);
     texts.set(id, text);
   }
@@ -54,7 +57,6 @@ export async function readTrustedDocuments(
 }
 
 type Wrong = (what: string) => ConfigError;
-type Finder = Pick<Operations, 'find' | 'findUnanswerable'>;
 
 async function read(file: string, wrong: Wrong): Promise<unknown> {
   let text: string;
@@ -89,18 +91,21 @@ function isHashOf(id: string, text: string): boolean {
   return createHash(algorithm).update(text).digest('hex') === digits.toLowerCase();
 }
 
-function findProblem(text: string, operations: Finder): string | undefined {
-  const names = operationNamesOf(text);
-  if (names.length === 0) return 'it has no operation';
-  for (const name of names) {
-    const found = operations.find(text, name, false);
-    const excess = 'errors' in found ? undefined : operations.findUnanswerable(found);
-    const errors = 'errors' in found ? found.errors : excess ? [excess] : [];
-    if (errors.length > 0) {
-      return errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
+function createCheck(schema: GraphQLSchema, config: LimitConfig) {
+  const finder = createFinder(schema, config);
+  return (text: string): string | undefined => {
+    const names = operationNamesOf(text);
+    if (names.length === 0) return 'it has no operation';
+    for (const name of names) {
+      const found = findOperation(finder, text, name);
+      const excess = 'errors' in found ? undefined : findExcessOf(schema, config, found);
+      const errors = 'errors' in found ? found.errors : excess ? [excess] : [];
+      if (errors.length > 0) {
+        return errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
+      }
     }
-  }
-  return undefined;
+    return undefined;
+  };
 }
 
 /** Undefined for an anonymous operation; and for a text that cannot be parsed, whose error is reported by `find`. */

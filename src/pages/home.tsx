@@ -31,7 +31,7 @@ interface HomeOptions {
 
 export function serveHome(app: FastifyInstance, options: HomeOptions): void {
   const { engine, config, negotiation, cache, siteOf } = options;
-  const operation = engine.operations.store(HomeDocument);
+  const operation = engine.store(HomeDocument);
   answerErrors(app);
 
   /** Anonymous: the answer is shared by all viewers. */

@@ -67,9 +67,8 @@ export function serveRoutes(app: FastifyInstance, options: RestOptions): void {
 
 /** A miss of an interpreted operation takes about three times the processor time. */
 function warnIfInterpreted(app: FastifyInstance, { engine }: RestOptions, route: Route): void {
-  const { operations } = engine;
   const document = route.list ?? route.record;
-  if (!document || operations.isCompilable(operations.store(document))) return;
+  if (!document || engine.isCompilable(engine.store(document))) return;
   app.log.warn(
     `${route.path} is interpreted, not compiled: its operation has a directive, or a variable inside a list or a required input field`,
   );

@@ -63,7 +63,7 @@ export function storeCreate(
   document: NonNullable<Route['create']>,
   fields: readonly WritableField[],
 ) {
-  const operation = engine.operations.store(document);
+  const operation = engine.store(document);
   const toAnswer = (result: ExecutionResult) => ({
     ...dataOf<{ created: Created }>(result),
     size: 0,

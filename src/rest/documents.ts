@@ -96,7 +96,7 @@ function createPageReader(
   route: Route & Required<Pick<Route, 'list'>>,
 ): ReadAnswer {
   const { config, engine, schema } = options;
-  const operation = engine.operations.store(route.list);
+  const operation = engine.store(route.list);
   const toOffset = isByOffset(operation.node) ? toQueryByOffset : undefined;
   const parse = createParser(options, route);
   const readVariables = createRouteReader(schema, route, operation.node);
@@ -182,7 +182,7 @@ function createRecordReader(
   route: Route & Required<Pick<Route, 'record'>>,
 ): ReadAnswer {
   const { engine, schema } = options;
-  const operation = engine.operations.store(route.record);
+  const operation = engine.store(route.record);
   const parse = createParser(options, route);
   const readVariables = createRouteReader(schema, route, operation.node);
   return async ({ raw, params }, _base, caller) => {

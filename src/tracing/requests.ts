@@ -12,11 +12,10 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ExecutionResult } from 'graphql';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import { HttpError } from '../errors.ts';
-import type { AnswerCache } from '../graphql/engine/answer-cache.ts';
-import type { Engine } from '../graphql/engine/engine.ts';
+import type { ObserveOperation } from '../graphql/engine/engine.ts';
+import type { Run } from '../graphql/operation.ts';
 import type { Clients } from '../observability/clients.ts';
 import { maxNameLength } from '../observability/log.ts';
 
@@ -84,67 +83,45 @@ function describe(request: FastifyRequest, clients: Clients) {
 }
 
 /**
- * Adds a span for each answer of the engine, and for each document that is refused. No document and no variable: they
- * may hold secrets. The name has no operation name: clients choose it, and backends store each for good.
+ * A span for each operation, and for each document that is refused. No document and no variable: they may hold secrets.
+ * The name has no operation name: clients choose it, and backends store each for good.
  * @see https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
  */
-export function followEngine(engine: Engine, tracer: Tracer): void {
-  const { operations } = engine;
-  const find = operations.find.bind(operations);
-  operations.find = (...given) => {
-    const found = find(...given);
-    if ('errors' in found) {
-      const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER });
-      describeErrors(span, found);
-      span.end();
-    }
-    return found;
-  };
-  const answer = engine.answer.bind(engine);
-  engine.answer = async (execution, caller) => {
-    const { operation, toAnswer } = execution;
-    const type = operation.isLive ? 'subscription' : operation.type;
-    const name = operation.name?.slice(0, maxNameLength);
-    const span = tracer.startSpan(type, { kind: SpanKind.SERVER });
-    span.setAttribute('graphql.operation.type', type);
-    if (name) span.setAttribute('graphql.operation.name', name);
-    const traced: typeof execution = {
-      ...execution,
-      toAnswer(result, isShared) {
-        describeErrors(span, result);
-        return toAnswer(result, isShared);
-      },
-    };
+export const observeOperation =
+  (tracer: Tracer): ObserveOperation =>
+  async (run, work) => {
+    const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER });
     try {
-      const active = trace.setSpan(context.active(), span);
-      return await context.with(active, () => answer(traced, caller));
+      return await context.with(trace.setSpan(context.active(), span), work);
     } catch (error) {
       // A client error of REST, such as a page past the end, is no failure; its code is in the span.
       const { statusCode = 500 } = error as { readonly statusCode?: number };
-      if (statusCode >= 500) {
-        fail(span, error instanceof HttpError ? error.code : 'internal');
-      }
+      if (statusCode >= 500) fail(span, error instanceof HttpError ? error.code : 'internal');
       throw error;
     } finally {
+      describeOperation(span, run);
       span.end();
     }
   };
-}
 
-/** Error codes only: messages may quote values. */
-function describeErrors(span: Span, { errors }: Pick<ExecutionResult, 'errors'>): void {
+function describeOperation(span: Span, { operation, errors }: Run): void {
+  if (operation) {
+    const type = operation.isLive ? 'subscription' : operation.type;
+    const name = operation.name?.slice(0, maxNameLength);
+    span.updateName(type).setAttribute('graphql.operation.type', type);
+    if (name) span.setAttribute('graphql.operation.name', name);
+  }
   if (!errors) return;
+  // Error codes only: messages may quote values.
   const codes = errors.map(({ extensions }) => String(extensions['code'] ?? 'BAD_USER_INPUT'));
   span.setAttribute('gateway.graphql.error.codes', [...new Set(codes)]);
   if (codes.includes('INTERNAL_SERVER_ERROR')) fail(span);
 }
 
-export function followCache(cache: AnswerCache): void {
-  cache.onLookup = (outcome) => {
-    const span = trace.getActiveSpan();
-    span?.addEvent('snapshot known');
-    span?.setAttribute('gateway.cache', outcome);
-  };
+export function observeLookup(outcome: string): void {
+  const span = trace.getActiveSpan();
+  span?.addEvent('snapshot known');
+  span?.setAttribute('gateway.cache', outcome);
 }
 
 /** One snapshot serves many requests: so it has a trace of its own, with links to and from their spans. */

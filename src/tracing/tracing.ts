@@ -30,9 +30,8 @@ import {
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import type { Database } from '../database/database.ts';
-import type { Engine } from '../graphql/engine/engine.ts';
 import type { Clients } from '../observability/clients.ts';
-import { followCache, followEngine, followRequests, traceSnapshots } from './requests.ts';
+import { followRequests, observeLookup, observeOperation, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
 
@@ -52,7 +51,8 @@ interface TracingConfig {
 
 /** Registers the global tracer provider, and instruments the parts of a gateway. */
 export class Tracing {
-  readonly followCache = followCache;
+  readonly observeLookup = observeLookup;
+  readonly observeOperation;
   readonly #provider: NodeTracerProvider;
   readonly #tracer: Tracer;
 
@@ -85,6 +85,7 @@ export class Tracing {
       propagator: new CompositePropagator({ propagators: propagators.flatMap((open) => open()) }),
     });
     this.#tracer = this.#provider.getTracer('outfit-gateway', version);
+    this.observeOperation = observeOperation(this.#tracer);
     diag.disable();
   }
 
@@ -96,10 +97,6 @@ export class Tracing {
   /** To be called before the first statement is sent. */
   followStatements(pool: Database['pool']): void {
     followStatements(pool, this.#tracer);
-  }
-
-  followEngine(engine: Engine): void {
-    followEngine(engine, this.#tracer);
   }
 
   traceSnapshots(snapshots: StateSource): StateSource {

@@ -1,10 +1,12 @@
 // Answer cache: keeps answers until a commit invalidates one of their dependencies, and coalesces concurrent reads.
+import type { ExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
 import type { StateSource } from '../../database/changes/snapshots.ts';
 import type { Caller, SharedTask, StartTask } from '../../database/task.ts';
 import { HttpError } from '../../errors.ts';
+import type { Cost } from './cost.ts';
 
 export interface Answer {
   /** Bytes, for the limit of the cache. */
@@ -20,6 +22,14 @@ export interface Reading<Value extends Answer> {
   readonly dependencies: Dependencies | undefined;
   /** Whether reading it took the lane of expensive statements. */
   readonly isExpensive: boolean;
+  /** For the metrics and the log. */
+  readonly operationName: string | undefined;
+  readonly cost: Cost | undefined;
+}
+
+/** What was read just now: its result is not kept, as the answer has its bytes. */
+export interface Executed<Value extends Answer> extends Reading<Value> {
+  readonly result: ExecutionResult;
 }
 
 interface Entry {
@@ -31,14 +41,20 @@ interface Entry {
 /** Outcome of a lookup; `shared`: coalesced with the read of another caller. */
 type Lookup = 'hit' | 'miss' | 'shared';
 
+export interface Found<Value extends Answer> {
+  readonly reading?: Reading<Value>;
+  readonly state?: DatabaseState | undefined;
+}
+
 /** Reads an answer at this state of the database or a later one; undefined: the state is unknown. */
-type Read<Value extends Answer> = (state: DatabaseState | undefined) => Promise<Reading<Value>>;
+type Read<Value extends Answer> = (state: DatabaseState | undefined) => Promise<Executed<Value>>;
 
 /** Reads of one key: the one that runs, and the one that will follow it. */
 interface PendingReads {
   /** Never rejects. */
   running?: Promise<void> | undefined;
-  next?: SharedTask<Reading<Answer>> | undefined;
+  next?: SharedTask<Executed<Answer>> | undefined;
+  latest?: Executed<Answer>;
 }
 
 /**
@@ -64,8 +80,6 @@ export class AnswerCache {
     | undefined;
   /** The version at which the cache was cleared last. */
   #clearedAt = 0;
-  onLookup: ((outcome: Lookup) => void) | undefined;
-
   /**
    * @param maxAge milliseconds by which an answer may be stale for callers that allow it
    * @param readsNeedState whether reads need the state of the database even when the cache is off: to choose a standby
@@ -76,6 +90,7 @@ export class AnswerCache {
     maxBytes: number,
     private readonly maxAge = 0,
     private readonly readsNeedState = false,
+    private readonly onLookup?: (outcome: Lookup) => void,
   ) {
     if (maxBytes > 0) this.#entries = new LRUCache({ maxSize: maxBytes });
   }
@@ -85,27 +100,41 @@ export class AnswerCache {
   }
 
   /**
+   * What is cached and still valid; and the state of the database, if it was taken to decide that.
    * @param allowsStale whether the answer may be stale by `maxAge`
+   * @throws HttpError 503 on timeout
+   */
+  async find<Value extends Answer>(key: string, allowsStale = false): Promise<Found<Value>> {
+    if (!this.#entries?.has(key)) return {};
+    const state = await this.#stateFor(allowsStale);
+    const reading = state && this.#findValid(key);
+    if (!reading) return { state };
+    this.hits += 1;
+    this.onLookup?.('hit');
+    return { reading: reading as Reading<Value> };
+  }
+
+  /**
+   * Reads what `find` has not found, together with others who ask for it.
    * @throws the error of the read; HttpError 503 on timeout
    */
-  async get<Value extends Answer>(
+  async read<Value extends Answer>(
     key: string,
     read: Read<Value>,
     caller: Caller,
+    found: Found<Value>,
     allowsStale = false,
-  ): Promise<Reading<Value>> {
-    const state = await this.#stateFor(allowsStale);
+  ): Promise<Executed<Value>> {
+    const state = found.state ?? (await this.#stateFor(allowsStale));
     if (!this.#entries || !state) {
       return this.startTask(() => read(state), caller.sender).wait(caller);
     }
-    const cached = this.#findValid(key);
-    if (cached) {
-      this.hits += 1;
-      this.onLookup?.('hit');
-      return cached as Reading<Value>;
-    }
     this.misses += 1;
-    return this.#coalesce(key, read, caller).wait(caller) as Promise<Reading<Value>>;
+    return this.#coalesce(key, read, caller).wait(caller) as Promise<Executed<Value>>;
+  }
+
+  delete(key: string): void {
+    this.#entries?.delete(key);
   }
 
   /** The state of the database for a read that is not cached. @throws HttpError 503 on timeout */
@@ -123,7 +152,7 @@ export class AnswerCache {
   }
 
   /** Joins the next read that has not begun: one that has may miss what was committed before this call. */
-  #coalesce(key: string, read: Read<Answer>, { sender }: Caller): SharedTask<Reading<Answer>> {
+  #coalesce(key: string, read: Read<Answer>, { sender }: Caller): SharedTask<Executed<Answer>> {
     const pending = this.#pending.get(key) ?? {};
     if (pending.next && !pending.next.isStopped) {
       this.onLookup?.('shared');
@@ -144,14 +173,16 @@ export class AnswerCache {
     return next;
   }
 
-  #read(key: string, read: Read<Answer>, pending: PendingReads): Promise<Reading<Answer>> {
+  #read(key: string, read: Read<Answer>, pending: PendingReads): Promise<Executed<Answer>> {
     const before = this.#state;
-    const cached = this.#findValid(key);
     // The previous read began late enough.
-    if (cached) return Promise.resolve(cached);
+    if (pending.latest && this.#findValid(key)) return Promise.resolve(pending.latest);
     const reading = read(before);
     pending.running = reading
-      .then((value) => this.#store(key, value, before))
+      .then((value) => {
+        pending.latest = value;
+        this.#store(key, value, before);
+      })
       .catch(() => {})
       .finally(() => {
         pending.running = undefined;
@@ -182,10 +213,11 @@ export class AnswerCache {
   /** @param before the state before the read: every later change is checked, whether or not the read has seen it */
   #store(key: string, reading: Reading<Answer>, before: DatabaseState | undefined): void {
     const { changes } = this.snapshots;
-    const { answer, dependencies } = reading;
+    const { answer, dependencies, isExpensive, operationName, cost } = reading;
     if (!answer.shareable || !before || changes.isInvalidated(dependencies, before.version)) return;
     const size = answer.size + key.length + sizeOf(dependencies);
-    this.#entries?.set(key, { reading, version: changes.current }, { size });
+    const kept = { answer, dependencies, isExpensive, operationName, cost };
+    this.#entries?.set(key, { reading: kept, version: changes.current }, { size });
   }
 
   /** Undefined when the state is unknown. @throws HttpError 503 on timeout */

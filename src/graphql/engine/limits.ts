@@ -2,6 +2,7 @@
 import {
   type ASTNode,
   type ASTVisitor,
+  type DefinitionNode,
   type DocumentNode,
   GraphQLError,
   type GraphQLInputType,
@@ -25,8 +26,15 @@ import {
   visit,
 } from 'graphql';
 import type { Config } from '../../config.ts';
-import { invalidDocument, invalidVariable, type LimitCode, overLimit } from '../errors.ts';
-import { countCost } from './cost.ts';
+import { HttpError } from '../../errors.ts';
+import {
+  invalidDocument,
+  invalidVariable,
+  type LimitCode,
+  overLimit,
+  subscriptionsNotSupported,
+} from '../errors.ts';
+import { type Cost, type Counted, countCost } from './cost.ts';
 
 /** More than a screen of an app needs. The worst document is refused or validated within 0.1 s. */
 const limits = {
@@ -60,10 +68,9 @@ export function parseWithin(text: string): DocumentNode {
     if (!error.message.endsWith('tokens. Parsing aborted.')) {
       throw invalidDocument(error, 'GRAPHQL_PARSE_FAILED');
     }
-    throw overLimit(
-      'TOO_MANY_TOKENS',
-      `The document has more than the ${limits.tokens} tokens that are allowed.`,
-    );
+    // No GraphQLError: Yoga would answer it with 200 to clients of application/json.
+    const message = `The document has more than the ${limits.tokens} tokens that are allowed.`;
+    throw new HttpError(400, 'TOO_MANY_TOKENS', message);
   }
 }
 
@@ -74,6 +81,9 @@ export function validateWithin(
 ): readonly GraphQLError[] {
   const error = checkSize(document);
   if (error) return [error];
+  if (!schema.getSubscriptionType() && document.definitions.some(isSubscription)) {
+    return [subscriptionsNotSupported()];
+  }
   const rules = config.graphqlIntrospection
     ? ownRules
     : [...ownRules, NoSchemaIntrospectionCustomRule];
@@ -108,6 +118,9 @@ function singleFieldSubscriptions(context: ValidationContext): ASTVisitor {
   };
 }
 
+const isSubscription = (definition: DefinitionNode) =>
+  'operation' in definition && definition.operation === 'subscription';
+
 /** Suggestions would disclose names of the schema while introspection is off. */
 const errorOptionsOf = ({ graphqlIntrospection }: LimitConfig) => ({
   maxErrors: limits.errors,
@@ -119,17 +132,24 @@ interface Executable {
   readonly node: OperationDefinitionNode;
 }
 
-/** Errors of variables that do not fit their types, or with which the operation is too costly. */
-export function refuseVariables(
+interface Measured {
+  readonly cost: Cost | undefined;
+  /** Of variables that do not fit their types, or with which the operation is too costly. */
+  readonly errors: readonly GraphQLError[];
+}
+
+/** The cost of an operation with these variables, and why it is refused. */
+export function measure(
   schema: GraphQLSchema,
   config: LimitConfig,
   { document, node }: Executable,
   given: Record<string, unknown>,
-): readonly GraphQLError[] {
+): Measured {
   const { errors, coerced } = coerceVariables(schema, config, node, given);
-  if (errors) return errors;
-  const error = findExcess(schema, config, { document, node }, coerced);
-  return error ? [error] : [];
+  if (errors) return { cost: undefined, errors };
+  const cost = countCost(schema, config, { document, node, variables: coerced });
+  const error = findExcess(config, cost);
+  return { cost, errors: error ? [error] : [] };
 }
 
 function coerceVariables(
@@ -170,15 +190,10 @@ function describeSize(found: number, limit: keyof typeof limits, things: string)
 }
 
 function findExcess(
-  schema: GraphQLSchema,
-  config: LimitConfig,
-  { document, node }: Executable,
-  variables: Record<string, unknown>,
+  { graphqlMaxCost }: LimitConfig,
+  { objects, fields, weight, conditions }: Counted,
 ): GraphQLError | undefined {
-  const { graphqlMaxCost } = config;
   const maxFields = limits.fieldsPerObject * graphqlMaxCost;
-  const counted = countCost(schema, config, { document, node, variables });
-  const { objects, fields, weight, conditions } = counted;
   return (
     compare('QUERY_TOO_COSTLY', objects, graphqlMaxCost, 'objects') ??
     compare('QUERY_TOO_COSTLY', fields, maxFields, 'fields') ??
@@ -206,18 +221,7 @@ export function findExcessOf(
     else if (least === GraphQLInt) variables[name] = 1;
     else if (isListType(least)) variables[name] = [];
   }
-  return findExcess(schema, config, operation, variables);
-}
-
-/** The number that GRAPHQL_MAX_COST limits. Undefined: the variables do not fit their types. */
-export function countObjects(
-  schema: GraphQLSchema,
-  config: LimitConfig,
-  { document, node }: Executable,
-  given: Record<string, unknown>,
-): number | undefined {
-  const { coerced } = coerceVariables(schema, config, node, given);
-  return coerced && countCost(schema, config, { document, node, variables: coerced }).objects;
+  return findExcess(config, countCost(schema, config, { ...operation, variables }));
 }
 
 /** Limits before validation: counts everything in the document, used or not. */

@@ -1,19 +1,14 @@
-// Cache of operations by the text of their document: each is parsed and validated within the limits once.
+// Parsed documents, and what is known of each of their operations.
 import {
   type DocumentNode,
-  GraphQLError,
-  type GraphQLSchema,
   getOperationAST,
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
-  validate,
   visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { mutationNeedsPost, operationNotFound, subscriptionsNotSupported } from '../errors.ts';
-import { type CompiledQuery, countSelections } from './compiled-query.ts';
-import { findExcessOf, type LimitConfig, parseWithin, validateWithin } from './limits.ts';
+import type { CompiledQuery } from './compiled-query.ts';
 
 export interface Operation {
   readonly type: 'query' | 'mutation';
@@ -29,86 +24,61 @@ export interface Operation {
   isPersonal: boolean;
 }
 
-/** Errors of a document, of which nothing is executed. */
-export interface Invalid {
-  readonly errors: readonly GraphQLError[];
-}
-
-interface ParsedDocument {
-  /** One for all operations of the text, as each would take the memory of the whole. */
-  readonly document: DocumentNode;
-  readonly operations: ReadonlyMap<string | undefined, Operation>;
-}
-
 /** Bytes of memory per character of a parsed text: up to 300, for `{a b c}`. */
 const bytesPerCharacter = 300;
 const bytesPerOperation = 1_000;
 
+interface Source {
+  readonly text: string;
+  readonly document: DocumentNode;
+}
+
+/** The cache of parsed documents of Yoga, by their text; and their operations. */
 export class Operations {
-  readonly #documents = new LRUCache<string, ParsedDocument>({ maxSize: 67_108_864 });
+  readonly #documents = new LRUCache<string, DocumentNode>({ maxSize: 67_108_864 });
+  readonly #sources = new WeakMap<DocumentNode, Source>();
+  readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
 
-  constructor(
-    private readonly schema: GraphQLSchema,
-    private readonly config: LimitConfig,
-  ) {}
-
-  /** By its text and name; `isRead`: GET, with which a mutation is an error. */
-  find(text: string, operationName: string | undefined, isRead: boolean): Operation | Invalid {
-    const parsed = this.#documents.get(text);
-    const operation = parsed?.operations.get(operationName);
-    if (operation && (operation.type === 'query' || !isRead)) return operation;
-    try {
-      const document = parsed?.document ?? parseWithin(text);
-      const node = getOperationAST(document, operationName);
-      if (!node) return { errors: [operationNotFound()] };
-      if (node.operation === 'mutation' && isRead) return { errors: [mutationNeedsPost()] };
-      if (node.operation === 'subscription' && !this.schema.getSubscriptionType()) {
-        return { errors: [subscriptionsNotSupported()] };
-      }
-      const errors = parsed ? [] : validateWithin(this.schema, this.config, document);
-      if (errors.length > 0) return { errors };
-      const found = toOperation(document, node, text);
-      const operations = new Map(parsed?.operations).set(operationName, found);
-      this.#store(text, { document, operations });
-      return found;
-    } catch (error) {
-      if (error instanceof GraphQLError) return { errors: [error] };
-      throw error;
-    }
+  get(text: string): DocumentNode | undefined {
+    return this.#documents.get(text);
   }
 
-  /** The error of an operation that exceeds the limits with any variables. */
-  findUnanswerable(operation: Operation): GraphQLError | undefined {
-    return findExcessOf(this.schema, this.config, operation);
+  set(text: string, document: DocumentNode): void {
+    const source = { text, document };
+    this.#sources.set(document, source);
+    this.#store(source);
   }
 
-  /** The operation of a document of this service itself. @throws when it does not fit the schema */
-  store(document: DocumentNode): Operation {
-    const [invalid] = validate(this.schema, document);
-    if (invalid) throw invalid;
-    const node = getOperationAST(document);
-    if (!node) throw new Error('A stored document has one operation.');
-    return toOperation(document, node, undefined);
+  /** Undefined: the document has no operation of this name, or several where no name is given. */
+  of(document: DocumentNode, name?: string | null): Operation | undefined {
+    const node = getOperationAST(document, name);
+    const known = node && this.#operations.get(node);
+    if (!node || known) return known ?? undefined;
+    const source = this.#sources.get(document);
+    const operation = toOperation(document, node, source?.text);
+    this.#operations.set(node, operation);
+    // A subscription is executed as the query that it has become.
+    this.#operations.set(operation.node, operation);
+    if (source) this.#sources.set(operation.document, source);
+    this.updateSize(operation);
+    return operation;
   }
 
-  /** Whether an operation is compiled once it repeats; if not, it is interpreted. */
-  isCompilable({ document, node }: Pick<Operation, 'document' | 'node'>): boolean {
-    return countSelections(this.schema, document, node) !== undefined;
+  /** Updates the size of a document in the cache, after an operation of it was found or compiled. */
+  updateSize({ document }: Pick<Operation, 'document'>): void {
+    const source = this.#sources.get(document);
+    if (source && this.#documents.has(source.text)) this.#store(source);
   }
 
-  /** Updates the size of a document in the cache, after an operation of it was compiled. */
-  updateSize({ text }: Operation): void {
-    const parsed = text === undefined ? undefined : this.#documents.get(text);
-    // A copy: the LRU cache keeps the size of an identical value.
-    if (text !== undefined && parsed) this.#store(text, { ...parsed });
-  }
-
-  #store(text: string, parsed: ParsedDocument): void {
+  #store({ text, document }: Source): void {
     let size = bytesPerCharacter * text.length;
-    for (const { compiled } of parsed.operations.values()) {
-      size += bytesPerOperation + (compiled?.bytes ?? 0);
+    for (const definition of document.definitions) {
+      const operation = this.#operations.get(definition as OperationDefinitionNode);
+      if (operation) size += bytesPerOperation + (operation.compiled?.bytes ?? 0);
     }
-    this.#documents.set(text, parsed, { size });
+    // Deleted first: the LRU cache keeps the size of an identical value.
+    this.#documents.delete(text);
+    this.#documents.set(text, document, { size });
   }
 }
 

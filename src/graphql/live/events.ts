@@ -14,8 +14,9 @@ import {
 import { bytesOfHead } from '../../http/places.ts';
 import { disconnectHalfClosed } from '../../http/server/connections.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Invalid, Operation } from '../engine/operations.ts';
+import type { Operation } from '../engine/operations.ts';
 import { encodeResult, type GraphQLRequest } from '../request.ts';
+import type { Invalid } from '../yoga.ts';
 import type { EventFormat } from './formats.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer, LiveExecution } from './live-feed.ts';
@@ -135,9 +136,9 @@ function toExecution(operation: Operation, sent: GraphQLRequest['variables']) {
 }
 
 /** Keeps the text alone: the engine keeps what was parsed, within its limit. */
-function finderOf({ operations }: Engine, { text = '', name }: Operation): () => Operation {
+function finderOf(engine: Engine, { text = '', name }: Operation): () => Operation {
   return () => {
-    const found = operations.find(text, name, false);
+    const found = engine.find(text, name);
     if ('errors' in found) throw found.errors[0];
     return found;
   };

@@ -4,8 +4,8 @@ import type { Viewer } from '../../admission/viewer.ts';
 import { type ChangeLog, type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
 import type { Answer, Reading } from '../engine/answer-cache.ts';
-import type { Execution } from '../engine/engine.ts';
 import type { Operation } from '../engine/operations.ts';
+import type { Execution } from '../operation.ts';
 import type { EventFormat } from './formats.ts';
 
 export interface LiveAnswer extends Answer {

@@ -1,0 +1,71 @@
+// Masks unexpected errors, and logs them whole. A failure of the whole request, such as a database that is down, is thrown.
+import type { FastifyBaseLogger } from 'fastify';
+import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
+import { maskError as maskUnexpected, type Plugin } from 'graphql-yoga';
+import { httpErrorFor } from '../../database/errors.ts';
+import { HttpError } from '../../errors.ts';
+import type { Operations } from '../engine/operations.ts';
+import { invalidArgument } from '../errors.ts';
+import type { OperationContext } from '../operation.ts';
+
+export function useMaskedResults(operations: Operations): Plugin<OperationContext> {
+  return {
+    onExecute({ args: { document, operationName }, context: { run }, executeFn, setExecuteFn }) {
+      const type = operations.of(document, operationName)?.type;
+      setExecuteFn(async (args: ExecutionArgs) => {
+        const result: ExecutionResult = await executeFn(args);
+        return publish(result, type === 'mutation', run.caller.log);
+      });
+    },
+  };
+}
+
+/** @throws HttpError of the whole request, unless a mutation has written something */
+function publish(
+  result: ExecutionResult,
+  isMutation: boolean,
+  log: FastifyBaseLogger,
+): ExecutionResult {
+  const { data, errors } = result;
+  if (!errors) return result;
+  const httpError = errors.map(httpErrorFor).find((error) => error !== undefined);
+  if (httpError && !(isMutation && hasWritten(data))) throw httpError;
+  if (httpError?.cause) log.error({ err: httpError.cause }, httpError.message);
+  return { ...result, errors: errors.map((error) => maskError(error, log)) };
+}
+
+function hasWritten(data: ExecutionResult['data']): boolean {
+  return Object.values(data ?? {}).some((value) => value !== null);
+}
+
+export function maskError(error: unknown, log?: FastifyBaseLogger): GraphQLError {
+  const httpError = httpErrorFor(error);
+  if (httpError) return publishHttpError(httpError, error);
+  if (error instanceof GraphQLError) {
+    const { extensions, message, originalError = error } = error;
+    const isOfGraphql = originalError instanceof GraphQLError && extensions['code'] === undefined;
+    if (isOfGraphql && message.startsWith('Argument "')) return invalidArgument(error);
+  }
+  // Explicit: NODE_ENV=development would publish stack traces.
+  const isDev = false;
+  const masked = maskUnexpected(error, 'Internal server error.', isDev) as GraphQLError;
+  if (masked !== error) log?.error({ err: error }, 'unexpected error');
+  return masked;
+}
+
+/** With the error itself when it is that of the whole request: `failureOf` finds it. */
+function publishHttpError(httpError: HttpError, error: unknown): GraphQLError {
+  const { code, message, status } = httpError;
+  if (error instanceof GraphQLError) {
+    const { nodes = null, path = null } = error;
+    return new GraphQLError(message, { nodes, path, extensions: { code } });
+  }
+  const http = { spec: false, status };
+  return new GraphQLError(message, { originalError: httpError, extensions: { code, http } });
+}
+
+/** The error of the whole request, which Yoga has caught. */
+export function failureOf({ data, errors }: ExecutionResult): HttpError | undefined {
+  const error = data === undefined ? errors?.[0]?.originalError : undefined;
+  return error instanceof HttpError ? error : undefined;
+}

@@ -1,0 +1,12 @@
+// Names the operation, for the metrics, the log and traces.
+import type { ExecutionArgs } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import type { Operations } from '../engine/operations.ts';
+import type { OperationContext } from '../operation.ts';
+
+export function useMetrics(operations: Operations): Plugin<OperationContext> {
+  const name = ({ args, context }: { args: ExecutionArgs; context: OperationContext }) => {
+    context.run.operation = operations.of(args.document, args.operationName);
+  };
+  return { onExecute: name, onSubscribe: name };
+}

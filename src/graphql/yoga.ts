@@ -1,0 +1,87 @@
+// The one Yoga: its list of plugins says how an operation is executed, whoever sends it.
+import type { FastifyBaseLogger } from 'fastify';
+import type { GraphQLError, GraphQLSchema } from 'graphql';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import type { LimitConfig } from './engine/limits.ts';
+import { type Operation, Operations } from './engine/operations.ts';
+import { operationNotFound } from './errors.ts';
+import type { OperationContext } from './operation.ts';
+import { type AnswerCacheOptions, useAnswerCache } from './plugins/answer-cache.ts';
+import { useCompiledQueries } from './plugins/compiled-queries.ts';
+import { useCost } from './plugins/cost.ts';
+import { useDocumentLimits } from './plugins/document-limits.ts';
+import { maskError, useMaskedResults } from './plugins/masked-errors.ts';
+import { useMetrics } from './plugins/metrics.ts';
+
+export interface PipelineOptions extends AnswerCacheOptions {
+  readonly schema: GraphQLSchema;
+  readonly config: LimitConfig;
+  readonly log: FastifyBaseLogger;
+  /** Plugins of others: they see each operation that is executed; an answer that one of them changes is not cached. */
+  readonly plugins?: readonly Plugin<OperationContext>[] | undefined;
+}
+
+/** Errors of a document, of which nothing is executed. */
+export interface Invalid {
+  readonly errors: readonly GraphQLError[];
+}
+
+export type Pipeline = ReturnType<typeof createPipeline>;
+
+export function createPipeline(options: PipelineOptions) {
+  const { schema, config, plugins = [] } = options;
+  return createBare(options, (operations) => [
+    useDocumentLimits(schema, config),
+    useMetrics(operations),
+    useCost(schema, config, operations),
+    useCompiledQueries(operations),
+    useMaskedResults(operations),
+    useAnswerCache(options, operations),
+    ...plugins,
+  ]);
+}
+
+/** Parses and validates, and executes nothing. */
+export const createFinder = (schema: GraphQLSchema, config: LimitConfig) =>
+  createBare({ schema }, () => [useDocumentLimits(schema, config)]);
+
+function createBare(
+  { schema, log }: Pick<PipelineOptions, 'schema'> & Partial<Pick<PipelineOptions, 'log'>>,
+  pluginsFor: (operations: Operations) => Plugin<OperationContext>[],
+) {
+  const operations = new Operations();
+  const yoga = createYoga<OperationContext>({
+    schema,
+    maskedErrors: { maskError: (error) => maskError(error, log) },
+    // A thousand documents of 1 MiB would be kept with their errors.
+    parserAndValidationCache: { documentCache: operations, errorCache: noCache },
+    plugins: pluginsFor(operations),
+    // Fastify has these.
+    ...{ cors: false, graphiql: false, landingPage: false, multipart: false },
+    ...{ maxRequestBodySize: false, logging: false },
+  });
+  return { yoga, operations };
+}
+
+const noCache = { get: () => undefined, set: () => {} };
+
+/** Parses and validates a document; `method` GET: a mutation is an error. */
+export function findOperation(
+  { yoga, operations }: Pipeline,
+  text: string,
+  operationName: string | undefined,
+  method: 'GET' | 'POST' = 'POST',
+): Operation | Invalid {
+  const { parse, validate, schema } = yoga.getEnveloped({
+    request: { method },
+    params: { operationName },
+  });
+  try {
+    const document = parse(text);
+    const errors = validate(schema, document);
+    if (errors.length > 0) return { errors };
+    return operations.of(document, operationName) ?? { errors: [operationNotFound()] };
+  } catch (error) {
+    return { errors: [maskError(error)] };
+  }
+}
