@@ -322,7 +322,7 @@ const settings = {
     writes: setting('WRITES', onOrOff, true),
   }),
   ...group('GraphQL', {
-    graphqlMaxCost: setting('GRAPHQL_MAX_COST', wholeNumber(1, 1_000_000_000), 1_500),
+    graphqlMaxCost: setting('GRAPHQL_MAX_COST', wholeNumber(1, 1_000_000_000), 3_000),
     graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', onOrOff, true),
     graphiql: setting('GRAPHIQL', onOrOff, true),
     trustedDocuments: setting('TRUSTED_DOCUMENTS', text, undefined),

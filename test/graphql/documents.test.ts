@@ -298,7 +298,7 @@ describe('a file that cannot be taken', () => {
     [
       'a document over the cost with the default of a variable',
       { costly: ranged('$n: Int = 100') },
-      /the document "costly" cannot be run: The document can give 6401 objects, but at most 1500/,
+      /the document "costly" cannot be run: The document can give 6401 objects, but at most 3000/,
     ],
     [
       'filters over their weight',

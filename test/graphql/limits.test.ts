@@ -326,7 +326,7 @@ describe('a document of an app', () => {
   ])('%s costs what is executed', async (_name, query, cost, variables = {}) => {
     const response = await ask(gateway, query, variables, { 'graphql-cost': '1' });
     expect(response.json()).not.toHaveProperty('errors');
-    expect(response.headers['graphql-cost']).toBe(`${cost};max=1500`);
+    expect(response.headers['graphql-cost']).toBe(`${cost};max=3000`);
   });
 
   test('whose fragments have more places than are counted is refused at once', async () => {

@@ -74,7 +74,7 @@ describe('the cost of a question', () => {
     const payload = { query, variables: { first: 7 } };
     const [plain, told] = [await ask({}, payload), await ask(asking, payload)];
     expect(told.body).toBe(plain.body);
-    const expected = { ...plain.headers, 'graphql-cost': '15;max=1500' };
+    const expected = { ...plain.headers, 'graphql-cost': '15;max=3000' };
     expect(constant(told.headers)).toEqual(constant(expected));
   });
 

@@ -51,8 +51,8 @@ const limits = {
   text: 20_000,
   /** Fields of one object in variables. */
   keys: 100,
-  /** Per object of GRAPHQL_MAX_COST: an outfit and its user have 23 together. Aliases could add fifty per object. */
-  fieldsPerObject: 12,
+  /** Per object of GRAPHQL_MAX_COST, since objects alone say little: an outfit has 18, aliases could add fifty. */
+  fieldsPerObject: 8,
   /** By `weightOf` of outfits/lists/list.ts: three lists without an index, six searches, or twelve lists of a user. */
   filterWeight: 12,
   errors: 5,
