@@ -41,7 +41,7 @@ import { decorateDisconnectSignal, type Shutdown } from './http/server/connectio
 import { serveHealth } from './http/server/health.ts';
 import { createServer, expectBodies } from './http/server/server.ts';
 import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';
-import { Clients } from './observability/clients.ts';
+import { clientOf } from './observability/clients.ts';
 import { createLogThrottle, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
@@ -79,7 +79,6 @@ export async function buildApp(
 ): Promise<FastifyInstance> {
   const { metrics, tracing, shutdown, findProblem, drawsPictures = false } = options;
   const { schema = ownSchema, routes = ownRoutes } = options;
-  const clients = metrics?.usage.clients ?? new Clients();
   const app = createFastify(config, options, (request, reply) => {
     if (legacy?.interceptUnroutable(request, reply)) return;
     // No hook has set them.
@@ -88,7 +87,7 @@ export async function buildApp(
     if (config.corsOrigins.length > 0) appendVary(reply, 'Origin');
     sendError(reply, notFound());
   });
-  observeRequests(app, config, clients, options);
+  observeRequests(app, config, options);
   const onUser = (id: number, answer: unknown) =>
     followUser(database.pool, id, answer).catch((err) =>
       app.log.warn({ err }, 'the names of a user could not be saved'),
@@ -106,7 +105,7 @@ export async function buildApp(
           ownPaths: routes.filter(({ list }) => list).map(({ path }) => path),
           metrics,
           shutdown,
-          clientOf: (request) => clients.lookup(request).name,
+          clientOf: (request) => clientOf(request).name,
           traceUpstream: tracing?.traceUpstream,
         });
   app.addHook('onRequest', setSecurityHeaders);
@@ -217,19 +216,18 @@ function answerUnreadable(
 function observeRequests(
   app: FastifyInstance,
   config: Config,
-  clients: Clients,
   { metrics, tracing, shutdown }: AppOptions,
 ): void {
-  tracing?.followRequests(app, clients);
+  tracing?.followRequests(app);
   decorateDisconnectSignal(app);
   const isTrusted = createTrust(config.trustProxy);
   decorateClient(app, isTrusted);
   const countsClients = config.rateLimit !== undefined || config.legacyMode.kind === 'canary';
   if (countsClients) warnOfUnknownProxy(app, isTrusted);
   addRequestIds(app);
-  logAnswers(app, clients);
+  logAnswers(app);
   metrics?.countAnswers(app);
-  if (config.unknownParameters !== 'ignore') followUnknownParameters(app, clients, metrics);
+  if (config.unknownParameters !== 'ignore') followUnknownParameters(app, metrics);
   shutdown?.follow(app);
 }
 

@@ -7,7 +7,7 @@ import {
   pino,
   stdTimeFunctions,
 } from 'pino';
-import type { Clients } from './clients.ts';
+import { clientOf } from './clients.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -41,7 +41,7 @@ const slow = 1_000;
 const throttleInterval = 1_000;
 
 /** One line per answer, most at debug: two per request cost a third of the throughput. Without the query string. */
-export function logAnswers(app: FastifyInstance, clients: Clients): void {
+export function logAnswers(app: FastifyInstance): void {
   const throttleCauses = createLogThrottle();
   const throttleRefused = createLogThrottle();
   const throttleSlow = createLogThrottle();
@@ -59,7 +59,7 @@ export function logAnswers(app: FastifyInstance, clients: Clients): void {
       method: request.method,
       path: request.url.split('?', 1)[0],
       operation: request.operationName?.slice(0, maxNameLength),
-      client: clients.lookup(request),
+      client: clientOf(request),
       // Personal data: only at debug, not with every slow answer.
       viewer: log.level === 'debug' ? request.viewer?.userId : undefined,
       status: statusCode,

@@ -1,15 +1,12 @@
-// HTTP server of `GET /metrics` and `GET /usage` on METRICS_PORT.
+// HTTP server of `GET /metrics` on METRICS_PORT.
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { preferredType } from '../http/content-negotiation.ts';
-import { securityHeaders } from '../http/headers.ts';
-import type { UsageReport } from './usage.ts';
 
-/** Metrics and usage of one process, or of a whole cluster. */
+/** Metrics of one process, or of a whole cluster. */
 export interface MetricsSource {
   print(): Promise<{ readonly contentType: string; readonly text: string }>;
-  readUsage(): Promise<UsageReport>;
 }
 
 export interface MetricsServer {
@@ -17,7 +14,7 @@ export interface MetricsServer {
   close(): void;
 }
 
-/** Serves `GET /metrics` in the text format of Prometheus, and `GET /usage` as JSON or HTML. Not for the public. */
+/** Serves `GET /metrics` in the text format of Prometheus. Not for the public. */
 export async function serveMetrics(
   source: MetricsSource,
   { host, port }: { host: string; port: number },
@@ -26,7 +23,6 @@ export async function serveMetrics(
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const path = isRead && request.url?.split('?', 1)[0];
     const answer = async () => {
-      if (path === '/usage') return sendUsage(source, request, response);
       if (path !== '/metrics') return response.writeHead(404).end();
       const { contentType, text } = await source.print();
       if (!prefersOpenMetrics(request)) {
@@ -65,21 +61,4 @@ function toOpenMetrics(text: string): string {
     .replace(/^# TYPE (\w+_(seconds|bytes)) .*$/gm, '$&\n# UNIT $1 $2')
     .replace(/\n\n/g, '\n');
   return `${families}# EOF\n`;
-}
-
-async function sendUsage(
-  source: MetricsSource,
-  { headers }: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const { type } = preferredType(headers.accept ?? '', ['application/json', 'text/html']) ?? {};
-  const page = type === 'text/html' ? await import('./usage-page.tsx') : undefined;
-  const usage = await source.readUsage();
-  response.writeHead(200, {
-    ...securityHeaders,
-    Vary: 'Accept',
-    'Cache-Control': 'no-store',
-    ...(page?.usagePageHeaders ?? { 'Content-Type': 'application/json' }),
-  });
-  response.end(page ? page.usagePage(usage) : `${JSON.stringify(usage, null, 2)}\n`);
 }

@@ -7,12 +7,22 @@ import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts'
 import type { EventStreams } from '../http/event-stream.ts';
 import { type Unreadable, unreadableReasons } from '../http/server/unreadable-requests.ts';
 import { version } from '../package.ts';
+import { ClientCounts } from './bounded-names.ts';
+import { clientOf } from './clients.ts';
 import { maxNameLength } from './log.ts';
-import type { UnknownParameter } from './unknown-parameters.ts';
-import { Usage } from './usage.ts';
 
 /** Operation names used as labels at most: clients choose them, and each costs memory for good. */
 const maxOperations = 100;
+
+/** Paths for each client: those of this service, and patterns of those of the old one. */
+const maxPaths = 60;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Pattern of a path that this gateway does not serve and has forwarded, such as `/api/users/:id/`. */
+    forwardedPath?: string | undefined;
+  }
+}
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -49,7 +59,6 @@ type MetricDefinition = [
 export class Metrics {
   /** For the metrics of optional features. */
   readonly registry = new Registry();
-  readonly usage = new Usage();
   readonly #unreadable = new Counter({
     name: 'gateway_unreadable_requests_total',
     help: 'Requests that were refused because they cannot be read as HTTP, by reason.',
@@ -62,27 +71,43 @@ export class Metrics {
     this.#addProcess();
     this.#addSnapshots(snapshots);
     this.#addPool(pool);
-    this.#counter(
-      'gateway_client_requests_total',
-      'Answers of REST and GraphQL by the client that asked: at most 50 names, and other.',
-      () =>
-        [...this.usage.requests()].map(({ requests, ...labels }) => [labels, requests] as const),
-      { labelNames: ['client', 'interface'] },
-    );
   }
 
   async print() {
     return { contentType: this.registry.contentType, text: await this.registry.metrics() };
   }
 
-  async readUsage() {
-    return this.usage.report();
-  }
-
   /** Counts and times the answers of `app`; to be called before its routes are added. */
   countAnswers(app: FastifyInstance): void {
     countAnswers(app, this.registry);
-    this.usage.follow(app);
+    this.#countClients(app);
+  }
+
+  /** Of REST, with what is forwarded to the old service, and of GraphQL. */
+  #countClients(app: FastifyInstance): void {
+    const counts = { rest: new ClientCounts(maxPaths), graphql: new ClientCounts(maxPaths) };
+    app.addHook('onResponse', (request, _reply, done) => {
+      const { url = '' } = request.routeOptions;
+      const path = request.forwardedPath ?? url;
+      // Assets of GraphiQL are not counted.
+      const isGraphQL = url.startsWith('/graphql') && !url.startsWith('/graphql/assets/');
+      const isRest = request.forwardedPath !== undefined || url.startsWith('/api/');
+      if (isRest || isGraphQL) {
+        counts[isRest ? 'rest' : 'graphql'].count(clientOf(request).name, path);
+      }
+      done();
+    });
+    this.#counter(
+      'gateway_client_requests_total',
+      'Answers of REST and GraphQL by the client that asked, at most 50 names and other, and by path.',
+      () =>
+        (['rest', 'graphql'] as const).flatMap((kind) =>
+          [...counts[kind]].map(({ client, name, requests }) => {
+            return [{ client, interface: kind, path: name }, requests] as const;
+          }),
+        ),
+      { labelNames: ['client', 'interface', 'path'] },
+    );
   }
 
   /** Counts a request that could not be read as HTTP. */
@@ -183,11 +208,14 @@ export class Metrics {
     );
   }
 
-  followUnknownParameters(read: () => Iterable<UnknownParameter>): void {
+  followUnknownParameters(counts: ClientCounts): void {
     this.#counter(
       'gateway_unknown_parameters_total',
       'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
-      () => [...read()].map(({ requests, ...labels }) => [labels, requests] as const),
+      () =>
+        [...counts].map(({ client, name, requests }) => {
+          return [{ client, parameter: name }, requests] as const;
+        }),
       { labelNames: ['client', 'parameter'] },
     );
   }

@@ -16,16 +16,16 @@ import type { StateSource } from '../database/changes/snapshots.ts';
 import { HttpError } from '../errors.ts';
 import type { ObserveOperation } from '../graphql/engine/engine.ts';
 import type { Run } from '../graphql/operation.ts';
-import type { Clients } from '../observability/clients.ts';
+import { clientOf } from '../observability/clients.ts';
 import { maxNameLength } from '../observability/log.ts';
 
-export function followRequests(app: FastifyInstance, tracer: Tracer, clients: Clients): void {
+export function followRequests(app: FastifyInstance, tracer: Tracer): void {
   app.addHook('onRequest', (request, reply, done) => {
     // Health checks of the orchestrator come every few seconds.
     if (request.routeOptions.url?.startsWith('/health/')) return done();
     const parent = propagation.extract(ROOT_CONTEXT, request.headers);
     const span = tracer.startSpan(nameOf(request), { kind: SpanKind.SERVER }, parent);
-    if (span.isRecording()) span.setAttributes(describe(request, clients));
+    if (span.isRecording()) span.setAttributes(describe(request));
     // Not in the hook onResponse, which is not called when the client disconnects.
     reply.raw.once('close', () => end(span, reply.raw));
     const { traceId, spanId } = span.spanContext();
@@ -65,9 +65,9 @@ function nameOf({ method, routeOptions: { url }, is404 }: FastifyRequest): strin
 }
 
 /** Without headers other than the name of the client. */
-function describe(request: FastifyRequest, clients: Clients) {
+function describe(request: FastifyRequest) {
   const { id, hostname, method, is404, port, protocol, raw, routeOptions, url } = request;
-  const client = clients.lookup(request);
+  const client = clientOf(request);
   return {
     ...describeMethod(method).attributes,
     ...(hostname ? { 'server.address': hostname } : {}),

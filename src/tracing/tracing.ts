@@ -30,7 +30,6 @@ import {
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import type { Database } from '../database/database.ts';
-import type { Clients } from '../observability/clients.ts';
 import { followRequests, observeLookup, observeOperation, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
@@ -90,8 +89,8 @@ export class Tracing {
   }
 
   /** To be called before other hooks are added, so that they run within the span. */
-  followRequests(app: FastifyInstance, clients: Clients): void {
-    followRequests(app, this.#tracer, clients);
+  followRequests(app: FastifyInstance): void {
+    followRequests(app, this.#tracer);
   }
 
   /** To be called before the first statement is sent. */

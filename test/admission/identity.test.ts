@@ -269,13 +269,16 @@ const publish = ({ publicKey }: { publicKey: KeyObject }, more: object = {}) => 
   ...more,
 });
 
-/** Stops the clock by which keys grow old, and lets time pass on it without waiting. */
+/** Stops the clocks by which keys grow old, and lets time pass on them without waiting. */
 function holdDate(): (seconds: number) => void {
-  let moment = Date.now();
-  const clock = vi.spyOn(Date, 'now').mockImplementation(() => moment);
-  onTestFinished(() => clock.mockRestore());
+  let passed = 0;
+  for (const clock of [Date, performance]) {
+    const start = clock.now();
+    const held = vi.spyOn(clock, 'now').mockImplementation(() => start + passed);
+    onTestFinished(() => held.mockRestore());
+  }
   return (seconds) => {
-    moment += seconds * 1000;
+    passed += seconds * 1000;
   };
 }
 

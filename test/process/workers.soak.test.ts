@@ -56,17 +56,11 @@ describe('WORKERS=2', { timeout }, () => {
     const metric = (series: string) => readMetric(METRICS_PORT, series);
     const rest = 'method="GET",route="/api/outfits/",operation="",status="200"';
     expect(await metric(`gateway_http_requests_total{${rest}}`)).toBe(10);
-    const client = 'client="kiosk",interface="rest"';
+    const client = 'client="kiosk",interface="rest",path="/api/outfits/"';
     expect(await metric(`gateway_client_requests_total{${client}}`)).toBe(10);
     expect(await metric('gateway_workers')).toBe(2);
     expect(await metric('gateway_build_info{version="1.0.0"}')).toBe(1);
     expect(await metric('process_start_time_seconds')).toBeCloseTo(Date.now() / 1000, -3);
-    const usage = (accept: string) =>
-      fetch(`http://localhost:${METRICS_PORT}/usage`, { headers: { accept } });
-    expect(await (await usage('*/*')).json()).toMatchObject({
-      usage: [{ client: 'kiosk', route: '/api/outfits/', requests: 10, statuses: { '2xx': 10 } }],
-    });
-    expect(await (await usage('text/html,*/*;q=0.8')).text()).toContain('What this one gateway');
 
     // A terminal sends it to all of them.
     for (const worker of workers) process.kill(worker, 'SIGINT');

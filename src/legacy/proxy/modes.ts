@@ -7,7 +7,8 @@ import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
 import { hasBody, requestIdHeader, safeMethods, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
-import { BoundedNames, sanitizeName } from '../../observability/clients.ts';
+import { BoundedNames } from '../../observability/bounded-names.ts';
+import { sanitizeName } from '../../observability/clients.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../rest/deprecation.ts';
 import { acceptedOf } from '../compare/difference.ts';
@@ -73,7 +74,7 @@ const ownedHere = (method: string, path: string) =>
     { Allow: 'GET, HEAD, OPTIONS' },
   );
 
-/** Distinct paths that metrics and usage count separately. */
+/** Distinct paths that metrics count separately. */
 const maxPaths = 50;
 
 /** Milliseconds that a forwarded request may take to arrive: it may be a large upload. */
@@ -224,7 +225,7 @@ export class Legacy {
   }
 
   #countPath(request: FastifyRequest): void {
-    const { path } = this.#paths.count(patternOf(request.url), Date.now());
+    const { path } = this.#paths.get(patternOf(request.url));
     request.forwardedPath = path;
     this.#metrics.countPath(path);
   }

@@ -1,16 +1,8 @@
-// Metrics and usage summed over all workers, exited ones included: a counter that falls with a worker would look like
+// Metrics summed over all workers, exited ones included: a counter that falls with a worker would look like
 // a restart of the whole gateway.
 import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
-import { maxNames, other } from '../../observability/clients.ts';
 import { addProcessMetrics } from '../../observability/metrics.ts';
 import type { MetricsSource } from '../../observability/metrics-server.ts';
-import {
-  meanOfDays,
-  recentDays,
-  sortUsage,
-  type UsageReport,
-  type UsageRow,
-} from '../../observability/usage.ts';
 import type { Metric, Report } from './messages.ts';
 import type { WorkerHandle } from './worker-handle.ts';
 
@@ -25,8 +17,6 @@ export class CombinedMetrics implements MetricsSource {
   readonly #workers = new Set<WorkerHandle>();
   /** Counters and histograms of exited workers, summed. */
   #retired: readonly Metric[] = [];
-  readonly #since = new Date();
-  #retiredUsage: readonly UsageReport[] = [];
   readonly #registry = new Registry();
   readonly #exits: Counter;
 
@@ -60,8 +50,6 @@ export class CombinedMetrics implements MetricsSource {
       [...this.#retired],
       counted,
     ]).getMetricsAsArray() as Metric[];
-    const usages = [...this.#retiredUsage, worker.report.usage];
-    this.#retiredUsage = [combineUsage(this.#since, usages)];
   }
 
   async print(): Promise<{ contentType: string; text: string }> {
@@ -79,12 +67,6 @@ export class CombinedMetrics implements MetricsSource {
     return { contentType: combined.contentType, text: await combined.metrics() };
   }
 
-  async readUsage(): Promise<UsageReport> {
-    await this.#refreshReports();
-    const usages = this.#reports().map(({ usage }) => usage);
-    return combineUsage(this.#since, [...this.#retiredUsage, ...usages]);
-  }
-
   #reports(): Report[] {
     return [...this.#workers].flatMap(({ report }) => report ?? []);
   }
@@ -92,70 +74,4 @@ export class CombinedMetrics implements MetricsSource {
   async #refreshReports(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.refreshReport()));
   }
-}
-
-/** In the form of one process: the clients with the most requests, as many as one process would name. */
-function combineUsage(since: Date, reports: readonly UsageReport[]): UsageReport {
-  const all = reports.flatMap(({ usage }) => usage);
-  const clients = merge(
-    all.filter(({ client }) => client !== other),
-    ({ client }) => client,
-    addRows,
-  );
-  const most = clients.sort((a, b) => b.requests - a.requests).slice(0, maxNames);
-  const names = new Set(most.map(({ client }) => client));
-  const rows = merge(
-    all.map((row) => (names.has(row.client) ? row : { ...row, client: other, version: other })),
-    ({ client, version, interface: kind, route }) => JSON.stringify([client, version, kind, route]),
-    addRows,
-  );
-  return {
-    since,
-    namesForgotten: reports.reduce((sum, { namesForgotten }) => sum + namesForgotten, 0),
-    usage: sortUsage(rows.map(dropOldDays)),
-  };
-}
-
-/** Drops expired days: the report of an exited worker still has them. */
-function dropOldDays(row: UsageRow): UsageRow {
-  const now = Date.now();
-  const days = recentDays(row.days, now);
-  return { ...row, days, requestsADay: meanOfDays(days, row.firstSeen, now) };
-}
-
-/** Groups by key, and adds up each group. */
-function merge<Item>(
-  items: readonly Item[],
-  keyOf: (item: Item) => string,
-  add: (a: Item, b: Item) => Item,
-): Item[] {
-  const merged = new Map<string, Item>();
-  for (const item of items) {
-    const before = merged.get(keyOf(item));
-    merged.set(keyOf(item), before ? add(before, item) : item);
-  }
-  return [...merged.values()];
-}
-
-function addRows(a: UsageRow, b: UsageRow): UsageRow {
-  const parameters = merge(
-    [...a.parameters, ...b.parameters],
-    ({ name }) => name,
-    (x, y) => ({ ...y, requests: x.requests + y.requests }),
-  );
-  return {
-    ...a,
-    requests: a.requests + b.requests,
-    statuses: addNumbers(a.statuses, b.statuses),
-    parameters: parameters.sort((x, y) => y.requests - x.requests),
-    firstSeen: a.firstSeen < b.firstSeen ? a.firstSeen : b.firstSeen,
-    lastSeen: a.lastSeen > b.lastSeen ? a.lastSeen : b.lastSeen,
-    days: addNumbers(a.days, b.days),
-  };
-}
-
-function addNumbers<Numbers extends Readonly<Record<string, number>>>(a: Numbers, b: Numbers) {
-  const sum: Record<string, number> = { ...a };
-  for (const [name, number] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + number;
-  return sum as Numbers;
 }

@@ -1,7 +1,6 @@
 // Messages between the parent and its workers, sent as structured clones, which keep dates.
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import type { Config } from '../../config.ts';
-import type { UsageReport } from '../../observability/usage.ts';
 
 export type Metric = MetricObjectWithValues<
   MetricValue<string> & {
@@ -13,7 +12,6 @@ export type Metric = MetricObjectWithValues<
 /** Counts of a worker since its start. */
 export interface Report {
   readonly metrics: readonly Metric[];
-  readonly usage: UsageReport;
 }
 
 export interface StartMessage {

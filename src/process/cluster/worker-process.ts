@@ -121,6 +121,6 @@ export class WorkerProcess {
     const own = this.#running?.service.metrics;
     if (!own) return undefined;
     const metrics = (await own.registry.getMetricsAsJSON()) as Report['metrics'];
-    return { metrics, usage: await own.readUsage() };
+    return { metrics };
   }
 }
