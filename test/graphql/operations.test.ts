@@ -96,15 +96,15 @@ describe('the log', () => {
     for (const line of lines().slice(1)) expect(line).not.toHaveProperty('viewer');
   });
 
-  test('has a line at debug for bytes that are no request, with the id in the answer', async () => {
+  test('has a line for bytes that are not a request, with the id in the answer', async () => {
     const { app, lines } = await openLoggedGateway('debug');
     const tooLong = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
     const answers = [await sendRaw(app, 'nonsense\r\n\r\n'), await sendRaw(app, tooLong)];
     const ids = answers.map((answer) => /\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1]);
     expect(new Set(ids).size).toBe(2);
     expect(lines().filter(({ msg }) => msg === 'unreadable')).toMatchObject([
-      { level: 'debug', requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
-      { level: 'debug', requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
+      { level: 'info', requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
+      { level: 'info', requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
     ]);
   });
 
