@@ -9,6 +9,7 @@ import Fastify, {
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createAdmission, createWriteGuard } from './admission/admission.ts';
+import { admitBodies } from './admission/bodies.ts';
 import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { keepCookieAnswersPrivate } from './admission/cookies.ts';
 import { Credentials } from './admission/credentials.ts';
@@ -39,7 +40,7 @@ import {
 import { encodeJson } from './http/json.ts';
 import { decorateDisconnectSignal, type Shutdown } from './http/server/connections.ts';
 import { serveHealth } from './http/server/health.ts';
-import { createServer, expectBodies } from './http/server/server.ts';
+import { createServer } from './http/server/server.ts';
 import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';
 import { clientOf } from './observability/clients.ts';
 import { createLogThrottle, logAnswers } from './observability/log.ts';
@@ -110,7 +111,7 @@ export async function buildApp(
         });
   app.addHook('onRequest', setSecurityHeaders);
   followAnswers(app, config);
-  expectBodies(app);
+  admitBodies(app);
 
   const execution = createExecution(config, database, options);
   const streams = new EventStreams(config.maxStreams);

@@ -1,6 +1,6 @@
 // Tasks: work with a time limit that requests share, cancelled when all of them have disconnected.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { timedOut } from '../errors.ts';
+import { HttpError, timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';
 import type { Origin } from './fair-queue.ts';
 
@@ -146,7 +146,7 @@ export class SharedTask<Result> {
     return new Promise((settle, reject) => {
       const leave = () => {
         release();
-        const error = timedOut();
+        const error = signal.reason instanceof HttpError ? signal.reason : timedOut();
         reject(error);
         this.#waiting--;
         if (this.#waiting === 0) this.#stop.abort(error);

@@ -5,7 +5,7 @@ import { type Admit, type OperationCaller, RequestCaller } from '../admission/ad
 import type { Config } from '../config.ts';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import type { HttpError } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import { requireHost } from '../http/base-url.ts';
 import type { EventStreams } from '../http/event-stream.ts';
 import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
@@ -180,7 +180,8 @@ function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  if (request.signal.aborted) {
+  const { aborted, reason } = request.signal;
+  if (aborted && !(reason instanceof HttpError)) {
     // Nobody is answered, so nothing is counted or logged.
     reply.hijack().raw.destroy();
     return reply;

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { connectTo } from '../support/databases/connections.ts';
+import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { addressOf, countBlocked, lockOutfits, sendPart } from '../support/faults/clients.ts';
 import { keepLog, openForTest, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
@@ -201,7 +201,7 @@ describe('a connection that the client has half-closed', () => {
   });
 
   test('gets none that takes long, and its SQL is stopped', async () => {
-    const url = gateway.config.databaseUrl ?? '';
+    const url = databaseUrlOf(gateway.database.pool);
     const [watcher, unlock] = [await connectTo(url), await lockOutfits(url)];
     const before = log.lines().length;
     const answer = half(`GET /api/outfits/ ${headers}\r\n`);

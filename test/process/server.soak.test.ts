@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -172,4 +172,17 @@ test.each<[string, Record<string, string>]>([
   for (const word of [authorization.slice('Bearer '.length), secret]) {
     expect(said).not.toContain(word);
   }
+});
+
+test('a line says that all file descriptors are in use, and the next client after that is answered', async () => {
+  const server = runServer(await migratedEnvironmentOf('PostgreSQL'));
+  const base = await baseOf(server);
+  const { hostname: host, port } = new URL(base);
+  execFileSync('prlimit', ['--pid', `${server.child.pid}`, '--nofile=100:100']);
+  const sockets = Array.from({ length: 120 }, () =>
+    connect({ host, port: Number(port) }).on('error', () => {}),
+  );
+  await server.until(/"code":"EMFILE","msg":"no file descriptor is free: .*\(ulimit -n\)"/);
+  for (const socket of sockets) socket.destroy();
+  await expect.poll(() => statuses(base).catch(() => [])).toEqual([200, 200, 200]);
 });

@@ -1,6 +1,8 @@
 // The end of connections: client disconnects, unread bodies, graceful shutdown and drain.
+import { close, open } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { devNull } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
@@ -16,21 +18,27 @@ export function decorateDisconnectSignal(app: FastifyInstance): void {
   });
 }
 
-const signals = new WeakMap<Socket, AbortSignal>();
+const disconnects = new WeakMap<Socket, AbortController>();
 
 /** For requests without a route too: Fastify does not decorate them. */
 export function disconnectSignalOf(socket: Socket): AbortSignal {
-  const signal = signals.get(socket) ?? createSignal(socket);
-  signals.set(socket, signal);
-  return signal;
+  return disconnectOf(socket).signal;
 }
 
-function createSignal(socket: Socket): AbortSignal {
+/** Ends what requests of a connection wait for by an error, as if the client had disconnected. */
+export function disconnectFor(socket: Socket, error: Error): void {
+  disconnectOf(socket).abort(error);
+}
+
+function disconnectOf(socket: Socket): AbortController {
+  const existing = disconnects.get(socket);
+  if (existing) return existing;
   const disconnect = new AbortController();
+  disconnects.set(socket, disconnect);
   if (socket.destroyed) disconnect.abort();
   else socket.once('close', () => disconnect.abort());
   onHalfClose(socket, () => setTimeout(disconnectUnanswered, halfClosedTime, socket).unref());
-  return disconnect.signal;
+  return disconnect;
 }
 
 /**
@@ -97,6 +105,20 @@ export function closeInStages(socket: Socket): void {
   socket.setTimeout(lingering.silent, close).once('close', () => clearTimeout(timer));
   socket.resume();
 }
+
+/** Logs that all file descriptors are in use: the system then closes new connections, and reports it to nobody. */
+export function watchDescriptors(app: FastifyInstance): void {
+  const timer = setInterval(() => {
+    open(devNull, 'r', (error, descriptor) => {
+      if (!error) return close(descriptor);
+      const { code } = error;
+      app.log.error({ code }, 'no file descriptor is free: new connections are reset (ulimit -n)');
+    });
+  }, descriptorInterval).unref();
+  app.addHook('onClose', async () => clearInterval(timer));
+}
+
+const descriptorInterval = 2_000;
 
 /** Milliseconds between the failing readiness and the end of listening: load balancers look meanwhile. */
 const readinessDelay = 1_000;

@@ -12,7 +12,7 @@ import { type AddressInfo, createServer as createTcpServer, isIPv6 } from 'node:
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config.ts';
 import { hasBody } from '../headers.ts';
-import { readBehind } from './connections.ts';
+import { readBehind, watchDescriptors } from './connections.ts';
 
 /** Milliseconds. Without timeouts, slow clients would hold connections for good. */
 const timeouts = {
@@ -70,15 +70,6 @@ export function sendContinue(response: ServerResponse): void {
   if (expecting.delete(response)) response.writeContinue();
 }
 
-/** Sends `100 Continue` only to who is let in, and whose body is not too large. */
-export function expectBodies(app: FastifyInstance): void {
-  app.addHook('preParsing', ({ headers, routeOptions }, reply, payload, done) => {
-    const length = Number(headers['content-length'] ?? 0);
-    if (length <= (routeOptions.bodyLimit ?? Infinity)) sendContinue(reply.raw);
-    done(null, payload);
-  });
-}
-
 type Address = Pick<Config, 'host' | 'port'>;
 
 /** Listens on both addresses of localhost: with a server factory, Fastify takes only the first one. Returns the URL. */
@@ -88,6 +79,7 @@ export async function listen(
   findAddresses = (name: string) => lookup(name, { all: true }),
 ): Promise<string> {
   const others: Server[] = [];
+  watchDescriptors(app);
   app.addHook('preClose', async () => {
     for (const server of others) server.close();
   });

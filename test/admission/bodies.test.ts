@@ -1,0 +1,56 @@
+// Bodies that wait: their bytes are counted by sender, and the largest holder makes room.
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { getHeapStatistics } from 'node:v8';
+import { expect, onTestFinished, test } from 'vitest';
+import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
+import { addressOf, countBlocked, lockOutfits } from '../support/faults/clients.ts';
+import { openForTest } from '../support/gateway.ts';
+import { baseOfApp } from '../support/http/event-stream.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+
+/** Bodies of 1 MB that fit into their share of the heap. */
+const most = Math.floor(getHeapStatistics().heap_size_limit / 8 / 16 / 1_000_000);
+
+test.each([
+  ['arrives', '/graphql', 1],
+  ['arrives', '/api/outfits/', 1],
+  ['waits for the database', '/graphql', 0],
+])(
+  'a 503 ends the newest request of the largest holder when a body that %s leaves no room: %s',
+  async (_name, path, lacking) => {
+    const gateway = await openForTest('PostgreSQL', [], { AUTH_JWT_SECRET: secret });
+    const address = addressOf(await baseOfApp(gateway.app));
+    const url = databaseUrlOf(gateway.database.pool);
+    const [watcher, unlock] = [await connectTo(url), await lockOutfits(url)];
+    onTestFinished(() => void watcher.end());
+    const size = 1_000_000;
+    const open = async (from: number, number: number) => {
+      const begin = `{"query":"{ outfits { count } }","extensions":{"number":"${number} `;
+      const body = `${begin.padEnd(size - 3, 'x')}"}}`;
+      const { authorization } = (await signIn(from)) as { authorization: string };
+      const socket = connect({ ...address, localAddress: `127.0.0.${from}` });
+      onTestFinished(() => void socket.destroy());
+      await once(socket.on('error', () => {}).setEncoding('utf8'), 'connect');
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`,
+      );
+      socket.write(body.slice(0, size - lacking));
+      return socket;
+    };
+    const sockets: Socket[] = [];
+    for (let number = 0; number < most - 1; number += 1) {
+      sockets.push(await open(2, number));
+    }
+    if (!lacking) await expect.poll(() => countBlocked(watcher)).toBeGreaterThan(0);
+    const newest = sockets.at(-1) as Socket;
+    const refused = once(newest, 'data');
+    const others = [await open(3, 1), await open(3, 2)];
+    expect(String(await refused)).toMatch(/^HTTP\/1\.1 503 [^{]*connection: close[\s\S]*busy/i);
+    await unlock();
+    for (const socket of [...others, ...sockets.slice(0, 1)]) {
+      socket.write('}'.repeat(lacking));
+      expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 (?:200|400) /);
+    }
+  },
+);
