@@ -8,8 +8,8 @@ import { reasonOf } from '../database/readiness.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import { HttpError } from '../errors.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
+import { createFetchPage } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
-import { createFetchPage } from '../transfer/source/fetch-page.ts';
 import { type Io, untilAborted } from './command.ts';
 import { createLine, withSettings } from './options/command-line.ts';
 

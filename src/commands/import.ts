@@ -13,6 +13,8 @@ import {
 } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import { parseHeaders } from '../old-listing/fetch-page.ts';
+import { SourceError } from '../old-listing/page.ts';
 import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
 import { dryRun } from '../transfer/import/dry-run.ts';
@@ -21,8 +23,6 @@ import { importPeople, type PeopleOutcome } from '../transfer/import/likes-and-u
 import { describeDryRun, describeOutcome } from '../transfer/import/outcome.ts';
 import { Pruner } from '../transfer/import/prune.ts';
 import { Reporter, RoundReporter } from '../transfer/reporter.ts';
-import { SourceError } from '../transfer/source/batch.ts';
-import { parseHeaders } from '../transfer/source/fetch-page.ts';
 import { fingerprintFiles } from '../transfer/source/files.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';

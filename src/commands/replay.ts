@@ -3,8 +3,8 @@ import { ConfigError, decimal, legacyHostFor, readConfig, wholeNumber } from '..
 import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
 import { Report } from '../legacy/verify/report.ts';
+import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
 import { formatNumber, type Output, Reporter } from '../transfer/reporter.ts';
-import { hide, parseHeaders } from '../transfer/source/fetch-page.ts';
 import type { Io } from './command.ts';
 import { as, asList, createLine, withSettings } from './options/command-line.ts';
 import {

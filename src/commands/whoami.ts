@@ -4,7 +4,7 @@ import { Credentials } from '../admission/credentials.ts';
 import { ConfigError, legacyHostFor, readConfig } from '../config.ts';
 import { HttpError, messageOf } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
-import { parseHeaders } from '../transfer/source/fetch-page.ts';
+import { parseHeaders } from '../old-listing/fetch-page.ts';
 import type { Io } from './command.ts';
 import { asList, createLine, withSettings } from './options/command-line.ts';
 

@@ -5,9 +5,9 @@ import { type Admit, type GuardWrite, RequestCaller } from '../admission/admissi
 import type { Config } from '../config.ts';
 import { readBaseUrl } from '../http/base-url.ts';
 import { acceptsJson } from '../http/content-negotiation.ts';
+import { announceDeprecation, type DeprecationConfig } from '../http/deprecation.ts';
 import { sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
-import { announceDeprecation, type DeprecationConfig } from './deprecation.ts';
 import { describeRecord } from './describe.ts';
 import {
   createPathTest,

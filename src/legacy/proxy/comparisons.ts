@@ -4,11 +4,11 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify
 import { type Answer, toAnswer } from '../../http/client.ts';
 import { hasBody } from '../../http/headers.ts';
 import { createLogThrottle } from '../../observability/log.ts';
-import { InnerApp, type InnerRequest } from '../../rest/inner-app.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import { type Accepted, isAccepted } from '../compare/difference.ts';
 import { bufferAnswer, NotComparable, refuseLarge } from './answer-buffer.ts';
 import { ComparisonBudget } from './comparison-budget.ts';
+import { InnerApp, type InnerRequest } from './inner-app.ts';
 import type { LegacyMetrics, Outcome } from './metrics.ts';
 
 interface ComparisonOptions {

@@ -1,8 +1,8 @@
 // Parses the requests of an access log: common, combined or JSON format.
 import type { Readable } from 'node:stream';
 import { messageOf } from '../../errors.ts';
-import { SourceError } from '../../transfer/source/batch.ts';
-import { openInput, readLines } from '../../transfer/source/lines.ts';
+import { openInput, readLines } from '../../old-listing/lines.ts';
+import { SourceError } from '../../old-listing/page.ts';
 
 export interface LoggedRequest {
   readonly method: string;

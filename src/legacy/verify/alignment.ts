@@ -1,6 +1,6 @@
 // Merges two listings record by record while they are read. A record that one listing lacks shifts all
 // later records, and must be reported once, not on every later page.
-import { IdSet } from '../../transfer/source/id-set.ts';
+import { IdSet } from '../../old-listing/id-set.ts';
 import type { PageRecord } from '../compare/listing-page.ts';
 
 interface AlignmentEvents {

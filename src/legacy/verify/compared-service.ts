@@ -1,13 +1,13 @@
 // One of the two compared services, over HTTP: targets are sent unchanged, and answers are not interpreted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, HttpClient, UndecodableError } from '../../http/client.ts';
-import { maxPageBytes, SourceError } from '../../transfer/source/batch.ts';
+import { maxPageBytes, SourceError } from '../../old-listing/page.ts';
 import {
   isTemporary,
   type RetryOptions,
   maxAttempts as rateLimitedAttempts,
   retry,
-} from '../../transfer/source/retry.ts';
+} from '../../old-listing/retry.ts';
 import type { Kind } from '../compare/difference.ts';
 import { servedByHeader } from '../proxy/forwarded-headers.ts';
 

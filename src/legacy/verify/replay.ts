@@ -1,8 +1,7 @@
 // Replays the requests of access logs against the old service and this one, and compares the answers.
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
-import type { Reporter } from '../../transfer/reporter.ts';
-import { SourceError } from '../../transfer/source/batch.ts';
+import { type Progress, SourceError } from '../../old-listing/page.ts';
 import { type LoggedRequest, readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
 import { type ComparedService, limitRate, type Method } from './compared-service.ts';
@@ -45,7 +44,7 @@ const maxPatterns = 20;
 type Patterns = Map<string, { readonly target: string; readonly methods: Set<string> }>;
 
 /** Collects the distinct requests of the logs, then sends each to both services. @throws SourceError for an unreadable log */
-export async function replay(options: ReplayOptions, reporter: Reporter): Promise<ReplayOutcome> {
+export async function replay(options: ReplayOptions, reporter: Progress): Promise<ReplayOutcome> {
   const { report, signal, concurrency, rate, wait, origins } = options;
   // Each request adds a listener; Node.js reports more than ten as a leak.
   setMaxListeners(4 * concurrency + 10, signal);
@@ -87,7 +86,7 @@ export async function replay(options: ReplayOptions, reporter: Reporter): Promis
     : { ...outcome, broken: { asked, sentence: checker.unreachable } };
 }
 
-async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter: Reporter) {
+async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter: Progress) {
   const counts = new Map<string, number>();
   const patterns: Patterns = new Map();
   const left = { method: 0, path: 0, unreadable: 0, tooMany: 0 };

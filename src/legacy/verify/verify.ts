@@ -1,10 +1,9 @@
 // Compares a live listing with this service: every ordering, and the edge cases of the contract.
 
-import type { Reporter } from '../../transfer/reporter.ts';
-import { SourceError } from '../../transfer/source/batch.ts';
-import { createFetchPage, isSameHost } from '../../transfer/source/fetch-page.ts';
-import { IdSet } from '../../transfer/source/id-set.ts';
-import { readPage } from '../../transfer/source/listing.ts';
+import { createFetchPage, isSameHost } from '../../old-listing/fetch-page.ts';
+import { IdSet } from '../../old-listing/id-set.ts';
+import { readPage } from '../../old-listing/listing.ts';
+import { type Progress, SourceError } from '../../old-listing/page.ts';
 import type { Difference } from '../compare/difference.ts';
 import { isOfRecordList, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
 import { Checker } from './checker.ts';
@@ -52,7 +51,7 @@ interface VerifyOutcome {
 /** Memory: a bit for each id. A failure after all retries ends it. @throws SourceError when a listing cannot be read at all */
 export async function verifyListing(
   options: VerifyOptions,
-  reporter: Reporter,
+  reporter: Progress,
 ): Promise<VerifyOutcome> {
   const { listing, headers, report, signal, timeout, wait } = options;
   const notify = (sentence: string) => reporter.note(sentence);
@@ -105,7 +104,7 @@ interface ListingFacts {
 
 async function compareAll(
   { sample, origins }: VerifyOptions,
-  reporter: Reporter,
+  reporter: Progress,
   checker: Checker,
   { count, pageSize, done }: ListingFacts,
 ): Promise<void> {

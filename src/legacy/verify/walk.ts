@@ -1,6 +1,6 @@
 // Compares one ordering of a live listing page by page, or in a sample of its pages.
-import type { IdSet } from '../../transfer/source/id-set.ts';
-import { createEndWatch } from '../../transfer/source/listing.ts';
+import type { IdSet } from '../../old-listing/id-set.ts';
+import { createEndWatch } from '../../old-listing/listing.ts';
 import type { Difference } from '../compare/difference.ts';
 import { type ListingPage, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
 import { Alignment, type Placed, toNumber } from './alignment.ts';

@@ -2,9 +2,9 @@
 import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
 import type { Config } from '../../config.ts';
 import { invalidKey } from '../../errors.ts';
+import type { DeprecationConfig } from '../../http/deprecation.ts';
 import { version } from '../../package.ts';
 import { findFields, mediaTypes } from '../create.ts';
-import type { DeprecationConfig } from '../deprecation.ts';
 import { allowOf, type Route } from '../routes.ts';
 import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from './answers.ts';
 import { describeParameters, readDocumentOf } from './parameters.ts';

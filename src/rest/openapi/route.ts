@@ -2,10 +2,10 @@
 
 import type { FastifyInstance } from 'fastify';
 import { readBaseUrl } from '../../http/base-url.ts';
+import { announceDeprecation } from '../../http/deprecation.ts';
 import { encodeJson } from '../../http/json.ts';
 import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
 import type { RestOptions } from '../adapter.ts';
-import { announceDeprecation } from '../deprecation.ts';
 import { answerErrors, methodNotAllowed } from '../errors.ts';
 import type { DocumentOptions } from './document.ts';
 

@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import { exactTypes } from '../../database/read.ts';
 import { inTransaction } from '../../database/transaction.ts';
+import { IdSet } from '../../old-listing/id-set.ts';
 import {
   type Columns,
   type FlatRow,
@@ -14,7 +15,6 @@ import {
 } from '../../outfits/row.ts';
 import { readFirstId } from '../../outfits/writes/bulk.ts';
 import type { Reporter } from '../reporter.ts';
-import { IdSet } from '../source/id-set.ts';
 import type { Bases } from '../source/record.ts';
 import { readRows, type SourceOptions } from '../source/source.ts';
 import {

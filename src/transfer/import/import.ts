@@ -1,5 +1,7 @@
 // Imports a source in batches, resumed from the checkpoint of an interrupted run.
 import type pg from 'pg';
+import { IdSet } from '../../old-listing/id-set.ts';
+import type { Position } from '../../old-listing/page.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
 import {
   type Removed,
@@ -11,8 +13,6 @@ import {
   saveOutfits,
 } from '../../outfits/writes/bulk.ts';
 import { formatNumber, type Output, type Reporter } from '../reporter.ts';
-import type { Position } from '../source/batch.ts';
-import { IdSet } from '../source/id-set.ts';
 import type { Bases } from '../source/record.ts';
 import { type CheckedBatch, readRows, type SourceOptions } from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';

@@ -1,5 +1,6 @@
 // import --likes and --users: rows beside the outfits, upserted in batches. Running it again changes nothing.
 import type pg from 'pg';
+import type { Batch } from '../../old-listing/page.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
 import {
   raiseSequences,
@@ -14,7 +15,6 @@ import {
   saveLikes,
 } from '../../outfits/writes/likes.ts';
 import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
-import type { Batch } from '../source/batch.ts';
 import { type CheckedRow, checkLike, checkUser } from '../source/record.ts';
 import { checkParts, readBatches, type SourceOptions } from '../source/source.ts';
 import { reasonAgainstRemoval } from './outcome.ts';

@@ -1,9 +1,10 @@
 // The report of an import or a dry run, line by line, with the fields that are not saved.
 import type { Config } from '../../config.ts';
+import type { IdSet } from '../../old-listing/id-set.ts';
+import { readProperty } from '../../old-listing/page.ts';
 import type { Removed } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
-import type { IdSet } from '../source/id-set.ts';
-import { type Bases, fieldNames, readProperty, shorten, userFieldNames } from '../source/record.ts';
+import { type Bases, fieldNames, shorten, userFieldNames } from '../source/record.ts';
 import type { Progress } from './checkpoint.ts';
 
 export interface ImportOutcome {

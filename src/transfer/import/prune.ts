@@ -1,8 +1,8 @@
 // Finds outfits of the database that a source does not have, and removes those that two crawls did not have.
 import type pg from 'pg';
+import { IdSet } from '../../old-listing/id-set.ts';
 import { deleteOutfits } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
-import { IdSet } from '../source/id-set.ts';
 import type { ImportOutcome } from './outcome.ts';
 
 const idsPerPage = 50_000;

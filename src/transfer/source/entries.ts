@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { cut, messageOf } from '../../errors.ts';
+import { openInput, readLines } from '../../old-listing/lines.ts';
 import {
   asEnvelope,
   type Envelope,
@@ -12,8 +13,7 @@ import {
   type SourceRecord,
   toPart,
   type UnreadablePart,
-} from './batch.ts';
-import { openInput, readLines } from './lines.ts';
+} from '../../old-listing/page.ts';
 
 export type Entry = SourceRecord | UnreadablePart;
 

@@ -4,7 +4,12 @@ import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cut, messageOf } from '../../errors.ts';
-import { type Batch, type Envelope, type ReadOptions, SourceError } from './batch.ts';
+import {
+  type Batch,
+  type Envelope,
+  type ReadOptions,
+  SourceError,
+} from '../../old-listing/page.ts';
 import { type Entry, readEntries } from './entries.ts';
 
 const batchSize = 500;

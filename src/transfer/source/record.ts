@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { cut } from '../../errors.ts';
 import type { User } from '../../generated/prisma/client.ts';
+import { readProperty } from '../../old-listing/page.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import { avatarKey, devices, imageKey, uuid, videoKey } from '../../outfits/writes/input.ts';
@@ -136,10 +137,6 @@ function explain(record: unknown, { path, message }: z.core.$ZodIssue): string {
   const value = path.reduce(readProperty, record);
   if (value === undefined) return `${name} is missing, but must be ${message}`;
   return `${name} is ${shorten(value)}, but must be ${message}`;
-}
-
-export function readProperty(holder: unknown, key: PropertyKey): unknown {
-  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, key) : undefined;
 }
 
 /** A value of a record for a message: one line of at most 80 characters. */

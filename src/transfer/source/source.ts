@@ -1,12 +1,18 @@
 // Reads any kind of source as checked rows, in batches for one transaction each; broken records are reported.
 import { parseUrl } from '../../config.ts';
+import { createFetchPage } from '../../old-listing/fetch-page.ts';
+import { readListing } from '../../old-listing/listing.ts';
+import {
+  type Batch,
+  type ReadOptions,
+  readProperty,
+  SourceError,
+  type SourceRecord,
+} from '../../old-listing/page.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
 import type { Reporter } from '../reporter.ts';
-import { type Batch, type ReadOptions, SourceError, type SourceRecord } from './batch.ts';
-import { createFetchPage } from './fetch-page.ts';
 import { readFiles } from './files.ts';
-import { readListing } from './listing.ts';
-import { type Bases, type CheckedRow, createCheck, findBases, readProperty } from './record.ts';
+import { type Bases, type CheckedRow, createCheck, findBases } from './record.ts';
 
 /** Records per transaction, and milliseconds after which a smaller batch is saved. */
 const batchSize = 1_000;

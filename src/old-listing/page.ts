@@ -1,8 +1,8 @@
 // What every source yields: batches of records with their places; and the envelope of a page.
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { OperatorError } from '../../errors.ts';
-import { isDeeper } from '../../http/json.ts';
+import { OperatorError } from '../errors.ts';
+import { isDeeper } from '../http/json.ts';
 
 /** Limit of a page, a line, or a file that is one document, after decompression. */
 export const maxPageBytes = 64 * 1024 * 1024;
@@ -96,4 +96,14 @@ const envelope = z.object({
 export function asEnvelope(value: unknown, isLinked = false): Envelope | undefined {
   const { data } = envelope.safeParse(value);
   return isLinked || data?.next !== undefined || data?.count !== undefined ? data : undefined;
+}
+
+export function readProperty(holder: unknown, key: PropertyKey): unknown {
+  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, key) : undefined;
+}
+
+/** Shows how a long reading goes on. */
+export interface Progress {
+  note(sentence: string): void;
+  progress(read: number, total: number | undefined): void;
 }

@@ -1,8 +1,8 @@
 // Fetches one page of a listing over HTTP, with the headers of the operator.
 import { isUtf8 } from 'node:buffer';
-import { parseUrl } from '../../config.ts';
-import { type ClientRequest, HttpClient, TooLargeError } from '../../http/client.ts';
-import { maxPageBytes, maxPageSize, SourceError } from './batch.ts';
+import { parseUrl } from '../config.ts';
+import { type ClientRequest, HttpClient, TooLargeError } from '../http/client.ts';
+import { maxPageBytes, maxPageSize, SourceError } from './page.ts';
 
 export type FetchPage = ReturnType<typeof createFetchPage>;
 

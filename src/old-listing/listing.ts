@@ -1,18 +1,18 @@
 // Reads a live listing along its next links, with retries, and detects links that never end.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cut } from '../../errors.ts';
+import { cut } from '../errors.ts';
+import type { FetchPage } from './fetch-page.ts';
+import { IdSet } from './id-set.ts';
 import {
   asEnvelope,
   type Batch,
   type Envelope,
   parseJson,
   type ReadOptions,
+  readProperty,
   SourceError,
   toPart,
-} from './batch.ts';
-import type { FetchPage } from './fetch-page.ts';
-import { IdSet } from './id-set.ts';
-import { readProperty } from './record.ts';
+} from './page.ts';
 import { type Failure, isTemporary, retry } from './retry.ts';
 
 interface ListingOptions extends Omit<ReadOptions, 'stdin'> {

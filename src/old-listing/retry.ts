@@ -1,9 +1,9 @@
 // Retries requests with exponential backoff, jitter and Retry-After.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError } from '../../config.ts';
-import { cut } from '../../errors.ts';
-import { UndecodableError } from '../../http/client.ts';
-import { SourceError } from './batch.ts';
+import { ConfigError } from '../config.ts';
+import { cut } from '../errors.ts';
+import { UndecodableError } from '../http/client.ts';
+import { SourceError } from './page.ts';
 
 export const maxAttempts = 7;
 const firstDelay = 500;

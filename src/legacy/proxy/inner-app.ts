@@ -1,9 +1,9 @@
 // A second app with the REST paths and without a port: internal requests are not logged, counted or limited.
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { decorateClient } from '../http/forwarded.ts';
-import { ignoreQuery } from '../http/headers.ts';
-import { decorateDisconnectSignal } from '../http/server/connections.ts';
+import { decorateClient } from '../../http/forwarded.ts';
+import { ignoreQuery } from '../../http/headers.ts';
+import { decorateDisconnectSignal } from '../../http/server/connections.ts';
 
 export interface InnerRequest {
   readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
