@@ -42,7 +42,6 @@ import { decorateDisconnectSignal, type Shutdown } from './http/server/connectio
 import { serveHealth } from './http/server/health.ts';
 import { createServer } from './http/server/server.ts';
 import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';
-import { clientOf } from './observability/clients.ts';
 import { createLogThrottle, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
@@ -106,7 +105,6 @@ export async function buildApp(
           ownPaths: routes.filter(({ list }) => list).map(({ path }) => path),
           metrics,
           shutdown,
-          clientOf: (request) => clientOf(request).name,
           traceUpstream: tracing?.traceUpstream,
         });
   app.addHook('onRequest', setSecurityHeaders);

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import { type Answer, toAnswer } from '../../http/client.ts';
 import { hasBody } from '../../http/headers.ts';
+import { clientOf } from '../../observability/clients.ts';
 import { createLogThrottle } from '../../observability/log.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import { type Accepted, isAccepted } from '../compare/difference.ts';
@@ -18,7 +19,6 @@ interface ComparisonOptions {
   /** Base of the links of this gateway; undefined: that of the request. */
   readonly publicUrl: string | undefined;
   readonly metrics: LegacyMetrics;
-  readonly clientOf: (request: FastifyRequest) => string;
   readonly log: FastifyBaseLogger;
 }
 
@@ -75,14 +75,14 @@ export class Comparisons {
   /** Undefined for a request that is not in the sample, or cannot be compared. */
   sample(request: FastifyRequest): SampledRequest | undefined {
     const { method, headers, protocol, host, routeOptions, url: target } = request;
-    const { sample, clientOf } = this.options;
+    const { sample } = this.options;
     if (!this.#own || !isCompared(method) || Math.random() * 100 >= sample) return undefined;
     const { url: route = 'none', config } = routeOptions;
     if (!headers.host || hasBody(headers) || ownDocuments.test(route)) return undefined;
     const kept = Object.entries(headers).filter(([name]) => !conditionalHeaders.has(name));
     return {
       ...{ method, headers: Object.fromEntries(kept), protocol, host, target, route },
-      client: clientOf(request),
+      client: clientOf(request).name,
       knownParameters: config.knownParameters,
     };
   }

@@ -47,7 +47,6 @@ interface LegacyOptions {
   readonly credentials: Credentials;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
-  readonly clientOf: (request: FastifyRequest) => string;
   /** Undefined: requests to the old service are not traced. */
   readonly traceUpstream: ((upstream: Upstream) => Upstream) | undefined;
 }
@@ -124,7 +123,7 @@ export class Legacy {
     private readonly app: FastifyInstance,
     options: LegacyOptions,
   ) {
-    const { config, metrics, shutdown, clientOf, traceUpstream = (untraced) => untraced } = options;
+    const { config, metrics, shutdown, traceUpstream = (untraced) => untraced } = options;
     const { legacyUrl = '', legacyHost, legacyTimeout, legacyAccept, publicUrl } = config;
     this.#config = config;
     this.#credentials = options.credentials;
@@ -140,7 +139,7 @@ export class Legacy {
     this.#metrics = new LegacyMetrics(metrics?.registry);
     const accepted = acceptedOf(legacyAccept);
     this.#comparisons = new Comparisons({
-      ...{ sample: config.legacySample, accepted, legacyUrl, publicUrl, clientOf },
+      ...{ sample: config.legacySample, accepted, legacyUrl, publicUrl },
       metrics: this.#metrics,
       log: app.log,
     });
