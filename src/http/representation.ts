@@ -49,7 +49,7 @@ export function matchesIfNoneMatch(header: string | undefined, tag: string): boo
 }
 
 /** Proxies write `-gzip`, `--gzip`, `;gzip`, `:gzip`, `/gzip`. */
-const codingSuffix = /[-;:/._~+]+(?:br|compress|dcb|dcz|deflate|x?-?gzip|zstd)"$/i;
+const codingSuffix = /[-;:/._~+]{1,2}(?:br|compress|dcb|dcz|deflate|x?-?gzip|zstd)"$/i;
 
 function withoutCoding(tag: string): string {
   return tag.replace(/^W\//, '').replace(codingSuffix, '"');
