@@ -38,22 +38,17 @@ function parseRange(text: string): Range {
  * first of `types`.
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
  */
-export function preferredType<Type extends string>(
-  accept: string,
-  types: readonly Type[],
-): { readonly type: Type; readonly weight: number } | undefined {
+export function preferredType<Type extends string>(accept: string, types: readonly Type[]) {
   const ranges = parseRanges(accept);
-  let best: { type: Type; weight: number; place: number } | undefined;
-  for (const type of types) {
-    const names = [type, `${type};`, `${type.split('/', 1)[0]}/*`, '*/*'];
-    const name = names.find((one) => ranges.some((range) => range.name === one));
-    for (const [place, range] of ranges.entries()) {
-      if (range.name !== name || range.weight === 0) continue;
-      const lead = range.weight - (best?.weight ?? 0) || (best?.place ?? 0) - place;
-      if (lead > 0) best = { type, weight: range.weight, place };
-    }
-  }
-  return best;
+  const placeOf = (name: string) => ranges.findIndex((range) => range.name === name);
+  const [best] = types
+    .map((type) => {
+      const names = [type, `${type};`, `${type.split('/', 1)[0]}/*`, '*/*'];
+      const place = names.map(placeOf).find((found) => found !== -1) ?? -1;
+      return { type, place, weight: ranges[place]?.weight ?? 0 };
+    })
+    .sort((a, b) => b.weight - a.weight || a.place - b.place);
+  return best && best.weight > 0 ? best : undefined;
 }
 
 /** Default header of HttpURLConnection in Java: no browser. */

@@ -17,12 +17,9 @@ export function appendVary(reply: FastifyReply, name: string): void {
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.3
  */
 export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string): boolean {
-  let lines = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const header = rawHeaders[index];
-    if (header?.length === name.length && header.toLowerCase() === name) lines += 1;
-  }
-  return lines > 1;
+  const isName = (text: string, index: number) =>
+    index % 2 === 0 && text.length === name.length && text.toLowerCase() === name;
+  return rawHeaders.findIndex(isName) !== rawHeaders.findLastIndex(isName);
 }
 
 export function hasBody(headers: IncomingHttpHeaders): boolean {

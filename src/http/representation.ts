@@ -11,7 +11,8 @@ export interface Compressible {
   readonly body: Buffer;
   /** Whether the first request gets it compressed: for files that each client fetches once and caches. */
   readonly isCompressedEagerly?: boolean;
-  representations?: Representations;
+  /** Its compressed representations, which add at most twice its bytes; undefined: nobody has asked for one. */
+  coded?: Partial<Record<Encoding, Representation | Promise<Representation>>>;
 }
 
 interface Representation {
@@ -67,8 +68,8 @@ export async function sendRepresentation(
   { contentType, tag, shareable, compresses }: SendOptions,
 ): Promise<FastifyReply> {
   const { bytes, encoding } = compresses
-    ? await selectRepresentation(answer, headers['accept-encoding']?.toString())
-    : { bytes: answer.body, encoding: undefined };
+    ? await select(answer, headers['accept-encoding']?.toString())
+    : identityOf(answer);
   // Names in lower case, as Fastify keeps them: others are converted, and looked up, for each answer.
   if (tag) {
     reply.header('cache-control', shareable ? 'no-cache' : 'private, no-cache');
@@ -79,110 +80,74 @@ export async function sendRepresentation(
   return reply.header('content-type', contentType).send(bytes);
 }
 
-function selectRepresentation(answer: Compressible, acceptEncoding?: string) {
-  answer.representations ??= new Representations(answer);
-  return answer.representations.select(acceptEncoding);
-}
-
-/** Compresses in this turn, and the first time already: for an answer that took longer to build than to compress. */
-export function selectAtOnce(answer: Compressible, acceptEncoding?: string): Representation {
-  answer.representations ??= new Representations(answer);
-  return answer.representations.selectAtOnce(acceptEncoding);
-}
-
 /** A strong tag differs for each content coding. */
 export function codedTag(tag: string, encoding: Encoding | undefined): string {
   return encoding ? `${tag.slice(0, -1)}-${encoding}"` : tag;
 }
-
-const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
-
-const brotliOptions = ({ length }: Buffer) => ({
-  // Higher qualities take several times as long, and save a few percent.
-  params: { [BROTLI_PARAM_QUALITY]: 5, [BROTLI_PARAM_SIZE_HINT]: length },
-});
-
-const compress: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> = {
-  br: (bytes) => promisify(brotliCompress)(bytes, brotliOptions(bytes)),
-  gzip: (bytes) => promisify(gzip)(bytes),
-};
-
-const compressAtOnce: Readonly<Record<Encoding, (bytes: Buffer) => Buffer>> = {
-  br: (bytes) => brotliCompressSync(bytes, brotliOptions(bytes)),
-  gzip: gzipSync,
-};
 
 /** Smaller answers fit into one packet anyway. */
 const minBytes = 1_000;
 /** Larger answers take longer to send than to compress. */
 const largeBytes = 1_000_000;
 
-/** The representations of one answer, which add at most twice its bytes. */
-class Representations {
-  readonly #identity: Representation;
-  readonly #coded = new Map<Encoding, Representation | Promise<Representation>>();
-  #isRepeated: boolean;
-
-  constructor({ body: bytes, isCompressedEagerly = bytes.length >= largeBytes }: Compressible) {
-    this.#identity = { bytes, encoding: undefined };
-    this.#isRepeated = isCompressedEagerly;
-  }
-
-  /** Compresses only an answer that is requested a second time, or large. Returns a promise only while compressing. */
-  select(header: string | undefined): Representation | Promise<Representation> {
-    const { encoding, acceptsIdentity } = this.#readAccepted(header);
-    if (!encoding) return this.#identity;
-    if (!this.#isRepeated && acceptsIdentity) {
-      this.#isRepeated = true;
-      return this.#identity;
-    }
-    const existing = this.#coded.get(encoding);
-    if (existing) return existing;
-    const compressing = this.#compress(encoding);
-    this.#coded.set(encoding, compressing);
-    return compressing;
-  }
-
-  selectAtOnce(header: string | undefined): Representation {
-    const { encoding } = this.#readAccepted(header);
-    if (!encoding) return this.#identity;
-    const existing = this.#coded.get(encoding);
-    if (existing && 'bytes' in existing) return existing;
-    return this.#store(encoding, compressAtOnce[encoding](this.#identity.bytes));
-  }
-
-  #readAccepted(header: string | undefined): Partial<ReturnType<typeof parseAccepted>> {
-    const isCoded = header !== undefined && this.#identity.bytes.length >= minBytes;
-    return isCoded ? readAccepted(header) : {};
-  }
-
-  /** In the thread pool, so that other requests do not wait. */
-  async #compress(encoding: Encoding): Promise<Representation> {
-    return this.#store(encoding, await compress[encoding](this.#identity.bytes));
-  }
-
-  #store(encoding: Encoding, bytes: Buffer): Representation {
-    const coded = bytes.length < this.#identity.bytes.length ? { bytes, encoding } : this.#identity;
-    this.#coded.set(encoding, coded);
-    return coded;
-  }
+/** Compresses only an answer that is requested again, or large. Returns a promise only while compressing. */
+function select(answer: Compressible, header: string | undefined) {
+  const { body, coded, isCompressedEagerly = body.length >= largeBytes } = answer;
+  const { encoding, acceptsIdentity } = accepted(body, header);
+  if (encoding) answer.coded ??= {};
+  if (!encoding || !(coded || isCompressedEagerly || !acceptsIdentity)) return identityOf(answer);
+  const existing = coded?.[encoding];
+  if (existing) return existing;
+  // In the thread pool, so that other requests do not wait.
+  const compressing = encoding === 'br' ? brotli(body, brotliOptions(body)) : promisify(gzip)(body);
+  const made = compressing.then((bytes) => keep(answer, encoding, bytes));
+  answer.coded = { ...coded, [encoding]: made };
+  return made;
 }
 
-const readAccepted = memoizeHeader(parseAccepted);
-
-/** By weight; of equals brotli: it is smaller, and its cost is paid once. */
-function parseAccepted(header: string) {
-  const weights = new Map(
-    parseRanges(header).map(({ name, weight }) => [name.replace(/^x-gzip$/, 'gzip'), weight]),
-  );
-  const any = weights.get('*');
-  const identity = weights.get('identity') ?? any ?? 0.001;
-  let best: Encoding | undefined;
-  let most = Math.max(identity, 0);
-  for (const encoding of ['gzip', 'br'] as const) {
-    const weight = weights.get(encoding) ?? any ?? 0;
-    // Of equal weights the later coding wins, and any coding wins over identity.
-    if (weight > 0 && weight >= most) [best, most] = [encoding, weight];
-  }
-  return { encoding: best, acceptsIdentity: identity > 0 };
+/** Compresses in this turn, and the first time already: for an answer that took longer to build than to compress. */
+export function selectAtOnce(answer: Compressible, header: string | undefined): Representation {
+  const { body, coded } = answer;
+  const { encoding } = accepted(body, header);
+  if (!encoding) return identityOf(answer);
+  const existing = coded?.[encoding];
+  if (existing && 'bytes' in existing) return existing;
+  const isBrotli = encoding === 'br';
+  const bytes = isBrotli ? brotliCompressSync(body, brotliOptions(body)) : gzipSync(body);
+  return keep(answer, encoding, bytes);
 }
+
+function keep(answer: Compressible, encoding: Encoding, bytes: Buffer): Representation {
+  const isSmaller = bytes.length < answer.body.length;
+  const made = isSmaller ? { bytes, encoding } : identityOf(answer);
+  answer.coded = { ...answer.coded, [encoding]: made };
+  return made;
+}
+
+const identityOf = ({ body }: Compressible) => ({ bytes: body, encoding: undefined });
+
+const brotli = promisify(brotliCompress);
+const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
+const brotliOptions = ({ length }: Buffer) => ({
+  // Higher qualities take several times as long, and save a few percent.
+  params: { [BROTLI_PARAM_QUALITY]: 5, [BROTLI_PARAM_SIZE_HINT]: length },
+});
+
+function accepted({ length }: Buffer, header: string | undefined) {
+  const isCoded = header !== undefined && length >= minBytes;
+  return isCoded ? parseAccepted(header) : { encoding: undefined, acceptsIdentity: true };
+}
+
+/** By weight; of equals any coding before none, and brotli first: it is smaller, and its cost is paid once. */
+const parseAccepted = memoizeHeader((header) => {
+  const ranges = parseRanges(header.replace(/x-gzip/gi, 'gzip'));
+  const weightOf = (name: string) => ranges.findLast((range) => range.name === name)?.weight;
+  const any = weightOf('*');
+  const identity = weightOf('identity') ?? any ?? 0;
+  const codings = (['br', 'gzip'] as const)
+    .map((encoding) => ({ encoding, weight: weightOf(encoding) ?? any ?? 0 }))
+    .filter(({ weight }) => weight > 0 && weight >= identity)
+    .sort((a, b) => b.weight - a.weight);
+  const acceptsIdentity = (weightOf('identity') ?? any) !== 0;
+  return { encoding: codings[0]?.encoding, acceptsIdentity };
+});
