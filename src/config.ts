@@ -259,7 +259,7 @@ function setting<Value, const Default extends Value | undefined>(
   whenUnset: Default,
   whenUnsetText = describeDefault(whenUnset),
 ) {
-  return { name, schema, whenUnset, whenUnsetText } as Setting<Value | Default>;
+  return { name, schema, whenUnset, whenUnsetText } as Setting<Value | Extract<Default, undefined>>;
 }
 
 /** A setting with a unit; its default is written as in .env. */

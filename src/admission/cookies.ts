@@ -1,12 +1,9 @@
 // AUTH_COOKIES: which cookies are credentials, from which pages they authorise writes, and who may keep the answer.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { parseUrl } from '../config.ts';
+import { type Config, parseUrl } from '../config.ts';
 import { appendVary } from '../http/headers.ts';
 
-export interface OriginConfig {
-  readonly corsOrigins: readonly string[];
-  readonly publicUrl: string | undefined;
-}
+export type OriginConfig = Pick<Config, 'corsOrigins' | 'publicUrl'>;
 
 /** The pairs of these names, as they came; undefined: none has a value. */
 export function pickCookies(

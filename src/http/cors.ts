@@ -1,5 +1,6 @@
 // CORS: the origins whose pages may read answers.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Config } from '../config.ts';
 import { appendVary } from './headers.ts';
 
 /**
@@ -23,17 +24,11 @@ export function corsHeaders(
 
 const ownExposed = 'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
 
-export interface CorsConfig {
-  /** `*` is any origin, without credentials. */
-  readonly corsOrigins: readonly string[];
-  /** With any, pages of origins that are named may ask with `credentials: 'include'`. */
-  readonly authCookies: readonly string[];
-  /** Empty: those of `headersWithCookies` with credentials, and without them any. */
-  readonly corsAllowHeaders: readonly string[];
-  readonly corsExposeHeaders: readonly string[];
-  /** Seconds for which browsers keep the answer to a preflight. */
-  readonly corsMaxAge: number;
-}
+/** `*` in `corsOrigins` is any origin, without credentials; no `corsAllowHeaders` allow the usual ones. */
+export type CorsConfig = Pick<
+  Config,
+  'authCookies' | 'corsAllowHeaders' | 'corsExposeHeaders' | 'corsMaxAge' | 'corsOrigins'
+>;
 
 /** Request headers of pages that send cookies: what this service reads, and those of Django's clients. */
 const headersWithCookies = [
@@ -43,37 +38,36 @@ const headersWithCookies = [
 ].join(', ');
 
 /**
- * Answers preflights. Not @fastify/cors: it sets `Vary` before routes do, and takes every OPTIONS for a preflight.
+ * Answers preflights. Not @fastify/cors: see README.md.
  * @see https://fetch.spec.whatwg.org/#cors-preflight-fetch
  */
 export function enableCors(app: FastifyInstance, config: CorsConfig): void {
   if (config.corsOrigins.length === 0) return;
-
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const { method, headers } = request;
-    const readable = corsHeaders(request, config);
-    if (!readable) return;
-    if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) {
-      const { 'Access-Control-Expose-Headers': _exposed, ...readableLater } = readable;
-      const asked = headers['access-control-request-headers'];
-      const hasCredentials = 'Access-Control-Allow-Credentials' in readable;
-      // Any header: without cookies, a page can send nothing that its own server could not send.
-      const allowedHeaders =
-        config.corsAllowHeaders.join(', ') || (hasCredentials ? headersWithCookies : asked);
-      if (asked !== undefined) reply.header('Access-Control-Allow-Headers', allowedHeaders);
-      const allowed = {
-        ...readableLater,
-        'Access-Control-Allow-Methods': 'GET, HEAD, POST',
-        'Access-Control-Max-Age': `${Math.floor(config.corsMaxAge / 1000)}`,
-        Vary: 'Access-Control-Request-Headers',
-      };
-      return reply.code(204).headers(allowed).send();
-    }
+    const { 'Access-Control-Expose-Headers': exposed, ...readable } =
+      corsHeaders(request, config) ?? {};
+    if (exposed === undefined) return done();
     reply.headers(readable);
+    if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) {
+      reply.header('Access-Control-Expose-Headers', exposed);
+      return done();
+    }
+    const asked = headers['access-control-request-headers'];
+    const usual = 'Access-Control-Allow-Credentials' in readable ? headersWithCookies : asked;
+    // Any header: without cookies, a page can send nothing that its own server could not send.
+    const allowed = config.corsAllowHeaders.join(', ') || usual;
+    if (asked !== undefined) reply.header('Access-Control-Allow-Headers', allowed);
+    reply.headers({
+      'Access-Control-Allow-Methods': 'GET, HEAD, POST',
+      'Access-Control-Max-Age': `${Math.floor(config.corsMaxAge / 1000)}`,
+      Vary: 'Access-Control-Request-Headers',
+    });
+    reply.code(204).send();
   });
-
   // Last, because routes set their own `Vary`. Answers to other origins have it too: they lack headers.
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     appendVary(reply, 'Origin');
+    done(null, payload);
   });
 }
