@@ -15,11 +15,8 @@ export const kindMeanings = {
   'record-order': 'records come in another order',
   'record-number': 'a record is missing here, or is only here',
   'error-body': 'another body of an error',
-  'not-json': 'one side answers JSON, the other something else',
-  'byte-order-mark': 'one side begins with a byte order mark',
-  'not-utf-8': 'one side has bytes that are not UTF-8',
-  'trailing-bytes': 'one side goes on behind the JSON document',
-  'broken-encoding': 'one side is compressed in a way that cannot be decompressed',
+  'not-json':
+    'one side answers what some apps cannot read as JSON: other content, a byte-order-mark, not-utf-8, trailing-bytes, compression (as its place)',
   'bytes-only': 'the same JSON, written in another way (escapes, spaces, numbers)',
   'previous-page-1': 'decided: `previous` of page 2 has `page=1` here',
   'unknown-ordering': 'decided: an unknown `ordering` is a 400 here, and the default order there',
