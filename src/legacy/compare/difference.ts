@@ -15,8 +15,7 @@ export const kindMeanings = {
   'record-order': 'records come in another order',
   'record-number': 'a record is missing here, or is only here',
   'error-body': 'another body of an error',
-  'not-json':
-    'one side answers what some apps cannot read as JSON: other content, a byte-order-mark, not-utf-8, trailing-bytes, compression (as its place)',
+  'not-json': 'one side is not JSON, or not in a way that all apps can read; its place says why',
   'bytes-only': 'the same JSON, written in another way (escapes, spaces, numbers)',
   'previous-page-1': 'decided: `previous` of page 2 has `page=1` here',
   'unknown-ordering': 'decided: an unknown `ordering` is a 400 here, and the default order there',
