@@ -8,6 +8,10 @@ type Request = Pick<TaskScope, 'isRefused' | 'sender' | 'signal'>;
 
 /** Size of a burst that may be queued, in multiples of the limit. */
 const burst = 8;
+/** Fields from which an execution is heavy: a page of a hundred outfits has two thousand. */
+const heavy = 2_500;
+/** Heavy executions at a time: each of them keeps its rows and its result in memory, and connections busy. */
+const heavyLimits = { slots: 4, perSender: 2 };
 /** Weight of the moving average of durations: 1 / 20. */
 const averaged = 20;
 
@@ -20,6 +24,7 @@ const averaged = 20;
  */
 export class ConcurrencyLimit {
   readonly #lane: Lane;
+  readonly #heavy = new Lane(heavyLimits);
   readonly #refusals = new Refusals(750, 500);
   /** For documents that were parsed or even started, which takes three times as long. */
   readonly #lateRefusals = new Refusals(250, 2000);
@@ -35,6 +40,7 @@ export class ConcurrencyLimit {
     private readonly timeout: number,
   ) {
     this.#lane = new Lane({ slots: max }, () => this.#isOverloaded());
+    this.#heavy.limitWaiting(max);
   }
 
   get running(): number {
@@ -66,6 +72,12 @@ export class ConcurrencyLimit {
     }
   }
 
+  /** Waits for the turn of a heavy execution, without a slot. @returns what ends it */
+  async enterHeavy(request: Request): Promise<() => void> {
+    await this.#heavy.enter(request, request.signal);
+    return () => this.#heavy.leave(request);
+  }
+
   async #acquire(request: Request): Promise<void> {
     const { signal } = request;
     const { waiting } = this;
@@ -95,12 +107,17 @@ export function createTaskStarter(
   timeout: number,
   checkServers: (scope: TaskScope) => void,
 ): StartTask {
-  return (work, sender, after) => {
+  return (work, sender, after, fields = 0) => {
     const limited = async (scope: TaskScope) => {
       await after;
-      const result = await limit.run(work, scope);
-      checkServers(scope);
-      return result;
+      const leave = fields >= heavy && (await limit.enterHeavy(scope));
+      try {
+        const result = await limit.run(work, scope);
+        checkServers(scope);
+        return result;
+      } finally {
+        if (leave) leave();
+      }
     };
     return new SharedTask(timeout, limited, sender);
   };

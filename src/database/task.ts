@@ -47,17 +47,23 @@ export interface Caller {
   readonly sender: string;
 }
 
-/** Creates a task. Its work begins later, and not before `after` has ended. */
+/**
+ * Creates a task. Its work begins later, and not before `after` has ended.
+ * @param fields that it executes at most
+ */
 export type StartTask = <Result>(
   work: () => Promise<Result>,
   sender: string,
   after?: Promise<unknown>,
+  fields?: number,
 ) => SharedTask<Result>;
 
 export interface TaskScope extends Origin {
   readonly signal: StopSignal;
   /** Whether one of its statements has used the lane of expensive statements. */
   isExpensive: boolean;
+  /** Fields that are executed for each of its objects. */
+  fieldsPerObject: number;
   /** Identities of the servers that it has read from. */
   readonly servers: Set<string>;
   /** Whether a lane has rejected it: its response is delayed, after its slot is released. */
@@ -114,6 +120,7 @@ export class SharedTask<Result> {
       signal: this.#stop,
       sender,
       isExpensive: false,
+      fieldsPerObject: 20,
       isRefused: false,
       servers: new Set<string>(),
     };

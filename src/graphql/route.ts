@@ -5,6 +5,7 @@ import { type Admit, type OperationCaller, RequestCaller } from '../admission/ad
 import type { Config } from '../config.ts';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import { takeTurn } from '../database/turns.ts';
 import { HttpError } from '../errors.ts';
 import { requireHost } from '../http/base-url.ts';
 import type { EventStreams } from '../http/event-stream.ts';
@@ -57,6 +58,8 @@ export interface GraphQLOptions {
 }
 
 const path = '/graphql';
+/** Fields that parsing and validating a document takes about as long as. */
+const parsing = 200;
 
 /** Adds the routes of /graphql, and of the SDL if introspection is on. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
@@ -122,6 +125,7 @@ class GraphQLEndpoint {
     const caller = new RequestCaller(request);
     const parsed = this.#readRequest(request);
     const text = documents.textOf(parsed.reference);
+    if (!engine.isKnown(text)) await takeTurn(parsing, { sender: caller.sender });
     const operation = engine.find(text, parsed.operationName, isRead(request) ? 'GET' : 'POST');
     if (!('errors' in operation)) {
       documents.register(parsed.reference);

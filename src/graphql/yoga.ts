@@ -12,6 +12,7 @@ import { useCost } from './plugins/cost.ts';
 import { useDocumentLimits } from './plugins/document-limits.ts';
 import { maskError, useMaskedResults } from './plugins/masked-errors.ts';
 import { useMetrics } from './plugins/metrics.ts';
+import { useTurns } from './plugins/turns.ts';
 
 export interface PipelineOptions extends AnswerCacheOptions {
   readonly schema: GraphQLSchema;
@@ -35,6 +36,7 @@ export function createPipeline(options: PipelineOptions) {
     useMetrics(operations),
     useCost(schema, config, operations),
     useCompiledQueries(operations),
+    useTurns(),
     useMaskedResults(operations),
     useAnswerCache(options, operations),
     ...plugins,

@@ -350,7 +350,10 @@ test('a client of another address gets the newest place of the one that holds th
   // Each holds one.
   await expect(openSocket(base, from('1.1.1.2'))).rejects.toThrow(/^503 .*TOO_MANY_SOCKETS/);
 
-  for (const name of ['1', '2']) first.subscribe(name, oneOutfit);
+  for (const name of ['1', '2']) {
+    first.subscribe(name, oneOutfit);
+    await first.next();
+  }
   const streams = [];
   for (const address of ['1.1.1.1', '1.1.1.1']) {
     const stream = await openStream(base, oneOutfit, { headers: from(address) });

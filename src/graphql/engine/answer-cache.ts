@@ -116,6 +116,7 @@ export class AnswerCache {
 
   /**
    * Reads what `find` has not found, together with others who ask for it.
+   * @param fields that the read executes at most
    * @throws the error of the read; HttpError 503 on timeout
    */
   async read<Value extends Answer>(
@@ -124,13 +125,14 @@ export class AnswerCache {
     caller: Caller,
     found: Found<Value>,
     allowsStale = false,
+    fields = 0,
   ): Promise<Executed<Value>> {
     const state = found.state ?? (await this.#stateFor(allowsStale));
     if (!this.#entries || !state) {
-      return this.startTask(() => read(state), caller.sender).wait(caller);
+      return this.startTask(() => read(state), caller.sender, undefined, fields).wait(caller);
     }
     this.misses += 1;
-    return this.#coalesce(key, read, caller).wait(caller) as Promise<Executed<Value>>;
+    return this.#coalesce(key, read, caller, fields).wait(caller) as Promise<Executed<Value>>;
   }
 
   delete(key: string): void {
@@ -152,7 +154,12 @@ export class AnswerCache {
   }
 
   /** Joins the next read that has not begun: one that has may miss what was committed before this call. */
-  #coalesce(key: string, read: Read<Answer>, { sender }: Caller): SharedTask<Executed<Answer>> {
+  #coalesce(
+    key: string,
+    read: Read<Answer>,
+    { sender }: Caller,
+    fields: number,
+  ): SharedTask<Executed<Answer>> {
     const pending = this.#pending.get(key) ?? {};
     if (pending.next && !pending.next.isStopped) {
       this.onLookup?.('shared');
@@ -164,7 +171,7 @@ export class AnswerCache {
       pending.next = undefined;
       return this.#read(key, read, pending);
     };
-    const next = this.startTask(work, sender, pending.running);
+    const next = this.startTask(work, sender, pending.running, fields);
     pending.next = next;
     next.onEnd(() => {
       if (pending.next === next) pending.next = undefined;

@@ -29,6 +29,11 @@ export class Engine {
     this.#observe = options.observe ?? ((_run, work) => work());
   }
 
+  /** Whether a document has been parsed. */
+  isKnown(text: string): boolean {
+    return this.#pipeline.operations.get(text) !== undefined;
+  }
+
   /** The operation of a document, by its text and name; GET: a mutation is an error. */
   find(
     text: string,

@@ -28,7 +28,11 @@ const serverSentEvents: EventFormat = {
 
 /** @see https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation */
 function formatEvent(name: string, data: Buffer | string): Buffer {
-  return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
+  return Buffer.concat([
+    Buffer.from(`event: ${name}\ndata: `),
+    Buffer.from(data),
+    Buffer.from('\n\n'),
+  ]);
 }
 
 /**

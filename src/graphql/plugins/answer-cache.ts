@@ -77,21 +77,24 @@ class Reader {
 
   async read(): Promise<Executed<Answer>> {
     const { options, operation, run } = this;
-    const { caller, encoding, found } = run;
+    const { caller, cost, encoding, found } = run;
     if (operation.type === 'mutation') options.guardWrite(caller.viewer);
     if (!isShared(operation, caller.viewer, options.contexts)) return this.#answerPersonal();
     run.isShared = true;
     const read = (state: DatabaseState | undefined) => this.#readShared(state);
     const { allowsStale } = caller;
-    const executed = await options.cache.read(encoding.key, read, caller, found, allowsStale);
+    const executed = await options.cache.read(
+      ...([encoding.key, read, caller, found, allowsStale, cost?.fields] as const),
+    );
     if (executed !== personal) return executed;
     run.isShared = false;
     return this.#answerPersonal();
   }
 
   #answerPersonal(): Promise<Executed<Answer>> {
-    const { caller } = this.run;
-    return this.options.startTask(() => this.#readPersonal(), caller.sender).wait(caller);
+    const { caller, cost } = this.run;
+    const work = () => this.#readPersonal();
+    return this.options.startTask(work, caller.sender, undefined, cost?.fields).wait(caller);
   }
 
   async #readPersonal(): Promise<Executed<Answer>> {

@@ -26,7 +26,12 @@ export class Sockets {
   readonly #upgrades;
   readonly #server = new WebSocketServer({
     ...{ noServer: true, clientTracking: false, autoPong: false, maxPayload: 1_048_576 },
-    ...{ closeTimeout: 2_000, handleProtocols: () => GRAPHQL_TRANSPORT_WS_PROTOCOL },
+    // A message after the other, between which others have their turn.
+    ...{
+      closeTimeout: 2_000,
+      allowSynchronousEvents: false,
+      handleProtocols: () => GRAPHQL_TRANSPORT_WS_PROTOCOL,
+    },
   } as ServerOptions);
   readonly #connections = new Set<SocketConnection>();
   readonly #places: Places;

@@ -1,13 +1,11 @@
 // Loaders of single records: one statement for all ids that a step of a request needs.
-import DataLoader from 'dataloader';
 import { memoizeText, type ReadRows } from '../../database/read.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
 import { type FlatRow, joinedRow, rowColumns, rowOf, userColumns } from '../row.ts';
 import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 import { dependenciesOfRecords } from './dependencies.ts';
-
-type Loader<Row> = Pick<DataLoader<number, Row | undefined>, 'load'>;
+import { createLoaderInTurns, type Loader } from './loader.ts';
 
 export type RecordLoaders = ReturnType<typeof createRecordLoaders>;
 
@@ -41,13 +39,11 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
 
 function createLoader<Row extends { readonly id: number }>(
   find: (ids: readonly number[]) => Promise<Row[]>,
-): Loader<Row> {
-  const load = async (ids: readonly number[]) => {
+): Loader<number, Row | undefined> {
+  return createLoaderInTurns(async (ids) => {
     const rows = new Map((await find(ids)).map((row) => [row.id, row]));
     return ids.map((id) => rows.get(id));
-  };
-  // No cache: a read after a write in the same document must see the write.
-  return new DataLoader(load, { cache: false });
+  });
 }
 
 /** Not ANY for one id: PostgreSQL would replan each time, which takes seven times as long as the rest. */

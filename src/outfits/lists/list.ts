@@ -1,7 +1,7 @@
 // Lists of outfits, of all users or of one: numbered pages, keyset pages and counts.
-import DataLoader from 'dataloader';
 import { type Dependencies, dependenciesOfAll } from '../../database/changes/change-log.ts';
 import type { ReadRows } from '../../database/read.ts';
+import { inTurn } from '../../database/turns.ts';
 import { accessOf, isSelective, type OutfitFilter, rangeOf, simplify } from '../filter.ts';
 import type { Ordering, SortKey } from '../ordering.ts';
 import { type FlatRow, type OutfitRow, rowOf } from '../row.ts';
@@ -13,6 +13,7 @@ import {
   type Membership,
   membershipOf,
 } from './dependencies.ts';
+import { createLoaderInTurns } from './loader.ts';
 import {
   beyond,
   countStatement,
@@ -54,9 +55,14 @@ export function createOutfitList(
   const scope = simplify(filter, visibility);
   if (!scope) return emptyList;
   return {
-    page: async (request) => pageOf(await readPage(read, scope, request), request),
-    keysetPage: async (request) =>
-      inOrder((await readRange(read, scope, request)).map(rowOf), request.from),
+    page: async (request) => {
+      const rows = await readPage(read, scope, request);
+      return pageOf(await inTurn(rows, rows.length), request);
+    },
+    keysetPage: async (request) => {
+      const rows = await readRange(read, scope, request);
+      return inOrder((await inTurn(rows, rows.length)).map(rowOf), request.from);
+    },
     count: async () => (await readCounts(read, scope))[0]?.count ?? 0,
   };
 }
@@ -111,20 +117,16 @@ export function createListLoader<Filter, Request, Row extends Owned>(
   find: (owners: readonly number[], filter: Filter, request: Request) => Promise<Row[]>,
 ) {
   type Asked = ListRequest<Filter, Request>;
-  const loader = new DataLoader<Asked, Row[]>(
-    async (requests) => {
-      const found = new Map<string, Map<number, Row[]>>();
-      const readAlike = async ([key, alike]: [string, Asked[]]) => {
-        const { filter, request } = alike[0] as Asked;
-        const owners = [...new Set(alike.map(({ owner }) => owner))];
-        found.set(key, groupBy(await find(owners, filter, request), ownerOf));
-      };
-      await Promise.all([...groupBy(requests, ({ key }) => key)].map(readAlike));
-      return requests.map(({ key, owner }) => found.get(key)?.get(owner) ?? []);
-    },
-    // No cache: a read after a write in the same document must see the write.
-    { cache: false },
-  );
+  const loader = createLoaderInTurns(async (requests: readonly Asked[]) => {
+    const found = new Map<string, Map<number, Row[]>>();
+    const readAlike = async ([key, alike]: [string, Asked[]]) => {
+      const { filter, request } = alike[0] as Asked;
+      const owners = [...new Set(alike.map(({ owner }) => owner))];
+      found.set(key, groupBy(await find(owners, filter, request), ownerOf));
+    };
+    await Promise.all([...groupBy(requests, ({ key }) => key)].map(readAlike));
+    return requests.map(({ key, owner }) => found.get(key)?.get(owner) ?? []);
+  });
   return (owner: number, filter: Filter, request: Request) =>
     loader.load({ owner, filter, request, key: keyOf(filter, request) });
 }

@@ -1,5 +1,6 @@
 // Lists of users, sorted by id: those whose names match a search, and the likers of an outfit.
 import type { Access, ReadRows } from '../../database/read.ts';
+import { inTurn } from '../../database/turns.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
 import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
@@ -24,8 +25,10 @@ export function createUserSearch(read: ReadRows, words: readonly string[]): Rang
     return read<Row>(text, list, { planForValues: true, access: 'unbounded', dependencies });
   };
   return {
-    keysetPage: async (request) =>
-      inOrder(await find<User>((source, add) => rangeOf(source, request, add)), request.from),
+    keysetPage: async (request) => {
+      const rows = await find<User>((source, add) => rangeOf(source, request, add));
+      return inOrder(await inTurn(rows, rows.length), request.from);
+    },
     count: async () => (await find<Counted>(countOf))[0]?.count ?? 0,
   };
 }

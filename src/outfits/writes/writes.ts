@@ -1,5 +1,4 @@
 // Creates, updates, deletes and likes outfits. Only owners update or delete; a like is idempotent for each user.
-import DataLoader from 'dataloader';
 import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
 import type { ReadRows } from '../../database/read.ts';
@@ -11,6 +10,7 @@ import {
 } from '../../generated/prisma/client.ts';
 import { createValues } from '../filter.ts';
 import { columnsOfUser, type RecordLoaders } from '../lists/by-id.ts';
+import { createLoaderInTurns, type Loader } from '../lists/loader.ts';
 import {
   type FlatRow,
   joinedRow,
@@ -193,7 +193,7 @@ const likeStatement = `
   CROSS JOIN LATERAL (SELECT (l.outfit).*) o
   CROSS JOIN LATERAL (SELECT (l.owner).*) u`;
 
-export type ViewerLikes = Pick<DataLoader<number, boolean>, 'load'>;
+export type ViewerLikes = Loader<number, boolean>;
 
 /** Loader of one user's likes: one statement for all outfits of a page. */
 export function createViewerLikes(read: ReadRows, userId: number): ViewerLikes {
@@ -202,7 +202,7 @@ export function createViewerLikes(read: ReadRows, userId: number): ViewerLikes {
     const liked = new Set(rows.map(({ id }) => id));
     return ids.map((id) => liked.has(id));
   };
-  return new DataLoader(load, { cache: false });
+  return createLoaderInTurns(load);
 }
 
 /** $1 user, $2 outfits. */

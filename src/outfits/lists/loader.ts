@@ -1,0 +1,16 @@
+// Loaders: one statement for all that a step of an execution needs, whose results are worked on in turns.
+import DataLoader from 'dataloader';
+import { inTurn } from '../../database/turns.ts';
+
+export interface Loader<Key, Value> {
+  readonly load: (key: Key) => Promise<Value>;
+}
+
+export function createLoaderInTurns<Key, Value>(
+  find: (keys: readonly Key[]) => Promise<Value[]>,
+): Loader<Key, Value> {
+  // No cache: a read after a write in the same document must see the write.
+  const loader = new DataLoader<Key, Value>(find, { cache: false });
+  const giveWay = (value: Value) => inTurn(value, Array.isArray(value) ? value.length + 1 : 1);
+  return { load: (key) => loader.load(key).then(giveWay) };
+}

@@ -1,0 +1,47 @@
+// Turns on the processor: what one sender asks for is executed in slices, between which others are answered.
+import { defaultFieldResolver, type GraphQLObjectType } from 'graphql';
+import { expect, test } from 'vitest';
+import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { schema } from '../../src/graphql/schema.ts';
+import { useGateway } from '../support/gateway.ts';
+
+const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 300, users: 60 })]);
+const fields = 'id title description imageKey created modified likes';
+
+/** Counts the titles that are resolved until the event loop turns. */
+function countTitles() {
+  const counts = { most: 0, all: 0 };
+  let count = 0;
+  const { title } = (schema.getType('Outfit') as GraphQLObjectType).getFields();
+  const { resolve = defaultFieldResolver } = title ?? {};
+  Object.assign(title ?? {}, {
+    resolve: (...args: Parameters<typeof resolve>) => {
+      if (count === 0) {
+        setImmediate(() => {
+          count = 0;
+        });
+      }
+      count += 1;
+      counts.all += 1;
+      counts.most = Math.max(counts.most, count);
+      return resolve(...args);
+    },
+  });
+  return counts;
+}
+
+test('a large document is executed in slices, and its answer is that of its parts', async () => {
+  const ask = async (query: string) => {
+    const payload = { query };
+    return (await gateway.app.inject({ method: 'POST', url: '/graphql', payload })).json().data;
+  };
+  const titles = countTitles();
+  const list = `user { outfits(pageSize: 20) { results { ${fields} } } }`;
+  const query = `{ outfits(pageSize: 100) { count results { ${fields} ${list} } } }`;
+  const { outfits } = await ask(query);
+  expect(titles.all).toBeGreaterThan(300);
+  expect(titles.most).toBeLessThanOrEqual(120);
+  const { id, user } = outfits.results[77];
+  const { node } = await ask(`{ node(id: "${id}") { ... on Outfit { ${fields} ${list} } } }`);
+  expect(node).toEqual({ ...outfits.results[77], user });
+});
