@@ -109,7 +109,12 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const answer = await read(request, base, new RequestCaller(request));
-      return sendRepresentation(request, reply, answer, compresses);
+      return sendRepresentation(request, reply, answer, {
+        contentType: 'application/json',
+        tag: answer.tag,
+        shareable: answer.shareable,
+        compresses: compresses && answer.shareable,
+      });
     },
     handler: async (request, reply) => {
       if (!create) throw internalError();

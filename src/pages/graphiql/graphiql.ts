@@ -3,17 +3,17 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
-import { type Representable, sendRepresentation } from '../../http/representation.ts';
+import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
 import { logo } from '../parts/logo.ts';
 
 const folder = new URL('dist/graphiql/', packageFolder);
 
-interface File extends Representable {
+interface File extends Compressible {
+  readonly headers: Readonly<Record<string, string>>;
   readonly contentType: string;
-  /** Content-Security-Policy of the page. */
-  readonly policy?: string;
+  readonly tag?: string;
 }
 
 type GraphiQLConfig = Pick<Config, 'browsable' | 'compression' | 'graphqlIntrospection'>;
@@ -45,10 +45,10 @@ export class GraphiQL {
     this.#files ??= readFiles(this.config);
     const file = this.#files.get(name);
     if (!file) throw notFound();
-    // Also on a 304.
-    reply.header('Content-Type', file.contentType);
-    if (file.policy) reply.header('Content-Security-Policy', file.policy);
-    return sendRepresentation(request, reply, file, this.#compresses);
+    const { contentType, headers, tag } = file;
+    reply.headers({ ...headers, 'Content-Type': contentType });
+    const options = { contentType, tag, shareable: true, compresses: this.#compresses };
+    return sendRepresentation(request, reply, file, options);
   }
 }
 
@@ -57,8 +57,10 @@ function readFiles(config: GraphiQLConfig): ReadonlyMap<string, File> {
   const file = (type: 'css' | 'javascript', end: string) => {
     const name = readdirSync(folder).find((one) => one.endsWith(end)) ?? '';
     const body = readFileSync(new URL(name, folder));
+    // The name contains a hash of the content.
+    const headers = { 'Cache-Control': 'public, max-age=31536000, immutable' };
     const contentType = `text/${type}; charset=utf-8`;
-    return { name, body, contentType, isImmutable: true };
+    return { name, body, contentType, headers, isCompressedEagerly: true };
   };
   const [sheet, script] = [file('css', '.css'), file('javascript', '.js')];
   const integrity = `sha256-${createHash('sha256').update(script.body).digest('base64')}`;
@@ -94,7 +96,8 @@ function readFiles(config: GraphiQLConfig): ReadonlyMap<string, File> {
   const page = {
     body,
     contentType: 'text/html; charset=utf-8',
-    policy: policy.join('; '),
+    headers: { 'Content-Security-Policy': policy.join('; ') },
+    tag: entityTag(body),
   };
   return new Map<string, File>([
     ['', page],

@@ -22,8 +22,7 @@ interface Entry {
   };
 }
 
-/** @param answer body of each response */
-export async function startCollector(answer = '{}') {
+export async function startCollector() {
   const bodies: string[] = [];
   const heads: IncomingHttpHeaders[] = [];
   const paths: string[] = [];
@@ -31,7 +30,7 @@ export async function startCollector(answer = '{}') {
     heads.push(request.headers);
     paths.push(request.url ?? '');
     bodies.push((await buffer(request)).toString());
-    response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
   });
   const port = await listen(server);
   const resources = () => bodies.flatMap((body) => JSON.parse(body).resourceSpans);

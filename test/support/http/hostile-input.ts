@@ -1,0 +1,532 @@
+// Hostile input: requests, frames, messages, values and headers that are the same for the same random numbers.
+import { METHODS } from 'node:http';
+import {
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLInputType,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+} from 'graphql';
+import { createRandom } from '../graphql/random-documents.ts';
+
+/** Choices by numbers below 1. */
+export class Dice {
+  constructor(private readonly random: () => number) {}
+
+  /** Dice of their own for things that happen at the same time: the order in which they are thrown must not count. */
+  split(count: number): Dice[] {
+    return Array.from({ length: count }, () => new Dice(createRandom(this.below(2 ** 32))));
+  }
+
+  /** A whole number below `most`. */
+  below(most: number): number {
+    return Math.floor(this.random() * most);
+  }
+
+  chance(share: number): boolean {
+    return this.random() < share;
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    return items[this.below(items.length)] as Item;
+  }
+
+  times<Item>(most: number, make: (index: number) => Item): Item[] {
+    return Array.from({ length: this.below(most + 1) }, (_, index) => make(index));
+  }
+
+  /** The same word in other letters: upper and lower case by chance. */
+  spell(word: string): string {
+    return [...word].map((it) => (this.chance(0.4) ? it.toUpperCase() : it.toLowerCase())).join('');
+  }
+
+  /** One piece, or several. */
+  cut(bytes: Buffer): Buffer[] {
+    if (this.chance(0.5)) return [bytes];
+    const at = this.below(bytes.length + 1);
+    return [bytes.subarray(0, at), bytes.subarray(at)];
+  }
+}
+
+/** Characters that grow, join, turn or break when text is folded, normalized, split or encoded. */
+const oddCharacters = [
+  ...[
+    'a',
+    '\u0344',
+    '\u0301',
+    '\u1e9b\u0323',
+    '\ufdfa',
+    '\u1100\u1161\u11a8',
+    '\u0130',
+    'ß',
+    '\u0f73',
+  ],
+  ...[
+    '\ud83d',
+    '\udc4d',
+    '👩‍👩‍👧‍👦',
+    '🏴󠁧󠁢󠁥󠁮󠁧󠁿',
+    '\u200d',
+    '\u202e',
+    '\u2028',
+    '\u2029',
+    '\ufeff',
+    '\u0000',
+  ],
+  ...['#', '\\', '"', '%', '_', "'", '\u00a0', '\u3000', ' ', '\n', '[', '{', '$1', '０'],
+];
+
+export function oddText(
+  dice: Dice,
+  length = dice.pick([0, 1, 30, 260, 10_001, 1_000_000]),
+): string {
+  const unit = dice.times(3, () => dice.pick(oddCharacters)).join('') || dice.pick(oddCharacters);
+  return unit.repeat(Math.ceil(length / unit.length)).slice(0, length);
+}
+
+/** A value of any type of JSON: nested, huge, odd. */
+export function anyValue(dice: Dice): unknown {
+  const nest = (levels: number, inner: unknown): unknown => {
+    let value = inner;
+    for (let level = 0; level < levels; level += 1)
+      value = dice.chance(0.5) ? [value] : { a: value };
+    return value;
+  };
+  return dice.pick([
+    () => null,
+    () => dice.chance(0.5),
+    () => dice.pick([0, -1, 1.5, 2 ** 31, -(2 ** 31) - 1, 2 ** 53 + 2, 1e308, -1e20]),
+    () => oddText(dice),
+    () => oddText(dice),
+    () => [],
+    () => ({}),
+    () => dice.times(5, () => anyValue(dice)),
+    () => Array.from({ length: 100_000 }, () => dice.pick([0, 'a', null])),
+    () => Object.fromEntries(dice.times(20_000, (index) => [`k${index}`, index])),
+    () => nest(dice.pick([3, 31, 40, 3_000]), 1),
+    () => JSON.parse('{"toString":1,"valueOf":null,"then":"x","length":-1,"toJSON":{}}'),
+    () => JSON.parse('{"__proto__":{"polluted":true},"prototype":null}'),
+  ])();
+}
+
+/** A GraphQL operation with one hostile value, at any argument or input field that the schema has. */
+export function hostileOperation(schema: GraphQLSchema, dice: Dice): object {
+  const target = dice.pick(targetsOf(schema));
+  const { root, path, field, argument } = target;
+  const others = field.args.filter(
+    (other) => other !== argument && (isRequired(other) || dice.chance(0.2)),
+  );
+  const given = [...others.map((other) => `${other.name}: ${sample(other.type)}`)];
+  const value = hostileInput(argument.type, dice);
+  const asLiteral = dice.chance(0.2);
+  const variable = asLiteral ? literal(value) : '$v';
+  const repeats = dice.pick([1, 1, 1, 12]);
+  const call = `${field.name}(${[...given, `${argument.name}: ${variable}`].join(', ')})${selection(field)}`;
+  const calls = Array.from({ length: repeats }, (_, index) => `a${index}: ${call}`).join(' ');
+  const nested = path.reduceRight((inner, step) => `${step} { ${inner} }`, calls);
+  const header = asLiteral ? '' : `($v: ${argument.type})`;
+  const extra = dice.chance(0.1) ? { undeclared: anyValue(dice) } : {};
+  return { query: `${root} Hostile${header} { ${nested} }`, variables: { ...extra, v: value } };
+}
+
+interface Target {
+  readonly root: string;
+  readonly path: readonly string[];
+  readonly field: GraphQLField<unknown, unknown>;
+  readonly argument: GraphQLArgument;
+}
+
+let found: readonly Target[] | undefined;
+
+function targetsOf(schema: GraphQLSchema): readonly Target[] {
+  found ??= findTargets(schema);
+  return found;
+}
+
+/** Every argument of every field, by the shortest way from a root. */
+function findTargets(schema: GraphQLSchema): Target[] {
+  const targets: Target[] = [];
+  const seen = new Set<GraphQLNamedType>();
+  const roots = {
+    query: schema.getQueryType(),
+    mutation: schema.getMutationType(),
+    subscription: schema.getSubscriptionType(),
+  };
+  const waiting = Object.entries(roots).flatMap(([root, type]) =>
+    type ? [{ root, type: type as GraphQLNamedType, path: [] as string[] }] : [],
+  );
+  for (const { root, type, path } of waiting) {
+    if (!isObjectType(type) || seen.has(type)) continue;
+    seen.add(type);
+    for (const field of Object.values(type.getFields())) {
+      for (const argument of field.args) targets.push({ root, path, field, argument });
+      const given = field.args.filter(isRequired).map((it) => `${it.name}: ${sample(it.type)}`);
+      const step = `${field.name}${given.length > 0 ? `(${given.join(', ')})` : ''}`;
+      waiting.push({ root, type: getNamedType(field.type), path: [...path, step] });
+    }
+  }
+  return targets;
+}
+
+const isRequired = ({ type, defaultValue }: GraphQLArgument) =>
+  isNonNullType(type) && defaultValue === undefined;
+
+function selection(field: GraphQLField<unknown, unknown>): string {
+  return isLeaf(getNamedType(field.type)) ? '' : ' { __typename }';
+}
+
+const isLeaf = (type: GraphQLNamedType) => !('getFields' in type) && !('getTypes' in type);
+
+/** A literal that is valid, such that something is found. */
+function sample(type: GraphQLInputType): string {
+  if (isNonNullType(type)) return sample(type.ofType);
+  if (isListType(type)) return `[${sample(type.ofType)}]`;
+  if (isEnumType(type)) return type.getValues()[0]?.name ?? '';
+  if (isInputObjectType(type)) {
+    const fields = Object.values(type.getFields()).filter(({ type: inner }) =>
+      isNonNullType(inner),
+    );
+    return `{${fields.map((field) => `${field.name}: ${sample(field.type)}`).join(', ')}}`;
+  }
+  return (
+    ({ Int: '1', Float: '1', Boolean: 'true', ID: '"T3V0Zml0OjE="' } as Record<string, string>)[
+      `${type}`
+    ] ?? '"a"'
+  );
+}
+
+/** Any value, or one of the right shape with any value somewhere within. */
+function hostileInput(type: GraphQLInputType, dice: Dice): unknown {
+  if (isNonNullType(type)) return hostileInput(type.ofType, dice);
+  if (dice.chance(0.25)) return anyValue(dice);
+  if (isListType(type)) {
+    const item = hostileInput(type.ofType, dice);
+    const most = Math.ceil(1_200_000 / (JSON.stringify(item ?? null).length + 1));
+    return Array(Math.min(dice.pick([1, 3, 101, 100_000]), most)).fill(item);
+  }
+  if (isInputObjectType(type)) {
+    const fields = Object.values(type.getFields());
+    const chosen = dice.pick(fields);
+    const others = fields.filter((field) => field !== chosen && isNonNullType(field.type));
+    return Object.fromEntries([
+      ...others.map((field) => [field.name, 'a']),
+      [chosen.name, hostileInput(chosen.type, dice)],
+    ]);
+  }
+  return dice.chance(0.5) ? oddText(dice) : anyValue(dice);
+}
+
+function literal(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(literal).join(' ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  const pairs = Object.entries(value).map(([name, inner]) => `${name}: ${literal(inner)}`);
+  return `{${pairs.join(' ')}}`;
+}
+
+/** A message of graphql-transport-ws with each field as it should be, as any value, or absent. */
+export function hostileMessage(schema: GraphQLSchema, dice: Dice, id: number): string {
+  const mutate = (fields: Record<string, unknown>): Record<string, unknown> =>
+    Object.fromEntries(
+      Object.entries(fields).flatMap(([name, value]) => {
+        const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
+        if (dice.chance(0.1)) return [];
+        if (dice.chance(0.2)) return [[name, anyValue(dice)]];
+        return [[name, isRecord ? mutate(value as Record<string, unknown>) : value]];
+      }),
+    );
+  const headers = { Authorization: 'Bearer a.b.c', 'x-client-name': oddText(dice, 200) };
+  const message = dice.pick<() => Record<string, unknown>>([
+    () => ({ type: 'connection_init', payload: { ...headers, headers } }),
+    () => ({ type: 'subscribe', id: `${id}`, payload: hostileOperation(schema, dice) }),
+    () => ({
+      type: 'subscribe',
+      id: dice.pick(['1', 'x'.repeat(200)]),
+      payload: {
+        query: 'subscription { outfits { count } }',
+        variables: {},
+        operationName: null,
+        extensions: {},
+      },
+    }),
+    () => ({
+      type: dice.pick(['ping', 'pong', 'complete', 'next', 'error', 'connection_ack', 'nope']),
+      id: '1',
+      payload: {},
+    }),
+  ])();
+  const text = JSON.stringify(mutate(message));
+  return dice.chance(0.05) ? text.slice(0, dice.below(text.length)) : text;
+}
+
+/** A frame of RFC 6455 with any bits, lengths and masks. */
+export function hostileFrame(dice: Dice): Buffer {
+  const payload = Buffer.from(oddText(dice, dice.pick([0, 5, 125, 126, 70_000])));
+  const first =
+    (dice.chance(0.8) ? 0x80 : 0) |
+    (dice.chance(0.1) ? 0x70 : 0) |
+    dice.pick([0, 1, 1, 2, 3, 8, 9, 10, 15]);
+  const claimed = dice.chance(0.8) ? payload.length : dice.pick([0, 126, 65_536, 2 ** 31, 2 ** 53]);
+  const mask = dice.chance(0.9) ? 0x80 : 0;
+  const length = Buffer.alloc(claimed < 126 ? 1 : claimed < 65_536 ? 3 : 9);
+  length[0] = mask | (claimed < 126 ? claimed : claimed < 65_536 ? 126 : 127);
+  if (length.length === 3) length.writeUInt16BE(claimed, 1);
+  if (length.length === 9) length.writeBigUInt64BE(BigInt(claimed), 1);
+  return Buffer.concat([Buffer.from([first]), length, Buffer.alloc(mask ? 4 : 0), payload]);
+}
+
+const paths = [
+  ...[
+    '/',
+    '*',
+    '/api/outfits/',
+    '/api/outfits',
+    '/api/outfits/7/',
+    '/api/outfits/%zz',
+    '/graphql',
+    '/graphql/',
+  ],
+  ...[
+    '/health/live',
+    '/health/ready',
+    '/outfits/',
+    '/users/5',
+    '/api/docs',
+    '/api/openapi.json',
+    '/nope',
+    '//',
+    '',
+  ],
+  ...[
+    'http://x/api/outfits/',
+    'HTTPS://y:1/graphql',
+    'rtsp://x/',
+    'x:1',
+    '/graphql?query={__typename}',
+    '/media/a',
+  ],
+  ...[
+    '/api/outfits/?page=last&ordering=-like_count',
+    '/graphql/schema.graphql',
+    '/api/;/../a',
+    '/\xe9',
+    '/usage',
+  ],
+];
+const methods = [
+  ...METHODS,
+  'PRI',
+  'ANNOUNCE',
+  'DESCRIBE',
+  'SETUP',
+  'PLAY',
+  'FLUSH',
+  'get',
+  'FOO',
+  '',
+  'GET\t',
+];
+const versions = [
+  'HTTP/1.1',
+  'HTTP/1.1',
+  'HTTP/1.1',
+  'HTTP/1.0',
+  'HTTP/0.9',
+  'HTTP/2.0',
+  'HTTP/1.2',
+  'RTSP/1.0',
+  'http/1.1',
+  '',
+];
+const words = [
+  'upgrade',
+  'keep-alive',
+  'close',
+  'x-upgrade',
+  'te',
+  'host',
+  'content-length',
+  'HTTP2-Settings',
+  '',
+];
+
+/** Names of headers that something reads, with how their values are made. */
+const headers: Readonly<Record<string, (dice: Dice) => string>> = {
+  host: (dice) =>
+    dice.pick(['shop.test', '', 'a:99999', '[::1]:80', 'a b', '\xe9', 'x'.repeat(3_000)]),
+  connection: (dice) =>
+    dice.times(4, () => dice.spell(dice.pick(words))).join(dice.pick([',', ', ', ' ,\t'])),
+  'proxy-connection': (dice) => dice.times(4, () => dice.spell(dice.pick(words))).join(', '),
+  upgrade: (dice) =>
+    dice.spell(dice.pick(['websocket', 'h2c', 'foo', 'websocket, h2c', 'TLS/1.0', ''])),
+  'sec-websocket-key': (dice) => dice.pick(['dGhlIHNhbXBsZSBub25jZQ==', 'x', '']),
+  'sec-websocket-version': (dice) => dice.pick(['13', '8', '7', 'x', '13, 13']),
+  'sec-websocket-protocol': (dice) =>
+    dice.pick([
+      'graphql-transport-ws',
+      'graphql-ws',
+      'a,,b',
+      'graphql-transport-ws, graphql-transport-ws',
+    ]),
+  'sec-websocket-extensions': () => 'permessage-deflate; client_max_window_bits',
+  'transfer-encoding': (dice) =>
+    dice.pick(['chunked', 'CHUNKED', 'gzip, chunked', 'identity', 'chunked, x', '']),
+  te: () => 'trailers, deflate',
+  trailer: () => 'x, content-length',
+  expect: (dice) => dice.spell(dice.pick(['100-continue', 'x', ''])),
+  'content-type': (dice) =>
+    dice.pick([
+      'application/json',
+      'application/x-www-form-urlencoded',
+      'application/x-www-form-urlencoded; charset=iso-8859-1',
+      'multipart/form-data; boundary=',
+      'a/b',
+      'application/json;'.repeat(200),
+    ]),
+  'content-encoding': (dice) => dice.pick(['gzip', 'identity', 'br, br', '']),
+  accept: (dice) =>
+    dice.pick([
+      '*/*',
+      'text/html',
+      'text/event-stream',
+      'multipart/mixed;subscriptionSpec=1.0',
+      'a/b;q=0',
+      'text/html;q=x,'.repeat(700),
+    ]),
+  'accept-encoding': (dice) =>
+    dice.pick(['gzip', 'br;q=1, *;q=0', 'identity;q=0', 'x;q=1,'.repeat(1_500)]),
+  'if-none-match': (dice) => dice.pick(['*', 'W/"x"', '"', '"a",'.repeat(3_000)]),
+  authorization: (dice) =>
+    dice.pick([
+      'Bearer x',
+      'Bearer a.b.c',
+      'Basic !',
+      `Bearer ${'eyJ'.repeat(3_000)}`,
+      `bearer ${Buffer.from('{"alg":"none"}').toString('base64url')}.e30.`,
+    ]),
+  cookie: (dice) => dice.pick(['a=b', 'sessionid=', ';'.repeat(8_000), '=;=;'.repeat(2_000)]),
+  origin: (dice) => dice.pick(['https://app.test', 'null', '*', 'https://a'.repeat(500)]),
+  'access-control-request-method': (dice) => dice.pick(['POST', '', '*']),
+  'access-control-request-headers': () => 'x,'.repeat(4_000),
+  'x-forwarded-for': (dice) =>
+    dice.pick([
+      '1.2.3.4',
+      '[::1]:80, 127.0.0.2',
+      ', ,',
+      'unknown',
+      '127.0.0.2,'.repeat(1_500),
+      '::ffff:1.2.3.4%eth0',
+    ]),
+  'x-forwarded-proto': (dice) => dice.pick(['https', 'HTTPS, http', 'javascript', ',,', 'wss']),
+  'x-forwarded-host': (dice) => dice.pick(['a.test', 'a, b', '"><script>', '[', 'x'.repeat(8_000)]),
+  forwarded: () => 'for="[::1]";proto=https'.repeat(200),
+  'x-request-id': (dice) => dice.pick(['a', 'a b', 'x'.repeat(9_000)]),
+  'idempotency-key': (dice) => dice.pick(['a', '', 'x'.repeat(300), '\xe9']),
+  'last-event-id': (dice) => dice.pick(['1', 'x'.repeat(9_000)]),
+  'graphql-cost': () => '1',
+  traceparent: (dice) => dice.pick(['00-x', `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`]),
+  'user-agent': (dice) => oddText(dice, 3_000),
+  'apollographql-client-name': (dice) => oddText(dice, dice.pick([5, 3_000])),
+  'x-client-version': (dice) => oddText(dice, dice.pick([5, 300])),
+  range: () => 'bytes=0-,'.repeat(500),
+  'x-http-method-override': () => 'DELETE',
+};
+
+/** A request as bytes: any method, target, version and headers, in any spelling, with a body that fits or does not. */
+export function hostileRequest(dice: Dice, token: string): Buffer {
+  const isOrdinary = dice.chance(0.5);
+  const method = isOrdinary ? dice.pick(['GET', 'POST', 'HEAD', 'OPTIONS']) : dice.pick(methods);
+  const target = dice.chance(0.3)
+    ? `${dice.pick(paths)}?${parameters(dice, 300, 14_000)}`
+    : dice.pick(paths);
+  const version = isOrdinary ? 'HTTP/1.1' : dice.pick(versions);
+  const body = hostileBody(dice);
+  const lines = dice.times(7, () => {
+    const name = dice.pick(Object.keys(headers));
+    return `${dice.spell(name)}:${dice.pick([' ', '', '\t', '  '])}${headers[name]?.(dice)}${dice.pick(['', '', ' ', '\t'])}`;
+  });
+  if (dice.chance(0.8)) lines.push('Host: shop.test');
+  if (dice.chance(0.3)) lines.push(`Authorization: ${token}`);
+  if (dice.chance(0.1))
+    lines.push(
+      dice.pick([' folded', 'no colon', ': x', `x: ${'y'.repeat(20_000)}`, 'a\x01b: c', 'a: \x7f']),
+    );
+  if (dice.chance(0.7))
+    lines.push(
+      `Content-Length: ${dice.chance(0.8) ? body.length : dice.pick([0, 5, -1, 'x', '1, 1', 2 ** 40, 1_048_577])}`,
+    );
+  else if (dice.chance(0.5)) lines.push('Transfer-Encoding: chunked');
+  if (dice.chance(0.05)) lines.push(...Array.from({ length: 1_500 }, () => 'a:'));
+  lines.sort(() => dice.below(3) - 1);
+  const head = `${method} ${target} ${version}\r\n${lines.join(dice.chance(0.95) ? '\r\n' : '\n')}\r\n\r\n`;
+  const chunk = dice.chance(0.5)
+    ? `${body.length.toString(16)};${'x'.repeat(dice.below(30))}\r\n`
+    : '';
+  const sent = dice.chance(0.8) ? body : body.subarray(0, dice.below(body.length + 1));
+  return Buffer.concat([
+    Buffer.from(head + chunk, 'latin1'),
+    sent,
+    Buffer.from(chunk && '\r\n0\r\n\r\n'),
+  ]);
+}
+
+function hostileBody(dice: Dice): Buffer {
+  return dice.pick([
+    () => Buffer.alloc(0),
+    () => Buffer.from('{"query":"{ outfits { count } }"}'),
+    () => Buffer.from(JSON.stringify(anyValue(dice)) ?? ''),
+    () =>
+      Buffer.from(
+        JSON.stringify({
+          image_key: anyValue(dice),
+          title: anyValue(dice),
+          private: anyValue(dice),
+        }),
+      ),
+    () => Buffer.from(parameters(dice, 60_000, 1_000_000)),
+    () =>
+      Buffer.alloc(
+        dice.pick([1, 100, 1_048_576, 1_500_000]),
+        dice.pick(['[', '{"a":', '\xff', 'a=%E9&', '\0']),
+      ),
+  ])();
+}
+
+/** Thousands of parameters, odd, empty, repeated, broken. */
+function parameters(dice: Dice, most: number, bytes: number): string {
+  const names = [
+    'page',
+    'ordering',
+    'query',
+    'variables',
+    'title',
+    'image_key',
+    '',
+    'a[]',
+    '__proto__',
+    '%zz',
+    '%E9',
+  ];
+  const name = () => dice.pick([...names, `p${dice.below(10_000)}`]);
+  const value = () =>
+    dice.pick([
+      '1',
+      '',
+      '%',
+      '%00',
+      '+',
+      'last',
+      '%F0%9F%91%8D',
+      '%ff',
+      ';',
+      '='.repeat(20),
+      '-created,-id',
+    ]);
+  const pairs = dice.times(most, () => `${name()}=${value()}`);
+  return pairs.join(dice.pick(['&', '&', '&&', ';'])).slice(0, bytes);
+}
