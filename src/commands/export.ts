@@ -1,8 +1,10 @@
 // outfit-gateway export: writes the whole listing in the formats that the import reads.
+import { existsSync } from 'node:fs';
 import { Option } from 'commander';
 import { baseUrl, type Config, ConfigError, readConfig, text } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
+import { OperatorError } from '../errors.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
 import { streamLines, writeLines, writePages, writeWhole } from '../transfer/export/forms.ts';
@@ -145,13 +147,17 @@ async function writeExport(
   } else {
     const compressed = target.toLowerCase().endsWith('.gz');
     const { pageSize } = config;
-    await writeWhole(target, overwrite, (path) =>
-      writeFrom((records, count) =>
+    await writeWhole(target, overwrite, async (path) => {
+      await writeFrom((records, count) =>
         form === 'lines'
           ? writeLines(records, path, { name: target, compressed })
           : writePages(records, path, { name: target, base, pageSize, count }),
-      ),
-    );
+      );
+      if (written > 0 || since !== undefined || !overwrite || !existsSync(target)) return;
+      throw new OperatorError(
+        `There is no record to export, so ${target} stays as it is: remove it for an empty export.`,
+      );
+    });
   }
   return written;
 }

@@ -17,10 +17,9 @@ import { parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
 import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
-import { dryRun } from '../transfer/import/dry-run.ts';
 import { type ImportOptions, importOutfits } from '../transfer/import/import.ts';
 import { importPeople, type PeopleOutcome } from '../transfer/import/likes-and-users.ts';
-import { describeDryRun, describeOutcome } from '../transfer/import/outcome.ts';
+import { describeOutcome } from '../transfer/import/outcome.ts';
 import { Pruner } from '../transfer/import/prune.ts';
 import { Reporter, RoundReporter } from '../transfer/reporter.ts';
 import { fingerprintFiles } from '../transfer/source/files.ts';
@@ -162,16 +161,16 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   return withDatabase(config, async (database) => {
     const { stdin, stdout, stderr, signal } = io;
     const { firstId } = config;
-    const reading = { sources, stdin, headers, bases, replace, firstId, pause, signal };
+    const isDry = values.dryRun ?? false;
+    const reading = { sources, stdin, headers, bases, replace, isDry, firstId, pause, signal };
     if (values.likes || values.users) {
       const kind = values.likes ? 'likes' : 'users';
-      const options = { ...reading, isDry: values.dryRun ?? false };
       const rounds = new RoundReporter(stdout, stderr);
       const importOnce = (reporter: Reporter) =>
-        importPeople(kind, database.pool, options, reporter).finally(() => reporter.finish());
+        importPeople(kind, database.pool, reading, reporter).finally(() => reporter.finish());
       const show = ({ lines }: PeopleOutcome, prefix = '') =>
         lines.forEach((text, index) => void rounds.printIfNew(index ? text : prefix + text));
-      if (values.follow !== undefined && !values.dryRun) {
+      if (values.follow !== undefined && !isDry) {
         return follow(values.follow, database, io, async () => {
           const outcome = await importOnce(rounds.startRound(0));
           show(outcome, `${new Date().toISOString()} `);
@@ -182,18 +181,13 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       show(outcome);
       return outcome.code;
     }
-    if (values.dryRun) {
-      const reporter = new Reporter(stderr);
-      const found = await dryRun(database.pool, reading, reporter).finally(() => reporter.finish());
-      stdout.write(`${describeDryRun(found, { config, remover: removerOf(isLive) }).join('\n')}\n`);
-      return found.broken > 0 || found.partial !== undefined ? 1 : 0;
-    }
     // With --follow another round always comes: a resumed crawl without progress begins anew.
     const isRepeated = values.follow !== undefined;
     const same = { database: database.description, replace, bases, files, follows: isRepeated };
-    const checkpoint = sources.includes('-')
-      ? undefined
-      : new Checkpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
+    const checkpoint =
+      isDry || sources.includes('-')
+        ? undefined
+        : new Checkpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
     if (restart) checkpoint?.remove();
     const importing = { ...reading, checkpoint, isRepeated, stderr };
     const rounds = new ImportRounds({ database, config, importing, values, isLive, io });
@@ -291,8 +285,8 @@ class ImportRounds {
     const [first, ...rest] = describeOutcome(outcome, described);
     this.#reporter.printIfNew(`${isRepeated ? `${new Date().toISOString()} ` : ''}${first}`);
     for (const line of rest) this.#reporter.printIfNew(line);
-    const { totals, lacking, isShortened, removed } = outcome;
-    const isRefused = this.#pruner?.hasRefused || (replace && !removed);
+    const { totals, lacking, isShortened, partial } = outcome;
+    const isRefused = this.#pruner?.hasRefused || (replace && partial !== undefined);
     this.#code = totals.broken > 0 || lacking || isShortened || isRefused ? 1 : 0;
     if (outcome.interrupted) this.#code = 130;
     return outcome.interrupted;

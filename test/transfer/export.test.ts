@@ -219,6 +219,14 @@ describeOnce('an export', () => {
     expect(readLines(readFileSync(file))).toHaveLength(2);
     expect(readFileSync(join(pages, 'page-1.json'), 'utf8')).toContain('{"count":2,');
 
+    await withDatabase(environment, ({ pool }) => pool.query('DELETE FROM outfits'));
+    for (const target of [[file], [pages, ...base]]) {
+      const stderr = expect.stringContaining('There is no record to export, so ');
+      const empty = await exportTo(environment, ...target, '--overwrite');
+      expect(empty).toMatchObject({ code: 1, stderr });
+    }
+    expect(readLines(readFileSync(file))).toHaveLength(2);
+
     folder.save('pages/letter.txt', 'mine');
     const foreign = await exportTo(environment, pages, ...base, '--overwrite');
     expect(foreign).toMatchObject({ code: 1 });

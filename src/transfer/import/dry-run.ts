@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { exactTypes } from '../../database/read.ts';
 import { inTransaction } from '../../database/transaction.ts';
-import { IdSet } from '../../old-listing/id-set.ts';
+import type { IdSet } from '../../old-listing/id-set.ts';
 import {
   type Columns,
   type FlatRow,
@@ -13,84 +13,33 @@ import {
   rowOf,
   userColumns,
 } from '../../outfits/row.ts';
-import { readFirstId } from '../../outfits/writes/bulk.ts';
-import type { Reporter } from '../reporter.ts';
-import type { Bases } from '../source/record.ts';
-import { readRows, type SourceOptions } from '../source/source.ts';
-import {
-  CountedRecords,
-  countUnkept,
-  type DryRun,
-  reasonAgainstRemoval,
-  type Unkept,
-} from './outcome.ts';
-import { findNotInSource } from './prune.ts';
 
-interface DryRunOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
-  readonly bases: Bases;
-  /** Whether the import would empty the database first, with the likes that were given here. */
-  readonly replace: boolean;
-}
+/** Records by what an import would do with them, each named by its id, with the columns that would change. */
+export type Compared = Readonly<Record<'created' | 'updated' | 'unchanged', string[]>>;
 
-export async function dryRun(
+/**
+ * @param missing ids of the records so far that the database does not have
+ * @param replace whether likes that were given here would be removed
+ */
+export async function compareOutfits(
   pool: pg.Pool,
-  options: DryRunOptions,
-  reporter: Reporter,
-): Promise<DryRun> {
-  const start = performance.now();
-  const keptFirstId = await readFirstId(pool);
-  const firstId = options.replace ? options.firstId : (keptFirstId ?? options.firstId);
-  const [created, updated, unchanged] = [
-    new CountedRecords(),
-    new CountedRecords(),
-    new CountedRecords(),
-  ];
-  const [ids, missing] = [new IdSet(), new IdSet()];
-  const unkept: Unkept = new Map();
-  let { bases } = options;
-  let read = 0;
-  let broken = 0;
-  let count = 0;
-  let ending: string | undefined;
-  const onShortened = (reason: string) => {
-    ending = reason;
-  };
-  for await (const batch of readRows({ ...options, firstId, onShortened }, bases, reporter)) {
-    const stored = await readStored(pool, batch.rows);
-    // The last version of a user in a batch wins, as in the upsert.
-    const users = new Map(batch.rows.map(({ user }) => [user.id, user]));
-    for (const row of batch.rows) {
-      const old = stored.get(row.id);
-      const user = users.get(row.userId) ?? row.user;
-      const changed = old ? findChanges({ ...row, user }, old, options.replace) : [];
-      if (!old && missing.add(row.id)) created.add(row.id);
-      else if (changed.length > 0) updated.add(`${row.id}: ${changed.join(' and ')}`);
-      else unchanged.add(row.id);
-    }
-    for (const id of batch.ids) ids.add(id);
-    for (const record of batch.kept) countUnkept(unkept, record);
-    ({ bases } = batch);
-    read += batch.read;
-    broken += batch.broken;
-    count = batch.count ?? 0;
-    reporter.progress(read, batch.count);
+  rows: readonly OutfitRow[],
+  missing: IdSet,
+  replace: boolean,
+): Promise<Compared> {
+  const compared: Compared = { created: [], updated: [], unchanged: [] };
+  const stored = await readStored(pool, rows);
+  // The last version of a user in a batch wins, as in the upsert.
+  const users = new Map(rows.map(({ user }) => [user.id, user]));
+  for (const row of rows) {
+    const old = stored.get(row.id);
+    const user = users.get(row.userId) ?? row.user;
+    const changed = old ? findChanges({ ...row, user }, old, replace) : [];
+    if (!old && missing.add(row.id)) compared.created.push(`${row.id}`);
+    else if (changed.length > 0) compared.updated.push(`${row.id}: ${changed.join(' and ')}`);
+    else compared.unchanged.push(`${row.id}`);
   }
-  const notInSource = await findNotInSource(pool, ids, options.replace ? undefined : keptFirstId);
-  const crawl = { ending, broken, count, came: ids.size };
-  const partial = options.replace ? reasonAgainstRemoval(crawl) : undefined;
-  const seconds = (performance.now() - start) / 1000;
-  return {
-    read,
-    created,
-    updated,
-    unchanged,
-    broken,
-    notInSource,
-    partial,
-    bases,
-    unkept,
-    seconds,
-  };
+  return compared;
 }
 
 /** `given`: the number of likes that were given here. */

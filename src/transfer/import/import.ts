@@ -16,11 +16,15 @@ import { formatNumber, type Output, type Reporter } from '../reporter.ts';
 import type { Bases } from '../source/record.ts';
 import { type CheckedBatch, readRows, type SourceOptions } from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
+import { type Compared, compareOutfits } from './dry-run.ts';
 import { countUnkept, type ImportOutcome, reasonAgainstRemoval, type Unkept } from './outcome.ts';
 import { findNotInSource } from './prune.ts';
 
 /** Pending changes are added to the counts after this many outfits: see counting.md. */
 const applyEvery = 20_000;
+
+/** Records of each kind that a dry run names. */
+const maxFirst = 3;
 
 const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 
@@ -29,6 +33,8 @@ export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened
   /** Bases from options; the others are detected in the first records. */
   readonly bases: Bases;
   readonly replace: boolean;
+  /** Whether to save and remove nothing, and name the first records instead. */
+  readonly isDry: boolean;
   /** Undefined for a source that cannot be resumed, such as standard input. */
   readonly checkpoint: Checkpoint | undefined;
   /** Whether another run follows, as with --follow. */
@@ -84,6 +90,9 @@ class ImportRun {
   #firstId: number | undefined;
   #areSequencesRaised = false;
   #unapplied = 0;
+  /** In a dry run: ids that the database does not have, and the first records by what would be done with them. */
+  readonly #missing = new IdSet();
+  readonly #first: Compared = { created: [], updated: [], unchanged: [] };
 
   constructor(
     private readonly pool: pg.Pool,
@@ -99,21 +108,23 @@ class ImportRun {
 
   async run(): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
     const { pool, options } = this;
+    const { isDry, replace, firstId } = options;
     // With --replace, an export that has reserved ids may be restored.
-    if (!options.replace && options.firstId !== undefined) await reserveIds(pool, options.firstId);
-    this.#firstId = options.replace ? options.firstId : await readFirstId(pool);
+    if (!replace && !isDry && firstId !== undefined) await reserveIds(pool, firstId);
+    this.#firstId = replace ? firstId : ((await readFirstId(pool)) ?? firstId);
     const moment = await readMoment(pool);
     try {
       await this.#saveBatches();
     } catch (error) {
       const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (!options.signal.aborted || !isAbort) throw error;
+      if (!options.signal.aborted || !isAbort || isDry) throw error;
       this.#isInterrupted = true;
     }
     const outcome = await this.#judge();
+    if (isDry) return { ...outcome, removed: undefined, first: this.#first };
     const removed =
-      options.replace && outcome.notInSource && outcome.partial === undefined
-        ? await removeOlder(pool, moment, outcome.notInSource, options.firstId)
+      replace && outcome.notInSource && outcome.partial === undefined
+        ? await removeOlder(pool, moment, outcome.notInSource, firstId)
         : undefined;
     await this.#finish(removed);
     return { ...outcome, removed };
@@ -126,7 +137,7 @@ class ImportRun {
     };
     const reading = { ...options, from: resume?.position, firstId: this.#firstId, onShortened };
     for await (const batch of readAhead(readRows(reading, this.#bases, reporter))) {
-      await this.#save(batch);
+      await (options.isDry ? this.#compare(batch) : this.#save(batch));
       this.#countBatch(batch);
       if (batch.next) this.#writeCheckpoint(batch.next);
       if (this.#unapplied >= applyEvery) {
@@ -134,6 +145,14 @@ class ImportRun {
         this.#unapplied = 0;
       }
       reporter.progress(this.#totals.read, this.#count);
+    }
+  }
+
+  async #compare({ rows }: CheckedBatch): Promise<void> {
+    const compared = await compareOutfits(this.pool, rows, this.#missing, this.options.replace);
+    for (const key of ['created', 'updated', 'unchanged'] as const) {
+      this.#totals[key] += compared[key].length;
+      this.#first[key].push(...compared[key].slice(0, maxFirst - this.#first[key].length));
     }
   }
 

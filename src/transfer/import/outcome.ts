@@ -6,6 +6,7 @@ import type { Removed } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
 import { type Bases, fieldNames, shorten, userFieldNames } from '../source/record.ts';
 import type { Progress } from './checkpoint.ts';
+import type { Compared } from './dry-run.ts';
 
 export interface ImportOutcome {
   readonly totals: Progress['totals'];
@@ -25,6 +26,8 @@ export interface ImportOutcome {
   readonly partial: string | undefined;
   readonly seconds: number;
   readonly already: number;
+  /** Of a dry run: the first records by what an import would do with them. */
+  readonly first?: Compared;
 }
 
 interface Crawl {
@@ -43,32 +46,6 @@ export function reasonAgainstRemoval({ ending, broken, count, came }: Crawl): st
   return came === 0 ? 'the source is empty' : undefined;
 }
 
-/** A number of records, with the first of them as examples. */
-export class CountedRecords {
-  number = 0;
-  readonly first: (number | string)[] = [];
-
-  add(name: number | string): void {
-    this.number++;
-    if (this.first.length < 3) this.first.push(name);
-  }
-}
-
-export interface DryRun {
-  readonly read: number;
-  readonly created: CountedRecords;
-  readonly updated: CountedRecords;
-  readonly unchanged: CountedRecords;
-  readonly broken: number;
-  /** Outfits of the database that the source does not have. */
-  readonly notInSource: IdSet;
-  /** Why --replace would remove nothing. */
-  readonly partial: string | undefined;
-  readonly bases: Bases;
-  readonly unkept: Unkept;
-  readonly seconds: number;
-}
-
 interface OutcomeOptions {
   readonly config: Pick<Config, 'mediaUrl' | 'videoUrl'>;
   readonly canResume: boolean;
@@ -84,10 +61,19 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
   const { config, canResume, pruned, replace, remover } = options;
   const { totals, seconds, already, notInSource, lacking, interrupted, removed, partial } = outcome;
   const { created, updated, unchanged, broken } = totals;
-  const kept = `${formatNumber(created)} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged`;
-  const less = pruned === undefined ? '' : `${formatNumber(pruned)} removed, `;
+  const { first } = outcome;
+  const show = (number: number, what: string, names?: Iterable<string | number>) =>
+    `${formatNumber(number)} ${what}${names && number > 0 ? ` (${listFirst(names, number, 3)})` : ''}`;
+  const kept = [
+    show(created, first ? 'would be created' : 'created', first?.created),
+    show(updated, 'updated', first?.updated),
+    show(unchanged, 'unchanged', first?.unchanged),
+    ...(first && notInSource ? [show(notInSource.size, `removed by ${remover}`, notInSource)] : []),
+    ...(pruned === undefined ? [] : [show(pruned, 'removed')]),
+    show(broken, 'broken'),
+  ].join(', ');
   const lines = [
-    `${describeReading(totals.read, totals.read - already, seconds)}: ${kept}, ${less}${formatNumber(broken)} broken.`,
+    `${formatNumber(totals.read)} records read in ${seconds.toFixed(1)} s (${formatNumber((totals.read - already) / seconds)} per second)${first ? ', nothing is saved' : ''}: ${kept}.`,
   ];
   if (already > 0) {
     lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);
@@ -102,9 +88,9 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
     lines.push(
       `Removed, because the source does not have them: ${formatNumber(outfits)} outfits, ${formatNumber(users)} users, ${formatNumber(likes)} likes.`,
     );
-  } else if (replace) {
-    lines.push(`Nothing is removed, because ${partial}.`);
-  } else if (notInSource && notInSource.size > 0 && pruned === undefined) {
+  } else if (replace && partial !== undefined) {
+    lines.push(`Nothing ${first ? 'would be' : 'is'} removed, because ${partial}.`);
+  } else if (notInSource && notInSource.size > 0 && pruned === undefined && !first) {
     lines.push(
       `The database holds ${formatNumber(notInSource.size)} more outfits that are not in this source; ${remover} removes them.`,
     );
@@ -115,25 +101,6 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
     );
   }
   return lines;
-}
-
-export function describeDryRun(
-  { read, created, updated, unchanged, notInSource, broken, seconds, partial, ...source }: DryRun,
-  { config, remover }: Pick<OutcomeOptions, 'config' | 'remover'>,
-): string[] {
-  const name = (number: number, what: string, ids: Iterable<string | number>) =>
-    `${formatNumber(number)} ${what}${number > 0 ? ` (${listFirst(ids, number, 3)})` : ''}`;
-  const show = ({ number, first }: CountedRecords, what: string) => name(number, what, first);
-  const removed = name(notInSource.size, `removed by ${remover}`, notInSource);
-  return [
-    `${describeReading(read, read, seconds)}, nothing is saved: ${show(created, 'would be created')}, ${show(updated, 'updated')}, ${show(unchanged, 'unchanged')}, ${removed}, ${formatNumber(broken)} broken.`,
-    ...(partial ? [`Nothing would be removed, because ${partial}.`] : []),
-    ...describeSource(source, config),
-  ];
-}
-
-function describeReading(read: number, now: number, seconds: number): string {
-  return `${formatNumber(read)} records read in ${seconds.toFixed(1)} s (${formatNumber(now / seconds)} per second)`;
 }
 
 function describeSource(
