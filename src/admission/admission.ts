@@ -92,9 +92,12 @@ export class RequestCaller implements OperationCaller {
   readonly log: FastifyBaseLogger;
   readonly allowsStale: boolean;
 
-  constructor(private readonly request: FastifyRequest) {
+  constructor(
+    private readonly request: FastifyRequest,
+    idempotencyKey?: string,
+  ) {
     this.viewer = request.viewer;
-    this.idempotencyKey = request.headers['idempotency-key']?.toString();
+    this.idempotencyKey = idempotencyKey ?? request.headers['idempotency-key']?.toString();
     this.log = request.log;
     this.allowsStale = request.viewer === undefined;
   }

@@ -25,6 +25,8 @@ export interface GraphQLRequest {
   readonly variables: Readonly<Record<string, unknown>>;
   readonly answerType: AnswerType;
   readonly events: AcceptedEvents | undefined;
+  /** In `extensions`: an operation of a WebSocket has no headers. */
+  readonly idempotencyKey: string | undefined;
   /** Cache key: names everything that the answer depends on. */
   readonly key: string;
 }
@@ -175,7 +177,7 @@ function readBody(text: string): Parameters {
 
 function checkParameters(
   parameters: Parameters,
-): Pick<GraphQLRequest, 'reference' | 'operationName' | 'variables'> {
+): Pick<GraphQLRequest, 'idempotencyKey' | 'operationName' | 'reference' | 'variables'> {
   const { operationName, variables, extensions } = parameters;
   if (typeof (operationName ?? '') !== 'string') {
     throw badRequest('The parameter operationName must be a string.');
@@ -186,6 +188,7 @@ function checkParameters(
     reference: readReference(parameters),
     operationName: (operationName || undefined) as string | undefined,
     variables: (variables ?? {}) as Record<string, unknown>,
+    idempotencyKey: readKey(extensions),
   };
 }
 
@@ -215,6 +218,12 @@ function readHash(extensions: unknown): string | undefined {
     throw badRequest(`The sha256Hash of extensions.persistedQuery must be a string ${upTo}.`);
   }
   return sha256Hash;
+}
+
+function readKey(extensions: unknown): string | undefined {
+  const key = (isRecord(extensions) ? extensions['idempotencyKey'] : undefined) ?? undefined;
+  if (key === undefined || isName(key)) return key;
+  throw badRequest(`extensions.idempotencyKey must be a string ${upTo}.`);
 }
 
 const upTo = `of at most ${maxIdLength} characters`;

@@ -122,8 +122,8 @@ class GraphQLEndpoint {
     if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
       return sendPage(request, reply);
     }
-    const caller = new RequestCaller(request);
     const parsed = this.#readRequest(request);
+    const caller = new RequestCaller(request, parsed.idempotencyKey);
     const text = documents.textOf(parsed.reference);
     if (!engine.isKnown(text)) await takeTurn(parsing, { sender: caller.sender });
     const operation = engine.find(text, parsed.operationName, isRead(request) ? 'GET' : 'POST');

@@ -4,6 +4,9 @@ import { createClient } from 'graphql-ws';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { buildApp } from '../../src/app.ts';
+import { createLog } from '../../src/observability/log.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import { openGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
@@ -281,6 +284,24 @@ describe('an error of an operation is its result, and the connection stays', () 
   });
 });
 
+test('a mutation that is sent again over another connection writes once, by its key in extensions', async () => {
+  const input = { imageKey: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' };
+  const query =
+    'mutation ($input: CreateOutfitInput!) { createOutfit(input: $input) { outfit { id } } }';
+  const { base } = await openForTest();
+  const created: unknown[] = [];
+  for (const idempotencyKey of ['one', 'one', 'two', 'x'.repeat(256)]) {
+    const { subscribe, next: take } = await openAcknowledged(base, await signIn(1));
+    subscribe('1', query, { variables: { input }, extensions: { idempotencyKey } });
+    const { payload } = await take();
+    created.push(payload.data?.createOutfit.outfit.id ?? payload[0].extensions.code);
+  }
+  const [first, again, other, invalid] = created;
+  expect(again).toBe(first);
+  expect(other).not.toBe(first);
+  expect(invalid).toBe('BAD_USER_INPUT');
+});
+
 describe('the handshake', () => {
   test.each([
     ['', [undefined], []],
@@ -390,6 +411,37 @@ test('MAX_STREAMS and RATE_LIMIT hold for operations', async () => {
     subscribe(code, oneOutfit);
     expect(await take()).toMatchObject({ id: code, payload: [{ extensions: { code } }] });
   }
+});
+
+test('what a client has left is neither counted as a 503 nor logged', async () => {
+  const metrics = new Metrics(gateway.database);
+  const lines: string[] = [];
+  const logger = createLog('info', { write: (line) => void lines.push(line) });
+  const app = await buildApp(gateway.config, gateway.database, { metrics, logger });
+  const base = await baseOfApp(app);
+  const slow = (at: number) =>
+    `outfits(filter: { hasVideo: true, createdFrom: "2020-01-01T00:00:0${at}Z", search: "the" }) { count }`;
+  for (let at = 0; at < 6; at++) {
+    const { subscribe, send, socket } = await openAcknowledged(base);
+    for (const type of ['query', 'subscription']) subscribe(type, `${type} { ${slow(at)} }`);
+    if (at % 2 === 0) socket.terminate();
+    else for (const id of ['query', 'subscription']) send({ type: 'complete', id });
+    const leave = new AbortController();
+    const headers = {
+      'content-type': 'application/json',
+      accept: at < 3 ? 'text/event-stream' : '*/*',
+    };
+    const body = JSON.stringify({ query: `{ ${slow(at)} }` });
+    const asked = fetch(`${base}/graphql`, { method: 'POST', headers, body, signal: leave.signal });
+    setImmediate(() => leave.abort());
+    await asked.catch(() => {});
+  }
+  const { subscribe, next: take } = await openAcknowledged(base);
+  subscribe('1', '{ __typename }');
+  await take();
+  await app.close();
+  expect((await metrics.print()).text).not.toMatch(/requests_total\{[^}]*status="5/);
+  expect(lines.join()).not.toMatch(/refused|error/);
 });
 
 test('a gateway that stops answers what it has begun, and closes with 1012', async () => {
