@@ -8,16 +8,22 @@ import { reasonOf } from '../database/readiness.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import { HttpError } from '../errors.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
-import { createFetchPage } from '../old-listing/fetch-page.ts';
+import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
+import { checkCredential } from './check-credential.ts';
 import { type Io, untilAborted } from './command.ts';
-import { createLine, withSettings } from './options/command-line.ts';
+import { asList, createLine, withSettings } from './options/command-line.ts';
 
 export const line = () =>
   withSettings(
     createLine('check')
       .description(
         'Reads all settings and tries what they name: the database and its migrations, standbys, the key set, the webhook (with an invented credential), the old service, the trusted documents. It prints a line for each, and changes nothing: no migration is applied, and no folder is made.',
+      )
+      .option(
+        "--header <'Name: value'>",
+        "a credential that a client sends, such as 'Authorization: Token abc' or 'Cookie: sessionid=abc': does this gateway say the same of it as the old service? May be given more than once",
+        asList(),
       )
       .addHelpText(
         'after',
@@ -27,8 +33,12 @@ export const line = () =>
 
 type Check = (name: string, work: () => Promise<string>) => Promise<void>;
 
-export async function run({ env, stdout, signal }: Io): Promise<number> {
+export async function run(
+  { env, stdout, signal }: Io,
+  { header }: { readonly header?: readonly string[] },
+): Promise<number> {
   const config = readConfig(env);
+  const credential = header && Object.fromEntries(parseHeaders(header));
   let code = 0;
   const check: Check = async (name, work) => {
     try {
@@ -54,6 +64,7 @@ export async function run({ env, stdout, signal }: Io): Promise<number> {
   for (const [name, value, attempt] of named) {
     if (value !== undefined) await check(name, () => attempt(value));
   }
+  if (credential) await check('--header', () => checkCredential(credential, config, signal));
   return code;
 }
 

@@ -23,7 +23,6 @@ const commands: Readonly<Record<string, readonly [summary: string, () => Promise
     () => import('./export.ts'),
   ],
   token: ['prints a bearer token for local use', () => import('./token.ts')],
-  whoami: ['tries a credential on the old service and on this one', () => import('./whoami.ts')],
   forget: ['erases a user from the database', () => import('./forget.ts')],
   counts: ['checks or repairs the counts that pages are found by', () => import('./counts.ts')],
 };

@@ -155,7 +155,6 @@ const lines: Readonly<Record<string, readonly [args: readonly string[], code: nu
   ],
   export: [['-'], 1],
   token: [['--user', '1'], 2],
-  whoami: [['--header', 'Authorization: Token abc'], 2],
   forget: [['--user', '1'], 2],
   counts: [['check'], 2],
 };

@@ -417,15 +417,15 @@ describe('preflights', () => {
   });
 });
 
-describe('bodies that are no JSON by one flaw are named', () => {
+describe('a body that some apps cannot read is not-json', () => {
   const text = '{"title":"é"}';
-  test.each<[string, Buffer]>([
+  test.each<[string | undefined, Buffer]>([
     ['byte-order-mark', Buffer.from(`\ufeff${text}`)],
     ['not-utf-8', Buffer.from(text, 'latin1')],
     ['trailing-bytes', Buffer.from(`${text}<!-- 3 ms -->`)],
-    ['not-json', gzipSync(text)],
-  ])('%s', (kind, body) => {
-    expect(kindsOf(headed({}, body), headed({}, text))).toEqual([kind]);
-    expect(kindsOf(headed({}, text), headed({}, body))).toEqual([kind]);
+    [undefined, gzipSync(text)],
+  ])('with %s as its place', (where, body) => {
+    expect(foundIn(headed({}, body), headed({}, text))).toEqual([`not-json:${where}`]);
+    expect(foundIn(headed({}, text), headed({}, body))).toEqual([`not-json:${where}`]);
   });
 });

@@ -1,4 +1,4 @@
-// An old service over TLS with an authority of its own: import, whoami and forwarding, as processes.
+// An old service over TLS with an authority of its own: import, check and forwarding, as processes.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -78,10 +78,10 @@ test.skipIf(!hasOpenSsl)(
       legacy.requests.length = 0;
       const [, told, status] = await Promise.all([
         command(settings, 'import', `${LEGACY_URL}/api/outfits/`),
-        command(settings, 'whoami', '--header', 'Authorization: Token abc'),
+        command(settings, 'check', '--header', 'Authorization: Token abc'),
         statusOf(settings),
       ]);
-      expect(told).toContain('This gateway: user 3');
+      expect(told).toContain('this gateway: user 3');
       expect(status).toBe(200);
       expect(new Set(legacy.requests.map(({ headers }) => headers.host))).toEqual(
         new Set([LEGACY_HOST]),

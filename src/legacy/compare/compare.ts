@@ -5,7 +5,7 @@ import type { Answer } from '../../http/client.ts';
 import { simplifyOrdering } from '../../outfits/ordering.ts';
 import { type Bases, DocumentComparison } from './compare-documents.ts';
 import { type ComparedTarget, compareHeaders, comparePreflights } from './compare-headers.ts';
-import { type Difference, Findings, type Kind } from './difference.ts';
+import { type Difference, Findings } from './difference.ts';
 import { type JsonNode, parseJsonTree } from './json-tree.ts';
 import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
 
@@ -21,7 +21,7 @@ export function compareAnswers(
   if (theirs.undecodable ?? ours.undecodable) {
     const side = theirs.undecodable === undefined ? 'here' : 'in the source';
     const sentence = `The body cannot be decompressed ${side}: ${theirs.undecodable ?? ours.undecodable}.`;
-    findings.add('broken-encoding', undefined, sentence);
+    findings.add('not-json', 'compression', sentence);
   } else if (request.headers?.['access-control-request-method'] !== undefined) {
     comparePreflights(request.headers, theirs, ours, findings);
   } else if (
@@ -137,7 +137,7 @@ function readDocument(body: Buffer) {
   const isText = isUtf8(bytes);
   const document = parseJsonTree(bytes.toString(isText ? 'utf8' : 'latin1'), true);
   if (!document) return undefined;
-  const flaws: Partial<Record<Kind, string>> = {
+  const flaws: Partial<Record<(typeof flawNames)[number], string>> = {
     ...(hasMark ? { 'byte-order-mark': 'begins with a byte order mark' } : {}),
     ...(isText ? {} : { 'not-utf-8': 'has bytes that are not UTF-8, such as those of Latin-1' }),
     ...(document.rest === ''
@@ -152,17 +152,19 @@ function readDocument(body: Buffer) {
 /** @see RFC 8259 §8.1: UTF-8, without a byte order mark. */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
+const flawNames = ['byte-order-mark', 'not-utf-8', 'trailing-bytes'] as const;
+
 /** What makes one side no JSON that every app can read. */
 function compareFlaws(
   theirs: ReadDocument | undefined,
   ours: ReadDocument | undefined,
   findings: Findings,
 ): void {
-  for (const kind of ['byte-order-mark', 'not-utf-8', 'trailing-bytes'] as const) {
-    const [theirFlaw, ourFlaw] = [theirs?.flaws[kind], ours?.flaws[kind]];
+  for (const name of flawNames) {
+    const [theirFlaw, ourFlaw] = [theirs?.flaws[name], ours?.flaws[name]];
     if ((theirFlaw === undefined) === (ourFlaw === undefined)) continue;
     const side = theirFlaw === undefined ? 'here' : 'in the source';
-    findings.add(kind, undefined, `The body ${side} ${theirFlaw ?? ourFlaw}.`);
+    findings.add('not-json', name, `The body ${side} ${theirFlaw ?? ourFlaw}.`);
   }
 }
 

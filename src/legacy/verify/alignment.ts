@@ -1,6 +1,6 @@
 // Merges two listings record by record while they are read. A record that one listing lacks shifts all
 // later records, and must be reported once, not on every later page.
-import { IdSet } from '../../old-listing/id-set.ts';
+import { SourceError } from '../../old-listing/page.ts';
 import type { PageRecord } from '../compare/listing-page.ts';
 
 interface AlignmentEvents {
@@ -18,19 +18,15 @@ interface Queued {
   ours: Placed | undefined;
 }
 
-/** Records that only one listing has; of the evicted ones only the ids are kept. */
+/** Records that only one listing has. */
 interface OneSided {
   readonly missing: readonly Placed[];
   readonly additional: readonly Placed[];
-  readonly evictedMissing: Iterable<string>;
-  readonly evictedAdditional: Iterable<string>;
 }
 
 export class Alignment {
   /** Records with equal sort values that come in another order among themselves. */
   tied = 0;
-  /** Records whose match came after their eviction, so that their order was not checked. */
-  untracked = 0;
   /** Current offset between the places of matched records: ours minus theirs. */
   shift = 0;
   readonly #theirs = new RecordStream();
@@ -40,9 +36,6 @@ export class Alignment {
   #group: { key: string; last: Placed; max: number; before: number } | undefined;
   /** The last record of the source whose order was checked. */
   #furthest: { readonly theirs: Placed; readonly ours: Placed } | undefined;
-  /** Matches of evicted records; `isTied` is known once the next record has come. */
-  #late: Placed[] = [];
-
   constructor(private readonly events: AlignmentEvents) {}
 
   add(side: 'theirs' | 'ours', records: readonly PageRecord[], page: number): void {
@@ -53,39 +46,16 @@ export class Alignment {
       if (!placed) continue;
       if (side === 'theirs') this.#queue.set(placed.id, { theirs: placed, ours: undefined });
       const match = other.take(placed.id);
-      if (!match && other.takeEvicted(placed.id)) {
-        this.#queue.delete(placed.id);
-        this.#late.push(placed);
-        this.events.matched(placed.id);
-      } else if (!match) stream.wait(placed);
+      if (!match) stream.wait(placed);
       else if (side === 'theirs') this.#match(placed, match);
       else this.#match(match, placed);
     }
-    for (const id of this.#theirs.evict()) this.#queue.delete(id);
-    this.#ours.evict();
     this.#advance();
-    this.#countLate([this.#theirs.last, this.#ours.last]);
   }
 
   finish(): OneSided {
     this.#advance(true);
-    this.#countLate([]);
-    return {
-      missing: this.#theirs.waiting(),
-      additional: this.#ours.waiting(),
-      evictedMissing: this.#theirs.evicted(),
-      evictedAdditional: this.#ours.evicted(),
-    };
-  }
-
-  /** @param open records whose next neighbour has not come */
-  #countLate(open: readonly (Placed | undefined)[]): void {
-    for (const record of this.#late) {
-      if (open.includes(record)) continue;
-      if (record.isTied) this.tied++;
-      else this.untracked++;
-    }
-    this.#late = this.#late.filter((record) => open.includes(record));
+    return { missing: this.#theirs.waiting(), additional: this.#ours.waiting() };
   }
 
   #match(theirs: Placed, ours: Placed): void {
@@ -94,7 +64,8 @@ export class Alignment {
     else this.#followLate(theirs, ours);
     this.shift = ours.place - theirs.place;
     this.events.matched(theirs.id);
-    if (theirs.page !== ours.page) this.events.matchedAcrossPages(theirs, ours);
+    const isHeld = theirs.text !== '' && ours.text !== '';
+    if (isHeld && theirs.page !== ours.page) this.events.matchedAcrossPages(theirs, ours);
   }
 
   #advance(isEnd = false): void {
@@ -133,6 +104,8 @@ export class Alignment {
 }
 
 export interface Placed extends PageRecord {
+  /** Empty when too many records wait for their match. */
+  text: string;
   readonly page: number;
   /** Index in its listing. */
   readonly place: number;
@@ -140,17 +113,16 @@ export interface Placed extends PageRecord {
   isTied: boolean;
 }
 
-/** Unmatched records of a listing that are held; older ones are evicted. */
-const maxWaiting = 100_000;
+/** Unmatched records of a listing whose texts are held, and those after which a comparison makes no sense. */
+const maxHeld = 100_000;
+const maxWaiting = 1_000_000;
 /** Records of a listing that are recognised when insertions before them shift them onto the next page. */
 const maxRecent = 2_000;
 
-/** One listing: its unmatched records, and the ids of the evicted ones. */
+/** One listing, and its unmatched records. */
 class RecordStream {
   readonly #waiting = new Map<string, Placed>();
   readonly #recent = new Set<string>();
-  readonly #evicted = new IdSet();
-  readonly #matchedLater = new IdSet();
   #places = 0;
   last: Placed | undefined;
 
@@ -168,7 +140,15 @@ class RecordStream {
     return this.last;
   }
 
+  /** @throws SourceError when too many have no match: the listings are not the same one */
   wait(record: Placed): void {
+    const { size } = this.#waiting;
+    if (size >= maxWaiting) {
+      throw new SourceError(
+        `More than ${maxWaiting} outfits are in one listing only: import first.`,
+      );
+    }
+    if (size >= maxHeld) record.text = '';
     this.#waiting.set(record.id, record);
   }
 
@@ -178,32 +158,8 @@ class RecordStream {
     return record;
   }
 
-  /** Whether a record that the other listing has now was evicted here. */
-  takeEvicted(id: string): boolean {
-    const number = toNumber(id);
-    return number !== undefined && this.#evicted.has(number) && this.#matchedLater.add(number);
-  }
-
-  /** Evicts the oldest unmatched records beyond the limit. @returns their ids */
-  evict(): string[] {
-    const evicted: string[] = [];
-    for (const { id } of this.#waiting.values()) {
-      if (this.#waiting.size <= maxWaiting) break;
-      this.#waiting.delete(id);
-      const number = toNumber(id);
-      if (number !== undefined) this.#evicted.add(number);
-      evicted.push(id);
-    }
-    return evicted;
-  }
-
   waiting(): Placed[] {
     return [...this.#waiting.values()];
-  }
-
-  /** Ids that were evicted, and never came in the other listing. */
-  *evicted(): Generator<string> {
-    for (const id of this.#evicted.without(this.#matchedLater)) yield `${id}`;
   }
 }
 

@@ -53,7 +53,7 @@ const transientKinds: ReadonlySet<Kind> = new Set<Kind>([
   'record-order',
   'record-number',
   'error-body',
-  'broken-encoding',
+  'not-json',
   'unreachable',
 ]);
 

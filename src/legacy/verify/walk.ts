@@ -81,10 +81,6 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
   const tied = await reportOneSided(options, alignment);
   await checker.recheck();
   if (alignment.tied + tied > 0) noteTies(options);
-  if (alignment.untracked > 0) {
-    const sentence = `Order (${ordering.name || 'default'}): ${alignment.untracked} records are further from their places than can be followed.`;
-    checker.options.report.add({ kind: 'record-order', where: 'results', sentence });
-  }
 }
 
 function noteTies({ checker, ordering }: WalkOptions): void {
@@ -182,7 +178,7 @@ const maxReported = 100_000;
 /** @returns the number of skipped ties: with equal sort values, a source may repeat one record and omit another */
 async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<number> {
   const { ordering, reported, common, checker, pageSize } = options;
-  const { missing, additional, evictedMissing, evictedAdditional } = alignment.finish();
+  const { missing, additional } = alignment.finish();
   const shift = Math.round(alignment.shift / Math.max(1, pageSize));
   const isCommon = (id: string) => common.has(toNumber(id) ?? 0);
   let lookups = 0;
@@ -218,10 +214,6 @@ async function reportOneSided(options: WalkOptions, alignment: Alignment): Promi
 
   for (const record of missing) await reportOne('theirs', record);
   for (const record of additional) await reportOne('ours', record);
-  // Their places were evicted, so they cannot be looked up again.
-  const { report } = checker.options;
-  for (const id of evictedMissing) if (!reported.has(id)) report.add(differenceOf('theirs', id));
-  for (const id of evictedAdditional) if (!reported.has(id)) report.add(differenceOf('ours', id));
   return tied;
 }
 
