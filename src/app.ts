@@ -89,7 +89,7 @@ export async function buildApp(
   });
   observeRequests(app, config, options);
   const onUser = (id: number, answer: unknown) =>
-    followUser(database.pool, id, answer).catch((err) =>
+    followUser(database.prisma, id, answer).catch((err) =>
       app.log.warn({ err }, 'the names of a user could not be saved'),
     );
   const observeWebhook = config.authWebhookUrl === undefined ? undefined : metrics?.timeWebhook();

@@ -1,7 +1,6 @@
 // The configured database, PostgreSQL or embedded: connection pool, snapshots, timeouts, failover, close.
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
 import { TaskPool } from './connection/pool.ts';
 import { readServerUrl } from './connection/server-url.ts';
@@ -10,7 +9,7 @@ import { createSession, type Pooling, type Session, Sockets } from './connection
 import { type EmbeddedDatabase, openEmbedded } from './embedded/embedded.ts';
 import { isPreparedNameError, isReadOnlyError, isSchemaError } from './errors.ts';
 import { type Monitor, type OnChange, ServerMonitor } from './monitor.ts';
-import { createPrisma } from './prisma.ts';
+import { type Client, createPrisma } from './prisma/client.ts';
 import { type ReadRows, readRows } from './read.ts';
 import type { TaskScope } from './task.ts';
 
@@ -18,7 +17,7 @@ export interface Database {
   /** For the log; without the password. */
   readonly description: string;
   readonly kind: 'PostgreSQL' | 'embedded';
-  readonly prisma: PrismaClient;
+  readonly prisma: Client;
   /** The connections of `prisma`, for statements that Prisma cannot express. */
   readonly pool: TaskPool;
   readonly read: ReadRows;
@@ -90,7 +89,7 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
 class ServerDatabase implements Database {
   readonly kind = 'PostgreSQL';
   readonly description: string;
-  readonly prisma: PrismaClient;
+  readonly prisma: Client;
   readonly pool: TaskPool;
   readonly read: ReadRows;
   readonly snapshots: Snapshots;

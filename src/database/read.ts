@@ -1,4 +1,4 @@
-// Reads rows with prepared statements, without Prisma; tracks the cache dependencies of what was read.
+// Reads rows with prepared statements; tracks the cache dependencies of what was read, by Prisma too.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { type Dependencies, dependenciesOfAll } from './changes/change-log.ts';
@@ -6,8 +6,8 @@ import { type Dependencies, dependenciesOfAll } from './changes/change-log.ts';
 /** Cost class of a statement: an index with a limit, an index with any number of matches, or a sequential scan. */
 export type Access = 'bounded' | 'unbounded' | 'scan';
 
-/** A pool, or one connection. */
-interface Source {
+/** Where statements are sent: a pool, or one connection. */
+export interface Source {
   query<Row extends object>(statement: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
   /** The same in the lane of its access; absent where there are no lanes. */
   queryInLane?<Row extends object>(
@@ -100,21 +100,22 @@ export class DependencyTracker {
 
   constructor(private readonly readRows: ReadRows) {}
 
-  readonly read: ReadRows = async <Row extends object>(
+  readonly read: ReadRows = <Row extends object>(
     text: string,
     values: readonly unknown[],
     options: ReadOptions<Row> = {},
-  ) => {
-    // Unknown until the rows are there, and for good when the statement fails.
-    const index = this.#all.push(undefined) - 1;
-    const rows = await this.readRows(text, values, options);
-    this.#all[index] = options.dependencies?.(rows);
-    return rows;
-  };
+  ) =>
+    this.track(this.readRows<Row>(text, values, options), (rows) => options.dependencies?.(rows));
 
-  /** For data read in another way, such as with Prisma: any commit invalidates the result. */
-  markUnknown(): void {
-    this.#all.push(undefined);
+  async track<Result>(
+    reading: Promise<Result>,
+    dependenciesOf: (result: Result) => Dependencies | undefined,
+  ): Promise<Result> {
+    // Unknown until the result is there, and for good when the statement fails.
+    const index = this.#all.push(undefined) - 1;
+    const result = await reading;
+    this.#all[index] = dependenciesOf(result);
+    return result;
   }
 
   /** Of all statements together; undefined: any commit invalidates the result. */

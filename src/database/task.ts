@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { HttpError, timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';
 import type { Origin } from './fair-queue.ts';
+import type { DependencyTracker, Source } from './read.ts';
 
 /** The part of `AbortSignal` that waiting for a connection or a slot needs. */
 export interface StopSignal {
@@ -66,8 +67,15 @@ export interface TaskScope extends Origin {
   fieldsPerObject: number;
   /** Identities of the servers that it has read from. */
   readonly servers: Set<string>;
+  /** How its reads through Prisma are sent and tracked; undefined: to the primary, untracked. */
+  reads?: Reads;
   /** Whether a lane has rejected it: its response is delayed, after its slot is released. */
   isRefused: boolean;
+}
+
+export interface Reads {
+  readonly source: Source;
+  readonly tracker?: DependencyTracker | undefined;
 }
 
 /** Error of statements that are still running when their task ends. */
@@ -97,6 +105,29 @@ export async function keepTaskScope<Result>(work: () => Promise<Result>): Promis
   }
 }
 
+function createScope(sender: string, signal: StopSignal, reads?: Reads): TaskScope {
+  return {
+    signal,
+    sender,
+    isExpensive: false,
+    fieldsPerObject: 20,
+    isRefused: false,
+    servers: new Set(),
+    ...(reads && { reads }),
+  };
+}
+
+/** Runs work that belongs to no request, but whose reads through Prisma go to this source. */
+export function readFrom<Result>(source: Source, work: () => Promise<Result>): Promise<Result> {
+  return keepTaskScope(() => scopes.run(createScope('gateway', new Stop(), { source }), work));
+}
+
+/** The reads of the current task, if there is one, from now on. */
+export function setReads(reads: Reads): void {
+  const task = currentTask();
+  if (task) task.reads = reads;
+}
+
 /** Starts work that belongs to no task, and continues when the current one has ended. */
 export function runOutsideTask<Result>(work: () => Result): Result {
   return scopes.exit(work);
@@ -116,14 +147,7 @@ export class SharedTask<Result> {
 
   /** @param limit most milliseconds that a request waits */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
-    const scope = {
-      signal: this.#stop,
-      sender,
-      isExpensive: false,
-      fieldsPerObject: 20,
-      isRefused: false,
-      servers: new Set<string>(),
-    };
+    const scope = createScope(sender, this.#stop);
     this.#limit = limit;
     users++;
     this.#result = scopes

@@ -1,7 +1,8 @@
 // Transactions of several statements without a time limit, and reads of one snapshot.
 import type pg from 'pg';
 import { deadlockDetected, sqlStateOf } from './errors.ts';
-import { type ReadRows, readRows } from './read.ts';
+import { type ReadRows, readRows, type Source } from './read.ts';
+import { readFrom } from './task.ts';
 
 export async function inTransaction<Result>(
   pool: pg.Pool,
@@ -42,7 +43,7 @@ export async function retryDeadlocks<Result>(
   });
 }
 
-/** Reads one snapshot, taken at the first statement (REPEATABLE READ). @param signal cuts the connection */
+/** Reads one snapshot, taken at the first statement (REPEATABLE READ), also through Prisma. @param signal cuts the connection */
 export async function readOneSnapshot<Result>(
   pool: pg.Pool,
   signal: AbortSignal,
@@ -57,7 +58,8 @@ export async function readOneSnapshot<Result>(
   try {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
-    const result = await work(serialize(readRows(client)));
+    const source = serialize(client);
+    const result = await readFrom(source, () => work(readRows(source)));
     await client.query('COMMIT');
     return result;
   } catch (error) {
@@ -70,11 +72,13 @@ export async function readOneSnapshot<Result>(
 }
 
 /** Serializes statements, since all of them share one connection. */
-function serialize(read: ReadRows): ReadRows {
+function serialize(client: pg.PoolClient): Source {
   let latest: Promise<unknown> = Promise.resolve();
-  return <Row extends object>(...statement: Parameters<typeof read<Row>>) => {
-    const reading = latest.then(() => read<Row>(...statement));
-    latest = reading.catch(() => {});
-    return reading;
+  return {
+    query: <Row extends object>(statement: pg.QueryConfig) => {
+      const reading = latest.then(() => client.query<Row>(statement));
+      latest = reading.catch(() => {});
+      return reading;
+    },
   };
 }

@@ -3,9 +3,9 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
-import { DependencyTracker, type ReadRows } from '../database/read.ts';
-import { keepTaskScope } from '../database/task.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Client } from '../database/prisma/client.ts';
+import { DependencyTracker, type ReadRows, readRows, type Source } from '../database/read.ts';
+import { keepTaskScope, setReads } from '../database/task.ts';
 import { createRecordLoaders, type RecordLoaders } from '../outfits/lists/by-id.ts';
 import { createUserLists, type UserLists } from '../outfits/lists/list.ts';
 import { createLikers, type Likers } from '../outfits/lists/users.ts';
@@ -20,7 +20,8 @@ export interface Context {
   readonly idempotencyKey: string | undefined;
   readonly viewerLikes: ViewerLikes | undefined;
   readonly visibility: Visibility;
-  readonly prisma: PrismaClient;
+  /** Its reads are sent to where `read` sends them, and invalidate the answer as those do. */
+  readonly prisma: Client;
   readonly read: ReadRows;
   /** Raises the sequences of ids above ids that were inserted explicitly. */
   readonly raiseSequences: () => Promise<void>;
@@ -61,24 +62,27 @@ export class ContextFactory {
   }
 
   /**
-   * @param read how this execution reads; by default, from the primary
+   * @param source where this execution, a task, reads; by default, from the primary
    * @param added what plugins of Yoga have added to the context
    */
   createPersonal(
     personal: Personal,
-    read: ReadRows = this.database.read,
+    source?: Source,
     added: Record<string, unknown> = {},
   ): Context {
+    if (source) setReads({ source });
+    const read = source ? readRows(source) : this.database.read;
     const visibility = visibilityFor(this.config.privateOutfits, personal.viewer);
     const context = new PersonalContext(this.#parts, inScope(read), visibility, personal);
     return Object.assign(context, added);
   }
 
   createShared(
-    read: ReadRows = this.database.read,
+    source: Source = this.database.pool,
     added: Record<string, unknown> = {},
   ): SharedContext {
-    const tracker = new DependencyTracker(inScope(read));
+    const tracker = new DependencyTracker(inScope(readRows(source)));
+    setReads({ source, tracker });
     return new SharedContext(this.#parts, tracker, this.#visibleToAll, added);
   }
 }
@@ -93,17 +97,19 @@ type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'>;
 
 class Loaders {
   readonly config: ContextConfig;
+  readonly prisma: Client;
   readonly raiseSequences: () => Promise<void>;
   #records: RecordLoaders | undefined;
   #userLists: UserLists | undefined;
   #likers: Likers | undefined;
 
   constructor(
-    { config, raiseSequences }: Parts,
+    { config, prisma, raiseSequences }: Parts,
     readonly read: ReadRows,
     readonly visibility: Visibility,
   ) {
     this.config = config;
+    this.prisma = prisma;
     this.raiseSequences = raiseSequences;
   }
 
@@ -127,7 +133,6 @@ class PersonalContext extends Loaders implements Context {
   readonly viewer: Viewer | undefined;
   readonly log: FastifyBaseLogger | undefined;
   readonly idempotencyKey: string | undefined;
-  readonly prisma: PrismaClient;
   #viewerLikes: ViewerLikes | undefined;
 
   constructor(parts: Parts, read: ReadRows, visibility: Visibility, personal: Personal) {
@@ -135,11 +140,10 @@ class PersonalContext extends Loaders implements Context {
     this.viewer = personal.viewer;
     this.log = personal.log;
     this.idempotencyKey = personal.idempotencyKey;
-    this.prisma = parts.prisma;
   }
 
   get viewerLikes(): ViewerLikes | undefined {
-    if (this.viewer) this.#viewerLikes ??= createViewerLikes(this.read, this.viewer.userId);
+    if (this.viewer) this.#viewerLikes ??= createViewerLikes(this.prisma, this.viewer.userId);
     return this.#viewerLikes;
   }
 }
@@ -149,8 +153,6 @@ export class SharedContext extends Loaders implements Context {
   declare readonly viewer: undefined;
   declare readonly idempotencyKey: undefined;
   declare readonly viewerLikes: undefined;
-  declare readonly prisma: PrismaClient;
-  readonly client: PrismaClient;
   /** Whether a resolver used the viewer, their likes or an idempotency key: then the answer is not shareable. */
   isPersonal = false;
 
@@ -161,7 +163,6 @@ export class SharedContext extends Loaders implements Context {
     added: Record<string, unknown>,
   ) {
     super(parts, tracker.read, visibility);
-    this.client = parts.prisma;
     Object.defineProperties(this, tracked);
     // What a plugin adds may be of one viewer.
     for (const [name, value] of Object.entries(added)) {
@@ -178,16 +179,9 @@ function markPersonal(this: SharedContext): undefined {
   this.isPersonal = true;
 }
 
-/** The dependencies of reads through Prisma are unknown. */
-function markUntracked(this: SharedContext): PrismaClient {
-  this.tracker.markUnknown();
-  return this.client;
-}
-
 /** Own and enumerable, so that copying the context counts as use. */
 const tracked: PropertyDescriptorMap = {
   viewer: { get: markPersonal, enumerable: true },
   idempotencyKey: { get: markPersonal, enumerable: true },
   viewerLikes: { get: markPersonal, enumerable: true },
-  prisma: { get: markUntracked, enumerable: true },
 };

@@ -1,16 +1,18 @@
 // Routes reads to standbys that have replayed every commit before the request, else to the primary: no read is stale.
+import type pg from 'pg';
 import type { Config } from '../../config.ts';
 import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
+import type { TaskPool } from '../connection/pool.ts';
 import { startTime } from '../connection/server-watch.ts';
 import type { Database } from '../database.ts';
-import type { ReadRows } from '../read.ts';
+import type { Access, Source } from '../read.ts';
 import { DatabaseNotReadyError } from '../readiness.ts';
 import { currentTask, runOutsideTask } from '../task.ts';
 import { Standby, type StandbyState } from './standby.ts';
 
-/** Reads for one execution: at least as new as `state`, and no statement sees an older state than those before it. */
-export type ReadAt = (state: DatabaseState | undefined) => ReadRows;
+/** Where one execution reads: at least as new as `state`, and no statement sees an older state than those before it. */
+export type ReadAt = (state: DatabaseState | undefined) => Source;
 
 /** Why the primary was read: its state is unknown, no standby is healthy, all lag behind, or a standby failed. */
 export const fallbackReasons = ['unknown', 'away', 'behind', 'failed'] as const;
@@ -34,7 +36,7 @@ export class Replicas {
   readonly reads: Map<Standby, number>;
   /** Number of executions that read from the primary, by reason. */
   readonly primaryReads = { unknown: 0, away: 0, behind: 0, failed: 0 };
-  readonly #database: Pick<Database, 'pool' | 'read'>;
+  readonly #database: Pick<Database, 'pool'>;
   /** Positions of the primary with their times, from which the replication lag is computed. */
   readonly #marks: Mark[] = [];
   #primary: Primary | undefined;
@@ -44,7 +46,7 @@ export class Replicas {
   /** @param onChange called when a standby becomes healthy (`problem` is undefined) or unhealthy */
   constructor(
     config: Pick<Config, 'databasePoolMax' | 'databaseReadUrls' | 'expensiveQueryTimeout'>,
-    database: Pick<Database, 'pool' | 'read'>,
+    database: Pick<Database, 'pool'>,
     statementTimeout: number,
     onChange: (standby: Standby) => void,
   ) {
@@ -74,16 +76,16 @@ export class Replicas {
 
   readonly readAt: ReadAt = (state) => {
     let standby: Promise<Standby | undefined> | undefined;
-    return async (...statement) => {
+    const send = async <Result>(statement: (pool: TaskPool) => Promise<Result>) => {
       const signal = currentTask()?.signal;
       standby ??= this.#startRead(state);
       const used = standby;
       const source = await used;
-      if (!source) return this.#database.read(...statement);
+      if (!source) return statement(this.#database.pool);
       // A result of a standby counts as one of its primary: it is rejected when that is fenced.
       if (state?.identity !== undefined) currentTask()?.servers.add(state.identity);
       try {
-        return await source.read(...statement);
+        return await statement(source.pool);
       } catch (error) {
         // An HttpError is a limit of the statement's lane, which the primary has too: no second attempt.
         if (signal?.aborted || error instanceof HttpError) throw error;
@@ -93,8 +95,14 @@ export class Replicas {
           this.primaryReads.failed += 1;
           standby = Promise.resolve(undefined);
         }
-        return this.#database.read(...statement);
+        return statement(this.#database.pool);
       }
+    };
+    return {
+      query: <Row extends object>(statement: pg.QueryConfig) =>
+        send((pool) => pool.query<Row>(statement)),
+      queryInLane: <Row extends object>(statement: pg.QueryConfig, access: Access) =>
+        send((pool) => pool.queryInLane<Row>(statement, access)),
     };
   };
 

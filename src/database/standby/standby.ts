@@ -6,7 +6,6 @@ import type { LogPosition } from '../changes/database-state.ts';
 import { TaskPool } from '../connection/pool.ts';
 import { readServerUrl } from '../connection/server-url.ts';
 import { createSession, DedicatedConnection, Sockets } from '../connection/session.ts';
-import { type ReadRows, readRows } from '../read.ts';
 import { reasonOf } from '../readiness.ts';
 
 export interface StandbyOptions {
@@ -31,9 +30,8 @@ const step = 3;
 export class Standby {
   readonly name: string;
   readonly description: string;
-  readonly pool: TaskPool;
   /** Reads what is replayed, which may lack commits of the primary: call `waitForReplay` first. */
-  readonly read: ReadRows;
+  readonly pool: TaskPool;
   readonly #options: StandbyOptions;
   readonly #sockets = new Sockets();
   readonly #connection: DedicatedConnection;
@@ -73,7 +71,6 @@ export class Standby {
       session.Client,
     );
     this.pool.on('error', () => {});
-    this.read = readRows(this.pool);
   }
 
   /** Why it is not read from, as words that follow its description; undefined while it is healthy. */

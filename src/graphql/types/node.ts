@@ -7,7 +7,7 @@ import { badUserInput } from '../errors.ts';
 
 const loaders = {
   Outfit: (id: number, { records }: Context) => records.outfits.load(id),
-  User: (id: number, { records }: Context) => records.users.load(id),
+  User: (id: number, { prisma }: Context) => prisma.user.findUnique({ where: { id } }),
 };
 
 type NodeType = keyof typeof loaders;

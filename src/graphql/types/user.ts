@@ -30,16 +30,18 @@ builder.queryField('user', (t) =>
         description: 'Exact handle; of several users with it, the one with the lowest id.',
       }),
     },
-    resolve: (_root, { id, databaseId, username }, { records }) => {
+    resolve: (_root, { id, databaseId, username }, { prisma }) => {
       const given = [id, databaseId, username].filter((value) => value != null);
       if (given.length !== 1) {
         throw badUserInput('Give exactly one of id, databaseId and username.');
       }
-      if (typeof id === 'string') return records.users.load(readGlobalId('User', id));
-      if (typeof databaseId === 'number') return records.users.load(databaseId);
+      const number = typeof id === 'string' ? readGlobalId('User', id) : databaseId;
+      if (typeof number === 'number') {
+        return prisma.user.findUnique({ where: { id: number } });
+      }
       // PostgreSQL text cannot hold a NUL character, so no user can have it.
       if (!username || username.includes('\0')) return null;
-      return records.userNamed(username);
+      return prisma.user.findFirst({ where: { username }, orderBy: { id: 'asc' } });
     },
   }),
 );

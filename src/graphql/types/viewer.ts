@@ -6,11 +6,12 @@ import { User } from './user.ts';
 export const Viewer = builder.objectRef<{ readonly userId: number }>('Viewer').implement({
   description: 'The signed-in user, identified by the bearer token.',
   fields: (t) => ({
-    user: t.field({
+    user: t.prismaField({
       type: User,
       nullable: true,
       description: 'The user; null if the account does not exist (any more).',
-      resolve: ({ userId }, _args, { records }) => records.users.load(userId),
+      resolve: (query, { userId }, _args, { prisma }) =>
+        prisma.user.findUnique({ ...query, where: { id: userId } }),
     }),
   }),
 });

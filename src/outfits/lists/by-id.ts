@@ -1,6 +1,6 @@
-// Loaders of single records: one statement for all ids that a step of a request needs.
+// Loader of single outfits: one statement for all ids that a step of a request needs.
+// In SQL, since likes and the user are joined: Prisma would send three statements, of three moments.
 import { memoizeText, type ReadRows } from '../../database/read.ts';
-import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
 import { type FlatRow, joinedRow, rowColumns, rowOf, userColumns } from '../row.ts';
 import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
@@ -22,18 +22,6 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
       const dependencies = (rows: readonly FlatRow[]) => dependenciesOfRecords(ids, rows);
       return (await read<FlatRow>(statement, list, { dependencies })).map(rowOf);
     }),
-    users: createLoader((ids) => {
-      const { list, add } = createValues();
-      const dependencies = () => ({ rows: { users: ids } });
-      return read<User>(usersStatement(`id ${among(ids, add)}`), list, { dependencies });
-    }),
-    /** Usernames are not unique: returns the user with the lowest id. */
-    async userNamed(username: string): Promise<User | undefined> {
-      const statement = `${usersStatement('username = $1')} ORDER BY id LIMIT 1`;
-      const dependencies = () => ({ tables: ['users'] });
-      const [user] = await read<User>(statement, [username], { dependencies });
-      return user;
-    },
   };
 }
 
@@ -49,13 +37,6 @@ function createLoader<Row extends { readonly id: number }>(
 /** Not ANY for one id: PostgreSQL would replan each time, which takes seven times as long as the rest. */
 function among(ids: readonly number[], add: Values['add']): string {
   return ids.length === 1 ? `= ${add(ids[0])}::int` : `= ANY(${add(ids)}::int[])`;
-}
-
-function usersStatement(condition: string): string {
-  return memoizeText(
-    `users ${condition}`,
-    () => `SELECT ${columnsOfUser} FROM users u WHERE ${condition}`,
-  );
 }
 
 /** SELECT list for users `u`. */

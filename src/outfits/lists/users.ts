@@ -1,4 +1,5 @@
 // Lists of users, sorted by id: those whose names match a search, and the likers of an outfit.
+// In SQL: searches by an index on an expression, and lists of several owners in one statement.
 import type { Access, ReadRows } from '../../database/read.ts';
 import { inTurn } from '../../database/turns.ts';
 import type { User } from '../../generated/prisma/client.ts';

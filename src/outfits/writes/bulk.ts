@@ -1,4 +1,5 @@
 // Bulk upsert of outfits by id; the id sequences, and the ids reserved for outfits created here (FIRST_ID).
+// In SQL: thousands of rows a statement, and locks.
 import type pg from 'pg';
 import { inTransaction, retryDeadlocks } from '../../database/transaction.ts';
 import type { User } from '../../generated/prisma/client.ts';

@@ -1,4 +1,5 @@
 // Erases a user with everything that belongs to them; numbers of likes and counts stay exact.
+// In SQL: locks, in the order of all transactions.
 import type pg from 'pg';
 import { retryDeadlocks } from '../../database/transaction.ts';
 

@@ -1,5 +1,6 @@
 // Idempotent creation: stores the first answer of each Idempotency-Key and returns it for repeated requests.
 // @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+// In SQL: the answer is stored by the statement that creates the outfit.
 import { createHash } from 'node:crypto';
 import type { ReadRows } from '../../database/read.ts';
 import type { Values } from '../filter.ts';

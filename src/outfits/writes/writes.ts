@@ -1,13 +1,10 @@
 // Creates, updates, deletes and likes outfits. Only owners update or delete; a like is idempotent for each user.
+// In SQL: a create with its stored answer, and a like, which are one statement each.
 import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
+import type { Client } from '../../database/prisma/client.ts';
 import type { ReadRows } from '../../database/read.ts';
-import {
-  type Outfit,
-  Prisma,
-  type PrismaClient,
-  type User,
-} from '../../generated/prisma/client.ts';
+import { type Outfit, Prisma, type User } from '../../generated/prisma/client.ts';
 import { createValues } from '../filter.ts';
 import { columnsOfUser, type RecordLoaders } from '../lists/by-id.ts';
 import { createLoaderInTurns, type Loader } from '../lists/loader.ts';
@@ -102,7 +99,7 @@ async function insertOutfit(
 
 /** How outfits that exist are written. */
 export interface Writing {
-  readonly prisma: PrismaClient;
+  readonly prisma: Client;
   readonly read: ReadRows;
   /** Of the visible outfits. */
   readonly records: Pick<RecordLoaders, 'outfits'>;
@@ -196,19 +193,15 @@ const likeStatement = `
 export type ViewerLikes = Loader<number, boolean>;
 
 /** Loader of one user's likes: one statement for all outfits of a page. */
-export function createViewerLikes(read: ReadRows, userId: number): ViewerLikes {
+export function createViewerLikes(prisma: Client, userId: number): ViewerLikes {
   const load = async (ids: readonly number[]) => {
-    const rows = await read<{ id: number }>(likedStatement, [userId, ids]);
-    const liked = new Set(rows.map(({ id }) => id));
+    const where = { userId, outfitId: { in: [...ids] } };
+    const rows = await prisma.outfitLike.findMany({ where, select: { outfitId: true } });
+    const liked = new Set(rows.map(({ outfitId }) => outfitId));
     return ids.map((id) => liked.has(id));
   };
   return createLoaderInTurns(load);
 }
-
-/** $1 user, $2 outfits. */
-const likedStatement = `
-  SELECT l.outfit_id AS id FROM unnest($2::int[]) AS asked (id)
-  JOIN outfit_likes l ON l.outfit_id = asked.id AND l.user_id = $1::int`;
 
 /** The original image defaults to the image. */
 function toColumns({ imageOriginalUrl, video, ...values }: CheckedInput) {
