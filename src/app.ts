@@ -94,6 +94,7 @@ export async function buildApp(
     );
   const observeWebhook = config.authWebhookUrl === undefined ? undefined : metrics?.timeWebhook();
   const credentials = new Credentials(config, onUser, observeWebhook);
+  app.addHook('preClose', async () => credentials.stopSoon());
   app.addHook('onClose', () => credentials.close());
   // Registered before the hooks that change answers: forwarded answers pass unchanged.
   const legacy =

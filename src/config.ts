@@ -375,6 +375,7 @@ const settings = {
     tracesExporter: setting('OTEL_TRACES_EXPORTER', names('otlp, console, none'), []),
     otlpEndpoint: setting('OTEL_EXPORTER_OTLP_ENDPOINT', collectorUrl, undefined),
     otlpTracesEndpoint: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', tracesUrl, undefined),
+    otlpProtocol: setting('OTEL_EXPORTER_OTLP_PROTOCOL', text, 'http/json'),
     propagators: setting('OTEL_PROPAGATORS', names('tracecontext, baggage, none'), [
       'tracecontext',
       'baggage',
@@ -470,8 +471,8 @@ export function readValue<Value>(
 ): Value {
   const { success, data } = schema.safeParse(value);
   if (success) return data;
-  // A URL with @ may have a password.
-  const isSecret = secrets.has(schema) || value.includes('@');
+  // As in user:password@host.
+  const isSecret = secrets.has(schema) || /:\/\/.*:.*@/.test(value);
   const shown = isSecret ? 'not valid' : JSON.stringify(value);
   throw new ConfigError(`${name} is ${shown}, but it may be ${schema.description}.`);
 }

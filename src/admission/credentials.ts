@@ -100,6 +100,10 @@ export class Credentials {
     return `user ${typeof claim === 'string' || typeof claim === 'number' ? claim : authorization}`;
   }
 
+  stopSoon(): void {
+    this.#webhook?.stopSoon();
+  }
+
   async close(): Promise<void> {
     await this.#webhook?.close();
   }

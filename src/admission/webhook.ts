@@ -1,5 +1,6 @@
 // AUTH_WEBHOOK_URL: another service, such as the old one, verifies credentials and names their user.
 import { hash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { type Config, legacyHostFor } from '../config.ts';
 import { Lane } from '../database/connection/lane.ts';
@@ -54,6 +55,9 @@ const maxBytes = 65_536;
 /** Most milliseconds of a request to the webhook, and of the wait before it. */
 const maxTime = 5_000;
 
+/** Milliseconds of a shutdown that they may still take: less than a request has then. */
+const stopDelay = 1_500;
+
 /** Errors of a kept connection that the server closes just as it is used again. */
 const staleConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
@@ -69,6 +73,7 @@ export class Webhook {
   /** By digest: no credential stays in memory. Expired entries stay, to charge their user for the next request. */
   readonly #decisions = { accepted: createCache(), refused: createCache() };
   readonly #underWay = new Map<string, Promise<Decision>>();
+  readonly #stopped = new AbortController();
 
   constructor(
     url: string,
@@ -85,6 +90,7 @@ export class Webhook {
     this.#timeout = Math.min(maxTime, requestTimeout / 2);
     this.#lane = new Lane({ ...limits, maxWait: this.#timeout });
     this.#lane.limitWaiting(maxWaiting);
+    setMaxListeners(0, this.#stopped.signal);
   }
 
   /** Undefined: the credential is refused. @throws HttpError 503 without an answer, or what `charge` throws */
@@ -110,6 +116,11 @@ export class Webhook {
         },
       },
     };
+  }
+
+  /** At shutdown: requests that still wait are refused while they can be answered. */
+  stopSoon(): void {
+    setTimeout(() => this.#stopped.abort(unavailable()), stopDelay).unref();
   }
 
   close(): Promise<void> {
@@ -139,7 +150,7 @@ export class Webhook {
 
   async #askInTurn(credential: Credential, sender: string): Promise<AnsweredDecision> {
     const origin = { sender };
-    await this.#lane.enter(origin);
+    await this.#lane.enter(origin, this.#stopped.signal);
     const begin = performance.now();
     let outcome: Outcome = 'failed';
     try {
@@ -165,8 +176,8 @@ export class Webhook {
         ...(authorization === undefined ? {} : { authorization }),
         ...(cookie === undefined ? {} : { cookie }),
       },
-      // Never aborted: the decision serves the next request of a client that has left.
-      signal: new AbortController().signal,
+      // Not that of the client: the decision serves the next request of one that has left.
+      signal: this.#stopped.signal,
       timeout: this.#timeout,
       maxBytes,
     };

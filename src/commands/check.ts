@@ -1,7 +1,7 @@
 // outfit-gateway check: whether a gateway with these settings can start and reach what they name. It changes nothing.
 import { countKeys } from '../admission/viewer.ts';
 import { Webhook } from '../admission/webhook.ts';
-import { allSettings, type Config, legacyHostFor, readConfig } from '../config.ts';
+import { allSettings, type Config, isTraced, legacyHostFor, readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
 import { describeDataFolder } from '../database/embedded/data-folder.ts';
 import { reasonOf } from '../database/readiness.ts';
@@ -10,6 +10,7 @@ import { HttpError } from '../errors.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
+import { version } from '../package.ts';
 import { checkCredential } from './check-credential.ts';
 import { type Io, untilAborted } from './command.ts';
 import { asList, createLine, withSettings } from './options/command-line.ts';
@@ -46,7 +47,7 @@ export async function run(
     } catch (error) {
       signal.throwIfAborted();
       const { cause = error } = error instanceof HttpError ? error : {};
-      stdout.write(`wrong: ${name}: ${reasonOf(cause)}\n`);
+      stdout.write(`wrong: ${name}: ${reasonOf(cause).replaceAll('\n', ' ')}\n`);
       code = 1;
     }
   };
@@ -65,6 +66,7 @@ export async function run(
     if (value !== undefined) await check(name, () => attempt(value));
   }
   if (credential) await check('--header', () => checkCredential(credential, config, signal));
+  if (isTraced(config)) await check('OTEL', () => readTracing(config));
   return code;
 }
 
@@ -116,6 +118,16 @@ async function askLegacy(url: string, config: Config, signal: AbortSignal): Prom
   const count = status === 200 ? JSON.parse(body).count : undefined;
   if (!Number.isInteger(count)) throw new Error(`no page of a list there (status ${status})`);
   return `${count} outfits`;
+}
+
+/** The start gives these as warnings. */
+async function readTracing(config: Config): Promise<string> {
+  const warnings: string[] = [];
+  const log = { warn: (sentence: string) => warnings.push(sentence) };
+  const { Tracing } = await import('../tracing/tracing.ts');
+  await new Tracing(config, version, log).close();
+  if (warnings.length > 0) throw new Error(warnings.join('; '));
+  return 'all names are known';
 }
 
 async function readDocuments(file: string, config: Config): Promise<string> {

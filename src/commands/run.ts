@@ -76,7 +76,10 @@ const foreign = /^(?:COMPOSE_|POSTGRES_|PG|NODE_|OTEL_)|^(?:TZ|NO_PROXY|HTTPS?_P
 /** Reads `.env`, if it exists. Variables of the environment win. @throws ConfigError */
 function loadEnvFile(): void {
   try {
-    const text = readFileSync('.env', 'utf8').replaceAll('\r\n', '\n');
+    const text = readFileSync('.env', 'utf8')
+      .replace(/^\uFEFF/, '')
+      .replaceAll('\r\n', '\n');
+    if (text.includes('\0')) throw new ConfigError('The file .env is not UTF-8: save it as UTF-8.');
     // Node.js ignores lines that it cannot parse, so that a setting would be missing.
     const rest = text.replace(assignment, (lines) => lines.replace(/[^\n]/g, ''));
     const wrong = rest.split('\n').findIndex((line) => /^\s*[^\s#]/.test(line));
@@ -85,11 +88,11 @@ function loadEnvFile(): void {
         `Line ${wrong + 1} of .env is not NAME=value: correct it, or begin it with # to leave it out.`,
       );
     }
-    for (const name of Object.keys(parseEnv(text))) {
+    for (const [name, value] of Object.entries(parseEnv(text))) {
+      process.env[name] ??= value;
       if (foreign.test(name) || allSettings.some((one) => one.name === name)) continue;
       process.stderr.write(`.env sets ${name}, which is no setting${nearestSetting(name)}.\n`);
     }
-    process.loadEnvFile('.env');
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;

@@ -1,5 +1,6 @@
 // outfit-gateway start: reads the settings and starts the gateway as one process or several.
-import { readConfig } from '../config.ts';
+import { ConfigError, readConfig } from '../config.ts';
+import { lastLine } from '../process/exit.ts';
 import { isShuttingDown } from '../process/signals.ts';
 import type { Io } from './command.ts';
 import { createLine, withSettings } from './options/command-line.ts';
@@ -12,14 +13,17 @@ export const line = () =>
     true,
   );
 
-export async function run({ env }: Io): Promise<never> {
-  const config = readConfig(env);
-  // Loading takes a second: help and configuration errors come before it.
-  const { start } = await import('../process/bootstrap.ts');
+export async function run({ env, stderr }: Io): Promise<number> {
   try {
+    const config = readConfig(env);
+    // Loading takes a second: help and configuration errors come before it.
+    const { start } = await import('../process/bootstrap.ts');
     await start(config);
   } catch (error) {
-    if (!isShuttingDown()) throw error;
+    if (!isShuttingDown()) {
+      stderr.write(lastLine(error, env['LOG_FORMAT']));
+      return error instanceof ConfigError ? 2 : 1;
+    }
   }
   return new Promise(() => {});
 }

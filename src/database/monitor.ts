@@ -47,7 +47,12 @@ export class ServerMonitor {
     this.#options = options;
     const { Client } = options.session;
     const createClient = (config?: pg.ClientConfig) => new Client(config);
-    this.#connection = new DedicatedConnection(createClient, limit, options.onConnect);
+    this.#connection = new DedicatedConnection(createClient, limit, async (client) => {
+      // Two statements: PgBouncer lets one of both pass with pool_mode=statement.
+      await client.query('BEGIN READ ONLY');
+      await client.query('COMMIT');
+      await options.onConnect(client);
+    });
   }
 
   /** @throws DatabaseNotReadyError or MigrationError when waiting cannot help */
@@ -93,10 +98,8 @@ export class ServerMonitor {
   async #check(): Promise<Error | undefined> {
     const { description, onUnset, onWarning } = this.#options;
     try {
-      const warning = await this.#connection.query(async (client) => {
-        await client.query('BEGIN READ ONLY; COMMIT');
-        return checkReady(client, description, onUnset);
-      }, 3);
+      const check = (client: pg.Client) => checkReady(client, description, onUnset);
+      const warning = await this.#connection.query(check, 3);
       if (warning && warning !== this.#warning) onWarning(warning);
       this.#warning = warning;
     } catch (error) {

@@ -9,7 +9,7 @@ import { takeTurn } from '../database/turns.ts';
 import { HttpError } from '../errors.ts';
 import { requireHost } from '../http/base-url.ts';
 import type { EventStreams } from '../http/event-stream.ts';
-import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
+import { type Representable, sendRepresentation } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/upgrades.ts';
 import type { DocumentStore } from './documents.ts';
 import type { Answer } from './engine/answer-cache.ts';
@@ -138,14 +138,9 @@ class GraphQLEndpoint {
     }
     const { answer, cost } = await this.#answer(operation, parsed, request, caller);
     if (cost) this.#addCost(request, reply, cost);
-    const { status, contentType, body, shareable } = answer;
-    if (status === 405) reply.header('Allow', 'POST');
-    const compresses = config.compression !== 'off' && shareable;
-    const isCacheable = isRead(request) && status === 200;
-    if (isCacheable) answer.tag ??= entityTag(body);
-    const tag = isCacheable ? answer.tag : undefined;
-    const options = { contentType, tag, shareable, compresses };
-    return sendRepresentation(request, reply.code(status), answer, options);
+    if (answer.status === 405) reply.header('Allow', 'POST');
+    const compresses = config.compression !== 'off';
+    return sendRepresentation(request, reply.code(answer.status), answer, compresses);
   }
 
   /** For GraphiQL, which asks for it by a header. */
@@ -215,11 +210,9 @@ function errorType({ code, status }: HttpError, accept: string | undefined): Ans
   return chooseType(accept) ?? 'application/json';
 }
 
-interface HttpAnswer extends Answer, Compressible {
+interface HttpAnswer extends Answer, Representable {
   readonly status: number;
-  readonly contentType: string;
-  /** Entity tag, computed on first use: only GET needs it. */
-  tag?: string;
+  readonly shareable: boolean;
 }
 
 function toAnswer(result: ExecutionResult, answerType: AnswerType, isShared: boolean): HttpAnswer {

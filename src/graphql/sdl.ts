@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
 import { requireHost } from '../http/base-url.ts';
-import { type Compressible, entityTag, sendRepresentation } from '../http/representation.ts';
+import { type Representable, sendRepresentation } from '../http/representation.ts';
 import { methodNotAllowed } from './errors.ts';
 import { isRead } from './request.ts';
 
@@ -16,7 +16,7 @@ export function serveSdl(
   compresses: boolean,
 ): void {
   // Printed on first use: most processes never need it.
-  let printed: (Compressible & { readonly tag: string }) | undefined;
+  let printed: Representable | undefined;
 
   app.route({
     method: app.supportedMethods,
@@ -29,13 +29,11 @@ export function serveSdl(
       if (!isRead(request)) throw methodNotAllowed(request.method, allow);
     },
     handler: async (request, reply) => {
-      if (!printed) {
-        const body = Buffer.from(printSdl(schema));
-        printed = { body, tag: entityTag(body) };
-      }
-      const contentType = 'text/plain; charset=utf-8';
-      const options = { contentType, tag: printed.tag, shareable: true, compresses };
-      return sendRepresentation(request, reply, printed, options);
+      printed ??= {
+        body: Buffer.from(printSdl(schema)),
+        contentType: 'text/plain; charset=utf-8',
+      };
+      return sendRepresentation(request, reply, printed, compresses);
     },
   });
 }

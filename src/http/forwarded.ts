@@ -1,7 +1,7 @@
 // Address, host and scheme of the client: of the connection, or as the proxies that TRUST_PROXY names have seen them.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bareAddress } from './client-address.ts';
 import { targetSchemeOf } from './headers.ts';
 
@@ -20,11 +20,7 @@ export function createTrust(ranges: readonly string[]): IsTrusted {
     isIP(address) !== 0 && trusted.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-interface Client {
-  readonly ip: string;
-  readonly host: string;
-  readonly protocol: 'http' | 'https';
-}
+type Client = Pick<FastifyRequest, 'host' | 'ip' | 'protocol'>;
 
 /** Proxies of one request at most: a client can send thousands of addresses. */
 const maxProxies = 32;

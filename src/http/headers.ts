@@ -1,7 +1,7 @@
 // Header fields and request targets: what Node does not check of requests, and the headers of every answer.
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 
 /** Read-only, so a retry changes nothing. @see RFC 9110 §9.2.1 */
 export const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
@@ -94,11 +94,7 @@ export const securityHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-export function setSecurityHeaders(
-  _request: FastifyRequest,
-  reply: FastifyReply,
-  done: () => void,
-): void {
+export const setSecurityHeaders: onRequestHookHandler = (_request, reply, done) => {
   reply.headers(securityHeaders);
   done();
-}
+};

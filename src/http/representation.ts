@@ -7,10 +7,16 @@ import { memoizeHeader, parseRanges } from './content-negotiation.ts';
 
 type Encoding = 'br' | 'gzip';
 
-export interface Compressible {
+/** A body that is sent more than once. */
+export interface Representable {
   readonly body: Buffer;
-  /** Whether the first request gets it compressed: for files that each client fetches once and caches. */
-  readonly isCompressedEagerly?: boolean;
+  readonly contentType?: string;
+  /** Entity tag without content coding; by default that of the body, computed on first use. */
+  tag?: string;
+  /** Whether shared caches may store it: not the answer of one viewer. */
+  readonly shareable?: boolean;
+  /** Whether its path has a hash of it: each client fetches it once, so already the first gets it compressed. */
+  readonly isImmutable?: boolean;
   /** Its compressed representations, which add at most twice its bytes; undefined: nobody has asked for one. */
   coded?: Partial<Record<Encoding, Representation | Promise<Representation>>>;
 }
@@ -18,16 +24,6 @@ export interface Compressible {
 interface Representation {
   readonly bytes: Buffer;
   readonly encoding: Encoding | undefined;
-}
-
-interface SendOptions {
-  readonly contentType: string;
-  /** Entity tag of the answer without content coding; undefined: no validators. */
-  readonly tag: string | undefined;
-  /** Whether shared caches may store it: not the answer of one viewer. */
-  readonly shareable: boolean;
-  /** Whether a content coding may be used. */
-  readonly compresses: boolean;
 }
 
 /**
@@ -57,24 +53,28 @@ function withoutCoding(tag: string): string {
 }
 
 /**
- * Sends an answer with its validators in the content coding that `Accept-Encoding` selects, or 304 when the client has it.
+ * Sends an answer with its validators, if it is the one to a read, in the content coding that `Accept-Encoding` selects, or 304 when the client has it.
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.3
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.4.5
  */
 export async function sendRepresentation(
-  { headers }: FastifyRequest,
+  { headers, method }: FastifyRequest,
   reply: FastifyReply,
-  answer: Compressible,
-  { contentType, tag, shareable, compresses }: SendOptions,
+  answer: Representable,
+  compresses: boolean,
 ): Promise<FastifyReply> {
-  const { bytes, encoding } = compresses
-    ? await select(answer, headers['accept-encoding']?.toString())
-    : identityOf(answer);
+  const { contentType = 'application/json', shareable = true, isImmutable } = answer;
+  const { bytes, encoding } =
+    compresses && shareable
+      ? await select(answer, headers['accept-encoding']?.toString())
+      : identityOf(answer);
   // Names in lower case, as Fastify keeps them: others are converted, and looked up, for each answer.
-  if (tag) {
+  if (isImmutable) reply.header('cache-control', 'public, max-age=31536000, immutable');
+  else if ((method === 'GET' || method === 'HEAD') && reply.statusCode === 200) {
+    answer.tag ??= entityTag(answer.body);
     reply.header('cache-control', shareable ? 'no-cache' : 'private, no-cache');
-    reply.header('etag', codedTag(tag, encoding));
-    if (matchesIfNoneMatch(headers['if-none-match'], tag)) return reply.code(304).send();
+    reply.header('etag', codedTag(answer.tag, encoding));
+    if (matchesIfNoneMatch(headers['if-none-match'], answer.tag)) return reply.code(304).send();
   }
   if (encoding) reply.header('content-encoding', encoding);
   return reply.header('content-type', contentType).send(bytes);
@@ -91,11 +91,11 @@ const minBytes = 1_000;
 const largeBytes = 1_000_000;
 
 /** Compresses only an answer that is requested again, or large. Returns a promise only while compressing. */
-function select(answer: Compressible, header: string | undefined) {
-  const { body, coded, isCompressedEagerly = body.length >= largeBytes } = answer;
+function select(answer: Representable, header: string | undefined) {
+  const { body, coded, isImmutable = body.length >= largeBytes } = answer;
   const { encoding, acceptsIdentity } = accepted(body, header);
   if (encoding) answer.coded ??= {};
-  if (!encoding || !(coded || isCompressedEagerly || !acceptsIdentity)) return identityOf(answer);
+  if (!encoding || !(coded || isImmutable || !acceptsIdentity)) return identityOf(answer);
   const existing = coded?.[encoding];
   if (existing) return existing;
   // In the thread pool, so that other requests do not wait.
@@ -106,7 +106,7 @@ function select(answer: Compressible, header: string | undefined) {
 }
 
 /** Compresses in this turn, and the first time already: for an answer that took longer to build than to compress. */
-export function selectAtOnce(answer: Compressible, header: string | undefined): Representation {
+export function selectAtOnce(answer: Representable, header: string | undefined): Representation {
   const { body, coded } = answer;
   const { encoding } = accepted(body, header);
   if (!encoding) return identityOf(answer);
@@ -117,14 +117,14 @@ export function selectAtOnce(answer: Compressible, header: string | undefined): 
   return keep(answer, encoding, bytes);
 }
 
-function keep(answer: Compressible, encoding: Encoding, bytes: Buffer): Representation {
+function keep(answer: Representable, encoding: Encoding, bytes: Buffer): Representation {
   const isSmaller = bytes.length < answer.body.length;
   const made = isSmaller ? { bytes, encoding } : identityOf(answer);
   answer.coded = { ...answer.coded, [encoding]: made };
   return made;
 }
 
-const identityOf = ({ body }: Compressible) => ({ bytes: body, encoding: undefined });
+const identityOf = ({ body }: Representable) => ({ bytes: body, encoding: undefined });
 
 const brotli = promisify(brotliCompress);
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;

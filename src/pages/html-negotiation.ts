@@ -4,14 +4,14 @@ import { LRUCache } from 'lru-cache';
 import { prefersHtml } from '../http/content-negotiation.ts';
 import { appendVary } from '../http/headers.ts';
 import {
-  type Compressible,
   codedTag,
   entityTag,
   matchesIfNoneMatch,
+  type Representable,
   selectAtOnce,
 } from '../http/representation.ts';
 
-export interface Page extends Compressible {
+export interface Page extends Representable {
   readonly tag: string;
 }
 

@@ -18,8 +18,15 @@ export function isDatabaseError(error: unknown): boolean {
   return error instanceof pg.DatabaseError || httpErrorFor(error) !== undefined;
 }
 
-export function fail(error: unknown): never {
-  process.stderr.write(`${describeError(error)}\n`);
+/** The last line of a service, with LOG_FORMAT=json as one of the log. */
+export function lastLine(error: unknown, logFormat: string | undefined): string {
+  const msg = describeError(error);
+  if (logFormat !== 'json') return `${msg}\n`;
+  return `${JSON.stringify({ level: 'fatal', time: new Date().toISOString(), msg })}\n`;
+}
+
+export function fail(error: unknown, logFormat?: string): never {
+  process.stderr.write(lastLine(error, logFormat));
   process.exit(1);
 }
 

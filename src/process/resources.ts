@@ -9,6 +9,7 @@ import type { Standby } from '../database/standby/standby.ts';
 import { createLog } from '../observability/log.ts';
 import { version } from '../package.ts';
 import type { Tracing } from '../tracing/tracing.ts';
+import { escapeControls } from '../transfer/reporter.ts';
 import { openLogOutput } from './log-output.ts';
 import type { ShutdownReason } from './signals.ts';
 
@@ -20,7 +21,11 @@ export async function openLog(config: Config, isOneOfSeveral = false): Promise<L
   const { default: pretty } = await import('pino-pretty');
   // The messages contain these already.
   const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
-  return createLog(config.logLevel, pretty({ ignore, translateTime: 'SYS:HH:MM:ss', destination }));
+  // Names of servers and messages of databases reach a terminal.
+  const messageFormat = (line: Record<string, unknown>, key: string) =>
+    escapeControls(String(line[key]));
+  const options = { ignore, translateTime: 'SYS:HH:MM:ss', messageFormat };
+  return createLog(config.logLevel, pretty({ ...options, destination }));
 }
 
 export function logShutdown(log: Logger, reason: ShutdownReason): void {

@@ -8,10 +8,14 @@ import { Shutdown } from '../http/server/connections.ts';
 import { listen } from '../http/server/server.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { CountsMaintenance, type WrongCount } from '../outfits/counts.ts';
+import { deleteExpiredAnswers } from '../outfits/writes/idempotency.ts';
 import { commandText } from '../package.ts';
 import type { Gateway, Startup } from './connect-and-seed.ts';
 import { explainListenError } from './exit.ts';
 import type { Resources } from './resources.ts';
+
+/** Milliseconds between two deletions of expired answers. */
+const sweepInterval = 600_000;
 
 export interface Service {
   readonly app: FastifyInstance;
@@ -51,6 +55,11 @@ export async function buildService(
   // Applying many pending changes takes minutes: listening comes first.
   app.addHook('onListen', async () => maintenance.start());
   app.addHook('preClose', async () => maintenance.close());
+  const sweeping = setInterval(
+    () => deleteExpiredAnswers(database.pool).catch(() => {}),
+    sweepInterval,
+  );
+  app.addHook('preClose', async () => clearInterval(sweeping));
   metrics?.followCounts(maintenance);
   return { app, metrics, shutdown };
 }

@@ -109,12 +109,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const answer = await read(request, base, new RequestCaller(request));
-      return sendRepresentation(request, reply, answer, {
-        contentType: 'application/json',
-        tag: answer.tag,
-        shareable: answer.shareable,
-        compresses: compresses && answer.shareable,
-      });
+      return sendRepresentation(request, reply, answer, compresses);
     },
     handler: async (request, reply) => {
       if (!create) throw internalError();

@@ -7,7 +7,7 @@ import type { Config } from '../config.ts';
 import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { encodeJson } from '../http/json.ts';
-import { type Compressible, entityTag } from '../http/representation.ts';
+import { entityTag, type Representable } from '../http/representation.ts';
 import { dataOf, notFound, pageNotFound, RestError, unknownParameters } from './errors.ts';
 import type { Page, Route } from './routes.ts';
 import { formatQuery, parseQuery, type QueryParameters, rawQuery } from './url.ts';
@@ -19,17 +19,12 @@ import {
   type PathParameters,
 } from './variables.ts';
 
-export interface RestAnswer extends Compressible {
-  readonly tag: string;
-  readonly shareable: boolean;
-}
-
 /** @throws RestError 400 for invalid parameters, 404 for a missing page or record */
 export type ReadAnswer = (
   request: FastifyRequest,
   base: string,
   caller: OperationCaller,
-) => Promise<RestAnswer>;
+) => Promise<Representable>;
 
 export interface ReaderOptions {
   readonly engine: Engine;
@@ -132,7 +127,7 @@ interface CachedPage extends Answer, Omit<Page, 'results'> {
   readonly results: Buffer;
   readonly resultsTag: string;
   /** The envelope of the last request: most clients use the same address. */
-  lastEnvelope?: RestAnswer & { readonly address: string };
+  lastEnvelope?: Representable & { readonly address: string };
 }
 
 function toCachedPage(result: ExecutionResult, isShared: boolean): CachedPage {
@@ -193,12 +188,12 @@ function createRecordReader(
   };
 }
 
-function toCachedRecord(result: ExecutionResult, isShared: boolean): Answer & RestAnswer {
+function toCachedRecord(result: ExecutionResult, isShared: boolean): Answer & Representable {
   const [error] = result.errors ?? [];
   // Only the error of a list that is the whole answer is part of the contract: this one has the number of pages.
   if (error?.extensions['code'] === 'PAGE_NOT_FOUND') throw pageNotFound(error.message);
   const { record } = dataOf<{ record: unknown }>(result);
   if (record === null) throw notFound();
   const body = encodeJson(record);
-  return { body, tag: entityTag(body), size: 2 * body.length, shareable: isShared };
+  return { body, size: 2 * body.length, shareable: isShared };
 }

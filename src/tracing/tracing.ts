@@ -3,11 +3,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  context,
   type DiagLogger,
   DiagLogLevel,
   diag,
+  propagation,
   type TextMapPropagator,
   type Tracer,
+  trace,
 } from '@opentelemetry/api';
 import {
   CompositePropagator,
@@ -30,6 +33,7 @@ import {
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import type { Database } from '../database/database.ts';
+import { cut } from '../errors.ts';
 import { followRequests, observeLookup, observeOperation, traceSnapshots } from './requests.ts';
 import { followStatements } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
@@ -42,11 +46,14 @@ const flushTimeout = 1_000;
 /** The settings of OpenTelemetry that its packages do not read themselves. */
 interface TracingConfig {
   readonly otelDisabled: string;
+  readonly otlpProtocol: string;
   readonly otlpEndpoint: string | undefined;
   readonly otlpTracesEndpoint: string | undefined;
   readonly propagators: readonly string[];
   readonly tracesExporter: readonly string[];
 }
+
+type Log = Pick<FastifyBaseLogger, 'warn'>;
 
 /** Registers the global tracer provider, and instruments the parts of a gateway. */
 export class Tracing {
@@ -56,12 +63,17 @@ export class Tracing {
   readonly #tracer: Tracer;
 
   /** @param version of this gateway */
-  constructor(config: TracingConfig, version: string, log: FastifyBaseLogger) {
+  constructor(config: TracingConfig, version: string, log: Log) {
     const warn = (message: string) => log.warn(message);
     // What the packages find wrong in the environment while they read it, such as an unknown sampler.
     diag.setLogger({ error: warn, warn } as DiagLogger, DiagLogLevel.WARN);
     if (!/^(?:true|false)$/i.test(config.otelDisabled)) {
       warn(`OTEL_SDK_DISABLED is "${config.otelDisabled}", which counts as false`);
+    }
+    if (!/^http\/(?:json|protobuf)$/.test(config.otlpProtocol)) {
+      warn(
+        `OTEL_EXPORTER_OTLP_PROTOCOL is "${config.otlpProtocol}", which is left out: traces are sent as http/json, to a port such as 4318`,
+      );
     }
     const exporters = choose('OTEL_TRACES_EXPORTER', config.tracesExporter, exporterKinds, warn);
     this.#provider = new NodeTracerProvider({
@@ -85,7 +97,13 @@ export class Tracing {
     });
     this.#tracer = this.#provider.getTracer('outfit-gateway', version);
     this.observeOperation = observeOperation(this.#tracer);
+    // Of what the packages say from now on, failures are reported by the exporter itself.
+    const warnOfLoss = createLossWarning(log, 'the collector does not take all of them');
+    const onWarning = (message: string, ...more: unknown[]) => {
+      if (message.includes('Partial Success')) warnOfLoss(more.join(' '));
+    };
     diag.disable();
+    diag.setLogger({ error() {}, warn: onWarning } as unknown as DiagLogger, DiagLogLevel.WARN);
   }
 
   /** To be called before other hooks are added, so that they run within the span. */
@@ -109,6 +127,7 @@ export class Tracing {
   /** Exports the remaining spans, within a timeout. */
   async close(): Promise<void> {
     await Promise.race([this.#provider.shutdown().catch(() => {}), sleep(flushTimeout)]);
+    for (const global of [diag, trace, context, propagation]) global.disable();
   }
 }
 
@@ -119,7 +138,7 @@ const propagatorKinds = {
 };
 
 const exporterKinds = {
-  otlp({ otlpEndpoint, otlpTracesEndpoint }: TracingConfig, log: FastifyBaseLogger) {
+  otlp({ otlpEndpoint, otlpTracesEndpoint }: TracingConfig, log: Log) {
     const base = otlpEndpoint ?? 'http://localhost:4318';
     const url = otlpTracesEndpoint ?? `${base}/v1/traces`;
     return warnOfFailures(new OTLPTraceExporter({ url }), otlpTracesEndpoint ?? base, log);
@@ -144,23 +163,25 @@ function choose<Kind>(
   });
 }
 
-function warnOfFailures(
-  exporter: SpanExporter,
-  endpoint: string,
-  log: FastifyBaseLogger,
-): SpanExporter {
-  let quietUntil = 0;
+function warnOfFailures(exporter: SpanExporter, endpoint: string, log: Log): SpanExporter {
+  const warnOfLoss = createLossWarning(log, `${endpoint} does not take them`);
   return {
     export(spans, settle) {
       exporter.export(spans, (result) => {
         settle(result);
-        if (!result.error || performance.now() < quietUntil) return;
-        quietUntil = performance.now() + warningInterval;
-        const reason = result.error.message || result.error.name;
-        log.warn({ reason }, `traces are lost: ${endpoint} does not take them`);
+        if (result.error) warnOfLoss(result.error.message || result.error.name);
       });
     },
     forceFlush: async () => exporter.forceFlush?.(),
     shutdown: () => exporter.shutdown(),
+  };
+}
+
+function createLossWarning(log: Log, why: string): (reason: string) => void {
+  let quietUntil = 0;
+  return (reason) => {
+    if (performance.now() < quietUntil) return;
+    quietUntil = performance.now() + warningInterval;
+    log.warn({ reason: cut(reason, 200) }, `traces are lost: ${why}`);
   };
 }

@@ -14,16 +14,21 @@ const maxLine = 2_000;
  * name the window, or hide what follows. They are escaped, and endless lines cut.
  */
 export function quoting(output: Output): Output {
-  const encode = (character: string) =>
-    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  const control = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
   const show = (line: string) =>
-    (line.length > maxLine ? `${line.slice(0, maxLine)}…` : line).replace(control, encode);
+    escapeControls(line.length > maxLine ? `${line.slice(0, maxLine)}…` : line);
   return {
     isTTY: output.isTTY ?? false,
     write: (text) => output.write(text.split('\n').map(show).join('\n')),
     eraseLine: () => output.write('\r\u001b[K'),
   };
+}
+
+const control = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
+export function escapeControls(line: string): string {
+  const encode = (character: string) =>
+    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return line.replace(control, encode);
 }
 
 const maxFaults = 100;

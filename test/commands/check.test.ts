@@ -1,5 +1,5 @@
 // outfit-gateway check: a line for each thing that the settings name, and nothing is changed.
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,8 +8,11 @@ import * as check from '../../src/commands/check.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import {
   baseOf,
+  dist,
   environmentOf,
+  failure,
   migratedEnvironmentOf,
+  run,
   runServer,
   stop,
 } from '../support/cli/process.ts';
@@ -107,4 +110,43 @@ test('a database that lacks migrations is left as it is', async () => {
   expect(await execute(environment['DATABASE_URL'] ?? '', relations)).toMatchObject({
     rowCount: 0,
   });
+});
+
+test.each([
+  [{ OTEL_TRACES_EXPORTER: 'otlp,zipkin' }, 'OTEL_TRACES_EXPORTER names "zipkin", which is left'],
+  [{ OTEL_TRACES_EXPORTER: 'console', OTEL_PROPAGATORS: 'b3' }, 'OTEL_PROPAGATORS names "b3"'],
+  [
+    { OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
+    'OTEL_EXPORTER_OTLP_PROTOCOL is "grpc", which is left out',
+  ],
+])('names of traces that the start warns of are wrong: %j', async (environment, sentence) => {
+  const { code, lines } = await call({ DATA_DIR: join(place, 'none'), ...environment });
+  expect(code).toBe(1);
+  expect(lines.at(-1)).toContain(`wrong: OTEL: ${sentence}`);
+});
+
+test('control characters of the environment and of a server do not reach the terminal', async () => {
+  const { stdout, code } = await callCommand(check, [], {
+    DATABASE_URL: 'postgresql://u:p@%1b%5d0%3bx%07/d',
+    OTEL_TRACES_EXPORTER: '\u001b[31mred\u009b2J',
+  });
+  expect(code).toBe(1);
+  expect(stdout).toContain('wrong: DATABASE_URL');
+  expect(stdout).not.toMatch(/[^\P{Cc}\n]/u);
+});
+
+const long = join(place, 'x'.repeat(120));
+test.each([
+  ['DATA_DIR', long, /DATA_DIR is ".*", but its path is too long for a lock: set it/],
+  ['TMPDIR', long, /temporary files is ".*", but ENOENT: .*: set TMPDIR to one/],
+  ['TMPDIR', '/proc/none', /temporary files is "\/proc\/none", but ENOENT: .*: set TMPDIR to/],
+])('%s=%s is refused by check and start, which leave nothing', async (name, value, sentence) => {
+  const DATA_DIR = join(mkdtempSync(join(place, 'd-')), 'data');
+  const environment = { DATA_DIR, [name]: value };
+  const server = runServer(environment);
+  expect(await failure(server)).toMatch(sentence);
+  expect(existsSync(environment.DATA_DIR)).toBe(false);
+  const checking = run([`${dist}commands/cli.js`, 'check'], environment);
+  expect(await checking.ended).toBe(1);
+  expect(checking.output()).toMatch(sentence);
 });

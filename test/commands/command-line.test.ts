@@ -105,6 +105,8 @@ describe('.env', () => {
     [['counts', 'check'], 'A="a\nb"\n\r\n"PORT=1\n', 'Line 4 of .env is not NAME=value: '],
     [['migrate'], 'A="x\nPORT=1\nB="y"\n', 'Line 1 of .env is not NAME=value: '],
     [['migrate'], 'PORT=http', 'PORT is "http", but '],
+    [['migrate'], '\uFEFFPORT=http', 'PORT is "http", but '],
+    [['migrate'], 'P\0O\0R\0T\0=\x001\0', 'The file .env is not UTF-8: save it as UTF-8.'],
   ])('ends %j with 2 and one sentence for %j', async (args, text, sentence) => {
     const ended = await call(args, folderWith(text));
     expect(ended).toMatchObject({ code: 2, output: '' });
@@ -123,6 +125,22 @@ describe('.env', () => {
     expect(await call(['start', '--help'], folder)).toMatchObject({ code: 0, errors: '' });
   });
 });
+
+test.each([
+  [{ PORT: 'abc' }, 2, /^PORT is "abc", but /],
+  [{ DATA_DIR: '/proc/no' }, 1, /^DATA_DIR is "\/proc\/no", but that folder cannot be made/],
+  [{ DATABASE_URL: 'postgresql://u:1/2@h/d' }, 2, /^DATABASE_URL is cut short by a character/],
+])(
+  'LOG_FORMAT=json ends a start that fails by %j with a line of JSON',
+  async (wrong, code, sentence) => {
+    const ended = run([`${dist}commands/cli.js`], { PORT: '0', LOG_FORMAT: 'json', ...wrong });
+    expect(await ended.ended).toBe(code);
+    const { level, time, msg } = JSON.parse(ended.errors());
+    expect(level).toBe('fatal');
+    expect(Date.parse(time)).toBeGreaterThan(0);
+    expect(msg).toMatch(sentence);
+  },
+);
 
 describe('a wrong command line ends with 2 and one sentence', () => {
   test.each([

@@ -1,6 +1,7 @@
 // Behind PgBouncer, in both of its modes: requests of every kind, time limits, and wrong settings.
 import { readFileSync } from 'node:fs';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import * as check from '../../src/commands/check.ts';
 import { readConfig } from '../../src/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand } from '../support/cli/commands.ts';
@@ -132,6 +133,33 @@ describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mod
   });
 });
 
+describe.skipIf(!hasPgBouncer)('a database that is swapped for a copy behind the pooler', () => {
+  test('is read at once', async () => {
+    const { direct, environment } = await open('transaction', 'admin_users = postgres');
+    await prepareRole(direct);
+    const server = start(environment);
+    const base = await baseOf(server);
+    const name = new URL(direct).pathname.slice(1);
+    const at = (url: string, path: string) => new URL(path, url).href;
+    const administer = (statement: string) => execute(at(direct, '/postgres'), statement);
+    const pooler = (statement: string) =>
+      execute(at(environment.DATABASE_URL, '/pgbouncer'), `${statement} ${name}`);
+    const title = async () => JSON.stringify((await listing(base)).results[0]);
+    const before = await title();
+    await pooler('PAUSE');
+    await administer(`CREATE DATABASE ${name}_copy TEMPLATE ${name}`);
+    await pooler('RESUME');
+    await execute(direct, `UPDATE outfits SET title = 'NEW' WHERE id = ${JSON.parse(before).id}`);
+    expect(await title()).toContain('"NEW"');
+    await pooler('PAUSE');
+    await administer(`ALTER DATABASE ${name} RENAME TO ${name}_old`);
+    await administer(`ALTER DATABASE ${name}_copy RENAME TO ${name}`);
+    onTestFinished(async () => void (await administer(`DROP DATABASE ${name}_old WITH (FORCE)`)));
+    await pooler('RESUME');
+    await expect.poll(title).toBe(before);
+  });
+});
+
 describe.skipIf(!hasPgBouncer)('wrong settings for PgBouncer', () => {
   test('a role without limits is waited for, with a sentence that mends it', async () => {
     const { direct, environment } = await open('transaction');
@@ -161,6 +189,26 @@ describe.skipIf(!hasPgBouncer)('wrong settings for PgBouncer', () => {
       expect(server.output()).toContain('set DATABASE_POOLER=transaction');
     },
   );
+
+  test('a pooler that keeps no transactions is said to, by the log and by check', async () => {
+    const { environment } = await open('session', 'pool_mode = statement');
+    const wanted =
+      'is behind a pooler that keeps no transactions: set its pool_mode to transaction';
+    const server = start(environment);
+    await server.until(new RegExp(wanted));
+    const { stdout, code } = await callCommand(check, [], environment);
+    expect({ stdout, code }).toEqual({ stdout: expect.stringContaining(wanted), code: 1 });
+  });
+
+  test('a start waits while the pooler takes no more clients', async () => {
+    const { environment } = await open('session', 'max_client_conn = 1');
+    // The place is taken by the look whether the pooler runs, for a moment.
+    const client = await vi.waitFor(() => connectTo(environment.DATABASE_URL), 20_000);
+    const server = start(environment);
+    await server.until(/has no free connection \(no more connections allowed/);
+    await client.end();
+    expect(server.child.exitCode).toBeNull();
+  });
 
   test.each(['migrate', 'counts check'])('%s says that it needs a session', async (line) => {
     const [name, ...args] = line.split(' ');

@@ -264,3 +264,13 @@ test('a standby that is promoted is not read from', async () => {
   for (let round = 0; round < 10; round++) await seeWrite(opened);
   expect(opened.reads()).toBe(reads);
 });
+
+test('a standby of another database of that server is not read from', async () => {
+  const url = new URL('/template1', standby.url);
+  const opened = await open({ DATABASE_READ_URLS: url.href });
+  expect(opened.replicas.standbys[0]?.problem).toBe(
+    'is not of the database that DATABASE_URL names',
+  );
+  await seeWrite(opened);
+  expect(opened.reads()).toBe(0);
+});

@@ -118,6 +118,9 @@ test('LEGACY_HOST replaces Host, and X-Forwarded-Host keeps the one of the clien
   await send(gateway, 'GET', '/api/users/');
   expect(received()).toContain(`\r\nHost: ${host}\r\n`);
   expect(received()).toContain('\r\nX-Forwarded-Host: shop.test\r\n');
+  await sendRaw(gateway.app, 'GET /api/users/ HTTP/1.0\r\n\r\n');
+  const hosts = received().match(/^host:.*$/gim) ?? [];
+  expect(hosts.slice(1)).toEqual([`Host: ${host}`]);
 });
 
 test('answers with 60 KiB of headers pass, and beyond 64 the limit is named', async () => {

@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
+import { deleteExpiredAnswers } from '../../src/outfits/writes/idempotency.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { databaseKinds, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -759,6 +760,20 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const second = await post({ image_key: image, title: 'Another' }, headers);
       expect(second.statusCode).toBe(201);
       expect(second.json().id).not.toBe(first.id);
+    });
+
+    test('is deleted after a day, also of users who send no other request', async () => {
+      const { pool } = gateway.database;
+      for (const key of ['expired', 'kept'])
+        await post({ image_key: image }, { 'idempotency-key': key });
+      await pool.query(
+        `UPDATE idempotency_keys SET created = created - 86400000001 WHERE key = 'expired'`,
+      );
+      await deleteExpiredAnswers(pool);
+      const { rows } = await pool.query(
+        `SELECT key FROM idempotency_keys WHERE key IN ('expired', 'kept')`,
+      );
+      expect(rows).toEqual([{ key: 'kept' }]);
     });
 
     test('creates one outfit when the same request comes ten times at once', async () => {

@@ -1,6 +1,6 @@
 // SIGTERM: the service says so first, finishes what it has begun, and is gone within five seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import {
   baseOf,
   demoEnvironment,
@@ -18,6 +18,7 @@ import {
   sendPart,
 } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
+import { startWebhook } from '../support/http/webhook.ts';
 
 /** A server on PostgreSQL whose lists answer only while they are not locked. */
 async function startServer(settings: Record<string, string> = {}) {
@@ -98,6 +99,22 @@ test('clients that are slow, read nothing or wait for a stuck database do not ho
     for (const socket of [...sockets, stuck]) socket.destroy();
     await unlock();
   }
+});
+
+test('answers requests that wait for a webhook which hangs', async () => {
+  const webhook = await startWebhook();
+  onTestFinished(webhook.close);
+  webhook.answer = () => {};
+  const { server, base } = await startServer({ AUTH_WEBHOOK_URL: webhook.url });
+  const ask = (token: string) =>
+    fetch(`${base}/api/outfits/`, { headers: { authorization: `Bearer ${token}` } });
+  // More than one sender may ask at once: some wait for their turn.
+  const running = Array.from({ length: 12 }, (_, number) => ask(`token-${number}`));
+  await expect.poll(() => webhook.underWay.now).toBe(8);
+  const ended = terminate(server);
+  const statuses = (await Promise.all(running)).map(({ status }) => status);
+  expect(statuses).toEqual(Array(12).fill(503));
+  await ended;
 });
 
 test('a second signal ends it at once', async () => {

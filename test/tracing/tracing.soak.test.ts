@@ -310,6 +310,27 @@ describe('traces', () => {
   });
 });
 
+test('spans that the collector rejects and a protocol that is not spoken cost a line each', async () => {
+  const collector = await startCollector(
+    '{"partialSuccess":{"rejectedSpans":"3","errorMessage":"quota"}}',
+  );
+  onTestFinished(collector.close);
+  const server = runServer({
+    ...(await demoEnvironment()),
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_BSP_SCHEDULE_DELAY: '20',
+  });
+  const base = await baseOf(server);
+  for (let time = 0; time < 5; time += 1) await listing(base);
+  await server.until(
+    /rejectedSpans.*quota.*traces are lost: the collector does not take all of them/,
+  );
+  expect(server.output()).toContain('OTEL_EXPORTER_OTLP_PROTOCOL is \\"grpc\\", which is left out');
+  expect(await stop(server)).toBe(0);
+  expect(server.output().match(/traces are lost/g)).toHaveLength(1);
+});
+
 describe('switched off', () => {
   const forbid = fileURLToPath(
     new URL('../support/tracing/forbid-opentelemetry.js', import.meta.url),

@@ -1,5 +1,5 @@
 // The statements of a probe: the current snapshot of a server, and the changes since an older one.
-import { startTime } from '../connection/server-watch.ts';
+import { serverStart } from '../connection/server-watch.ts';
 import type { ChangeRow } from './change-log.ts';
 
 /** The embedded database has no log position, since it has no standbys. */
@@ -9,7 +9,7 @@ export type Kind = 'embedded' | 'server';
 export const stateStatements = {
   embedded: `SELECT pg_current_snapshot()::text AS snapshot`,
   server: `
-    SELECT pg_current_snapshot()::text AS snapshot, ${startTime} AS server,
+    SELECT pg_current_snapshot()::text AS snapshot, ${serverStart} AS server,
       (pg_current_wal_insert_lsn() - '0/0')::text AS bytes,
       left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline
     WHERE NOT pg_is_in_recovery()`,
@@ -20,7 +20,7 @@ export const maxChanges = 1_000;
 
 /** Identity of tables, triggers and server: if a table was rewritten or a trigger disabled, changes may be missing. */
 const identity = `
-  concat_ws(' ', ${startTime},
+  concat_ws(' ', ${serverStart},
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class
      WHERE oid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass, 'outfit_changes'::regclass)),
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_trigger

@@ -4,12 +4,15 @@ import type pg from 'pg';
 import { DatabaseAwayError } from '../errors.ts';
 import { currentTask } from '../task.ts';
 
-/** SQL for the start time of the server, independent of the time zone of the session. */
-export const startTime = 'extract(epoch FROM pg_postmaster_start_time())::text';
+/** SQL for the oid of the database, which a copy by TEMPLATE does not share; a renamed one keeps it, and standbys have it. */
+export const databaseOid = '(SELECT oid::text FROM pg_database WHERE datname = current_database())';
+
+/** SQL for the start time of the server, independent of the time zone of the session, and the database in it. */
+export const serverStart = `extract(epoch FROM pg_postmaster_start_time()) || '/' || ${databaseOid}`;
 
 /** SQL for the identity of a server: start time and timeline (changed by promotion). All standbys have the same. */
 export const serverIdentity = `
-  CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', ${startTime},
+  CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE concat_ws(' ', ${serverStart},
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)) END`;
 
 /** Milliseconds for which a fenced server stays fenced: during a failover, new connections may lead to either. */

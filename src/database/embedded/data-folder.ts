@@ -34,6 +34,7 @@ export interface DataFolder {
 /** Creates the folder if it does not exist, and locks it. @throws EmbeddedDatabaseError */
 export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
   const folder = resolve(dataDir);
+  checkPaths(dataDir);
   try {
     makeFolder(folder);
   } catch (error) {
@@ -42,7 +43,7 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
     );
   }
   const lock = join(folder, 'lock');
-  const release = await lockFolder(lock, dataDir);
+  const release = await lockFolder(lockPathOf(folder), dataDir);
   const database = join(folder, 'pgdata');
   const unfinished = join(database, 'unfinished');
   try {
@@ -56,16 +57,52 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
   }
 }
 
+/** Bytes of the path of a Unix socket: Linux has 107, macOS 103. Node.js 20 cuts a longer one without a word. */
+const maxSocketPath = 103;
+/** Absolute: `pg` takes another host for the name of a server. */
+const temporaryFolder = () => resolve(tmpdir());
+const socketName = '.s.PGSQL.5432';
+
+/** @throws EmbeddedDatabaseError when a socket cannot be made in one of the folders */
+function checkPaths(dataDir: string): void {
+  const temporary = temporaryFolder();
+  const fits = (path: string) => Buffer.byteLength(path) <= maxSocketPath;
+  if (!fits(lockPathOf(resolve(dataDir)))) {
+    throw new EmbeddedDatabaseError(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but its path is too long for a lock: set it to one with a path of up to ${maxSocketPath - 5} bytes.`,
+    );
+  }
+  let problem = fits(join(temporary, `outfit-gateway-${'x'.repeat(30)}`, socketName))
+    ? undefined
+    : 'its path is too long for a socket';
+  try {
+    accessSync(temporary, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    problem = messageOf(error);
+  }
+  if (problem === undefined) return;
+  throw new EmbeddedDatabaseError(
+    `The folder for temporary files is ${JSON.stringify(temporary)}, but ${problem}: set TMPDIR to one that can be written, with a short path.`,
+  );
+}
+
+/** A relative path is often shorter. */
+function lockPathOf(folder: string): string {
+  const path = join(folder, 'lock');
+  const fromHere = relative('.', path);
+  return fromHere.length < path.length ? fromHere : path;
+}
+
 /** By its inode: no copy of the folder has the same. */
 function prefixOf(folder: string): string {
   const { dev, ino } = statSync(folder);
-  return join(tmpdir(), `outfit-gateway-${dev.toString(36)}-${ino.toString(36)}-`);
+  return join(temporaryFolder(), `outfit-gateway-${dev.toString(36)}-${ino.toString(36)}-`);
 }
 
 /** Removes the sockets of killed processes: of those that live, this one alone has the lock of the folder. */
 function removeLeft(prefix: string): void {
-  for (const name of readdirSync(tmpdir())) {
-    const path = join(tmpdir(), name);
+  for (const name of readdirSync(temporaryFolder())) {
+    const path = join(temporaryFolder(), name);
     if (path.startsWith(prefix)) rmSync(path, { recursive: true, force: true });
   }
 }
@@ -100,10 +137,8 @@ export function makeFolder(folder: string): void {
 }
 
 async function lockFolder(path: string, dataDir: string): Promise<() => Promise<void>> {
-  // The path of a socket is limited to about 100 bytes: a relative one is often shorter.
-  const fromHere = relative('.', path);
   try {
-    return await takeLock(fromHere.length < path.length ? fromHere : path);
+    return await takeLock(path);
   } catch (error) {
     if (error instanceof LockedError) {
       throw new EmbeddedDatabaseError(
@@ -157,9 +192,10 @@ function checkParts(database: string): void {
 export async function describeDataFolder(dataDir: string): Promise<string> {
   let folder = resolve(dataDir);
   const database = join(folder, 'pgdata');
+  checkPaths(dataDir);
   const isNew = !existsSync(database) || existsSync(join(database, 'unfinished'));
   if (!isNew) checkParts(database);
-  const holder = await askHolder(join(folder, 'lock'));
+  const holder = await askHolder(lockPathOf(folder));
   if (holder !== undefined)
     return `the embedded database in ${dataDir} is in use by process ${holder}`;
   while (!existsSync(folder)) folder = dirname(folder);

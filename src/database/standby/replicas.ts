@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts';
 import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
 import type { TaskPool } from '../connection/pool.ts';
-import { startTime } from '../connection/server-watch.ts';
+import { databaseOid, serverStart, startTime } from '../connection/server-watch.ts';
 import type { Database } from '../database.ts';
 import type { Access, Source } from '../read.ts';
 import { DatabaseNotReadyError } from '../readiness.ts';
@@ -19,14 +19,15 @@ export const fallbackReasons = ['unknown', 'away', 'behind', 'failed'] as const;
 export type FallbackReason = (typeof fallbackReasons)[number];
 
 interface Primary {
-  /** Start time. */
+  /** Start time, and oid of the database. */
   readonly server: string;
+  readonly database: string;
   /** System identifier, which its standbys share. */
   readonly system: string;
 }
 
 const primaryStatement = `
-  SELECT ${startTime} AS server, system_identifier::text AS system
+  SELECT ${serverStart} AS server, ${databaseOid} AS database, system_identifier::text AS system
   FROM pg_control_system()`;
 
 /** The configured standbys. None is contacted before `start`. */
@@ -138,8 +139,10 @@ export class Replicas {
     this.#mark(position);
     this.#turn += 1;
     // After a failover, a standby may belong to the old primary until its next check.
-    const { system } = this.#primary;
-    const usable = this.standbys.filter((standby) => !standby.problem && standby.system === system);
+    const primary = this.#primary;
+    const usable = this.standbys.filter(
+      ({ problem, state }) => !problem && state && !findProblem(state, primary),
+    );
     if (usable.length === 0) return 'away';
     const first = this.#turn % usable.length;
     const inTurn = [...usable.slice(first), ...usable.slice(0, first)];
@@ -181,6 +184,7 @@ const otherPrimary = 'belongs to another primary server than DATABASE_URL';
 function findProblem(state: StandbyState, primary: Primary | undefined): string | undefined {
   if (!primary) return 'waits for the primary server';
   if (state.system !== primary.system) return otherPrimary;
+  if (state.database !== primary.database) return 'is not of the database that DATABASE_URL names';
   return state.isStandby ? undefined : 'is no standby, or not any more';
 }
 

@@ -5,6 +5,7 @@ import type { Config } from '../../config.ts';
 import type { LogPosition } from '../changes/database-state.ts';
 import { TaskPool } from '../connection/pool.ts';
 import { readServerUrl } from '../connection/server-url.ts';
+import { databaseOid } from '../connection/server-watch.ts';
 import { createSession, DedicatedConnection, Sockets } from '../connection/session.ts';
 import { reasonOf } from '../readiness.ts';
 
@@ -78,8 +79,8 @@ export class Standby {
     return this.#problem;
   }
 
-  get system(): string | undefined {
-    return this.#state?.system;
+  get state(): StandbyState | undefined {
+    return this.#state;
   }
 
   hasReplayed(position: LogPosition): boolean {
@@ -182,6 +183,8 @@ export interface StandbyState {
   readonly server: string;
   /** System identifier: a primary and all its standbys have the same. */
   readonly system: string;
+  /** Oid, which a primary and its standbys share. */
+  readonly database: string;
   /** Replay position: every commit before it in the log is visible. */
   readonly replayed: bigint;
   /** Timeline of the replayed position; possibly an older one. */
@@ -195,7 +198,7 @@ export interface StandbyState {
 const statement = {
   name: 'standby',
   text: `
-    SELECT pg_is_in_recovery() AS "isStandby", pg_postmaster_start_time()::text AS server,
+    SELECT pg_is_in_recovery() AS "isStandby", ${databaseOid} AS database, pg_postmaster_start_time()::text AS server,
       coalesce(pg_last_wal_replay_lsn() - '0/0', 0)::text AS replayed,
       greatest(
         (SELECT min_recovery_end_timeline FROM pg_control_recovery()),

@@ -202,17 +202,13 @@ export async function forward(
   const { raw, headers } = request;
   const signal = disconnectSignalOf(raw.socket);
   const response = reply.raw;
+  // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
+  const host = raw.httpVersion === '1.0' && !headers.host ? upstream.base.host : undefined;
   sendContinue(response);
   const answer = await upstream.open({
     method: raw.method ?? '',
     target: request.url,
-    headers: [
-      // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
-      ...(raw.httpVersion === '1.0' && headers.host === undefined
-        ? ['Host', upstream.base.host]
-        : []),
-      ...toLegacyHeaders(request, gateway, legacyHost),
-    ],
+    headers: toLegacyHeaders(request, gateway, legacyHost ?? host),
     body: hasBody(headers) ? raw : undefined,
     signal,
     isHeldUp: () => response.writableNeedDrain,

@@ -2,6 +2,7 @@
 // @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 // In SQL: the answer is stored by the statement that creates the outfit.
 import { createHash } from 'node:crypto';
+import type pg from 'pg';
 import type { ReadRows } from '../../database/read.ts';
 import type { Values } from '../filter.ts';
 import { type Columns, likesColumn, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
@@ -34,6 +35,16 @@ export async function findFirstAnswer(
   if (first.inputHash !== hash(input)) throw new KeyReusedError();
   const { user } = first.answer;
   return { ...restore(answerColumns, first.answer), user: restore(userColumns, user as Stored) };
+}
+
+/** Deletes the expired answers of all users, who may never come back. Those that a request deletes are skipped. */
+export async function deleteExpiredAnswers(pool: Pick<pg.Pool, 'query'>): Promise<void> {
+  await pool.query(
+    `DELETE FROM idempotency_keys WHERE (user_id, key) IN (
+       SELECT user_id, key FROM idempotency_keys WHERE created < $1::bigint FOR UPDATE SKIP LOCKED
+     )`,
+    [takeTimestamp() - retention],
+  );
 }
 
 type Stored = Readonly<Record<string, unknown>>;

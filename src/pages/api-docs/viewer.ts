@@ -6,7 +6,7 @@ import type { Config } from '../../config.ts';
 import { readBaseUrl } from '../../http/base-url.ts';
 import { preferredType } from '../../http/content-negotiation.ts';
 import { announceDeprecation } from '../../http/deprecation.ts';
-import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
+import { entityTag, type Representable, sendRepresentation } from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
 import { logo } from '../parts/logo.ts';
@@ -44,15 +44,13 @@ export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
 
   app.get('/api/docs', { exposeHeadRoute: true }, async (request, reply) => {
     wantsPage(request);
-    const { html, tag } = getViewer();
-    const contentType = 'text/html; charset=utf-8';
+    const { html } = getViewer();
     reply
       .header('Content-Security-Policy', policy)
       // Also on a 304.
-      .header('Content-Type', contentType)
+      .header('Content-Type', html.contentType)
       .header('Vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
-    const options = { contentType, tag, shareable: true, compresses };
-    return sendRepresentation(request, reply, html, options);
+    return sendRepresentation(request, reply, html, compresses);
   });
 
   app.get('/api/docs/', { exposeHeadRoute: true }, async (request, reply) => {
@@ -67,11 +65,8 @@ export function serveViewer(app: FastifyInstance, config: ViewerConfig): void {
     const { version, file } = request.params;
     const found = getViewer().files.get(`${version}/${file}`);
     if (!found) throw notFound();
-    const contentType = `text/${file.endsWith('.css') ? 'css' : 'javascript'}; charset=utf-8`;
-    reply.header('Cache-Control', 'public, max-age=31536000, immutable');
     if (compresses) reply.header('Vary', 'Accept-Encoding');
-    const options = { contentType, tag: undefined, shareable: true, compresses };
-    return sendRepresentation(request, reply, found, options);
+    return sendRepresentation(request, reply, found, compresses);
   });
 }
 
@@ -86,10 +81,11 @@ function readViewer(hasGraphiQL: boolean) {
     'page.js': Buffer.from(`(${showDocument})();`),
   };
   const version = entityTag(Buffer.concat(Object.values(files))).slice(1, 9);
-  const html = Buffer.from(page({ folder: `docs/${version}`, logo, hasGraphiQL }));
-  const entries = Object.entries(files).map(([name, body]): [string, Compressible] => [
-    `${version}/${name}`,
-    { body },
-  ]);
-  return { html: { body: html } as Compressible, tag: entityTag(html), files: new Map(entries) };
+  const body = Buffer.from(page({ folder: `docs/${version}`, logo, hasGraphiQL }));
+  const html = { body, contentType: 'text/html; charset=utf-8' };
+  const entries = Object.entries(files).map(([name, body]): [string, Representable] => {
+    const contentType = `text/${name.endsWith('.css') ? 'css' : 'javascript'}; charset=utf-8`;
+    return [`${version}/${name}`, { body, contentType, isImmutable: true }];
+  });
+  return { html, files: new Map(entries) };
 }

@@ -3,17 +3,17 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
-import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
+import { type Representable, sendRepresentation } from '../../http/representation.ts';
 import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
 import { logo } from '../parts/logo.ts';
 
 const folder = new URL('dist/graphiql/', packageFolder);
 
-interface File extends Compressible {
-  readonly headers: Readonly<Record<string, string>>;
+interface File extends Representable {
   readonly contentType: string;
-  readonly tag?: string;
+  /** Content-Security-Policy of the page. */
+  readonly policy?: string;
 }
 
 type GraphiQLConfig = Pick<Config, 'browsable' | 'compression' | 'graphqlIntrospection'>;
@@ -45,10 +45,10 @@ export class GraphiQL {
     this.#files ??= readFiles(this.config);
     const file = this.#files.get(name);
     if (!file) throw notFound();
-    const { contentType, headers, tag } = file;
-    reply.headers({ ...headers, 'Content-Type': contentType });
-    const options = { contentType, tag, shareable: true, compresses: this.#compresses };
-    return sendRepresentation(request, reply, file, options);
+    // Also on a 304.
+    reply.header('Content-Type', file.contentType);
+    if (file.policy) reply.header('Content-Security-Policy', file.policy);
+    return sendRepresentation(request, reply, file, this.#compresses);
   }
 }
 
@@ -57,10 +57,8 @@ function readFiles(config: GraphiQLConfig): ReadonlyMap<string, File> {
   const file = (type: 'css' | 'javascript', end: string) => {
     const name = readdirSync(folder).find((one) => one.endsWith(end)) ?? '';
     const body = readFileSync(new URL(name, folder));
-    // The name contains a hash of the content.
-    const headers = { 'Cache-Control': 'public, max-age=31536000, immutable' };
     const contentType = `text/${type}; charset=utf-8`;
-    return { name, body, contentType, headers, isCompressedEagerly: true };
+    return { name, body, contentType, isImmutable: true };
   };
   const [sheet, script] = [file('css', '.css'), file('javascript', '.js')];
   const integrity = `sha256-${createHash('sha256').update(script.body).digest('base64')}`;
@@ -96,8 +94,7 @@ function readFiles(config: GraphiQLConfig): ReadonlyMap<string, File> {
   const page = {
     body,
     contentType: 'text/html; charset=utf-8',
-    headers: { 'Content-Security-Policy': policy.join('; ') },
-    tag: entityTag(body),
+    policy: policy.join('; '),
   };
   return new Map<string, File>([
     ['', page],

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { readBaseUrl } from '../../http/base-url.ts';
 import { announceDeprecation } from '../../http/deprecation.ts';
 import { encodeJson } from '../../http/json.ts';
-import { type Compressible, entityTag, sendRepresentation } from '../../http/representation.ts';
+import { type Representable, sendRepresentation } from '../../http/representation.ts';
 import type { RestOptions } from '../adapter.ts';
 import { answerErrors, methodNotAllowed } from '../errors.ts';
 import type { DocumentOptions } from './document.ts';
@@ -12,7 +12,7 @@ import type { DocumentOptions } from './document.ts';
 export function serveOpenApi(app: FastifyInstance, options: RestOptions & DocumentOptions): void {
   const { admit, config } = options;
   const compresses = config.compression !== 'off';
-  let document: (Compressible & { readonly tag: string }) | undefined;
+  let document: Representable | undefined;
   announceDeprecation(app, config);
   answerErrors(app);
   app.route({
@@ -27,12 +27,9 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions & Docume
       await admit(request, reply);
       if (!document) {
         const { createDocument } = await import('./document.ts');
-        const body = encodeJson(createDocument(options));
-        document = { body, tag: entityTag(body) };
+        document = { body: encodeJson(createDocument(options)) };
       }
-      const contentType = 'application/json';
-      const sent = { contentType, tag: document.tag, shareable: true, compresses };
-      return sendRepresentation(request, reply, document, sent);
+      return sendRepresentation(request, reply, document, compresses);
     },
     handler: () => {},
   });

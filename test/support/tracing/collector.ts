@@ -22,7 +22,8 @@ interface Entry {
   };
 }
 
-export async function startCollector() {
+/** @param answer body of each response */
+export async function startCollector(answer = '{}') {
   const bodies: string[] = [];
   const heads: IncomingHttpHeaders[] = [];
   const paths: string[] = [];
@@ -30,7 +31,7 @@ export async function startCollector() {
     heads.push(request.headers);
     paths.push(request.url ?? '');
     bodies.push((await buffer(request)).toString());
-    response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
   });
   const port = await listen(server);
   const resources = () => bodies.flatMap((body) => JSON.parse(body).resourceSpans);
