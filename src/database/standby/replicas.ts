@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts';
 import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
 import type { TaskPool } from '../connection/pool.ts';
-import { databaseOid, serverStart, startTime } from '../connection/server-watch.ts';
+import { databaseOid, serverStart } from '../connection/server-watch.ts';
 import type { Database } from '../database.ts';
 import type { Access, Source } from '../read.ts';
 import { DatabaseNotReadyError } from '../readiness.ts';
