@@ -42,6 +42,7 @@ function sortKeyOf(name: string): string {
 
 /** Only `A-Za-z0-9_.-~` stay raw; URLSearchParams would keep `*` and encode `~`. */
 function encodeForm(text: string): string {
+  if (/^[\w.~-]*$/.test(text)) return text;
   return encodeURIComponent(text)
     .replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%20', '+');
