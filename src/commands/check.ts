@@ -65,6 +65,7 @@ export async function run(
   for (const [name, value, attempt] of named) {
     if (value !== undefined) await check(name, () => attempt(value));
   }
+  if (isTraced(config)) await check('OTEL', () => readTracing(config));
   if (credential) await check('--header', () => checkCredential(credential, config, signal));
   if (isTraced(config)) await check('OTEL', () => readTracing(config));
   return code;
