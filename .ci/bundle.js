@@ -38,7 +38,6 @@ await bundle({
   entryPoints: [
     { in: 'src/commands/cli.ts', out: 'server' },
     { in: 'src/commands/cli.ts', out: 'commands/cli' },
-    { in: 'src/process/cluster/gateway-worker.ts', out: 'cluster/gateway-worker' },
   ],
   // Dynamic imports stay separate files.
   splitting: true,

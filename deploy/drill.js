@@ -70,7 +70,6 @@ async function serve(environment) {
     LEGACY_MODE: '',
     METRICS_PORT: '',
     PUBLIC_URL: '',
-    WORKERS: '',
   };
   const rules = {
     HOST: '127.0.0.1',

@@ -213,10 +213,6 @@ const moment = z
   .transform((value) => new Date(value))
   .describe('a date, such as "2027-01-31", or a moment, such as "2027-01-31T12:00:00Z"');
 
-const workerCount = z
-  .union([z.literal('auto'), wholeNumber(1, 256)])
-  .describe('"auto" or a whole number from 1 to 256');
-
 const signingSecret = z
   .string()
   .refine((value) => Buffer.byteLength(value) >= 32)
@@ -286,7 +282,6 @@ const settings = {
     port: setting('PORT', port, 4000),
     publicUrl: setting('PUBLIC_URL', baseUrl, undefined),
     trustProxy: setting('TRUST_PROXY', addresses, []),
-    workers: setting('WORKERS', workerCount, 1),
   }),
   ...group('Database', {
     databaseUrl: setting('DATABASE_URL', postgresUrl, undefined),
@@ -414,11 +409,6 @@ export function readConfig(environment: Environment): Config {
   if (config.databaseReadUrls.length > 0 && config.databaseUrl === undefined) {
     throw new ConfigError(
       'DATABASE_READ_URLS is set, but DATABASE_URL is not: the embedded database has no standbys, so set DATABASE_URL to their primary server.',
-    );
-  }
-  if (config.workers !== 1 && config.databaseUrl === undefined) {
-    throw new ConfigError(
-      `WORKERS is "${config.workers}", but the embedded database is for one process: set DATABASE_URL to a PostgreSQL database, or WORKERS to 1.`,
     );
   }
   if (config.authJwksUrl && config.authJwtSecret) {

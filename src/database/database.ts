@@ -24,8 +24,6 @@ export interface Database {
   readonly snapshots: Snapshots;
   /** Rejects the result of a task that has read from a fenced server. @throws DatabaseAwayError */
   readonly checkServers: (task: Pick<TaskScope, 'servers'>) => void;
-  /** Fails over after another process did. @param identity of the server that it has reached */
-  probeServer(identity: string): Promise<void>;
   /** Calls back with the identity of the new server after each failover. */
   onFailover(callback: (identity: string) => void): void;
   /** Resolves when the embedded database fails; never on PostgreSQL. */
@@ -68,7 +66,6 @@ async function openInProcess(dataDir: string, statementTimeout: number): Promise
     read: readRows(pool),
     snapshots: watchEmbedded(pool, statementTimeout),
     checkServers: () => {},
-    probeServer: async () => {},
     onFailover: () => {},
     failed: embedded.failed,
     // It is in this process, and never down while that runs.
@@ -139,10 +136,6 @@ class ServerDatabase implements Database {
   }
 
   readonly checkServers = ({ servers }: Pick<TaskScope, 'servers'>) => this.#watch.check(servers);
-
-  probeServer(identity: string): Promise<void> {
-    return this.#watch.probe(identity);
-  }
 
   onFailover(callback: (identity: string) => void): void {
     this.#failoverCallbacks.push(callback);

@@ -4,7 +4,6 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { preferredType } from '../http/content-negotiation.ts';
 
-/** Metrics of one process, or of a whole cluster. */
 export interface MetricsSource {
   print(): Promise<{ readonly contentType: string; readonly text: string }>;
 }

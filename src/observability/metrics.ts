@@ -30,7 +30,6 @@ type Series = Iterable<readonly [labels: Record<string, string>, value: number]>
 
 interface MetricOptions {
   readonly labelNames?: string[];
-  readonly aggregator?: 'max' | 'min' | 'sum';
 }
 
 /** Counters of the answer cache since the start, and its size. */
@@ -172,7 +171,6 @@ export class Metrics {
       'gateway_counts_wrong',
       'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
       () => maintenance.wrongCounts ?? 0,
-      { aggregator: 'max' },
     );
   }
 
@@ -186,13 +184,13 @@ export class Metrics {
       'gateway_standby_used',
       'Whether the standby is read from: 1 or 0.',
       ofStandbys(({ problem }) => (problem ? 0 : 1)),
-      { labelNames, aggregator: 'min' },
+      { labelNames },
     );
     this.#gauge(
       'gateway_standby_lag_seconds',
       'For how long the standby has lacked what was to be read.',
       ofStandbys((standby) => replicas.replicationLag(standby) / 1000),
-      { labelNames, aggregator: 'max' },
+      { labelNames },
     );
     this.#counter(
       'gateway_standby_reads_total',
@@ -227,10 +225,8 @@ export class Metrics {
       name: 'gateway_build_info',
       help: 'Which gateway this is; always 1.',
       labelNames: ['version'],
-      aggregator: 'first',
       registers,
     }).set({ version }, 1);
-    new Gauge({ name: 'gateway_workers', help: 'Processes that serve.', registers }).set(1);
   }
 
   #addSnapshots(snapshots: Database['snapshots']): void {

@@ -1,5 +1,4 @@
-// Start of the gateway: the steps that run once, however many processes then serve.
-
+// Start of the gateway: the steps from the settings to the first request.
 import type { Logger } from 'pino';
 import { type Config, findWriteObstacle } from '../config.ts';
 import { migrate } from '../database/migrations.ts';
@@ -17,19 +16,16 @@ interface Ports {
 }
 
 export async function start(config: Config): Promise<void> {
-  const isSingle = config.workers === 1;
-  const log = await openLog(config, !isSingle);
+  const log = await openLog(config);
   switchLevelOnSignal(log);
   log.info({ version }, `Outfit gateway ${version}`);
 
   // The cheap checks first: a wrong address fails at once, a new embedded database takes seconds.
   const ports = await reservePorts(config);
-  if ((config.databaseUrl === undefined || !isSingle) && config.trustedDocuments !== undefined) {
+  if (config.databaseUrl === undefined && config.trustedDocuments !== undefined) {
     await (await import('../app.ts')).checkTrustedDocuments(config.trustedDocuments, config);
   }
-  // The parent of workers only seeds the database: it needs no standbys and no tracing.
-  const parent = { databasePoolMax: 1, databaseReadUrls: [], otelDisabled: 'true' };
-  const resources = await openResources(isSingle ? config : { ...config, ...parent }, log);
+  const resources = await openResources(config, log);
   closeOnSignal((reason) => {
     logShutdown(log, reason);
     return resources.close();
@@ -70,11 +66,8 @@ async function buildGateway(
   if (database.kind === 'embedded') await migrate(database.pool, onApply);
   const startup = await connectAndSeed(database, config, log);
   const mediaUrl = startup.drawsPictures ? `${config.publicUrl ?? url}/media` : config.mediaUrl;
-  const build =
-    config.workers === 1
-      ? (await import('./service.ts')).openService
-      : (await import('./cluster/parent.ts')).openWorkers;
-  return build({ ...config, mediaUrl, port }, resources, startup, log);
+  const { openService } = await import('./service.ts');
+  return openService({ ...config, mediaUrl, port }, resources, startup, log);
 }
 
 /** Returns the port of the metrics, if they have one. */

@@ -13,7 +13,7 @@ import { describeError, isDatabaseError } from './exit.ts';
 import { isDemo, seedDemo } from './seed.ts';
 import { isShuttingDown } from './signals.ts';
 
-/** The HTTP side of a gateway, in this process or in several workers: built, not listening. */
+/** The HTTP side of a gateway: built, not listening. */
 export interface Gateway {
   readonly measured: MetricsSource | undefined;
   listen(): Promise<void>;
@@ -69,9 +69,8 @@ export class Startup {
   }
 
   /** Why pages cannot be read in time although the database is up, in one sentence. */
-  problem(): string | undefined {
-    return this.#isPrepared ? undefined : 'The outfits are not counted yet.';
-  }
+  readonly problem = (): string | undefined =>
+    this.#isPrepared ? undefined : 'The outfits are not counted yet.';
 
   async run(): Promise<void> {
     await this.#startPreparing();

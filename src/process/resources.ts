@@ -1,4 +1,4 @@
-// Resources of every process, a parent of workers included: log, database, standbys, tracing.
+// Resources of the process: log, database, standbys, tracing.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Config, isTraced } from '../config.ts';
@@ -13,14 +13,13 @@ import { escapeControls } from '../transfer/reporter.ts';
 import { openLogOutput } from './log-output.ts';
 import type { ShutdownReason } from './signals.ts';
 
-/** @param isOneOfSeveral whether lines for a terminal name the process */
-export async function openLog(config: Config, isOneOfSeveral = false): Promise<Logger> {
+export async function openLog(config: Config): Promise<Logger> {
   const format = config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
   const destination = openLogOutput();
   if (format === 'json') return createLog(config.logLevel, destination);
   const { default: pretty } = await import('pino-pretty');
   // The messages contain these already.
-  const ignore = `${isOneOfSeveral ? '' : 'pid,'}hostname,address,version`;
+  const ignore = 'pid,hostname,address,version';
   // Names of servers and messages of databases reach a terminal.
   const messageFormat = (line: Record<string, unknown>, key: string) =>
     escapeControls(String(line[key]));

@@ -1,5 +1,4 @@
-// The service of one process, built but not listening: of a single process, or of one worker.
-import type { FastifyInstance } from 'fastify';
+// The service: built, not listening.
 import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
 import type { Config } from '../config.ts';
@@ -17,25 +16,15 @@ import type { Resources } from './resources.ts';
 /** Milliseconds between two deletions of expired answers. */
 const sweepInterval = 600_000;
 
-export interface Service {
-  readonly app: FastifyInstance;
-  readonly metrics: Metrics | undefined;
-  readonly shutdown: Shutdown;
-}
-
-type ServiceOptions = Pick<Startup, 'monitor' | 'problem' | 'drawsPictures'> & {
-  readonly log: Logger;
-  /** Whether a standby of another primary is an error: at the start of the gateway, not of a later worker. */
-  readonly refusesStrangers?: boolean;
-};
-
 /** @throws DatabaseNotReadyError when a standby belongs to another primary */
-export async function buildService(
+export async function openService(
   config: Config,
-  { database, replicas, tracing }: Resources,
-  { log, monitor, problem, drawsPictures, refusesStrangers = true }: ServiceOptions,
-): Promise<Service> {
-  await replicas?.start(refusesStrangers);
+  resources: Resources,
+  { monitor, drawsPictures, problem }: Pick<Startup, 'monitor' | 'problem' | 'drawsPictures'>,
+  log: Logger,
+): Promise<Gateway> {
+  const { database, replicas, tracing } = resources;
+  await replicas?.start(true);
   const shutdown = new Shutdown();
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(database);
   if (replicas) metrics?.followReplicas(replicas);
@@ -61,19 +50,6 @@ export async function buildService(
   );
   app.addHook('preClose', async () => clearInterval(sweeping));
   metrics?.followCounts(maintenance);
-  return { app, metrics, shutdown };
-}
-
-export async function openService(
-  config: Config,
-  resources: Resources,
-  startup: Startup,
-  log: Logger,
-): Promise<Gateway> {
-  const { monitor, drawsPictures } = startup;
-  const problem = () => startup.problem();
-  const options = { log, monitor, problem, drawsPictures };
-  const { app, metrics, shutdown } = await buildService(config, resources, options);
   // Fastify has a child of the log, with a level of its own.
   process.on('SIGUSR2', () => {
     app.log.level = log.level;

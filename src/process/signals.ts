@@ -1,4 +1,4 @@
-// Signals: SIGTERM, SIGINT and SIGHUP. Handlers are set before slow imports: a signal without a handler does not end
+// Signals: SIGTERM and SIGINT. Handlers are set before slow imports: a signal without a handler does not end
 // process 1 of a container. Uncaught errors shut the process down in the same way.
 import type { Logger } from 'pino';
 
@@ -91,10 +91,6 @@ export function onUncaught(close: (error: Error) => void): void {
 /** Replaces the function that a signal calls before the process exits. */
 export function closeOnSignal(next: Close): void {
   close = next;
-}
-
-export function restartOnHangUp(restart: () => void): void {
-  process.on('SIGHUP', restart);
 }
 
 /** SIGUSR2 switches the log to debug, and back; SIGUSR1 belongs to the debugger of Node.js. */

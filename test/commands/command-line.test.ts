@@ -192,7 +192,6 @@ describe('the exit code of', () => {
         [['--nope'], {}, /^Unknown option '--nope'/],
         [['--page-size', '0'], {}, /^--page-size is "0", but it may be /],
         [[], { PORT: 'abc', PAGE_SIZE: '0' }, /^PORT is "abc", .*\nPAGE_SIZE is "0", .*\n$/],
-        [[], { DATABASE_URL: '', WORKERS: '2' }, /^WORKERS is "2", but the embedded database/],
         [[], { AUTH_COOKIES: 'a' }, /^AUTH_COOKIES is set, but AUTH_WEBHOOK_URL is not/],
       ] as const) {
         const given = { ...environment, ...settings };

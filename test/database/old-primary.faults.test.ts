@@ -54,7 +54,7 @@ const pooled = newest("query LIKE '%outfits%' AND query NOT LIKE '%pg_current_sn
 describe.each<readonly [string, Record<string, string>, string]>([
   ['when the connection of its probe ends', {}, probe],
   ['without memory, when a connection of its pool ends', { CACHE_MAX_SIZE: '0' }, pooled],
-  ['with workers, and a standby of the old one', { WORKERS: '2', DATABASE_READ_URLS: '…' }, probe],
+  ['with a standby of the old one', { DATABASE_READ_URLS: '…' }, probe],
   ...(hasPgBouncer
     ? [['behind PgBouncer', { DATABASE_POOLER: 'transaction' }, newest('true')] as const]
     : []),

@@ -49,14 +49,6 @@ test('a connection that is cut while the probe gets no answer waits no longer', 
   await failed;
 });
 
-test('a process that has met the new server already does not look for it', async () => {
-  const { watch, probe } = openWatch({ server: 'B' });
-  watch.observe('A');
-  await watch.probe('B');
-  await watch.probe('B');
-  expect(probe).toHaveBeenCalledTimes(1);
-});
-
 test('one server has one identity, whatever the time zone of the session', async () => {
   const gateway = await openGateway('PostgreSQL', []);
   onTestFinished(() => gateway.close());

@@ -1,12 +1,22 @@
 // Errors that nothing catches: they are logged, and the process ends in order.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { listing, type Run } from '../support/cli/process.ts';
-import { isAlive, startTwo } from '../support/cli/workers.ts';
+import {
+  baseOf,
+  listing,
+  migratedEnvironmentOf,
+  type Run,
+  runServer,
+} from '../support/cli/process.ts';
 import { connectForTest } from '../support/databases/connections.ts';
 
 const throwing = fileURLToPath(new URL('../support/cli/throw-on-signal.js', import.meta.url));
-const start = (WORKERS: string) => startTwo({ WORKERS, NODE_OPTIONS: `--import=${throwing}` });
+
+async function start() {
+  const environment = await migratedEnvironmentOf('PostgreSQL');
+  const server = runServer({ ...environment, NODE_OPTIONS: `--import=${throwing}` });
+  return { server, base: await baseOf(server), databaseUrl: environment['DATABASE_URL'] ?? '' };
+}
 
 /** The lines of level "fatal". */
 function fatalLines(server: Run): unknown[] {
@@ -29,7 +39,7 @@ describe('an error that nothing catches', { timeout: 120_000 }, () => {
     ['SIGUSR2', 'thrown by a test'],
     ['SIGWINCH', 'rejected by a test'],
   ] as const)('ends the process after what it has begun (%s)', async (signal, message) => {
-    const { server, base, databaseUrl } = await start('1');
+    const { server, base, databaseUrl } = await start();
     const client = await connectForTest(databaseUrl);
     await client.query('BEGIN; LOCK TABLE outfits');
     const answer = listing(base);
@@ -45,21 +55,5 @@ describe('an error that nothing catches', { timeout: 120_000 }, () => {
     expect(await server.ended).toBe(1);
     expect(server.errors()).toBe('');
     expect(fatalLines(server)).toMatchObject([lineOf(server.child.pid, message)]);
-  });
-
-  test('in a worker ends that worker, which is replaced; in the parent it ends all', async () => {
-    const { server, base, workers } = await start('2');
-    const [first = 0, second = 0] = workers;
-    process.kill(first, 'SIGWINCH');
-    await server.until(new RegExp(`worker ${first} has ended \\(1\\)`));
-    const [, third] = await server.until(/worker (\d+) serves/);
-    const ofWorker = lineOf(first, 'rejected by a test');
-    expect(fatalLines(server)).toMatchObject([ofWorker]);
-    await listing(base);
-    server.child.kill('SIGUSR2');
-    expect(await server.ended).toBe(1);
-    const ofParent = lineOf(server.child.pid, 'thrown by a test');
-    expect(fatalLines(server)).toMatchObject([ofWorker, ofParent]);
-    expect([first, second, Number(third)].filter(isAlive)).toEqual([]);
   });
 });

@@ -56,12 +56,8 @@ export class ServerWatch {
     return this.#fenced.has(identity) && performance.now() - this.#reachedAt < fenceTime;
   }
 
-  /** Probes which server new connections reach. @param identity reached by another process: adopted before the probe */
-  async probe(identity?: string): Promise<void> {
-    if (identity !== undefined) {
-      if (identity === this.#current) return;
-      this.observe(identity);
-    }
+  /** Probes which server new connections reach. */
+  async probe(): Promise<void> {
     this.#probing ??= this.probeAnew().finally(() => {
       this.#probing = undefined;
     });

@@ -1,4 +1,4 @@
-// The end of connections: client disconnects, unread bodies, graceful shutdown and drain.
+// The end of connections: client disconnects, unread bodies, and graceful shutdown.
 import { close, open } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -124,10 +124,6 @@ const descriptorInterval = 2_000;
 const readinessDelay = 1_000;
 /** Milliseconds that requests in flight have after that. */
 const shutdownTimeout = 2_500;
-/** Milliseconds of a drain before connections close: a keep-alive client learns of it with its next answer. */
-const keepAliveDelay = 5_000;
-/** Milliseconds that requests in flight have in a drain: the server cuts a connection silent for that long anyway. */
-const drainTimeout = 90_000;
 
 /** Graceful shutdown: readiness fails first, then listening ends, then connections. */
 export class Shutdown {
@@ -167,23 +163,12 @@ export class Shutdown {
     this.#isClosing = true;
     this.#endsConnections = true;
     if (announce) await sleep(readinessDelay);
-    await this.#finish(app, shutdownTimeout);
-  }
-
-  /** Drain of a rolling restart: another worker takes over, so readiness stays, and requests have all their time. */
-  async drain(app: FastifyInstance): Promise<void> {
-    this.#endsConnections = true;
-    await sleep(keepAliveDelay);
-    await this.#finish(app, drainTimeout);
-  }
-
-  async #finish(app: FastifyInstance, timeout: number): Promise<void> {
     const closed = app.close();
     const finished = new Promise<void>((resolve) => {
       this.#onIdle = resolve;
       if (this.#inFlight === 0) resolve();
     });
-    await Promise.race([Promise.all([closed, finished]), sleep(timeout)]);
+    await Promise.race([Promise.all([closed, finished]), sleep(shutdownTimeout)]);
     app.server.closeAllConnections();
   }
 }
