@@ -22,6 +22,7 @@ export async function openInput(
   stdin: Readable,
   signal: AbortSignal,
 ): Promise<Readable> {
+  signal.throwIfAborted();
   const found = file === '-' ? undefined : statSync(file);
   if (found?.isDirectory()) throw new Error('it is a folder: name the files in it');
   const stream = found ? createReadStream(file, { highWaterMark: 256 * 1024 }) : stdin;
