@@ -175,7 +175,7 @@ function omitNulls(input: OutfitInput, removable?: keyof OutfitInput): OutfitInp
   );
 }
 
-function requireViewer({ viewer }: Context) {
+export function requireViewer({ viewer }: Context) {
   if (!viewer) throw notAuthenticated();
   return viewer;
 }
