@@ -28,12 +28,12 @@ import { corsHeaders, enableCors } from './http/cors.ts';
 import { EventStreams } from './http/event-stream.ts';
 import { createTrust, decorateClient, warnOfUnknownProxy } from './http/forwarded.ts';
 import {
-  addRequestIds,
   appendVary,
   createRequestIds,
   ignoreQuery,
   requestIdHeader,
   securityHeaders,
+  setRequestId,
   setSecurityHeaders,
   toOriginForm,
 } from './http/headers.ts';
@@ -224,7 +224,7 @@ function observeRequests(
   decorateClient(app, isTrusted);
   const countsClients = config.rateLimit !== undefined || config.legacyMode.kind === 'canary';
   if (countsClients) warnOfUnknownProxy(app, isTrusted);
-  addRequestIds(app);
+  app.addHook('onRequest', setRequestId);
   logAnswers(app);
   metrics?.countAnswers(app);
   if (config.unknownParameters !== 'ignore') followUnknownParameters(app, metrics);

@@ -11,8 +11,14 @@ const maxFields = 1_000;
  */
 export function readForm(bytes: Buffer, contentType: string): [string, string][] | undefined {
   const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(contentType) ?? [];
-  const decoder = createDecoder(charset);
-  if (!decoder) return undefined;
+  let decoder: TextDecoder;
+  try {
+    decoder = new TextDecoder(charset, { fatal: true, ignoreBOM: true });
+  } catch {
+    return undefined;
+  }
+  // Bytes of UTF-16 look like separators.
+  if (decoder.encoding.startsWith('utf-16')) return undefined;
   const fields = bytes.toString('latin1').split('&', maxFields + 1);
   if (fields.length > maxFields)
     throw new InputError(`The form has more than ${maxFields} fields.`);
@@ -28,16 +34,6 @@ export function readForm(bytes: Buffer, contentType: string): [string, string][]
     const [name = ''] = field.split('=', 1);
     return [decode(name), decode(field.slice(name.length + 1))];
   });
-}
-
-function createDecoder(charset: string): TextDecoder | undefined {
-  try {
-    const decoder = new TextDecoder(charset, { fatal: true, ignoreBOM: true });
-    // UTF-16 has bytes that look like separators.
-    return decoder.encoding.startsWith('utf-16') ? undefined : decoder;
-  } catch {
-    return undefined;
-  }
 }
 
 /** `+` is a space, and invalid percent-encoding stays. @param text bytes as latin1 */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bareAddress } from './client-address.ts';
-import { targetSchemeOf } from './headers.ts';
+import { targetSchemes } from './headers.ts';
 
 type IsTrusted = (address: string) => boolean;
 
@@ -63,7 +63,7 @@ function findClient(request: IncomingMessage, isTrusted: IsTrusted): Client {
   };
   // Traefik writes `wss` for a handshake.
   const isSecure = /^(?:https|wss)$/i.test(
-    seen('x-forwarded-proto') ?? targetSchemeOf(request) ?? '',
+    seen('x-forwarded-proto') ?? targetSchemes.get(request) ?? '',
   );
   // HTTP/1.1 requires Host, HTTP/1.0 does not. @see RFC 9112 §3.2
   const own = httpVersion === '1.0' ? headers.host || addressOf(socket) : (headers.host ?? '');

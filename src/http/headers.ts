@@ -1,7 +1,7 @@
 // Header fields and request targets: what Node does not check of requests, and the headers of every answer.
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 
 /** Read-only, so a retry changes nothing. @see RFC 9110 §9.2.1 */
 export const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
@@ -33,11 +33,7 @@ export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | un
 }
 
 /** Schemes of targets in absolute form. */
-const schemes = new WeakMap<IncomingMessage, string>();
-
-export function targetSchemeOf(request: IncomingMessage): string | undefined {
-  return schemes.get(request);
-}
+export const targetSchemes = new WeakMap<IncomingMessage, string>();
 
 /**
  * Path and query. The authority of an absolute target replaces `Host`, here and for the old service.
@@ -47,8 +43,8 @@ export function toOriginForm(request: IncomingMessage): string {
   const { url = '/', rawHeaders, headers } = request;
   if (url.startsWith('/')) return url;
   const [prefix, scheme, authority] = /^(https?):\/\/([^/?#]*)/i.exec(url) ?? [];
-  if (prefix === undefined || scheme === undefined || authority === undefined) return url;
-  schemes.set(request, scheme);
+  if (!prefix || !scheme || authority === undefined) return url;
+  targetSchemes.set(request, scheme);
   headers.host = authority;
   const name = rawHeaders.findIndex((text, index) => index % 2 === 0 && /^host$/i.test(text));
   if (name === -1) rawHeaders.push('Host', authority);
@@ -79,12 +75,10 @@ export function createRequestIds(): GenerateRequestId {
   };
 }
 
-export function addRequestIds(app: FastifyInstance): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header(requestIdHeader, request.id);
-    done();
-  });
-}
+export const setRequestId: onRequestHookHandler = (request, reply, done) => {
+  reply.header(requestIdHeader, request.id);
+  done();
+};
 
 /** Security headers of every answer: no type sniffing, no embedding, no referrer to other origins. */
 export const securityHeaders = {
