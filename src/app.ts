@@ -20,7 +20,7 @@ import type { Replicas } from './database/standby/replicas.ts';
 import { ContextFactory } from './graphql/context.ts';
 import { DocumentStore } from './graphql/documents.ts';
 import { AnswerCache } from './graphql/engine/answer-cache.ts';
-import { Engine } from './graphql/engine/engine.ts';
+import { Engine, type EngineOptions } from './graphql/engine/engine.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
 import { prefixLocations, requireHost } from './http/base-url.ts';
@@ -67,6 +67,8 @@ export interface AppOptions {
   /** Defaults to the schema and the REST paths of this service. */
   readonly schema?: GraphQLSchema;
   readonly routes?: readonly Route[];
+  /** Plugins of Yoga, behind those of this service. */
+  readonly plugins?: EngineOptions['plugins'];
 }
 
 type AppDatabase = Pick<Database, 'checkServers' | 'pool' | 'prisma' | 'read' | 'snapshots'>;
@@ -128,13 +130,17 @@ export async function buildApp(
     const admit = createAdmission(credentials, countRequest);
     const guardWrite = createWriteGuard(config);
     const contexts = new ContextFactory(config, database);
-    const observe = tracing?.observeOperation;
-    const { log } = app;
-    const engine = new Engine({ ...execution, schema, config, contexts, guardWrite, log, observe });
+    const engine = new Engine({
+      ...{ ...execution, schema, config, contexts, guardWrite },
+      documents: await readDocuments(config, schema),
+      hasSockets: config.maxSockets > 0,
+      log: app.log,
+      observe: tracing?.observeOperation,
+      plugins: options.plugins,
+    });
     const shared = { engine, admit, guardWrite, config, schema };
     const { snapshots } = database;
-    const documents = await readDocuments(config, schema);
-    await addGraphQL(scope, { ...shared, documents, snapshots, streams });
+    await addGraphQL(scope, { ...shared, snapshots, streams });
     const rest = { ...shared, routes };
     await addRest(scope, rest, drawsPictures);
     // Comparisons are no client's requests: they do not count against the rate limit.

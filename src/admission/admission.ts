@@ -92,12 +92,9 @@ export class RequestCaller implements OperationCaller {
   readonly log: FastifyBaseLogger;
   readonly allowsStale: boolean;
 
-  constructor(
-    private readonly request: FastifyRequest,
-    idempotencyKey?: string,
-  ) {
+  constructor(private readonly request: FastifyRequest) {
     this.viewer = request.viewer;
-    this.idempotencyKey = idempotencyKey ?? request.headers['idempotency-key']?.toString();
+    this.idempotencyKey = request.headers['idempotency-key']?.toString();
     this.log = request.log;
     this.allowsStale = request.viewer === undefined;
   }

@@ -1,6 +1,8 @@
 // One operation on its way through Yoga: who sends it, how its result becomes an answer, and what plugins find out.
 import type { ExecutionResult } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import type { OperationCaller } from '../admission/admission.ts';
+import type { DocumentReference } from './documents.ts';
 import type { Answer, Executed, Found, Reading } from './engine/answer-cache.ts';
 import type { Cost } from './engine/cost.ts';
 import type { Operation } from './engine/operations.ts';
@@ -19,12 +21,21 @@ export interface Execution<Value extends Answer> extends Encoding<Value> {
   readonly variables: Record<string, unknown>;
 }
 
+export type Subscribe = (operation: Operation, variables: Record<string, unknown>) => Promise<void>;
+
 /** The context that Yoga gives to plugins. Resolvers get the `Context` of context.ts. */
 export interface OperationContext {
   readonly run: Run;
 }
 
+export type OperationPlugin = Plugin<OperationContext, OperationContext>;
+
 export class Run {
+  /** Opens a stream for the answers of a live query; undefined: whoever sends it takes none. */
+  subscribe: Subscribe | undefined;
+  idempotencyKey: string | undefined;
+  /** How the request names its document. */
+  reference: DocumentReference | undefined;
   operation: Pick<Operation, 'isLive' | 'name' | 'type'> | undefined;
   /** Undefined: it was not counted. */
   cost: Cost | undefined;
@@ -34,17 +45,29 @@ export class Run {
   executed: Executed<Answer> | undefined;
   isShared = false;
   errors: ExecutionResult['errors'];
+  result: ExecutionResult | undefined;
 
   constructor(
     readonly encoding: Encoding,
     readonly caller: OperationCaller,
-  ) {}
+  ) {
+    this.idempotencyKey = caller.idempotencyKey;
+  }
 
-  /** The answer, of a result that plugins may have changed. */
-  finish(result: ExecutionResult): Reading<Answer> & { readonly isChanged: boolean } {
-    const { executed, encoding } = this;
+  /** @param result which plugins may have changed */
+  take(result: ExecutionResult): void {
+    this.result = result;
     this.errors = result.errors;
-    if (executed?.result === result) return { ...executed, isChanged: false };
+  }
+
+  /** Whether another plugin has changed the result: then it is not kept, so that each passes through that plugin. */
+  get isChanged(): boolean {
+    return this.result !== this.executed?.result && !this.result?.errors;
+  }
+
+  get reading(): Reading<Answer> {
+    const { executed, encoding, result = {} } = this;
+    if (executed?.result === result) return executed;
     const isShared = this.isShared && result.errors !== undefined;
     return {
       answer: encoding.toAnswer(result, isShared),
@@ -52,7 +75,6 @@ export class Run {
       isExpensive: executed?.isExpensive ?? false,
       operationName: this.operation?.name,
       cost: this.cost,
-      isChanged: !result.errors,
     };
   }
 }

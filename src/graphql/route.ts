@@ -1,52 +1,48 @@
 // The endpoint /graphql. @see https://graphql.github.io/graphql-over-http/draft/
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
-import { type Admit, type OperationCaller, RequestCaller } from '../admission/admission.ts';
+import { type Admit, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import { takeTurn } from '../database/turns.ts';
 import { HttpError } from '../errors.ts';
 import { requireHost } from '../http/base-url.ts';
-import type { EventStreams } from '../http/event-stream.ts';
+import { type EventStream, type EventStreams, sendEvents } from '../http/event-stream.ts';
 import { type Representable, sendRepresentation } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/upgrades.ts';
-import type { DocumentStore } from './documents.ts';
-import type { Answer } from './engine/answer-cache.ts';
-import type { Cost } from './engine/cost.ts';
+import type { Answer, Reading } from './engine/answer-cache.ts';
 import type { Engine } from './engine/engine.ts';
 import type { LimitConfig } from './engine/limits.ts';
-import type { Operation } from './engine/operations.ts';
 import {
   badRequest,
   internalError,
-  subscriptionNeedsStream,
   tooLarge,
   transportNotAvailable,
   unsupportedType,
 } from './errors.ts';
-import { answerWithEvents } from './live/events.ts';
+import { openLive, sendSingle, toLive, toRefusal, writeCanonical } from './live/events.ts';
 import { formats, socketLines } from './live/formats.ts';
 import { LiveAnswers } from './live/live.ts';
+import type { LiveAnswer } from './live/live-feed.ts';
+import { type Encoding, Run } from './operation.ts';
 import {
+  type AcceptedEvents,
   type AnswerType,
   allow,
   chooseType,
-  createRequestReader,
   encodeResult,
   type GraphQLRequest,
   isRead,
   prefersPage,
   queryStringOf,
+  readRequest,
 } from './request.ts';
 import { serveSdl } from './sdl.ts';
 import type { SocketConfig, Sockets } from './sockets/sockets.ts';
-import type { Invalid } from './yoga.ts';
 
 export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
   readonly engine: Engine;
-  readonly documents: DocumentStore;
   readonly admit: Admit;
   readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> &
     (LimitConfig & SocketConfig);
@@ -58,8 +54,6 @@ export interface GraphQLOptions {
 }
 
 const path = '/graphql';
-/** Fields that parsing and validating a document takes about as long as. */
-const parsing = 200;
 
 /** Adds the routes of /graphql, and of the SDL if introspection is on. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
@@ -98,9 +92,8 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
 }
 
-/** Handles admitted requests: reads the request, finds its operation, and sends one answer or a stream of events. */
+/** Handles admitted requests: from memory or by Yoga, with one answer or a stream of events. */
 class GraphQLEndpoint {
-  readonly #readRequest = createRequestReader();
   readonly #live: LiveAnswers;
 
   constructor(
@@ -114,7 +107,7 @@ class GraphQLEndpoint {
 
   async handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
-    const { config, engine, documents, streams, sendPage } = this.options;
+    const { sendPage } = this.options;
     if (asksForWebSocket(request)) {
       if (!this.sockets) throw transportNotAvailable(false);
       return this.sockets.open(request, reply);
@@ -122,56 +115,72 @@ class GraphQLEndpoint {
     if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
       return sendPage(request, reply);
     }
-    const parsed = this.#readRequest(request);
-    const caller = new RequestCaller(request, parsed.idempotencyKey);
-    const text = documents.textOf(parsed.reference);
-    if (!engine.isKnown(text)) await takeTurn(parsing, { sender: caller.sender });
-    const operation = engine.find(text, parsed.operationName, isRead(request) ? 'GET' : 'POST');
-    if (!('errors' in operation)) {
-      documents.register(parsed.reference);
+    const asked = readRequest(request);
+    if (asked.events) return this.#answerWithEvents(request, reply, asked, asked.events);
+    const run = new Run(toTyped(asked), new RequestCaller(request));
+    return this.#send(request, reply, await this.#serve(request, asked, run));
+  }
+
+  async #serve<Value extends Answer>(
+    request: FastifyRequest,
+    { sent }: GraphQLRequest,
+    run: Run,
+  ): Promise<Reading<Value>> {
+    try {
+      return await this.options.engine.serve(run, sent);
+    } finally {
+      request.operationName = run.found.reading?.operationName ?? run.operation?.name;
     }
-    const isLive = 'isLive' in operation && operation.isLive;
-    if (parsed.events?.isPreferred || (parsed.events && isLive)) {
-      const format = request.deliverEvents ? socketLines : formats[parsed.events.type];
-      const eventOptions = { engine, live: this.#live, streams, format };
-      return answerWithEvents(eventOptions, request, reply, operation, parsed, caller);
+  }
+
+  #send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { answer, cost }: Reading<HttpAnswer>,
+  ): Promise<FastifyReply> {
+    const { config } = this.options;
+    // For GraphiQL, which asks for it by a header.
+    if (cost && config.graphiql && request.headers['graphql-cost']) {
+      reply.header('GraphQL-Cost', `${cost.objects};max=${config.graphqlMaxCost}`);
     }
-    const { answer, cost } = await this.#answer(operation, parsed, request, caller);
-    if (cost) this.#addCost(request, reply, cost);
-    if (answer.status === 405) reply.header('Allow', 'POST');
     const compresses = config.compression !== 'off';
     return sendRepresentation(request, reply.code(answer.status), answer, compresses);
   }
 
-  /** For GraphiQL, which asks for it by a header. */
-  #addCost(request: FastifyRequest, reply: FastifyReply, { objects }: Cost): void {
-    const { config } = this.options;
-    if (!config.graphiql || !request.headers['graphql-cost']) return;
-    reply.header('GraphQL-Cost', `${objects};max=${config.graphqlMaxCost}`);
-  }
-
-  async #answer(
-    operation: Operation | Invalid,
-    { variables, answerType, key }: GraphQLRequest,
+  /** A subscription with a stream; another operation too, with its single result, if the client prefers events. */
+  async #answerWithEvents(
     request: FastifyRequest,
-    caller: OperationCaller,
-  ): Promise<{ readonly answer: HttpAnswer; readonly cost?: Cost | undefined }> {
-    const { engine } = this.options;
-    if ('errors' in operation) {
-      const result = await engine.refuse(operation, caller);
-      return { answer: toAnswer(result, answerType, false) };
+    reply: FastifyReply,
+    asked: GraphQLRequest,
+    { type, isPreferred }: AcceptedEvents,
+  ): Promise<FastifyReply> {
+    const { engine, streams } = this.options;
+    const format = request.deliverEvents ? socketLines : formats[type];
+    const eventOptions = { engine, live: this.#live, streams, format };
+    let stream: EventStream | undefined;
+    const caller = new RequestCaller(request);
+    const key = `events ${asked.key || writeCanonical(request.body)}`;
+    const run = new Run(isPreferred ? { key, toAnswer: toLive } : toTyped(asked), caller);
+    run.subscribe = async (operation, variables) => {
+      stream = await openLive(eventOptions, request, operation, variables, caller);
+    };
+    try {
+      const reading = await this.#serve(request, asked, run);
+      if (stream) return sendEvents(request, reply, format, stream);
+      if (!isPreferred) return this.#send(request, reply, reading as Reading<HttpAnswer>);
+      return sendSingle(request, reply, format, reading.answer as LiveAnswer);
+    } catch (error) {
+      // What an operation is refused for is its result, so that clients do not repeat it.
+      if (!isPreferred || !run.operation || run.operation.isLive) throw error;
+      return sendSingle(request, reply, format, toRefusal(error));
     }
-    if (operation.isLive) {
-      const errors = [subscriptionNeedsStream(this.sockets !== undefined)];
-      return { answer: toAnswer({ errors }, answerType, false) };
-    }
-    request.operationName = operation.name;
-    const toTypedAnswer = (result: ExecutionResult, isShared: boolean) =>
-      toAnswer(result, answerType, isShared);
-    const execution = { operation, variables, key, toAnswer: toTypedAnswer };
-    return engine.answer(execution, caller);
   }
 }
+
+const toTyped = ({ answerType, key }: GraphQLRequest): Encoding<HttpAnswer> => ({
+  key: `${answerType} ${key}`,
+  toAnswer: (result, isShared) => toAnswer(result, answerType, isShared),
+});
 
 function sendError(
   app: FastifyInstance,

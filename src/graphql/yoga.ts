@@ -1,25 +1,32 @@
 // The one Yoga: its list of plugins says how an operation is executed, whoever sends it.
 import type { FastifyBaseLogger } from 'fastify';
 import type { GraphQLError, GraphQLSchema } from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
+import { createYoga } from 'graphql-yoga';
+import type { DocumentStore } from './documents.ts';
 import type { LimitConfig } from './engine/limits.ts';
 import { type Operation, Operations } from './engine/operations.ts';
 import { operationNotFound } from './errors.ts';
 import type { OperationContext } from './operation.ts';
 import { type AnswerCacheOptions, useAnswerCache } from './plugins/answer-cache.ts';
+import { useAnswers } from './plugins/answers.ts';
 import { useCompiledQueries } from './plugins/compiled-queries.ts';
 import { useCost } from './plugins/cost.ts';
 import { useDocumentLimits } from './plugins/document-limits.ts';
+import { useLiveQueries } from './plugins/live-queries.ts';
 import { maskError, useMaskedResults } from './plugins/masked-errors.ts';
 import { useMetrics } from './plugins/metrics.ts';
+import { useStoredDocuments } from './plugins/stored-documents.ts';
 import { useTurns } from './plugins/turns.ts';
 
 export interface PipelineOptions extends AnswerCacheOptions {
   readonly schema: GraphQLSchema;
   readonly config: LimitConfig;
+  readonly documents: DocumentStore;
+  /** Whether WebSockets are on. */
+  readonly hasSockets: boolean;
   readonly log: FastifyBaseLogger;
   /** Plugins of others: they see each operation that is executed; an answer that one of them changes is not cached. */
-  readonly plugins?: readonly Plugin<OperationContext>[] | undefined;
+  readonly plugins?: readonly object[] | undefined;
 }
 
 /** Errors of a document, of which nothing is executed. */
@@ -30,15 +37,18 @@ export interface Invalid {
 export type Pipeline = ReturnType<typeof createPipeline>;
 
 export function createPipeline(options: PipelineOptions) {
-  const { schema, config, plugins = [] } = options;
+  const { schema, config, documents, plugins = [] } = options;
   return createBare(options, (operations) => [
+    useStoredDocuments(documents),
     useDocumentLimits(schema, config),
     useMetrics(operations),
     useCost(schema, config, operations),
     useCompiledQueries(operations),
-    useTurns(),
+    useTurns(operations),
     useMaskedResults(operations),
     useAnswerCache(options, operations),
+    useLiveQueries(operations, options.hasSockets),
+    useAnswers(options.startTask),
     ...plugins,
   ]);
 }
@@ -49,7 +59,7 @@ export const createFinder = (schema: GraphQLSchema, config: LimitConfig) =>
 
 function createBare(
   { schema, log }: Pick<PipelineOptions, 'schema'> & Partial<Pick<PipelineOptions, 'log'>>,
-  pluginsFor: (operations: Operations) => Plugin<OperationContext>[],
+  pluginsFor: (operations: Operations) => object[],
 ) {
   const operations = new Operations();
   const yoga = createYoga<OperationContext>({

@@ -367,7 +367,7 @@ describe('a value that is too large', () => {
   );
 
   test.each(rootFields)(
-    'is refused without being repeated in $root.$field.name($arg.name: $name)',
+    'is refused without being repeated in $name',
     async ({ root, field, arg, value }) => {
       const others = field.args.filter((one) => one !== arg && isNonNullType(one.type));
       const given = [...others.map(({ name }) => `${name}: "x"`), `${arg.name}: $v`].join();
@@ -447,24 +447,33 @@ describe('the words for what is wrong', () => {
   const query = '{ outfits { count } }';
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
   const variables = `{"query":"{__typename}","variables":{"a":${deep.slice(200_000, -200_000)}}}`;
-  const onlyOne = 'The body must be one object: requests cannot be sent in batches.';
-  const must = (name: string, kind: string) => `The parameter ${name} must be ${kind}.`;
-  const noObject = 'The body must be an object with the parameter query.';
+  // The words of Yoga, but for what it does not check.
+  const invalid = 'POST body sent invalid JSON.';
+  const noBatch = 'Batching is not supported.';
+  const noObject = (given: string) => `POST body is expected to be object but received ${given}`;
+  const must = (name: string, kind: string, given: string) =>
+    `Expected "${name}" param to be ${kind}, but given ${given}.`;
+  const noOperation = 'Could not determine what operation to execute.';
+  const optional = 'empty or an object';
   test.each<[string, string | Buffer, string]>([
-    ['no JSON', '{"query":', 'The body is not valid JSON.'],
-    ['an open end', '['.repeat(1_000_000), 'The body is not valid JSON.'],
-    ['nothing', '', 'The body is empty.'],
+    ['no JSON', '{"query":', invalid],
+    ['an open end', '['.repeat(1_000_000), invalid],
+    ['nothing', '', invalid],
     ['bad bytes', Buffer.from('7b22ff227d', 'hex'), 'The body is not valid UTF-8.'],
-    ['deep nesting', deep, 'The body is nested deeper than 32 levels.'],
+    ['deep nesting', deep, noBatch],
     ['deep variables', variables, 'The body is nested deeper than 32 levels.'],
-    ['a batch', `[{"query":"${query}"}]`, onlyOne],
-    ['a text', '"x"', noObject],
-    ['null', 'null', noObject],
+    ['a batch', `[{"query":"${query}"}]`, noBatch],
+    ['a text', '"x"', noObject('string')],
+    ['null', 'null', noObject('null')],
     ['no query', '{"variables":{}}', 'The parameter query is missing.'],
-    ['a list as query', '{"query":[]}', must('query', 'a string')],
-    ['an operation 1', '{"query":"{a}","operationName":1}', must('operationName', 'a string')],
-    ['variables in a list', '{"query":"{a}","variables":[]}', must('variables', 'an object')],
-    ['extensions as text', '{"query":"{a}","extensions":"x"}', must('extensions', 'an object')],
+    ['a list as query', '{"query":[]}', must('query', 'a string', 'array')],
+    ['an operation 1', '{"query":"{a}","operationName":1}', noOperation],
+    ['variables in a list', '{"query":"{a}","variables":[]}', must('variables', optional, 'array')],
+    [
+      'extensions as text',
+      '{"query":"{a}","extensions":"x"}',
+      must('extensions', optional, 'string'),
+    ],
   ])('names a body with %s', async (_name, payload, message) => {
     const response = await post(payload, 'application/json');
     expect(response.statusCode).toBe(400);
@@ -494,12 +503,12 @@ describe('the words for what is wrong', () => {
     ['?query=', 'The parameter query is missing.'],
     ['?query={a}&query={b}', 'The parameter query is there more than once.'],
     ['?query={a}&variables={', 'The parameter variables is not valid JSON.'],
-    ['?query={a}&variables=[]', 'The parameter variables must be an object.'],
+    ['?query={a}&variables=[]', must('variables', optional, 'array')],
     [
       `?query={a}&variables=${'['.repeat(3000)}${']'.repeat(3000)}`,
       'The parameter variables is nested deeper than 32 levels.',
     ],
-    ['?query={a}&extensions=1', 'The parameter extensions must be an object.'],
+    ['?query={a}&extensions=1', must('extensions', optional, 'number')],
   ])('names what is wrong with the query string %s', async (queryString, message) => {
     const response = await gateway.get(`/graphql${queryString}`);
     expect(response.statusCode).toBe(400);

@@ -8,7 +8,6 @@ import {
   GraphQLError,
   type GraphQLField,
   GraphQLIncludeDirective,
-  type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLSchema,
   GraphQLSkipDirective,
@@ -67,26 +66,56 @@ export function countCost(
   config: CostConfig,
   { document, node, variables }: Countable,
 ): Counted {
+  const plan = plans.get(node) ?? createPlan(schema, document, node, variables);
+  const evaluation = new Evaluation(config, variables);
+  return { ...evaluation.costOf(plan), conditions: evaluation.conditions };
+}
+
+/** What is counted of the selection sets of one object. */
+interface Plan {
+  /** Fields with values. */
+  readonly values: number;
+  readonly fields: readonly CountedField[];
+  /** Instead, of an abstract type: the plans of its object types, of which the dearest counts. */
+  readonly alternatives?: readonly Plan[];
+}
+
+interface CountedField {
+  readonly field: GraphQLField<unknown, unknown>;
+  /** Its arguments are those of all fields that are merged with it. */
+  readonly node: FieldNode;
+  readonly below: Plan;
+}
+
+/** Plans of operations whose conditions have no variables. */
+const plans = new WeakMap<OperationDefinitionNode, Plan>();
+
+function createPlan(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  node: OperationDefinitionNode,
+  variables: Record<string, unknown>,
+): Plan {
   const root = schema.getRootType(node.operation);
-  const counter = new CostCounter(schema, config, document, variables);
-  const cost = root ? counter.countSets([node.selectionSet], root) : nothing;
-  return { ...cost, conditions: counter.conditions };
+  const planner = new Planner(schema, document, variables);
+  const plan = root ? planner.planSets([node.selectionSet], root) : { values: 0, fields: [] };
+  if (!planner.hasConditions) plans.set(node, plan);
+  return plan;
 }
 
 /**
- * Counts what execution would execute, as `collectFields` of graphql-js does: fields of one response key are merged, and
- * what @skip and @include leave out is left out. Of an abstract type, the dearest object type counts.
+ * Finds what execution would execute, as `collectFields` of graphql-js does: fields of one response key are merged, and
+ * what @skip and @include leave out is left out.
  */
-class CostCounter {
-  readonly conditions = new Set<string>();
+class Planner {
+  hasConditions = false;
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
-  /** By type and the selection sets that are merged: fragments that are spread in many places are counted once. */
-  readonly #counted = new Map<string, Cost>();
+  /** By type and the selection sets that are merged: fragments that are spread in many places are planned once. */
+  readonly #planned = new Map<string, Plan>();
   readonly #ids = new Map<SelectionSetNode, number>();
 
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly config: CostConfig,
     { definitions }: DocumentNode,
     private readonly variables: Record<string, unknown>,
   ) {
@@ -97,22 +126,22 @@ class CostCounter {
     }
   }
 
-  countSets(sets: readonly SelectionSetNode[], type: GraphQLCompositeType): Cost {
+  planSets(sets: readonly SelectionSetNode[], type: GraphQLCompositeType): Plan {
     if (isAbstractType(type)) {
-      const costs = this.schema.getPossibleTypes(type).map((one) => this.countSets(sets, one));
-      return costs.reduce(dearest, nothing);
+      const types = this.schema.getPossibleTypes(type);
+      return { values: 0, fields: [], alternatives: types.map((one) => this.planSets(sets, one)) };
     }
     const key = `${type.name} ${sets.map((set) => this.#idOf(set))}`;
-    const counted = this.#counted.get(key);
-    if (counted) return counted;
-    if (this.#counted.size >= maxGroups) return { ...nothing, fields: Number.POSITIVE_INFINITY };
+    const planned = this.#planned.get(key);
+    if (planned) return planned;
+    if (this.#planned.size >= maxGroups) return { values: Number.POSITIVE_INFINITY, fields: [] };
     const groups = new Map<string, FieldNode[]>();
     const spread = new Set<string>();
     for (const set of sets) this.#collect(set, type, groups, spread);
-    const costs = [...groups.values()].map((nodes) => this.#countField(nodes, type));
-    const total = costs.reduce(add, nothing);
-    this.#counted.set(key, total);
-    return total;
+    const fields = [...groups.values()].flatMap((nodes) => this.#planField(nodes, type));
+    const plan = { values: groups.size - fields.length, fields };
+    this.#planned.set(key, plan);
+    return plan;
   }
 
   #idOf(set: SelectionSetNode): number {
@@ -157,6 +186,7 @@ class CostCounter {
 
   #isIncluded(node: SelectionNode): boolean {
     if (!node.directives?.length) return true;
+    this.hasConditions = true;
     const conditionOf = (directive: GraphQLDirective) =>
       getDirectiveValues(directive, node, this.variables)?.['if'];
     try {
@@ -169,20 +199,46 @@ class CostCounter {
     }
   }
 
-  #countField(nodes: readonly FieldNode[], parent: GraphQLObjectType): Cost {
+  #planField(nodes: readonly FieldNode[], parent: GraphQLObjectType): CountedField | [] {
     const [node] = nodes as [FieldNode];
-    const field = parent.getFields()[node.name.value];
-    const type: GraphQLNamedType | undefined = field && getNamedType(field.type);
-    // A scalar, or introspection, whose nested lists graphql-js limits itself.
-    if (!field || !isCompositeType(type)) return { objects: 0, fields: 1, weight: 0 };
-    const { items, weight } = this.#measure(field, node);
+    const field = node.selectionSet && parent.getFields()[node.name.value];
+    const type = field && getNamedType(field.type);
+    // A value, or introspection, whose nested lists graphql-js limits itself.
+    if (!field || !isCompositeType(type)) return [];
     const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-    const below = items === 0 ? nothing : this.countSets(sets, type);
-    return {
-      objects: 1 + items * below.objects,
-      fields: 1 + items * below.fields,
-      weight: weight + below.weight,
-    };
+    return { field, node, below: this.planSets(sets, type) };
+  }
+}
+
+class Evaluation {
+  readonly conditions = new Set<string>();
+  readonly #counted = new Map<Plan, Cost>();
+
+  constructor(
+    private readonly config: CostConfig,
+    private readonly variables: Record<string, unknown>,
+  ) {}
+
+  costOf(plan: Plan): Cost {
+    const counted = this.#counted.get(plan);
+    if (counted) return counted;
+    const cost = plan.alternatives
+      ? plan.alternatives.map((one) => this.costOf(one)).reduce(dearest, nothing)
+      : this.#add(plan);
+    this.#counted.set(plan, cost);
+    return cost;
+  }
+
+  #add({ values, fields }: Plan): Cost {
+    const total = { objects: 0, fields: values, weight: 0 };
+    for (const { field, node, below } of fields) {
+      const { items, weight } = this.#measure(field, node);
+      const cost = items === 0 ? nothing : this.costOf(below);
+      total.objects += 1 + items * cost.objects;
+      total.fields += 1 + items * cost.fields;
+      total.weight += weight + cost.weight;
+    }
+    return total;
   }
 
   #measure(field: GraphQLField<unknown, unknown>, node: FieldNode) {
@@ -208,10 +264,10 @@ class CostCounter {
   }
 }
 
-const combine = (of: (a: number, b: number) => number) => (a: Cost, b: Cost) => ({
-  objects: of(a.objects, b.objects),
-  fields: of(a.fields, b.fields),
-  weight: of(a.weight, b.weight),
-});
-const add = combine((a, b) => a + b);
-const dearest = combine(Math.max);
+function dearest(a: Cost, b: Cost): Cost {
+  return {
+    objects: Math.max(a.objects, b.objects),
+    fields: Math.max(a.fields, b.fields),
+    weight: Math.max(a.weight, b.weight),
+  };
+}

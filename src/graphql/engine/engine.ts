@@ -1,10 +1,13 @@
 // The one way of every operation: of /graphql, of REST, and of live answers. From memory, or executed by Yoga.
 import { type DocumentNode, type ExecutionResult, validate } from 'graphql';
+import { isAsyncIterable } from 'graphql-yoga';
 import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
-import { currentTask } from '../../database/task.ts';
 import { type Execution, Run } from '../operation.ts';
 import { isShared } from '../plugins/answer-cache.ts';
+import { delayRefusal, SentRequest } from '../plugins/answers.ts';
+import { failureOf } from '../plugins/masked-errors.ts';
+import type { Sent } from '../request.ts';
 import { createPipeline, findOperation, type Invalid, type PipelineOptions } from '../yoga.ts';
 import type { Answer, Reading } from './answer-cache.ts';
 import { countSelections } from './compiled-query.ts';
@@ -17,9 +20,6 @@ export interface EngineOptions extends PipelineOptions {
   readonly observe?: ObserveOperation | undefined;
 }
 
-/** What is refused has no answer to be kept. */
-const refused = { key: '', toAnswer: () => ({ size: 0, shareable: false }) };
-
 export class Engine {
   readonly #pipeline;
   readonly #observe: ObserveOperation;
@@ -27,11 +27,6 @@ export class Engine {
   constructor(private readonly options: EngineOptions) {
     this.#pipeline = createPipeline(options);
     this.#observe = options.observe ?? ((_run, work) => work());
-  }
-
-  /** Whether a document has been parsed. */
-  isKnown(text: string): boolean {
-    return this.#pipeline.operations.get(text) !== undefined;
   }
 
   /** The operation of a document, by its text and name; GET: a mutation is an error. */
@@ -63,17 +58,35 @@ export class Engine {
     return isShared(operation, viewer, this.options.contexts);
   }
 
-  /** From the cache if the answer is shared. @throws HttpError for the whole request: the database is down, say */
+  /**
+   * Executes a document of this service itself, or the query of a live answer; from the cache if the answer is shared.
+   * @throws HttpError for the whole request: the database is down, say
+   */
   answer<Value extends Answer>(
     { operation, variables, ...encoding }: Execution<Value>,
     caller: OperationCaller,
   ): Promise<Reading<Value>> {
     const run = new Run(encoding, caller);
     run.operation = operation;
+    return this.#answer<Value>(run, () => this.#execute(run, operation, variables));
+  }
+
+  /**
+   * Answers what a client has sent: from the cache, or by Yoga, which parses it.
+   * @param run admitted before; its `stream` is that of a live answer
+   * @throws HttpError for the whole request
+   */
+  serve<Value extends Answer>(run: Run, sent: Sent): Promise<Reading<Value>> {
+    return this.#answer<Value>(run, () => this.#send(run, sent));
+  }
+
+  #answer<Value extends Answer>(run: Run, execute: () => Promise<void>): Promise<Reading<Value>> {
     return this.#observe(run, async () => {
-      const reading =
-        (await this.#findCached(run)) ?? (await this.#execute(run, operation, variables));
-      return reading as Reading<Value>;
+      const cached = await this.#findCached(run);
+      if (cached) return cached as Reading<Value>;
+      await execute();
+      if (run.isChanged) this.options.cache.delete(run.encoding.key);
+      return run.reading as Reading<Value>;
     });
   }
 
@@ -89,32 +102,27 @@ export class Engine {
     run: Run,
     { document, name: operationName }: Operation,
     variableValues: Record<string, unknown>,
-  ): Promise<Reading<Answer>> {
+  ): Promise<void> {
     const { schema, contextFactory, execute } = this.#pipeline.yoga.getEnveloped({ run });
     const contextValue = await contextFactory();
     const result: ExecutionResult = await execute({
       ...{ schema, document, operationName, contextValue, variableValues },
     });
-    if (!run.executed && result.errors) await this.#delay(run.caller);
-    const reading = run.finish(result);
-    if (reading.isChanged) this.options.cache.delete(run.encoding.key);
-    return reading;
+    if (!run.executed && result.errors) await delayRefusal(run, this.options.startTask);
+    run.take(result);
   }
 
-  /** The errors of an invalid document, as late as those of a valid one that is refused: both cost as much. */
-  async refuse({ errors }: Invalid, caller: OperationCaller): Promise<ExecutionResult> {
-    const run = new Run(refused, caller);
-    run.errors = errors;
-    await this.#observe(run, () => this.#delay(caller));
-    return { errors };
-  }
-
-  /** Until a task has ended that is marked as refused, so that backpressure delays its end. */
-  #delay(caller: OperationCaller): Promise<void> {
-    const refuse = async () => {
-      const task = currentTask();
-      if (task) task.isRefused = true;
-    };
-    return this.options.startTask(refuse, caller.sender).wait(caller);
+  async #send(run: Run, sent: Sent): Promise<void> {
+    const { yoga } = this.#pipeline;
+    if ('params' in sent) {
+      const { params } = sent;
+      const request = { method: 'POST' } as Request;
+      const result = await yoga.getResultForParams({ params, request }, { run });
+      if (!isAsyncIterable(result)) run.take(result as ExecutionResult);
+    } else {
+      await yoga.fetch(new SentRequest(run, sent) as unknown as Request);
+    }
+    const failure = run.result && failureOf(run.result);
+    if (failure) throw failure;
   }
 }

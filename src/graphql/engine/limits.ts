@@ -21,6 +21,7 @@ import {
   specifiedRules,
   typeFromAST,
   type ValidationContext,
+  type ValidationRule,
   validate,
   valueFromAST,
   visit,
@@ -78,15 +79,17 @@ export function validateWithin(
   schema: GraphQLSchema,
   config: LimitConfig,
   document: DocumentNode,
+  given: readonly ValidationRule[] = specifiedRules,
 ): readonly GraphQLError[] {
   const error = checkSize(document);
   if (error) return [error];
   if (!schema.getSubscriptionType() && document.definitions.some(isSubscription)) {
     return [subscriptionsNotSupported()];
   }
-  const rules = config.graphqlIntrospection
-    ? ownRules
-    : [...ownRules, NoSchemaIntrospectionCustomRule];
+  const rules = given.map((rule) =>
+    rule === SingleFieldSubscriptionsRule ? singleFieldSubscriptions : rule,
+  );
+  if (!config.graphqlIntrospection) rules.push(NoSchemaIntrospectionCustomRule);
   const errors = validate(schema, document, rules, errorOptionsOf(config));
   return errors.map((invalid) =>
     invalid.message === 'Validation aborted.'
@@ -94,10 +97,6 @@ export function validateWithin(
       : invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'),
   );
 }
-
-const ownRules = specifiedRules.map((rule) =>
-  rule === SingleFieldSubscriptionsRule ? singleFieldSubscriptions : rule,
-);
 
 /** The rule of graphql-js throws at a condition with a variable; the next edition of the specification forbids any. */
 function singleFieldSubscriptions(context: ValidationContext): ASTVisitor {

@@ -15,8 +15,7 @@ import { bytesOfHead } from '../../http/places.ts';
 import { disconnectHalfClosed } from '../../http/server/connections.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Operation } from '../engine/operations.ts';
-import { encodeResult, type GraphQLRequest } from '../request.ts';
-import type { Invalid } from '../yoga.ts';
+import { encodeResult } from '../request.ts';
 import type { EventFormat } from './formats.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer, LiveExecution } from './live-feed.ts';
@@ -32,36 +31,33 @@ interface EventOptions {
   readonly format: EventFormat;
 }
 
-/** Answers a subscription with a stream of events, another operation with its single result. */
-export async function answerWithEvents(
+/** A stream for the answers of a subscription, which has its first answer. */
+export async function openLive(
   { engine, live, streams, format }: EventOptions,
   request: FastifyRequest,
-  reply: FastifyReply,
-  operation: Operation | Invalid,
-  { variables }: GraphQLRequest,
-  caller: OperationCaller,
-): Promise<FastifyReply> {
-  const send = (answer: LiveAnswer) => {
-    const events = answer.eventsIn(format);
-    const all = answer.isFinal ? events : Buffer.concat([events, format.complete]);
-    return sendEvents(request, reply, format, all);
-  };
-  // Errors of a document are sent as an event: EventSource hides the body of another status.
-  if ('errors' in operation) {
-    return send(toLive(await engine.refuse(operation, caller), false));
-  }
-  request.operationName = operation.name;
+  operation: Operation,
+  variables: Record<string, unknown>,
+  { sender }: OperationCaller,
+): Promise<EventStream> {
   const execution = toExecution(operation, variables);
-  if (!operation.isLive) {
-    const { answer } = await engine.answer(execution, caller).catch(toRefusal);
-    return send(answer);
-  }
   // Nothing else of the request is kept as long as the stream.
   request.body = undefined;
-  const stream = openStream(streams, format, request, execution, caller.sender);
+  const stream = openStream(streams, format, request, execution, sender);
   const liveExecution = { ...execution, operation: finderOf(engine, operation) };
-  await subscribe(live, stream, format, request, liveExecution, caller.sender);
-  return sendEvents(request, reply, format, stream);
+  await subscribe(live, stream, format, request, liveExecution, sender);
+  return stream;
+}
+
+/** The single result of another operation, when the client prefers events. */
+export function sendSingle(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  format: EventFormat,
+  answer: LiveAnswer,
+): FastifyReply {
+  const events = answer.eventsIn(format);
+  const all = answer.isFinal ? events : Buffer.concat([events, format.complete]);
+  return sendEvents(request, reply, format, all);
 }
 
 function openStream(
@@ -124,7 +120,7 @@ function endingsOf(format: EventFormat) {
 const endings = new Map<EventFormat, Pick<StreamOptions, 'onEvict' | 'onExpire'>>();
 
 /** The variables that the operation declares, and a digest of what it depends on. */
-function toExecution(operation: Operation, sent: GraphQLRequest['variables']) {
+function toExecution(operation: Operation, sent: Record<string, unknown>) {
   const declared = operation.node.variableDefinitions ?? [];
   const names = declared.map(({ variable }) => variable.name.value);
   const variables = Object.fromEntries(
@@ -144,11 +140,11 @@ function finderOf(engine: Engine, { text = '', name }: Operation): () => Operati
   };
 }
 
-/** What an operation is refused for is its result, so that clients do not repeat it. @throws what may pass by itself */
-function toRefusal(error: unknown): { answer: LiveAnswer } {
+/** @throws what may pass by itself */
+export function toRefusal(error: unknown): LiveAnswer {
   const refused = httpErrorFor(error);
   if (!refused || refused.status >= 500) throw error;
-  return { answer: toLive(resultOf(refused), false) };
+  return toLive(resultOf(refused), false);
 }
 
 function resultOf({ message, code }: HttpError): ExecutionResult {
@@ -159,7 +155,7 @@ function encode(result: ExecutionResult): Buffer {
   return encodeResult(result, 'application/graphql-response+json').body;
 }
 
-function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
+export function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
   const body = encode(result);
   // Not executed, now or later: the variables are invalid, or too costly.
   const isFinal = result.data === undefined;
@@ -187,7 +183,7 @@ function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
 }
 
 /** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */
-function writeCanonical(value: unknown): string {
+export function writeCanonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
   if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -1,6 +1,5 @@
 // Executes a query once for all viewers if it can be shared, and keeps its answer until a commit invalidates it.
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
 import type { GuardWrite } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
 import type { DatabaseState } from '../../database/changes/database-state.ts';
@@ -9,7 +8,7 @@ import { currentTask, type StartTask } from '../../database/task.ts';
 import type { Context, ContextFactory } from '../context.ts';
 import type { Answer, AnswerCache, Executed } from '../engine/answer-cache.ts';
 import type { Operation, Operations } from '../engine/operations.ts';
-import type { OperationContext, Run } from '../operation.ts';
+import type { OperationPlugin, Run } from '../operation.ts';
 
 export interface AnswerCacheOptions {
   readonly cache: AnswerCache;
@@ -32,7 +31,7 @@ export function isShared(
 export function useAnswerCache(
   options: AnswerCacheOptions,
   operations: Operations,
-): Plugin<OperationContext> {
+): OperationPlugin {
   return {
     onExecute({ args: { document, operationName }, context, executeFn, setExecuteFn }) {
       const operation = operations.of(document, operationName);
@@ -101,7 +100,10 @@ class Reader {
     const { cache, contexts, readAt } = this.options;
     const isWrite = this.operation.type === 'mutation';
     const read = isWrite ? undefined : readAt?.(await cache.currentState());
-    const context = contexts.createPersonal(this.run.caller, read, this.added);
+    const { caller, idempotencyKey } = this.run;
+    const { log, viewer } = caller;
+    const personal = { idempotencyKey, log, viewer };
+    const context = contexts.createPersonal(personal, read, this.added);
     return this.#toExecuted(await this.execute(context), false, undefined);
   }
 

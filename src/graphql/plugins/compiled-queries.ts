@@ -1,16 +1,15 @@
 // Executes by graphql-js, and repeated queries compiled, where graphql-jit answers as graphql-js does.
 import { type ExecutionArgs, execute } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
 import { httpErrorFor } from '../../database/errors.ts';
 import type { Context } from '../context.ts';
 import { type CompiledQuery, compileQuery } from '../engine/compiled-query.ts';
 import type { Operation, Operations } from '../engine/operations.ts';
-import type { OperationContext } from '../operation.ts';
+import type { OperationPlugin } from '../operation.ts';
 
 /** Times that a query is interpreted before it is compiled, which takes as long as hundreds of executions. */
 const interpretedTimes = 3;
 
-export function useCompiledQueries(operations: Operations): Plugin<OperationContext> {
+export function useCompiledQueries(operations: Operations): OperationPlugin {
   /** The compiled query; null: it is interpreted. */
   const compile = (operation: Operation, { schema }: ExecutionArgs): CompiledQuery | null => {
     if (operation.compiled !== undefined) return operation.compiled;

@@ -1,15 +1,14 @@
 // Refuses an operation whose variables do not fit their types, or with which it is too costly, before it is executed.
 import type { GraphQLSchema } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
 import { type LimitConfig, measure } from '../engine/limits.ts';
 import type { Operations } from '../engine/operations.ts';
-import type { OperationContext } from '../operation.ts';
+import type { OperationPlugin } from '../operation.ts';
 
 export function useCost(
   schema: GraphQLSchema,
   config: LimitConfig,
   operations: Operations,
-): Plugin<OperationContext> {
+): OperationPlugin {
   return {
     onExecute({ args, context: { run }, setResultAndStopExecution }) {
       const operation = operations.of(args.document, args.operationName);

@@ -1,20 +1,17 @@
 // Parses and validates documents within the limits. Those of this service itself have been validated at start.
-import type { DocumentNode, GraphQLSchema } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
+import type { DocumentNode, GraphQLSchema, ValidationRule } from 'graphql';
 import { type LimitConfig, parseWithin, validateWithin } from '../engine/limits.ts';
-import type { OperationContext } from '../operation.ts';
+import type { OperationPlugin } from '../operation.ts';
 
-export function useDocumentLimits(
-  schema: GraphQLSchema,
-  config: LimitConfig,
-): Plugin<OperationContext> {
+export function useDocumentLimits(schema: GraphQLSchema, config: LimitConfig): OperationPlugin {
   return {
     onParse({ setParseFn }) {
       setParseFn(parseWithin);
     },
     onValidate({ setValidationFn }) {
-      setValidationFn((_schema: GraphQLSchema, document: DocumentNode) =>
-        validateWithin(schema, config, document),
+      // With the rules that other plugins add.
+      setValidationFn((_schema: GraphQLSchema, document: DocumentNode, rules?: ValidationRule[]) =>
+        validateWithin(schema, config, document, rules),
       );
     },
   };

@@ -1,14 +1,14 @@
 // Masks unexpected errors, and logs them whole. A failure of the whole request, such as a database that is down, is thrown.
 import type { FastifyBaseLogger } from 'fastify';
 import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
-import { maskError as maskUnexpected, type Plugin } from 'graphql-yoga';
+import { maskError as maskUnexpected } from 'graphql-yoga';
 import { httpErrorFor } from '../../database/errors.ts';
 import { HttpError } from '../../errors.ts';
 import type { Operations } from '../engine/operations.ts';
 import { invalidArgument } from '../errors.ts';
-import type { OperationContext } from '../operation.ts';
+import type { OperationPlugin } from '../operation.ts';
 
-export function useMaskedResults(operations: Operations): Plugin<OperationContext> {
+export function useMaskedResults(operations: Operations): OperationPlugin {
   return {
     onExecute({ args: { document, operationName }, context: { run }, executeFn, setExecuteFn }) {
       const type = operations.of(document, operationName)?.type;
@@ -64,8 +64,17 @@ function publishHttpError(httpError: HttpError, error: unknown): GraphQLError {
   return new GraphQLError(message, { originalError: httpError, extensions: { code, http } });
 }
 
+interface HttpExtension {
+  readonly status?: number;
+  readonly headers?: Record<string, string>;
+}
+
 /** The error of the whole request, which Yoga has caught. */
 export function failureOf({ data, errors }: ExecutionResult): HttpError | undefined {
-  const error = data === undefined ? errors?.[0]?.originalError : undefined;
-  return error instanceof HttpError ? error : undefined;
+  const error = data === undefined ? errors?.[0] : undefined;
+  if (error?.originalError instanceof HttpError) return error.originalError;
+  // Of Yoga, about the request.
+  if (error?.extensions['code'] !== 'BAD_REQUEST') return undefined;
+  const { status = 400, headers } = error.extensions['http'] as HttpExtension;
+  return new HttpError(status, 'BAD_REQUEST', error.message, headers);
 }

@@ -1,10 +1,9 @@
 // Names the operation, for the metrics, the log and traces.
 import type { ExecutionArgs } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
 import type { Operations } from '../engine/operations.ts';
-import type { OperationContext } from '../operation.ts';
+import type { OperationContext, OperationPlugin } from '../operation.ts';
 
-export function useMetrics(operations: Operations): Plugin<OperationContext> {
+export function useMetrics(operations: Operations): OperationPlugin {
   const name = ({ args, context }: { args: ExecutionArgs; context: OperationContext }) => {
     context.run.operation = operations.of(args.document, args.operationName);
   };

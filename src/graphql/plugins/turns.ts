@@ -1,10 +1,12 @@
 // Executes in turns: work on a large result is done in slices, between which other senders have their turn.
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
 import { currentTask } from '../../database/task.ts';
 import { takeTurn } from '../../database/turns.ts';
-import type { OperationContext } from '../operation.ts';
+import type { Operations } from '../engine/operations.ts';
+import type { OperationPlugin } from '../operation.ts';
 
+/** Fields that parsing and validating a document takes about as long as. */
+const parsing = 200;
 /** Fields that beginning an execution takes about as long as. */
 const beginning = 100;
 /** Values in one piece. */
@@ -12,8 +14,12 @@ const pieceSize = 500;
 /** Values that are encoded while one field is executed. */
 const valuesPerField = 5;
 
-export function useTurns(): Plugin<OperationContext> {
+export function useTurns(operations: Operations): OperationPlugin {
   return {
+    async onParams({ params: { query }, context: { run } }) {
+      if (query === undefined || operations.get(query)) return;
+      await takeTurn(parsing, { sender: run.caller.sender });
+    },
     onExecute({ executeFn, setExecuteFn, context: { run } }) {
       setExecuteFn(async (args: ExecutionArgs) => {
         const { objects = 1, fields = 0 } = run.cost ?? {};
