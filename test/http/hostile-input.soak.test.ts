@@ -218,7 +218,7 @@ test(`any input from seed ${firstSeed} on: the process lives, others are answere
     } catch (error) {
       await sleep(500);
       const { exitCode, signalCode } = server.child;
-      const end = `${exitCode ?? signalCode} ${server.errors().slice(-2_000)} ${server.output().slice(-500)}`;
+      const end = `${exitCode ?? signalCode} ${server.errors().slice(-2_000)} ${server.output().slice(-3_000)}`;
       throw new Error(`${context}: ${end}`, { cause: error });
     }
   }

@@ -8,7 +8,12 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, isIPv6 } from 'node:net';
+import {
+  type AddressInfo,
+  createServer as createTcpServer,
+  isIPv6,
+  type Server as TcpServer,
+} from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config.ts';
 import { hasBody } from '../headers.ts';
@@ -33,17 +38,17 @@ const unknownMethod = (response?: ServerResponse) =>
   Object.assign(new Error(), { code: 'HPE_INVALID_METHOD', response });
 
 /** For Fastify's `serverFactory`, which then sets none of its own limits. */
-export function createServer(listener?: RequestListener): Server {
+export function createServer(listener: RequestListener): Server {
   const handle: RequestListener = (request, response) => {
     const { socket, method = '' } = request;
     // A connection that is closed in stages: nothing behind its last answer is read.
     if (!socket.writable) return;
     if (hasBody(request.headers)) readBehind(request, response);
-    if (methods.has(method)) listener?.(request, response);
+    if (methods.has(method)) listener(request, response);
     else server.emit('clientError', unknownMethod(response), socket);
   };
   // Without `requireHostHeader`, Node itself would answer a request without Host, in a format of its own.
-  const server = createHttpServer({ ...timeouts, requireHostHeader: false }, listener && handle);
+  const server = createHttpServer({ ...timeouts, requireHostHeader: false }, handle);
   server.setTimeout(connectionTimeout);
   // By default Node drops header lines after the 2,000th, such as a second Authorization. 16 KiB in all is the limit.
   server.maxHeadersCount = 0;
@@ -78,7 +83,7 @@ export async function listen(
   { host, port }: Address,
   findAddresses = (name: string) => lookup(name, { all: true }),
 ): Promise<string> {
-  const others: Server[] = [];
+  const others: TcpServer[] = [];
   watchDescriptors(app);
   app.addHook('preClose', async () => {
     for (const server of others) server.close();
@@ -93,12 +98,10 @@ export async function listen(
   const main = app.server.address() as AddressInfo;
   for (const { address } of await findAddresses(host)) {
     if (address === main.address) continue;
-    const server = createServer();
-    server.requestTimeout = app.server.requestTimeout;
-    for (const event of ['request', 'clientError', 'upgrade']) {
-      if (app.server.listenerCount(event) === 0) continue;
-      server.on(event, (...given) => app.server.emit(event, ...given));
-    }
+    // Its connections are those of the main server.
+    const server = createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+      app.server.emit('connection', socket),
+    );
     server.listen(main.port, address, backlog);
     // The second address may not exist, or be in use.
     await once(server, 'listening')
