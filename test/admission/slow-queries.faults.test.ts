@@ -98,8 +98,7 @@ test('a read that several wait for goes on until the last of them has left', asy
   }
   // The first one reads alone, as it came before the others; the others share the next read.
   leaving.abort();
-  // A second later than the FIN, and as soon as the server looks after its client.
-  await sleep(3_000);
+  await sleep(1_500);
   expect(await countBlocked(blocker)).toBe(1);
   await blocker.query('ROLLBACK');
   expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([0, 0, 200, 200]);

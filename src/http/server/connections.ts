@@ -45,7 +45,7 @@ function disconnectOf(socket: Socket): AbortController {
  * Milliseconds that an answer may take once its client has half-closed the connection: a client that reads on and one
  * that was killed send the same FIN, and what takes longer is expensive.
  */
-const halfClosedTime = 1_000;
+const halfClosedTime = 500;
 
 function disconnectUnanswered(socket: Socket): void {
   const due = dueResponse(socket);
